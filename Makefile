@@ -1,0 +1,57 @@
+# Each target sets up what it needs: Python 3.11 or newer and make are enough.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: up test check format lint types fast ablations soak bench docs clean help
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
+	$(BIN)/disque-trio up --nodes 3 --port 7711
+
+test: lint types ## every check and test
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -p -m pytest tests/statemachine tests/test_tidy.py
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
+	$(BIN)/python -m pytest -n 2 --ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/node --ignore=tests/cluster
+	$(BIN)/python -m pytest -m 'not soak' tests/node tests/cluster
+
+check: lint types fast ## what to run before a commit
+
+fast: $(STAMP)
+	$(BIN)/python -m pytest -q tests/statemachine tests/wire tests/test_tidy.py
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(STAMP) ## format and mend what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+ablations: $(STAMP) ## break parts of the node, one at a time, and see the judge find out
+	$(BIN)/python -m pytest -v tests/sim/test_ablations.py
+
+soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
+	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster
+
+bench: $(STAMP) ## ops/s beside redis-server, in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## write the generated pages anew
+	$(BIN)/python -m disque_trio.docs > docs/commands.md
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -1,0 +1,1 @@
+"""Ops/s beside other servers, measured in one run: `python -m benchmarks`."""

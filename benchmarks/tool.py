@@ -1,0 +1,40 @@
+"""redis-benchmark, which sends the load and counts: no part of it is ours."""
+
+import csv
+import io
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Final
+
+CLIENTS: Final = 50
+TOOL: Final = "redis-benchmark"
+HOW_TO_INSTALL: Final = f"""{TOOL} is not on PATH, and it sends the load. It comes with Redis:
+  Debian, Ubuntu   apt install redis-tools
+  Fedora           dnf install redis
+  Alpine           apk add redis
+  macOS            brew install redis"""
+
+
+class BenchmarkError(Exception):
+    """What was measured has failed; the message is for people."""
+
+
+def is_installed() -> bool:
+    """Is there a redis-benchmark?"""
+    return shutil.which(TOOL) is not None
+
+
+def ops_per_second(port: int, words: Sequence[str], requests: int, pipeline: int = 1) -> float:
+    """Send the same request so many times, from 50 clients, and tell how fast answers came."""
+    load = ("-n", str(requests), "-c", str(CLIENTS), "-P", str(pipeline), "--csv")
+    done = subprocess.run(
+        [TOOL, "-h", "127.0.0.1", "-p", str(port), *load, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    if done.returncode or len(rows) != 1:
+        raise BenchmarkError(f"{' '.join(words)} at port {port}: {done.stderr or done.stdout}")
+    return float(rows[0]["rps"])

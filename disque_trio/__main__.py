@@ -1,0 +1,63 @@
+"""The command line: ``disque-trio server``, ``up``, ``cli`` and ``sim``."""
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Final
+
+from disque_trio import __version__, cli, server, up
+
+
+def _sim(arguments: list[str]) -> int:
+    """The simulator is imported only when asked for: a server should start without it."""
+    status: int = import_module("disque_trio.cli.sim").main(arguments)
+    return status
+
+
+COMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
+    "server": server.main,
+    "up": up.main,
+    "cli": cli.main,
+    "sim": _sim,
+}
+_EPILOG: Final = """\
+commands:
+  server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
+  up       run a whole cluster in this process, to try things on
+  cli      talk to a node: disque-trio cli -p 7711
+  sim      run a cluster in simulated time, through faults: disque-trio sim run FILE
+
+disque-trio COMMAND --help tells more.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command. The exit status."""
+    parser = argparse.ArgumentParser(
+        prog="disque-trio",
+        description="Disque, the distributed in-memory at-least-once job queue, on Trio.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="disque-trio [-h] [-v] COMMAND ...",
+    )
+    parser.add_argument("-v", "--version", action="version", version=_version())
+    parser.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # What follows the command is the command's to parse, options included.
+    options = parser.parse_args(words[:1])
+    if options.command is None:
+        parser.print_help()
+        return 0
+    return COMMANDS[options.command](words[1:])
+
+
+def _version() -> str:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"disque-trio {__version__} ({python})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""The command-line client: `disque-trio cli`."""
+
+import getpass
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final
+
+from disque_trio.cli import formats
+from disque_trio.cli.connection import Connection, ConnectionFailedError
+from disque_trio.cli.options import FOREVER, Options, parse
+from disque_trio.cli.pipe import Pipe
+from disque_trio.cli.session import Session, complain
+
+_FORMS: Final = {
+    "people": formats.for_people,
+    "raw": formats.for_pipes,
+    "json": formats.for_programs,
+}
+_INTERRUPTED: Final = 130
+"""What shells report for a program ended by Ctrl-C."""
+
+
+def main(argv: list[str]) -> int:
+    """Run the client; the exit code is 0, or as `--help` says."""
+    try:
+        options = parse(argv, os.environ)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        return _run(options)
+    except ConnectionFailedError as error:
+        complain(str(error))
+        return 1
+    except (KeyboardInterrupt, EOFError):
+        if sys.stderr.isatty():
+            complain("")  # What comes next should not stand behind the ^C.
+        return 0 if _is_endless(options) else _INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _is_endless(options: Options) -> bool:
+    """Is Ctrl-C the way to end it?"""
+    return options.repeat == FOREVER or [word.upper() for word in options.command] == [b"MONITOR"]
+
+
+def _run(options: Options) -> int:
+    session = _session(options)
+    try:
+        if options.is_pipe:
+            is_well = _pipe(session)
+        elif options.command:
+            is_well = session.repeat(_command(options), options.repeat)
+        elif sys.stdin.isatty():
+            is_well = _interact(session)
+        else:
+            is_well = _lines(session)
+    finally:
+        session.connection.close()
+    return 0 if is_well else 1
+
+
+def _session(options: Options) -> Session:
+    is_terminal = sys.stdout.isatty()
+    form = options.form or ("people" if is_terminal else "raw")
+    password = options.password
+    if options.asks_password:
+        password = os.fsencode(getpass.getpass("Password: "))
+    return Session(
+        connection=Connection(options.address, password, options.connect_timeout_s),
+        form=_FORMS[form],
+        out=sys.stdout.buffer,
+        has_color=options.has_color and is_terminal,
+        times=options.repeat,
+        interval_s=options.interval_s,
+    )
+
+
+def _command(options: Options) -> list[bytes]:
+    args = list(options.command)
+    if options.last_from_stdin:
+        args.append(sys.stdin.buffer.read())
+    if options.tag_from_stdin is not None:
+        body = sys.stdin.buffer.read()
+        args = [body if word == options.tag_from_stdin else word for word in args]
+    return args
+
+
+def _pipe(session: Session) -> bool:
+    session.connect()
+    pipe = Pipe(session.connection, sys.stdin.fileno())
+    is_well = pipe.run()
+    complain(f"errors: {pipe.errors}, replies: {pipe.replies}")
+    return is_well
+
+
+def _lines(session: Session) -> bool:
+    is_well = True
+    for line in sys.stdin.buffer:
+        is_well &= session.line(line)
+    return is_well
+
+
+def _interact(session: Session) -> bool:
+    # Only here when needed: prompt_toolkit takes longer to import than a command takes to run.
+    interact: Callable[[Session], bool] = import_module("disque_trio.cli.interactive").interact
+    return interact(session)

@@ -1,0 +1,220 @@
+"""One blocking connection to a node.
+
+Blocking sockets, because a person or a shell waits for one reply at a time, and Ctrl-C ends a
+read by itself. A request is never sent twice: a connection that ended while nobody was looking is
+found out before the request goes, one that ends later leaves open whether the node obeyed.
+"""
+
+import contextlib
+import math
+import os
+import select
+import socket
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
+
+_CHUNK: Final = 1 << 16
+_KEEPALIVE_S: Final = 15
+"""A GETJOB may wait for days: this is how soon it learns that the node's machine is gone."""
+
+
+class ConnectionFailedError(Exception):
+    """What went wrong between here and the node, in words for whoever typed the command."""
+
+
+class LostError(ConnectionFailedError):
+    """The connection ended while a reply was due."""
+
+
+@attrs.frozen(kw_only=True)
+class Address:
+    """Where a node listens: host and port, or a Unix socket, which takes precedence."""
+
+    host: str = "127.0.0.1"
+    port: int = 7711
+    path: str | None = None
+
+    def __str__(self) -> str:
+        if self.path is not None:
+            return self.path
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@attrs.define(eq=False)
+class Connection:
+    """A conversation with one node, opened anew when it is needed and not there."""
+
+    address: Address
+    password: bytes | None = None
+    connect_timeout_s: float = 5.0
+    _socket: socket.socket | None = attrs.field(init=False, default=None)
+    _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
+    _replies: deque[Reply] = attrs.field(init=False, factory=deque)
+    _silent_requests: float = attrs.field(init=False, default=0)
+    """How many requests from here on get no reply, after CLIENT REPLY."""
+
+    @property
+    def is_open(self) -> bool:
+        """Was the connection there when it was last used?"""
+        return self._socket is not None
+
+    def ready(self) -> Failure | None:
+        """Open the connection unless it stands; what the node said if it refused the password."""
+        if self._socket is not None and not self._has_ended():
+            self._forget_replies()
+            return None
+        self.close()
+        self._socket = _connected(self.address, self.connect_timeout_s)
+        if self.password is None:
+            return None
+        self.send([b"AUTH", self.password])
+        answer = self.receive()
+        return answer if isinstance(answer, Failure) else None
+
+    def close(self) -> None:
+        """Forget the connection and all that was still to come on it."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._silent_requests = 0
+        self._forget_replies()
+
+    def fileno(self) -> int:
+        """For `select`."""
+        return self._open_socket().fileno()
+
+    def send(self, args: Sequence[bytes]) -> bool:
+        """Send a request; is there a reply to wait for?"""
+        try:
+            self._open_socket().sendall(encode_request(list(args)))
+        except OSError as error:
+            raise self._lost(error) from error
+        return self._is_answered(args)
+
+    def send_some(self, data: bytes) -> int:
+        """Send as much of the data as fits now; how many bytes that was."""
+        try:
+            return self._open_socket().send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def receive(self) -> Reply:
+        """The next reply, as long as it takes."""
+        while not self._replies:
+            self.read()
+        return self._replies.popleft()
+
+    def received(self) -> list[Reply]:
+        """Read once; every reply that is complete."""
+        self.read()
+        replies = list(self._replies)
+        self._replies.clear()
+        return replies
+
+    def read(self) -> None:
+        """Take in what has come, waiting until something has."""
+        try:
+            data = self._open_socket().recv(_CHUNK)
+        except OSError as error:
+            raise self._lost(error) from error
+        if not data:
+            raise self._lost(None)
+        try:
+            self._replies += self._parser.feed(data)
+        except ProtocolError as error:
+            self.close()
+            raise ConnectionFailedError(
+                f"What {self.address} answers is not Disque's protocol ({error}). "
+                "Is this the port for clients?"
+            ) from error
+
+    def _open_socket(self) -> socket.socket:
+        assert self._socket is not None, "ready() comes first"
+        return self._socket
+
+    def _has_ended(self) -> bool:
+        stream = self._open_socket()
+        try:
+            while select.select([stream], [], [], 0)[0]:
+                # Nothing was asked, so data is a leftover. Only its end matters.
+                if not stream.recv(_CHUNK):
+                    return True
+        except OSError:
+            return True
+        return False
+
+    def _forget_replies(self) -> None:
+        self._parser = ReplyParser()
+        self._replies.clear()
+
+    def _lost(self, error: OSError | None) -> LostError:
+        self.close()
+        why = f" ({error.strerror})" if error is not None and error.strerror else ""
+        return LostError(
+            f"Lost the connection to {self.address}{why} before the reply came: "
+            "whether the command was carried out is not known."
+        )
+
+    def _is_answered(self, args: Sequence[bytes]) -> bool:
+        match [word.upper() for word in args[:3]]:
+            case [b"CLIENT", b"REPLY", b"ON"]:
+                self._silent_requests = 0
+            case [b"CLIENT", b"REPLY", b"OFF"]:
+                self._silent_requests = math.inf
+            case [b"CLIENT", b"REPLY", b"SKIP"]:
+                self._silent_requests = max(self._silent_requests, 2)
+        if not self._silent_requests:
+            return True
+        self._silent_requests -= 1
+        return False
+
+
+def _connected(address: Address, timeout_s: float) -> socket.socket:
+    try:
+        if address.path is not None:
+            return _connected_locally(address.path, timeout_s)
+        stream = socket.create_connection((address.host, address.port), timeout_s or None)
+    except OSError as error:
+        raise ConnectionFailedError(_advice(address, error)) from error
+    except (ValueError, OverflowError) as error:  # the name cannot be encoded; the port is too big
+        raise ConnectionFailedError(f"{address} is no address of a node: {error}.") from error
+    stream.settimeout(None)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    with contextlib.suppress(AttributeError, OSError):  # not every system has this one
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
+    return stream
+
+
+def _connected_locally(path: str, timeout_s: float) -> socket.socket:
+    stream = socket.socket(socket.AF_UNIX)
+    try:
+        stream.settimeout(timeout_s or None)
+        stream.connect(os.fsencode(path))
+    except BaseException:
+        stream.close()
+        raise
+    stream.settimeout(None)
+    return stream
+
+
+def _advice(address: Address, error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if isinstance(error, TimeoutError):
+        reason = "no answer in time"
+    text = f"Could not connect to Disque at {address}: {reason}."
+    if address.path is not None:
+        return f"{text} Is `unixsocket {address.path}` in the node's configuration?"
+    if isinstance(error, socket.gaierror):
+        return f"{text} Check the host name given with -h."
+    return (
+        f"{text} Is a node running there? `disque-trio server` starts one; -h and -p name another."
+    )

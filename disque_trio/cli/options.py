@@ -1,0 +1,221 @@
+"""What may stand on the command line, in redis-cli's spelling where it has one."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio import __version__
+from disque_trio.cli.connection import Address
+
+FOREVER: Final = -1
+"""`-r -1`: repeat until interrupted."""
+
+_DESCRIPTION: Final = """\
+Sends one command to a Disque node and prints the reply. Without a command it reads commands:
+from the keyboard, with history and completion, or line by line from what is piped into it.
+"""
+_EPILOG: Final = """\
+examples:
+  disque-trio cli ADDJOB mails 'hello' 0 RETRY 30
+  disque-trio cli -X BODY ADDJOB photos BODY 0 < photo.jpg
+  disque-trio cli GETJOB FROM mails
+  disque-trio cli -r -1 -i 1 QLEN mails
+  disque-trio cli --json HELLO
+
+exit code: 0 done; 1 an error reply, or no connection; 2 wrong usage; 130 interrupted by Ctrl-C
+(MONITOR and -r -1 end no other way: 0)
+"""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """The command line, read and checked."""
+
+    address: Address
+    password: bytes | None
+    asks_password: bool
+    connect_timeout_s: float
+    repeat: int
+    interval_s: float
+    form: str
+    """`people`, `raw` or `json`; empty is: people on a terminal, raw elsewhere."""
+    has_color: bool
+    last_from_stdin: bool
+    tag_from_stdin: bytes | None
+    is_pipe: bool
+    command: list[bytes]
+
+
+def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """The options of a command line; leaves the process with 2 when it makes no sense."""
+    parser = _parser()
+    given = parser.parse_args(argv)
+    words = given.command[1:] if given.command[:1] == ["--"] else given.command
+    if (given.last_from_stdin or given.tag_from_stdin is not None) and not words:
+        parser.error("-x and -X need a command to put standard input into")
+    if given.tag_from_stdin is not None and given.tag_from_stdin not in words:
+        parser.error(f"-X: no argument of the command reads {given.tag_from_stdin}")
+    if given.is_pipe and words:
+        parser.error("--pipe reads its commands from standard input; give none")
+    return Options(
+        address=Address(host=given.host, port=given.port, path=given.socket),
+        password=_password(given.password, environment),
+        asks_password=given.asks_password,
+        connect_timeout_s=given.connect_timeout_s,
+        repeat=given.repeat,
+        interval_s=given.interval_s,
+        form=given.form,
+        has_color=given.has_color and not environment.get("NO_COLOR"),
+        last_from_stdin=given.last_from_stdin,
+        tag_from_stdin=None if given.tag_from_stdin is None else os.fsencode(given.tag_from_stdin),
+        is_pipe=given.is_pipe,
+        command=[os.fsencode(word) for word in words],
+    )
+
+
+def _password(given: str | None, environment: Mapping[str, str]) -> bytes | None:
+    password = environment.get("DISQUE_AUTH") if given is None else given
+    return os.fsencode(password) if password else None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="disque-trio cli",
+        usage="%(prog)s [OPTION ...] [COMMAND [ARGUMENT ...]]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
+    _add_connection(parser)
+    _add_output(parser)
+    _add_input(parser)
+    parser.add_argument("--help", action="help", help="print this and exit")
+    parser.add_argument("--version", action="version", version=f"disque-trio {__version__}")
+    # Everything from the first word that is no option belongs to the command, options included.
+    parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "-h", dest="host", metavar="HOST", default="127.0.0.1", help="node to talk to (127.0.0.1)"
+    )
+    group.add_argument(
+        "-p", dest="port", metavar="PORT", type=_port, default=7711, help="its port (7711)"
+    )
+    group.add_argument(
+        "-s", dest="socket", metavar="SOCKET", help="its Unix socket, instead of host and port"
+    )
+    group.add_argument(
+        "-a",
+        dest="password",
+        metavar="PASSWORD",
+        help="password; other users of this machine can see it here, so prefer $DISQUE_AUTH",
+    )
+    group.add_argument(
+        "--askpass",
+        dest="asks_password",
+        action="store_true",
+        help="ask for the password, without echo",
+    )
+    group.add_argument(
+        "-t",
+        dest="connect_timeout_s",
+        metavar="SECONDS",
+        type=_seconds,
+        default=5.0,
+        help="give up connecting after this long (5)",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument(
+        "--raw",
+        dest="form",
+        action="store_const",
+        const="raw",
+        default="",
+        help="bare bytes (the rule when standard output is no terminal)",
+    )
+    form.add_argument(
+        "--no-raw",
+        dest="form",
+        action="store_const",
+        const="people",
+        help="formatted replies (the rule on a terminal)",
+    )
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="one JSON value per reply"
+    )
+    group.add_argument(
+        "--no-color", dest="has_color", action="store_false", help="no colors; so does $NO_COLOR"
+    )
+
+
+def _add_input(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("commands")
+    group.add_argument(
+        "-r",
+        dest="repeat",
+        metavar="N",
+        type=_count,
+        default=1,
+        help="run the command N times; -1 is forever",
+    )
+    group.add_argument(
+        "-i",
+        dest="interval_s",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help="with -r, wait between two runs",
+    )
+    source = group.add_mutually_exclusive_group()
+    source.add_argument(
+        "-x",
+        "--stdin",
+        dest="last_from_stdin",
+        action="store_true",
+        help="standard input is the last argument",
+    )
+    source.add_argument(
+        "-X",
+        dest="tag_from_stdin",
+        metavar="TAG",
+        help="standard input is the argument that reads TAG",
+    )
+    source.add_argument(
+        "--pipe",
+        dest="is_pipe",
+        action="store_true",
+        help="send standard input as it is, count the replies",
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 < port < 65536:
+        raise argparse.ArgumentTypeError(f"{text} is no port: 1 to 65535")
+    return port
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1 and count != FOREVER:
+        raise argparse.ArgumentTypeError(f"{text} is no number of times: 1 or more, or -1")
+    return count
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds: 0 or more")
+    return seconds

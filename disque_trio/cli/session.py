@@ -1,0 +1,120 @@
+"""Carries out commands, one after the other, and prints what the node answers.
+
+The one-shot client, the lines of a pipe and the interactive prompt all end here.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import BinaryIO, Final, NoReturn
+
+import attrs
+
+from disque_trio.cli.connection import Connection, LostError
+from disque_trio.cli.formats import Form, for_people
+from disque_trio.cli.options import FOREVER
+from disque_trio.statemachine.base import OK, Failure, Reply
+from disque_trio.wire.words import UnbalancedQuotesError, split
+
+_RED: Final = b"\x1b[31m%b\x1b[0m"
+_TIMES: Final = re.compile(rb"[0-9]{1,9}")
+_LAST_WORDS: Final = frozenset({b"RESTART", b"CRASH-AND-RECOVER", b"SEGFAULT", b"ASSERT", b"OOM"})
+"""Subcommands of DEBUG after which the node is gone."""
+
+
+@attrs.define(eq=False)
+class Session:
+    """A connection, how replies look, where they go, and how often a command runs."""
+
+    connection: Connection
+    form: Form
+    out: BinaryIO
+    has_color: bool = False
+    times: int = 1
+    interval_s: float = 0.0
+
+    def line(self, text: bytes) -> bool:
+        """Carry out a typed line, such as ``3 PING``; False if anything failed."""
+        try:
+            args = split(text)
+        except UnbalancedQuotesError:
+            complain("Invalid argument(s): close every quote, and put a space after it.")
+            return False
+        if len(args) > 1 and _TIMES.fullmatch(args[0]):
+            return self.repeat(args[1:], int(args[0]))
+        return not args or self.repeat(args, self.times)
+
+    def repeat(self, args: Sequence[bytes], times: int) -> bool:
+        """Carry out a command so many times; False if any of them failed."""
+        is_well = True
+        done = 0
+        while times == FOREVER or done < times:
+            if done:
+                time.sleep(self.interval_s)
+            is_well &= self.perform(args)
+            done += 1
+        return is_well
+
+    def perform(self, args: Sequence[bytes]) -> bool:
+        """Carry out one command and print its reply; False if that is an error."""
+        name = args[0].upper()
+        if name in {b"HELP", b"?"}:
+            self._print(_manual(args[1:]).encode())
+            return True
+        self.connect()
+        if not self.connection.send(args):
+            return True
+        try:
+            reply = self.connection.receive()
+        except LostError:
+            if _ends_the_node(args):
+                return True
+            raise
+        self._show(args, reply)
+        if reply == OK and name == b"AUTH":
+            self.connection.password = args[1]
+        elif reply == OK and name == b"MONITOR":
+            self._watch(args)
+        return not isinstance(reply, Failure)
+
+    def connect(self) -> None:
+        """Have a connection; a refused password is told, for the command itself may still work."""
+        refusal = self.connection.ready()
+        if refusal is not None:
+            complain(f"AUTH failed: {refusal.text.decode(errors='replace')}")
+
+    def _show(self, args: Sequence[bytes], reply: Reply) -> None:
+        text = self.form(args, reply)
+        if isinstance(reply, Failure):
+            is_red = self.has_color and self.form is for_people
+            self._print(_RED % text if is_red else text)
+            if reply.text.startswith(b"NOAUTH"):
+                complain("Give the password with --askpass or in $DISQUE_AUTH; or type AUTH.")
+        else:
+            self._print(text)
+
+    def _print(self, text: bytes) -> None:
+        self.out.write(text + b"\n")
+        self.out.flush()
+
+    def _watch(self, args: Sequence[bytes]) -> NoReturn:
+        while True:  # No command ends MONITOR: Ctrl-C does, and takes the connection along.
+            self._print(self.form(args, self.connection.receive()))
+
+
+def complain(text: str) -> None:
+    """Tell the user, not the pipe."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _manual(topic: Sequence[bytes]) -> str:
+    # Only here when asked for: the table of commands brings the whole state machine along.
+    page: Callable[[Sequence[bytes]], str] = import_module("disque_trio.cli.manual").page
+    return page(topic)
+
+
+def _ends_the_node(args: Sequence[bytes]) -> bool:
+    words = [word.upper() for word in args[:2]]
+    return words[0] == b"SHUTDOWN" or (words[0] == b"DEBUG" and words[-1] in _LAST_WORDS)

@@ -1,0 +1,217 @@
+"""Running one plan in one engine, before the judge."""
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+import attrs
+
+from disque_trio.cli.sim.outcomes import UsageError
+from disque_trio.sim import simulation
+from disque_trio.sim.checkers.verdict import Verdict, judge
+from disque_trio.sim.engine import NEVER
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.rows import Row
+from disque_trio.sim.simulation import FormingError, Outcome, UnplayableError
+from disque_trio.sim.tcp.lateness import forgiving
+
+Watcher = Callable[[Row], None]
+
+TAIL: Final = 24
+"""How many events of a job a failure shows."""
+
+
+class Engine(Protocol):
+    """What runs plans."""
+
+    def __call__(self, plan: Plan, observer: Watcher, /) -> Outcome:
+        """Run it; every row goes to the observer."""
+
+
+_MODULES: Final = {"trio": "disque_trio.sim.trio_engine", "tcp": "disque_trio.sim.tcp_engine"}
+REPEATABLE: Final = ("heap", "trio")
+"""Engines in which a plan has one history."""
+
+
+def engine_called(name: str) -> Engine:
+    """The engine. Those that need more than the machines are imported only when asked for."""
+    if name == "heap":
+        return simulation.simulate
+    try:
+        found: Engine = import_module(_MODULES[name]).simulate
+    except ModuleNotFoundError as error:
+        raise UsageError(f"there is no {name} engine in this installation: {error}") from None
+    return found
+
+
+@attrs.frozen
+class Finding:
+    """One thing that is wrong."""
+
+    property: str
+    text: str
+    job: str = ""
+    time: int = 0
+    node: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """What came of one run: small enough to keep for every seed."""
+
+    scenario: str
+    seed: int
+    engine: str
+    is_ok: bool
+    findings: tuple[Finding, ...] = ()
+    duplicates: dict[str, int] = attrs.Factory(dict)
+    """By cause."""
+    lost: int = 0
+    marks: dict[str, int] = attrs.Factory(dict)
+    """Those that were hit."""
+    added: int = 0
+    delivered: int = 0
+    """Deliveries, repeated ones included."""
+    steps: int = 0
+    end: int = 0
+    """Microseconds."""
+    digest: str = ""
+    seconds: float = 0.0
+    """Of this process."""
+    last: tuple[str, ...] = ()
+    """The last events of the job that a sweep's failure is about."""
+
+
+@attrs.frozen
+class Run:
+    """A result with all that the judge says; None if it did not come to a verdict."""
+
+    result: Result
+    verdict: Verdict | None
+
+
+class _Counter:
+    """Counts jobs that were confirmed."""
+
+    def __init__(self) -> None:
+        self.added = 0
+
+    def see(self, row: Row) -> None:
+        if row.kind == "add.ok":
+            self.added += 1
+
+
+def execute(
+    plan: Plan,
+    engine: str = "heap",
+    watchers: Iterable[Watcher] = (),
+    run: Engine | None = None,
+    *,
+    is_live: bool = False,
+) -> Run:
+    """Run it. A machine that raises has failed like one that loses a job."""
+    run = run or engine_called(engine)
+    began = time.process_time() if engine in REPEATABLE else time.monotonic()
+    bench = judge(plan if engine in REPEATABLE else forgiving(plan), is_live=is_live)
+    counter = _Counter()
+    seers = (bench.see, counter.see, *watchers)
+
+    def observe(row: Row) -> None:
+        for see in seers:
+            see(row)
+
+    outcome, verdict, crash = Outcome("", 0, 0), None, None
+    try:
+        outcome = run(plan, observe)
+        verdict = bench.finish()
+    except UnplayableError as error:
+        raise UsageError(str(error)) from None
+    except FormingError as error:
+        crash = Finding("forming", str(error))
+    except OverdueError as error:
+        crash = Finding("hang", str(error))
+    except Exception as error:  # whatever a machine raises: S12 says that none does
+        crash = Finding("S12", _story(error))
+    ended = time.process_time() if engine in REPEATABLE else time.monotonic()
+    result = Result(
+        scenario=plan.scenario,
+        seed=plan.seed,
+        engine=engine,
+        added=counter.added,
+        steps=outcome.steps,
+        end=outcome.end,
+        digest=outcome.digest,
+        seconds=round(ended - began, 3),
+        **(_judged(verdict) if verdict and not crash else {"is_ok": False, "findings": (crash,)}),
+    )
+    return Run(result, verdict)
+
+
+class OverdueError(BaseException):
+    """The run takes longer than anybody wants to wait. Nobody on the way may take it for a failure
+    of a machine."""
+
+
+def _story(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    places = " < ".join(
+        f"{frame.filename.rpartition('disque_trio/')[2]}:{frame.lineno} {frame.name}"
+        for frame in reversed(frames)
+    )
+    return f"{type(error).__name__}: {error} ({places})"
+
+
+def _judged(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "is_ok": verdict.ok,
+        "findings": tuple(
+            Finding(each.property, each.detail, each.job, each.time, each.node)
+            for each in verdict.violations
+        ),
+        "duplicates": {cause: count for cause, count in verdict.duplicates.items() if count},
+        "lost": verdict.lost,
+        "delivered": verdict.deliveries,
+        "marks": {mark: count for mark, count in verdict.marks.items() if count},
+    }
+
+
+def judged(plan: Plan, rows: Iterable[Row], *, is_live: bool) -> Run:
+    """The verdict on a history that is there already."""
+
+    def tell(_plan: Plan, observer: Watcher) -> Outcome:
+        end = steps = 0
+        for row in rows:
+            observer(row)
+            end, steps = row.time, steps + 1
+        return Outcome("", steps, end)
+
+    return execute(plan, "heap", run=tell, is_live=is_live)
+
+
+class Tail:
+    """Keeps the last rows about the job of a finding, up to when it was found."""
+
+    def __init__(self, finding: Finding) -> None:
+        self._job = finding.job
+        self._until = finding.time or NEVER
+        self.rows: deque[Row] = deque(maxlen=TAIL)
+
+    def see(self, row: Row) -> None:
+        """Keep it if it is about the job."""
+        if row.time > self._until:
+            return
+        if row.job == self._job or (not row.job and self._job in row.detail):
+            self.rows.append(row)
+
+
+def last_events(plan: Plan, finding: Finding, run: Engine) -> list[Row]:
+    """What came to the job last, seen by running the plan once more."""
+    tail = Tail(finding)
+    try:
+        run(plan, tail.see)
+    except Exception:  # it failed before: what came until then is what is asked for
+        return list(tail.rows)
+    return list(tail.rows)

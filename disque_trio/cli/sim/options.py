@@ -1,0 +1,249 @@
+"""What stands behind `disque-trio sim`."""
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.words import ENGINES
+
+_EPILOG: Final = """\
+A FILE is a scenario (.toml), a plan (.json), or a trace (.jsonl, .arrow, .parquet).
+
+exit status:
+  0    every property held
+  1    a property was violated
+  2    usage: a bad option, a bad file, an output that cannot be written
+  3    nothing was tested: no job was delivered, or a sweep never hit one of the marks that a
+       scenario expects sometimes
+  130  interrupted by Ctrl-C; what a sweep had finished is kept
+
+docs/simulation.md tells how to write scenarios, and what the properties and marks mean.
+"""
+_SEEDS: Final = re.compile(r"(\d+)(?::(\d+))?")
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """One command line."""
+
+    command: str
+    files: tuple[str, ...]
+    seed: int | None = None
+    seeds: range | str = "ci"
+    """A range, or the name of one that scenarios have: ci or nightly."""
+    engine: str = "heap"
+    html: str | None = None
+    trace: str | None = None
+    is_json: bool = False
+    jobs: int = 1
+    out: str | None = None
+    limit_s: int = 0
+    budget: int = 0
+    property: str | None = None
+    has_pinned: bool = True
+    recheck: float = 0.0
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """The options, or SystemExit after a message or help."""
+    found = _parser().parse_args(arguments)
+    facts = vars(found)
+    files = facts.pop("files")
+    known = {name: value for name, value in facts.items() if value is not None}
+    return Options(files=(files,) if isinstance(files, str) else tuple(files), **known)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="disque-trio sim",
+        description="Run a cluster in simulated time, through faults, and judge what happens.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _run(commands)
+    _sweep(commands)
+    _replay(commands)
+    _shrink(commands)
+    _expand(commands)
+    _draw(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # argparse has no public name for it
+
+
+def _command(
+    commands: "_Commands[argparse.ArgumentParser]", name: str, about: str, more: str = ""
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=about[0].lower() + about[1:].rstrip("."),
+        description=f"{about} {more}".strip(),
+        epilog="Exit status: see 'disque-trio sim --help'.",
+    )
+
+
+def _run(commands: "_Commands[argparse.ArgumentParser]") -> None:
+    parser = _command(
+        commands,
+        "run",
+        "Run one seed of a scenario, or a plan.",
+        "A failure prints the property, how to run it again, and the last events of the job.",
+    )
+    parser.add_argument("files", metavar="FILE", help="a scenario, or a plan")
+    _add_seed(parser)
+    _add_engine(parser)
+    parser.add_argument("--html", metavar="OUT", help="draw the run into this HTML file")
+    parser.add_argument(
+        "--trace", metavar="OUT", help="write every row to this .jsonl, .arrow or .parquet file"
+    )
+    _add_json(parser)
+
+
+def _sweep(commands: "_Commands[argparse.ArgumentParser]") -> None:
+    parser = _command(
+        commands,
+        "sweep",
+        "Run many seeds of scenarios.",
+        "Failures are told as they come. Each scenario's pinned seeds are run first. With --out, "
+        "a sweep that was interrupted goes on where it stopped, as long as neither the code nor "
+        "the scenario has changed.",
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="scenarios")
+    parser.add_argument(
+        "--seeds",
+        type=_seeds,
+        default="ci",
+        metavar="A:B",
+        help="seeds A to B-1; or 'ci' or 'nightly': as many as the scenario says (ci)",
+    )
+    parser.add_argument(
+        "--jobs", type=_count, default=os.cpu_count() or 1, metavar="N",
+        help="how many processes (one for each processor)",
+    )  # fmt: skip
+    _add_engine(parser)
+    parser.add_argument(
+        "--out", metavar="DIR", help="keep results.jsonl and the plans of failures in here"
+    )
+    parser.add_argument(
+        "--no-pinned", dest="has_pinned", action="store_false", help="leave pinned seeds out"
+    )
+    parser.add_argument(
+        "--recheck", type=_share, default=0.05, metavar="SHARE",
+        help="share of the seeds that are run twice, to compare their digests (0.05)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit", dest="limit_s", type=_count, default=600, metavar="SECONDS",
+        help="a seed that takes longer has failed (600)",
+    )  # fmt: skip
+    _add_json(parser)
+
+
+def _replay(commands: "_Commands[argparse.ArgumentParser]") -> None:
+    parser = _command(
+        commands,
+        "replay",
+        "Run a plan or a trace again.",
+        "A trace is judged as it stands. If it is of a simulated run, its plan is run again, and "
+        "the first row that differs is shown. Traces of several live nodes are judged together.",
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a plan, a trace, or live traces")
+    _add_engine(parser)
+    parser.add_argument("--html", metavar="OUT", help="draw it into this HTML file")
+    _add_json(parser)
+
+
+def _shrink(commands: "_Commands[argparse.ArgumentParser]") -> None:
+    parser = _command(
+        commands,
+        "shrink",
+        "Cut a failing seed down to a smallest plan that fails in the same way.",
+        "Whole families of faults go first, then faults, adds and consumers, then nodes; then "
+        "times are shortened. The plan is saved, to be run with 'sim run'.",
+    )
+    parser.add_argument("files", metavar="FILE", help="a scenario, or a plan")
+    _add_seed(parser)
+    parser.add_argument("-o", "--out", metavar="PLAN.json", help="where to (NAME-SEED.json)")
+    parser.add_argument(
+        "--property", metavar="NAME", help="of several violations, this one, such as L1 or DX"
+    )
+    parser.add_argument(
+        "--budget", type=_count, default=2_000, metavar="N", help="at most so many runs (2000)"
+    )
+
+
+def _expand(commands: "_Commands[argparse.ArgumentParser]") -> None:
+    parser = _command(commands, "expand", "Show the plan that a scenario comes to for a seed.")
+    parser.add_argument("files", metavar="FILE", help="a scenario")
+    _add_seed(parser)
+    parser.add_argument("-o", "--out", metavar="PLAN.json", help="write it to this file")
+
+
+def _draw(commands: "_Commands[argparse.ArgumentParser]") -> None:
+    parser = _command(
+        commands, "draw", "Draw a run as one HTML file.", "A trace is drawn without running it."
+    )
+    parser.add_argument("files", metavar="FILE", help="a scenario, a plan, or a trace")
+    _add_seed(parser)
+    _add_engine(parser)
+    parser.add_argument(
+        "-o", "--out", dest="html", metavar="OUT.html", help="where to (NAME-SEED.html)"
+    )
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=_seed, metavar="N", help="which seed of a scenario (0)")
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="heap",
+        help="heap: the machines alone, fast; trio: whole nodes in virtual time; tcp: real "
+        "processes in real time (heap)",
+    )
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
+
+
+def _seed(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"{word} is no seed: a whole number of 0 or more")
+    return int(word)
+
+
+def _seeds(word: str) -> range | str:
+    if word in {"ci", "nightly"}:
+        return word
+    match = _SEEDS.fullmatch(word)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{word} is no range of seeds, such as 0:1000")
+    first = int(match[1])
+    after = int(match[2]) if match[2] else first + 1
+    if after <= first:
+        raise argparse.ArgumentTypeError(f"{word} has no seeds: B stands behind the last")
+    return range(first, after)
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more")
+    return int(word)
+
+
+def _share(word: str) -> float:
+    try:
+        share = float(word)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{word} is no share from 0 to 1")
+    return share

@@ -1,0 +1,114 @@
+"""Seeds run in other processes, a few ahead of what is asked for."""
+
+import gc
+import multiprocessing
+import signal
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache
+from types import FrameType
+
+import attrs
+
+from disque_trio.cli.sim import report
+from disque_trio.cli.sim.execution import (
+    REPEATABLE,
+    OverdueError,
+    Result,
+    engine_called,
+    execute,
+    last_events,
+)
+from disque_trio.cli.sim.outcomes import UsageError
+from disque_trio.cli.sim.sources import scenario_from
+from disque_trio.sim.expand import expand
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.scenario import Scenario
+
+_AHEAD = 4
+"""Seeds handed out for each process, so that none waits for work."""
+
+
+@attrs.frozen
+class Task:
+    """One seed to run. `is_recheck` is for the sake of the digest alone."""
+
+    path: str
+    seed: int
+    engine: str
+    limit_s: int
+    is_recheck: bool = False
+
+
+Done = tuple[Task, Result]
+
+
+def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
+    """Each task's result, as they come. Closing the iterator ends the processes."""
+    if jobs == 1:
+        yield from map(run_task, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin)
+    try:
+        yield from _flow(pool, iter(tasks), jobs * _AHEAD)
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise UsageError("a process of the sweep was killed; is there too little memory?") from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+
+
+def _flow(pool: ProcessPoolExecutor, tasks: Iterator[Task], ahead: int) -> Iterator[Done]:
+    under_way: dict[Future[Done], None] = {}
+    while True:
+        while len(under_way) < ahead and (task := next(tasks, None)) is not None:
+            under_way[pool.submit(run_task, task)] = None
+        if not under_way:
+            return
+        finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        for future in [each for each in under_way if each in finished]:
+            del under_way[future]
+            yield future.result()
+
+
+def _begin() -> None:
+    """Ctrl-C is the parent's; and cycles are collected between seeds, when there are fewest."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+
+
+@cache
+def _scenario(path: str) -> Scenario:
+    return scenario_from(path)
+
+
+def run_task(task: Task) -> Done:
+    """Run one seed, in whatever process this is."""
+    plan = expand(_scenario(task.path), task.seed)
+
+    def overdue(_signal: int, _frame: FrameType | None) -> None:
+        raise OverdueError(f"not finished after {task.limit_s} s")
+
+    before = signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(task.limit_s)
+    try:
+        result = execute(plan, task.engine).result
+        result = attrs.evolve(result, last=_last(task, result, plan))
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    gc.collect()
+    return task, result
+
+
+def _last(task: Task, result: Result, plan: Plan) -> tuple[str, ...]:
+    """What came to the job that a failure is about, if it can be seen once more."""
+    finding = report.about_a_job(result)
+    if finding is None or task.is_recheck or task.engine not in REPEATABLE:
+        return ()
+    rows = last_events(plan, finding, engine_called(task.engine))
+    return tuple(report.event(row) for row in rows)

@@ -1,0 +1,58 @@
+"""How far a sweep has come: a bar on a terminal, a line now and then elsewhere."""
+
+import time
+from types import TracebackType
+
+from rich import progress as bars
+from rich.console import Console
+
+_PAUSE_S = 10.0
+
+
+class Progress:
+    """Counts seeds, and shows how many a second."""
+
+    def __init__(self, console: Console, total: int, kept: int) -> None:
+        self.console = console
+        self._total = total
+        self._kept = kept
+        self._done = self._failed = 0
+        self._began = self._told = time.monotonic()
+        self._bar = bars.Progress(
+            bars.TextColumn("[bold]seeds"),
+            bars.BarColumn(bar_width=None),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn("{task.fields[pace]}"),
+            bars.TextColumn("{task.fields[failed]}"),
+            bars.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=total, pace="", failed="")
+
+    def __enter__(self) -> "Progress":
+        self._bar.start()
+        if self._kept:
+            self.console.print(f"{self._kept:,} seeds were done before, {self._total:,} to go")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def step(self, *, is_seed: bool, is_failure: bool) -> None:
+        """One more run is done."""
+        self._done += is_seed
+        self._failed += is_failure
+        now = time.monotonic()
+        pace = f"{self._done / max(now - self._began, 0.001):,.1f}/s"
+        failed = f"[bold red]{self._failed:,} failed[/]" if self._failed else "none failed"
+        self._bar.update(self._task, completed=self._done, pace=pace, failed=failed)
+        if not self.console.is_terminal and now - self._told >= _PAUSE_S:
+            self._told = now
+            self.console.print(f"{self._done:,} of {self._total:,} seeds, {pace}, {failed}")

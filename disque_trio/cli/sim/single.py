@@ -1,0 +1,191 @@
+"""The commands about one run: run, replay, expand and draw."""
+
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from itertools import zip_longest
+
+import attrs
+from rich.markup import escape
+
+from disque_trio.cli.sim import report
+from disque_trio.cli.sim.execution import (
+    REPEATABLE,
+    Finding,
+    Run,
+    Tail,
+    Watcher,
+    engine_called,
+    execute,
+    judged,
+    last_events,
+)
+from disque_trio.cli.sim.options import Options
+from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED, UsageError
+from disque_trio.cli.sim.sources import (
+    TRACES,
+    check_engine,
+    check_writable,
+    plan_from,
+    replay_command,
+    write_text,
+)
+from disque_trio.sim import livetraces, planfile, tracefile
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.rows import Row
+from disque_trio.sim.tracefile import TraceError
+
+_LINES = 100
+"""Rows are written in batches of so many."""
+
+
+def run(options: Options) -> int:
+    """`sim run`."""
+    (path,) = options.files
+    plan = plan_from(path, options.seed)
+    check_engine(path, options.engine)
+    check_writable(options.html)
+    rows: list[Row] = []
+    is_kept = options.html is not None or options.engine not in REPEATABLE
+    done = _traced(plan, options, [rows.append] if is_kept else [])
+    return _finish(options, plan, done, rows, replay_command(path, plan, options.engine))
+
+
+def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
+    """Run it, with every row written down if that is asked for."""
+    if options.trace is None:
+        return execute(plan, options.engine, watchers)
+    if not options.trace.endswith(TRACES):
+        raise UsageError(f"{options.trace}: a trace ends in {', '.join(TRACES)}")
+    try:
+        writer = tracefile.create(options.trace, plan)
+    except TraceError as error:
+        raise UsageError(str(error)) from None
+    try:
+        return execute(plan, options.engine, [*watchers, lambda row: writer.write((row,))])
+    finally:
+        writer.close()
+
+
+def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: str) -> int:
+    """Draw it, tell it, and say how it ended."""
+    result = done.result
+    if options.html is not None:
+        write_text(options.html, _picture(plan, rows, done))
+    finding = report.about_a_job(result)
+    if finding is not None:
+        tail = _tail(options, plan, rows, finding)
+        result = attrs.evolve(result, last=tuple(report.event(row) for row in tail))
+    if options.is_json:
+        print(report.as_json(result, replay=command))
+    else:
+        console = report.out()
+        report.show_result(console, result)
+        if not result.is_ok:
+            report.show_failure(console, result, command, result.last)
+        elif not result.delivered:
+            console.print("[bold yellow]nothing tested[/]: no job was delivered")
+    if not result.is_ok:
+        return VIOLATED
+    return PASSED if result.delivered else NOTHING_TESTED
+
+
+def _tail(options: Options, plan: Plan, rows: list[Row], finding: Finding) -> list[Row]:
+    if not rows:
+        return last_events(plan, finding, engine_called(options.engine))
+    tail = Tail(finding)
+    for row in rows:
+        tail.see(row)
+    return list(tail.rows)
+
+
+def _picture(plan: Plan, rows: list[Row], done: Run) -> str:
+    """Only here when needed: the page's files are read with the module."""
+    page: str = import_module("disque_trio.sim.picture").render(plan, rows, done.verdict)
+    return page
+
+
+def expand_(options: Options) -> int:
+    """`sim expand`."""
+    (path,) = options.files
+    plan = plan_from(path, options.seed)
+    text = planfile.dump(plan, f"{path}, seed {plan.seed}")
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        write_text(options.out, text)
+    return PASSED
+
+
+def draw(options: Options) -> int:
+    """`sim draw`."""
+    (path,) = options.files
+    if path.endswith(TRACES):
+        if options.seed is not None:
+            raise UsageError(f"{path} has its seed in it: leave --seed out")
+        plan, rows = _history([path])
+        done = _judge(plan, rows)
+    else:
+        plan, rows = plan_from(path, options.seed), []
+        check_engine(path, options.engine)
+        check_writable(options.html)
+        done = execute(plan, options.engine, [rows.append])
+    target = options.html or f"{plan.scenario}-{plan.seed}.html"
+    write_text(target, _picture(plan, rows, done))
+    report.out().print(f"drawn into {target}")
+    return PASSED
+
+
+# Replaying.
+
+
+def replay(options: Options) -> int:
+    """`sim replay`."""
+    if not options.files[0].endswith(TRACES):
+        if len(options.files) > 1:
+            raise UsageError("one plan at a time")
+        return run(options)
+    check_writable(options.html)
+    plan, rows = _history(options.files)
+    done = _judge(plan, rows)
+    status = _finish(options, plan, done, rows, f"disque-trio sim replay {' '.join(options.files)}")
+    if plan.scenario == livetraces.SCENARIO:
+        return status
+    difference = _first_difference(rows, plan, options.engine)
+    if difference is not None and not options.is_json:
+        report.out().print(f"[bold yellow]the plan runs otherwise now[/]\n{difference}")
+    return status
+
+
+def _history(paths: Iterable[str]) -> tuple[Plan, list[Row]]:
+    """The rows of the traces, in order of time, and their plan."""
+    try:
+        traces = [tracefile.read(path) for path in paths]
+        plans = [trace.plan for trace in traces if trace.plan is not None]
+        if plans and len(traces) > 1:
+            raise UsageError("one trace of a simulated run at a time")
+        if plans:
+            return plans[0], list(traces[0].rows)
+        rows = livetraces.together([trace.rows for trace in traces])
+    except TraceError as error:
+        raise UsageError(str(error)) from None
+    return livetraces.plan_of(rows), rows
+
+
+def _judge(plan: Plan, rows: list[Row]) -> Run:
+    done = judged(plan, rows, is_live=plan.scenario == livetraces.SCENARIO)
+    return attrs.evolve(done, result=attrs.evolve(done.result, engine="trace"))
+
+
+def _first_difference(rows: list[Row], plan: Plan, engine: str) -> str | None:
+    """Where the recorded history and a new run part, if they do."""
+    again: list[Row] = []
+    execute(plan, engine, [again.append])
+    for number, (old, new) in enumerate(zip_longest(rows, again)):
+        if old != new:
+            before = rows[max(0, number - 3) : number]
+            shown = [f"    {report.event(row)}" for row in before]
+            shown.append(f"  - {report.event(old) if old else 'the end'}")
+            shown.append(f"  + {report.event(new) if new else 'the end'}")
+            return "\n".join(escape(line) for line in shown)
+    return None

@@ -1,0 +1,107 @@
+"""The files that commands are given: scenarios and plans."""
+
+import hashlib
+from pathlib import Path
+
+import attrs
+
+from disque_trio.cli.sim.outcomes import UsageError
+from disque_trio.sim import planfile
+from disque_trio.sim.expand import expand
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.planfile import PlanError
+from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenariofile import ScenarioError, load
+
+TRACES = (".jsonl", ".arrow", ".parquet")
+
+
+def scenario_from(path: str) -> Scenario:
+    """The scenario in a file."""
+    if not path.endswith(".toml"):
+        raise UsageError(f"{path} is no scenario: its name does not end in .toml")
+    try:
+        return load(path)
+    except ScenarioError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def plan_from(path: str, seed: int | None) -> Plan:
+    """The plan that a file means: a scenario's for the seed, or the one it is."""
+    if path.endswith(".toml"):
+        return expand(scenario_from(path), seed or 0)
+    if seed is not None:
+        raise UsageError(f"{path} has its seed in it: leave --seed out")
+    if not path.endswith(".json"):
+        raise UsageError(f"{path} is neither a scenario (.toml) nor a plan (.json)")
+    try:
+        return planfile.load(path)
+    except PlanError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def check_engine(path: str, engine: str) -> None:
+    """A scenario says in which engines it makes sense."""
+    if path.endswith(".toml"):
+        engines = scenario_from(path).engines
+        if engine not in engines:
+            raise UsageError(
+                f"{path} is not for the {engine} engine, only for {', '.join(engines)}"
+            )
+
+
+def replay_command(path: str, plan: Plan, engine: str) -> str:
+    """The one line that runs it again."""
+    seed = f" --seed {plan.seed}" if path.endswith(".toml") else ""
+    other = "" if engine == "heap" else f" --engine {engine}"
+    return f"disque-trio sim run {path}{seed}{other}"
+
+
+def write_text(path: str, text: str) -> None:
+    """A whole file."""
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def check_writable(path: str | None) -> None:
+    """Nobody should learn after minutes that the result has no place to go."""
+    if path is None:
+        return
+    file = Path(path)
+    existed = file.exists()
+    try:
+        with file.open("ab"):
+            pass
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+    if not existed:
+        file.unlink()
+
+
+@attrs.frozen
+class Version:
+    """What a result depends on."""
+
+    code: str
+    scenario: str
+
+
+def code_digest() -> str:
+    """A digest of the package's source: results of other code do not count."""
+    package = Path(__file__).parents[2]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """A digest of everything that a scenario says, its bases included."""
+    return hashlib.sha256(repr(attrs.asdict(scenario)).encode()).hexdigest()[:16]

@@ -1,0 +1,250 @@
+"""Client sockets: accepting, reading, writing, and what a client has not read yet.
+
+A client that is owed bytes stands in `Clients.owing`. It is looked at once a second, so that one
+which never reads is cut off when the limits say so, and one that is to be disconnected does not
+linger for ever.
+"""
+
+import os
+import select
+import socket
+from typing import TYPE_CHECKING, Final
+
+from disque_trio.readiness import Channel, Listener, Readiness, keep_alive
+from disque_trio.statemachine.chores import Connection
+
+if TYPE_CHECKING:
+    from disque_trio.node import Node
+    from disque_trio.session import Session
+
+READ_SIZE: Final = 1 << 16
+WRITE_SIZE: Final = 1 << 18
+"""Bytes of what was left over that are written to one client per turn."""
+LINGER_S: Final = 10
+"""How long a client that is to be disconnected may take to read what it is owed."""
+
+_IN: Final = select.EPOLLIN
+_OUT: Final = select.EPOLLOUT
+_RDHUP: Final = select.EPOLLRDHUP
+
+
+class Clients:
+    """What all client channels of a node share."""
+
+    __slots__ = ("channels", "is_reading", "node", "owing", "readiness")
+
+    def __init__(self, readiness: Readiness, node: "Node") -> None:
+        self.readiness = readiness
+        self.node = node
+        self.channels: dict[ClientChannel, None] = {}
+        self.is_reading = True
+        """False once the node is winding up."""
+        self.owing: dict[ClientChannel, None] = {}
+
+    def stop_reading(self) -> None:
+        """The node winds up: only replies leave from now on."""
+        self.is_reading = False
+        for channel in self.channels:
+            channel.hold()
+
+    def sweep(self) -> None:
+        """Once a second."""
+        for channel in list(self.owing):
+            channel.sweep()
+
+
+class ClientChannel(Channel):
+    """One client's socket: the `ClientPort` of a node."""
+
+    __slots__ = (
+        "_recv",
+        "_send",
+        "clients",
+        "is_closing",
+        "is_half_closed",
+        "is_held",
+        "lingered_s",
+        "received",
+        "session",
+        "unsent",
+    )
+
+    session: "Session"
+
+    def __init__(self, clients: Clients, sock: socket.socket) -> None:
+        super().__init__(clients.readiness, sock)
+        self.clients = clients
+        self.received = clients.node.received
+        self.unsent = bytearray()
+        self.is_held = False
+        self.is_closing = False
+        self.is_half_closed = False
+        self.lingered_s = 0
+        self._recv = sock.recv
+        self._send = sock.send
+
+    # What epoll says.
+
+    def ready(self, mask: int) -> None:
+        if mask & _IN:
+            try:
+                data = self._recv(READ_SIZE)
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.readiness.end(self)
+                return
+            else:
+                if data:
+                    self.received(self.session, data)
+                else:
+                    self._end_of_input()
+        elif mask & ~(_OUT | _RDHUP):
+            self.readiness.end(self)
+            return
+        elif mask & _RDHUP:
+            self.is_half_closed = True
+            self._watch()
+            self.clients.node.half_closed(self.session)
+        if mask & _OUT and self.unsent:
+            self._write_on()
+
+    def _end_of_input(self) -> None:
+        """A client that still reads gets what it is owed."""
+        if self.unsent:
+            self.is_half_closed = True
+            self.close()
+            self.clients.node.half_closed(self.session)
+        else:
+            self.readiness.end(self)
+
+    def ended(self) -> None:
+        self.clients.owing.pop(self, None)
+        self.clients.channels.pop(self, None)
+        self.clients.node.lost(self.session)
+        del self.session  # a cycle less for the collector
+
+    # What the node says.
+
+    def write(self, data: bytes) -> int:
+        unsent = self.unsent
+        if unsent:
+            unsent += data
+            return len(unsent)
+        try:
+            sent = self._send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.readiness.end(self)
+            return 0
+        if sent == len(data):
+            return 0
+        unsent += memoryview(data)[sent:]
+        self.clients.owing[self] = None
+        self._watch()
+        return len(unsent)
+
+    def hold(self) -> None:
+        self.is_held = True
+        self._watch()
+
+    def resume(self) -> None:
+        if self.clients.is_reading:
+            self.is_held = False
+            self._watch()
+
+    def close(self) -> None:
+        if self.unsent:
+            self.is_closing = True
+            self._watch()
+        else:
+            self.readiness.end(self)
+
+    def abort(self) -> None:
+        self.unsent.clear()
+        self.readiness.end(self)
+
+    def facts(self) -> Connection:
+        return Connection(
+            fd=self.fd,
+            output_bytes=len(self.unsent),
+            output_chunks=1 if self.unsent else 0,
+            events=(b"r" if self.events & _IN else b"") + (b"w" if self.events & _OUT else b""),
+        )
+
+    # The rest.
+
+    def _watch(self) -> None:
+        events = _OUT if self.unsent else 0
+        if not self.is_closing:
+            if not self.is_half_closed:
+                events |= _RDHUP
+            if not self.is_held:
+                events |= _IN
+        self.watch(events)
+
+    def _write_on(self) -> None:
+        unsent = self.unsent
+        try:
+            with memoryview(unsent) as view, view[:WRITE_SIZE] as piece:
+                sent = self._send(piece)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.readiness.end(self)
+            return
+        del unsent[:sent]
+        if not unsent:
+            self._drained()
+
+    def _drained(self) -> None:
+        self.clients.owing.pop(self, None)
+        if self.is_closing:
+            self.readiness.end(self)
+        else:
+            self._watch()
+            self.clients.node.drained(self.session)
+
+    def sweep(self) -> None:
+        """Once a second while bytes are owed."""
+        if self.is_closing:
+            self.lingered_s += 1
+            if self.lingered_s > LINGER_S:
+                self.readiness.end(self)
+        else:
+            self.clients.node.owes(self.session, len(self.unsent))
+
+
+class ClientListener(Listener):
+    """A socket on which clients arrive."""
+
+    __slots__ = ("clients", "path")
+
+    def __init__(self, clients: Clients, sock: socket.socket) -> None:
+        super().__init__(clients.readiness, sock)
+        self.clients = clients
+        self.path = os.fsencode(sock.getsockname()) if sock.family == socket.AF_UNIX else None
+
+    def starve(self, error: OSError) -> None:
+        self.clients.node.warn("cannot accept clients", error)
+        super().starve(error)
+
+    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        sock.setblocking(False)
+        node = self.clients.node
+        if self.path is None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            keep_alive(sock, node.state.config.tcp_keepalive_s)
+            ip, port = address[:2]
+            peer = b"%b:%d" % (f"[{ip}]".encode() if ":" in ip else ip.encode(), port)
+        else:
+            peer = b"unix:" + self.path
+        channel = ClientChannel(self.clients, sock)
+        session = node.connect(channel, peer, is_unix=self.path is not None)
+        if session is None:
+            sock.close()
+            return
+        channel.session = session
+        self.clients.channels[channel] = None
+        self.readiness.add(channel, _IN | _RDHUP)

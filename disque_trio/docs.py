@@ -1,0 +1,90 @@
+"""The generated pages of docs/: `python -m disque_trio.docs` writes docs/commands.md to stdout.
+
+A test compares the page with the table, so neither changes without the other.
+"""
+
+import re
+import sys
+from typing import Final
+
+from disque_trio.cli.usage import forms, show
+from disque_trio.statemachine.commands.rows import Command
+from disque_trio.statemachine.commands.table import ROWS
+
+_HEADER: Final = """\
+# Commands
+
+Made by `make docs` from the command table (`disque_trio/statemachine/commands/table.py`).
+
+Words are separated by spaces on an inline line, or are the bulk strings of a RESP array. Upper-case
+words below are to be typed as they stand, in any case; lower-case ones stand for a value; brackets
+enclose what may be left out; `a|b` is a choice. Options may come in any order. Queue names and
+bodies are any bytes. Numbers are signed 64-bit integers; an empty word counts as 0.
+
+| reply | meaning |
+|---|---|
+| `+text` | a simple string: `+OK`, a job's id, a pause state |
+| `:n` | a number: a count, or seconds |
+| `$...` | a bulk string; `$-1` is nothing: no such job |
+| `*...` | an array; `*-1` is nothing: no job came in time, no such queue |
+| `-CODE text` | an error |
+
+| code | when |
+|---|---|
+| `ERR` | the request makes no sense |
+| `BADID` | a word is no job id; nothing is done for the others either |
+| `NOJOB` | WORKING on a job that this node does not know |
+| `ACKED` | WORKING on a job that is acknowledged |
+| `TOOLATE` | WORKING on a job that is past half of its life |
+| `NOREPL` | ADDJOB could not have as many copies as were asked for |
+| `MAXLEN`, `PAUSED` | ADDJOB to a queue that is too long, or paused in input |
+| `LEAVING` | GETJOB would wait, and the node is about to leave the cluster |
+| `NOAUTH` | a password is set, and AUTH comes first |
+| `NOPROTO` | HELLO for a version of the protocol that does not exist |
+
+A job is an array of queue, id and body; with WITHCOUNTERS `nacks` and `additional-deliveries`
+follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time and
+closes the connection. The numbers of words below count the command's name.
+"""
+
+
+def commands_page() -> str:
+    """docs/commands.md."""
+    lines = ["", "| command | what it does |", "|---|---|"]
+    lines += [f"| [{_title(row)}](#{row.name}) | {row.summary} |" for row in ROWS]
+    return _HEADER + "\n".join(lines) + "\n" + "".join(map(_section, ROWS))
+
+
+def _section(row: Command) -> str:
+    usage = "\n".join(f"    {form}".rstrip() for form in _forms(row))
+    flags = ", ".join((flag.name or "").lower() for flag in row.flags)
+    return (
+        f"\n## {_title(row)}\n\n{row.summary}\n\n{usage}\n\nWords: {_words(row)}. Flags: {flags}.\n"
+    )
+
+
+def _title(row: Command) -> str:
+    return row.name.upper()
+
+
+def _forms(row: Command) -> list[str]:
+    """Each way to call it on a line of its own."""
+    rests = [show([form]) for form in forms(row.usage)]
+    if re.fullmatch(r"\[.* \| .*\]", row.usage):
+        rests.insert(0, "")
+    return [f"{_title(row)} {rest}" for rest in rests]
+
+
+def _words(row: Command) -> str:
+    if row.arity == 0:
+        return "any number"
+    return str(row.arity) if row.arity > 0 else f"at least {-row.arity}"
+
+
+def main() -> None:
+    """Write the page to standard output."""
+    sys.stdout.write(commands_page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Chores that are done at once, with an outcome: files, limits, a look at the process."""
+
+from collections.abc import Mapping
+
+from disque_trio.ports import Host, NodesStore
+from disque_trio.session import Session
+from disque_trio.statemachine.base import ClientId
+from disque_trio.statemachine.chores import (
+    ChangeDirectory,
+    RaiseFileLimit,
+    ReadVitals,
+    RewriteConfig,
+    SaveNodes,
+    Vitals,
+)
+from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.statemachine.state import NodeState
+
+Errand = SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals
+
+
+class Errands:
+    """Does them for one node."""
+
+    def __init__(
+        self,
+        state: NodeState,
+        sessions: Mapping[ClientId, Session],
+        store: NodesStore,
+        host: Host,
+    ) -> None:
+        self._state = state
+        self._sessions = sessions
+        self._store = store
+        self._host = host
+
+    def run(self, errand: Errand) -> object:
+        """The outcome, as the chore's class says."""
+        match errand:
+            case SaveNodes():
+                return self.save_nodes()
+            case RewriteConfig():
+                return self._host.rewrite_config(self._state.config)
+            case ChangeDirectory():
+                return self._host.change_directory(errand.path)
+            case RaiseFileLimit():
+                return self._host.raise_file_limit(errand.clients)
+            case ReadVitals():
+                return self._vitals()
+
+    def save_nodes(self) -> str | None:
+        """Write nodes.conf; the system's error text if that fails."""
+        try:
+            self._store.save(nodes_text(self._state, handshakes=False))
+        except OSError as error:
+            return error.strerror or str(error)
+        return None
+
+    def _vitals(self) -> Vitals:
+        vitals = self._host.vitals()
+        for number, session in self._sessions.items():
+            facts = session.port.facts()
+            facts.input_bytes = session.parser.buffered
+            vitals.connections[number] = facts
+        return vitals

@@ -1,0 +1,180 @@
+"""The process: its clocks, limits, vitals and signals, its garbage collector, going to background.
+
+All of it is Linux as the standard library shows it.
+"""
+
+import contextlib
+import gc
+import os
+import platform
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from disque_trio import __version__
+from disque_trio.config import rewrite_file
+from disque_trio.statemachine.base import Millis, Now
+from disque_trio.statemachine.chores import Shutdown, Vitals
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.stats import Facts
+
+RESERVED_FILES: Final = 128
+"""Descriptors that are not clients': listeners, bus links, logs."""
+_PAGE: Final = resource.getpagesize()
+_COLLECTOR: Final = (20_000, 10, 1000)
+"""Its defaults cost a factor of three while jobs pile up, for it looks at all of them again and
+again (docs/design.md, "Batches everywhere"). With these a pause lasts 1 ms, every tenth 10 ms."""
+
+
+class SystemClock:
+    """The `Clock` of real life."""
+
+    def now(self) -> Now:
+        """Both clocks."""
+        wall_us = time.time_ns() // 1000
+        return Now(time.monotonic_ns() // 1_000_000, wall_us // 1000, wall_us % 1000)
+
+    def seconds_until(self, mono: Millis) -> float:
+        """How long to sleep until the monotonic clock shows `mono`."""
+        return max(0.0, mono / 1000 - time.monotonic_ns() / 1_000_000_000)
+
+
+class SystemHost:
+    """The `Host` of real life."""
+
+    def __init__(self, config_file: str = "", *, restart_refusal: str = "") -> None:
+        self._config_file = config_file
+        self._restart_refusal = restart_refusal
+
+    def rewrite_config(self, config: Config) -> str | None:
+        """Write the configuration file; an error text when that fails."""
+        if not self._config_file:
+            return "The server is running without a config file"
+        return rewrite_file(self._config_file, config)
+
+    def change_directory(self, path: str) -> str | None:
+        """Make `path` the working directory; an error text when that fails."""
+        try:
+            os.chdir(path)
+        except (OSError, ValueError) as error:
+            return getattr(error, "strerror", None) or str(error)
+        return None
+
+    def raise_file_limit(self, clients: int) -> int:
+        """Make room for so many clients; how many there is room for."""
+        return raise_file_limit(clients)
+
+    def vitals(self) -> Vitals:
+        """Memory and processor time."""
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return Vitals(
+            rss_bytes=_rss_bytes(),
+            peak_rss_bytes=own.ru_maxrss * 1024,
+            cpu_system=own.ru_stime,
+            cpu_user=own.ru_utime,
+            cpu_system_children=children.ru_stime,
+            cpu_user_children=children.ru_utime,
+        )
+
+    def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
+        """Why the process cannot do this; None when it can."""
+        return (shutdown.restart and self._restart_refusal) or None
+
+
+def _rss_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def raise_file_limit(clients: int) -> int:
+    """Make room for so many clients; how many there is room for."""
+    wanted = clients + RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _covers(soft, wanted):
+        return clients
+    # Only a privileged process may raise the hard limit.
+    for limits in ((wanted, max(hard, wanted)), (hard, hard)):
+        with contextlib.suppress(OSError, ValueError, OverflowError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            break
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return clients if _covers(soft, wanted) else max(1, soft - RESERVED_FILES)
+
+
+def _covers(limit: int, wanted: int) -> bool:
+    return limit == resource.RLIM_INFINITY or limit >= wanted
+
+
+def facts(config: Config, config_file: str = "") -> Facts:
+    """What this process is, for INFO and HELLO."""
+    system = os.uname()
+    return Facts(
+        port=config.port,
+        pid=os.getpid(),
+        executable=os.path.abspath(sys.argv[0]),
+        config_file=config_file,
+        os=f"{system.sysname} {system.release} {system.machine}",
+        arch_bits=64 if sys.maxsize > 1 << 32 else 32,
+        multiplexing="epoll",
+        runtime=f"{platform.python_implementation()} {platform.python_version()}",
+        run_id=os.urandom(20).hex(),
+        version=__version__,
+    )
+
+
+def tame_collector() -> None:
+    """Let the cyclic collector leave alone what will live as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTOR)
+
+
+def on_signals(stop: Callable[[str], None]) -> None:
+    """SIGTERM and SIGINT end the process gracefully, a second SIGINT at once with status 1.
+
+    `stop` is called in the signal handler, with the signal's name.
+    """
+    came: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if number == signal.SIGINT and number in came:
+            os._exit(1)
+        came.append(number)
+        stop(signal.Signals(number).name)
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def go_to_background() -> Callable[[], None]:
+    """Leave the terminal, in two steps. Call what is returned once the node has started.
+
+    The process that was started by hand waits for that, and ends with status 0; if its child ends
+    before, with status 1. Until then the child can still say on the terminal why it cannot start.
+    """
+    told, tell = os.pipe()
+    if os.fork():
+        os.close(tell)
+        os._exit(0 if os.read(told, 1) else 1)
+    os.close(told)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+
+    def detach() -> None:
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        os.close(null)
+        os.write(tell, b"1")
+        os.close(tell)
+
+    return detach

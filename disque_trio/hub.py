@@ -1,0 +1,109 @@
+"""The hub: one Trio task that owns every hot socket of a node.
+
+A Trio task and stream for each connection did 51,000 ADDJOB/s where this shape does as many as
+the original (docs/design.md, "Batches everywhere"): the sockets stand in an epoll of our own,
+Trio waits for that one descriptor, and whatever is ready is read before anything is answered.
+While there is work, a turn costs one checkpoint, so that Trio breathes; only an idle hub pays
+for a wait with a deadline.
+"""
+
+import select
+import socket
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from disque_trio.bus import Bus, BusListener
+from disque_trio.clients import ClientListener, Clients
+from disque_trio.ports import LinkPort
+from disque_trio.readiness import Listener, Readiness
+
+if TYPE_CHECKING:
+    from disque_trio.node import Node
+    from disque_trio.session import LinkSession
+
+SWEEP_S: Final = 1.0
+"""How often slow readers and starved listeners are looked at."""
+
+
+class EpollHub:
+    """The sockets of one node: the `Hub` of real life.
+
+    It takes over the listening sockets: when `run` ends, they are closed.
+    """
+
+    def __init__(
+        self,
+        client_sockets: list[socket.socket],
+        bus_sockets: list[socket.socket],
+        *,
+        source_ip: str = "",
+    ) -> None:
+        self._client_sockets = client_sockets
+        self._bus_sockets = bus_sockets
+        self._source_ip = source_ip
+        self._readiness = Readiness()
+        self._listeners: list[Listener] = []
+        self._clients: Clients
+        self._bus: Bus
+
+    def dial(self, session: "LinkSession", ip: str, port: int) -> LinkPort | None:
+        """Open a bus connection; None if it cannot even begin."""
+        return self._bus.dial(session, ip, port)
+
+    def stop_listening(self) -> None:
+        """Take no new connections, and read nothing more from clients."""
+        self._clients.stop_reading()
+        for listener in self._listeners:
+            self._readiness.end(listener)
+
+    def has_unsent(self) -> bool:
+        """Is a client owed bytes that have not left?"""
+        return bool(self._clients.owing)
+
+    async def run(
+        self, node: "Node", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Carry until cancelled, and then close everything."""
+        try:
+            self._listen(node)
+            task_status.started()
+            await self._turns(node)
+        finally:
+            self._readiness.close()
+
+    def _listen(self, node: "Node") -> None:
+        self._clients = clients = Clients(self._readiness, node)
+        self._bus = bus = Bus(self._readiness, node, self._source_ip)
+        self._listeners.extend(ClientListener(clients, sock) for sock in self._client_sockets)
+        self._listeners.extend(BusListener(bus, sock) for sock in self._bus_sockets)
+        for listener in self._listeners:
+            self._readiness.add(listener, select.EPOLLIN)
+
+    async def _turns(self, node: "Node") -> None:
+        readiness = self._readiness
+        poll, handlers, bury = readiness.poll, readiness.handlers, readiness.bury
+        begin, settle = node.begin, node.settle
+        checkpoint = trio.lowlevel.checkpoint
+        is_busy = True
+        sweep_at = trio.current_time() + SWEEP_S
+        while True:
+            if node.is_napping:
+                await trio.sleep(node.seconds_left())
+            elif is_busy:
+                await checkpoint()
+            else:
+                with trio.move_on_after(min(node.seconds_left(), SWEEP_S)):
+                    await trio.lowlevel.wait_readable(readiness.epoll)
+            events = poll()
+            begin()
+            for fd, mask in events:
+                handlers[fd](mask)
+            settle()
+            bury()
+            is_busy = bool(events)
+            if trio.current_time() >= sweep_at:
+                sweep_at = trio.current_time() + SWEEP_S
+                self._clients.sweep()
+                readiness.revive()
+                is_busy = True

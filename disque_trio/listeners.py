@@ -1,0 +1,131 @@
+"""Listening sockets: which a configuration asks for, and clear words when they cannot be had."""
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.config import Config
+
+BUS_OFFSET: Final = 10_000
+"""The bus listens this far above the client port (reference 1.1)."""
+MAX_PORT: Final = 65_535 - BUS_OFFSET
+_EVERYWHERE: Final = ("0.0.0.0", "::")
+_NO_SUCH_FAMILY: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
+
+
+class ListenError(Exception):
+    """A port or path cannot be had: why, and what to do about it."""
+
+
+@attrs.define
+class Listeners:
+    """Sockets that listen already."""
+
+    clients: list[socket.socket] = attrs.Factory(list)
+    bus: list[socket.socket] = attrs.Factory(list)
+
+    def close(self) -> None:
+        """Close them all."""
+        for sock in self.clients + self.bus:
+            sock.close()
+
+
+def listen(config: Config) -> Listeners:
+    """Open what the configuration asks for. Raises `ListenError`."""
+    _check(config)
+    listeners = Listeners()
+    try:
+        if config.port:
+            listeners.clients += _listen_tcp(config, config.port, "port")
+        if config.unixsocket:
+            listeners.clients.append(_listen_unix(config))
+        listeners.bus += _listen_tcp(config, config.port + BUS_OFFSET, "bus port")
+    except ListenError:
+        listeners.close()
+        raise
+    return listeners
+
+
+def _check(config: Config) -> None:
+    if config.port > MAX_PORT:
+        raise ListenError(
+            f"port {config.port} is too high: the bus listens {BUS_OFFSET} above it, so it must "
+            f"be at most {MAX_PORT}"
+        )
+    if not config.port and not config.unixsocket:
+        raise ListenError("nothing to listen on: give a 'port' or a 'unixsocket'")
+
+
+def _listen_tcp(config: Config, port: int, what: str) -> list[socket.socket]:
+    """One socket for each address; without `bind`, all addresses of both families."""
+    sockets: list[socket.socket] = []
+    for address in config.bind or _EVERYWHERE:
+        try:
+            sockets.append(_listen_on(address, port, config.tcp_backlog))
+        except OSError as error:
+            if not config.bind and error.errno in _NO_SUCH_FAMILY:
+                continue
+            for sock in sockets:
+                sock.close()
+            raise ListenError(_explained(address, port, what, error)) from None
+    if not sockets:
+        raise ListenError(f"cannot listen on {what} {port}: this system has no network addresses")
+    return sockets
+
+
+def _listen_on(address: str, port: int, backlog: int) -> socket.socket:
+    found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, place = found[0]
+    sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(place)
+        sock.listen(backlog)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _explained(address: str, port: int, what: str, error: OSError) -> str:
+    text = f"cannot listen on {address} {what} {port}: {error.strerror}"
+    if error.errno == errno.EADDRINUSE:
+        text += "; another process has it: stop that one, or choose another port with --port"
+        if what != "port":
+            text += f" (the bus port is always {BUS_OFFSET} above it)"
+    return text
+
+
+def _listen_unix(config: Config) -> socket.socket:
+    path = config.unixsocket
+    _clear_the_way(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        sock.bind(path)
+        if config.unixsocketperm:
+            os.chmod(path, config.unixsocketperm)
+        sock.listen(config.tcp_backlog)
+    except OSError as error:
+        sock.close()
+        raise ListenError(f"cannot listen on {path}: {error.strerror or error}") from None
+    return sock
+
+
+def _clear_the_way(path: str) -> None:
+    """Remove a socket that a dead process left behind; nothing else."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+        else:
+            raise ListenError(f"cannot listen on {path}: another process does; stop that one")

@@ -1,0 +1,161 @@
+"""Messages for the operator: levels of the original, one line each, for people or for machines.
+
+`human` lines are coloured on a terminal; `json` lines have the same facts as fields. The log file
+is opened for every line, as the original does, so that it can be rotated without a signal.
+"""
+
+import contextlib
+import io
+import sys
+import syslog
+from collections.abc import MutableMapping
+from typing import Any, Final, TextIO
+
+import structlog
+
+from disque_trio.statemachine.config import Config
+
+LEVELS: Final = {"debug": 0, "verbose": 1, "notice": 2, "warning": 3}
+_PRIORITIES: Final = {
+    "debug": syslog.LOG_DEBUG,
+    "verbose": syslog.LOG_INFO,
+    "notice": syslog.LOG_NOTICE,
+    "warning": syslog.LOG_WARNING,
+}
+_COLOURS: Final = {
+    "debug": "\x1b[2m",
+    "verbose": "\x1b[36m",
+    "notice": "\x1b[32m",
+    "warning": "\x1b[1;33m",
+}
+
+Facts = MutableMapping[str, Any]
+
+
+class Threshold:
+    """The least level that is logged. CONFIG SET loglevel moves it."""
+
+    def __init__(self, level: str) -> None:
+        self.set(level)
+
+    def set(self, level: str) -> None:
+        """Log this level and those above."""
+        self.level = LEVELS[level]
+
+
+class OperatorLog(structlog.BoundLoggerBase):
+    """The node's `Log`."""
+
+    _logger: "Sink"
+
+    def debug(self, event: str, **facts: object) -> None:
+        """For developers."""
+        self._say("debug", event, facts)
+
+    def verbose(self, event: str, **facts: object) -> None:
+        """Rarely useful, but not noise."""
+        self._say("verbose", event, facts)
+
+    def notice(self, event: str, **facts: object) -> None:
+        """What an operator wants in production."""
+        self._say("notice", event, facts)
+
+    def warning(self, event: str, **facts: object) -> None:
+        """What somebody should look at."""
+        self._say("warning", event, facts)
+
+    def set_level(self, level: str) -> None:
+        """Log this level and those above from now on, whatever is bound."""
+        self._logger.threshold.set(level)
+
+    def _say(self, level: str, event: str, facts: dict[str, object]) -> None:
+        if LEVELS[level] >= self._logger.threshold.level:
+            self._proxy_to_logger(level, event, **facts)
+
+
+class Sink:
+    """Where finished lines go: standard output or a file, and syslog if that is on."""
+
+    def __init__(self, config: Config, stream: TextIO) -> None:
+        self.threshold = Threshold(config.loglevel)
+        self._path = config.logfile
+        self._stream = stream
+        self._syslog = config.syslog_enabled
+        if self._syslog:
+            facility = getattr(syslog, f"LOG_{config.syslog_facility.upper()}")
+            syslog.openlog(config.syslog_ident, syslog.LOG_PID | syslog.LOG_NDELAY, facility)
+
+    def debug(self, line: str) -> None:
+        """structlog calls these, named as the levels."""
+        self._write("debug", line)
+
+    def verbose(self, line: str) -> None:
+        """Likewise."""
+        self._write("verbose", line)
+
+    def notice(self, line: str) -> None:
+        """Likewise."""
+        self._write("notice", line)
+
+    def warning(self, line: str) -> None:
+        """Likewise."""
+        self._write("warning", line)
+
+    def _write(self, level: str, line: str) -> None:
+        if self._syslog:
+            syslog.syslog(_PRIORITIES[level], line)
+        # A full disk or a closed pipe must not end a server that works.
+        with contextlib.suppress(OSError):
+            if self._path:
+                with open(self._path, "a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(line + "\n")
+            else:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+
+
+def open_log(config: Config, stream: TextIO = sys.stdout) -> OperatorLog:
+    """The log that the configuration asks for."""
+    if isinstance(stream, io.TextIOWrapper):
+        # Whatever a client or peer is called, it must not end a server that works.
+        stream.reconfigure(errors="backslashreplace")
+    render: structlog.types.Processor
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    if config.log_format == "json":
+        render = structlog.processors.JSONRenderer()
+    else:
+        stamp = structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S.%f", utc=False)
+        render = Lines(is_coloured=not config.logfile and stream.isatty())
+    log: OperatorLog = structlog.wrap_logger(
+        Sink(config, stream),
+        processors=[structlog.processors.add_log_level, stamp, render],
+        wrapper_class=OperatorLog,
+        context_class=dict,
+        cache_logger_on_first_use=True,
+    ).bind()
+    return log
+
+
+class Lines:
+    """Renders for people: time, level, event, facts."""
+
+    def __init__(self, *, is_coloured: bool) -> None:
+        self._is_coloured = is_coloured
+
+    def __call__(self, _logger: object, level: str, facts: Facts) -> str:
+        stamp = str(facts.pop("timestamp"))[:23]
+        event = str(facts.pop("event"))
+        facts.pop("level", None)
+        rest = " ".join(f"{name}={_shown(value)}" for name, value in facts.items())
+        dim, colour, plain = (
+            ("\x1b[2m", _COLOURS[level], "\x1b[0m") if self._is_coloured else ("", "", "")
+        )
+        return f"{dim}{stamp}{plain} {colour}{level:7}{plain} {event}  {dim}{rest}{plain}".rstrip()
+
+
+def _shown(value: object) -> str:
+    """A value that may come from a stranger must not break the line."""
+    text = str(value)
+    if text and text.isprintable() and " " not in text and '"' not in text:
+        return text
+    return repr(text)

@@ -1,0 +1,102 @@
+"""nodes.conf on disk: read at start, replaced whole at every change, locked while the node lives.
+
+The lock is the original's, on the file itself, so that a node of either kind keeps the other out.
+A new version is written beside the old one, locked, and renamed over it: whoever opens the file
+finds one that is whole and locked.
+"""
+
+import contextlib
+import fcntl
+import os
+
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
+
+
+class NodesConfError(Exception):
+    """The node cannot start with this file: why, and what to do about it."""
+
+
+class NodesConf:
+    """The `NodesStore` of real life."""
+
+    def __init__(self, path: str) -> None:
+        # Absolute: CONFIG SET dir must not move the node away from its identity.
+        self.path = os.path.abspath(path)
+        self._descriptor = _open_locked(self.path)
+
+    def load(self) -> tuple[Peer, list[Peer]] | None:
+        """This node and the others as last saved; None for a new node."""
+        try:
+            with open(self.path, "rb") as file:
+                text = file.read()
+            return parse_nodes(text) if text.strip() else None
+        except OSError as error:
+            raise NodesConfError(f"cannot read {self.path}: {error.strerror}") from None
+        except NodesFileError as error:
+            raise NodesConfError(
+                f"{self.path}: {error}; mend the file, or move it away to start as a new node"
+            ) from None
+
+    def save(self, text: bytes) -> None:
+        """Replace the file. A crash leaves the old version or the new one."""
+        new = f"{self.path}.new"
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _write_all(descriptor, text)
+            os.fsync(descriptor)
+            os.rename(new, self.path)
+        except BaseException:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                os.unlink(new)
+            raise
+        old, self._descriptor = self._descriptor, descriptor
+        os.close(old)
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class NoNodesConf:
+    """The `NodesStore` of a node that nobody will start again."""
+
+    def save(self, text: bytes) -> None:
+        """Forget it."""
+
+
+def _open_locked(path: str) -> int:
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise NodesConfError(f"cannot open {path}: {error.strerror}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            os.close(descriptor)
+            raise NodesConfError(_locked(path, error)) from None
+        # Renamed over between open and lock: take the new one.
+        os.close(descriptor)
+
+
+def _locked(path: str, error: OSError) -> str:
+    if isinstance(error, BlockingIOError):
+        return (
+            f"{path} is in use by another node; give each node a directory of its own with "
+            "'dir', or a file of its own with 'cluster-config-file'"
+        )
+    return f"cannot lock {path}: {error.strerror}"
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -1,0 +1,140 @@
+"""A set of sockets and the events that they wait for: an epoll with its channels.
+
+Channels are closed by `bury`, at the end of a turn and never in its midst, for a descriptor that
+is used anew must not be given its predecessor's events.
+"""
+
+import errno
+import select
+import socket
+from collections.abc import Callable
+from typing import Final
+
+MAX_EVENTS: Final = 1024
+"""Events per turn; the others come up in the next one."""
+MAX_ACCEPTS: Final = 1000
+"""Connections accepted per turn and listener (reference 1.1)."""
+_MAX_KEEPALIVE_S: Final = 32_767
+"""The kernel takes no longer one."""
+_OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Channel:
+    """A socket in the set. What it does when it is ready is its class's matter."""
+
+    __slots__ = ("__weakref__", "events", "fd", "readiness", "sock")
+
+    def __init__(self, readiness: "Readiness", sock: socket.socket) -> None:
+        self.readiness = readiness
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.events = 0
+
+    def ready(self, mask: int) -> None:
+        """Something can be done; `mask` is what epoll says."""
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        """It is about to be closed, by either side."""
+
+    def watch(self, events: int) -> None:
+        """Wait for these events from now on."""
+        if events != self.events:
+            self.events = events
+            self.readiness.epoll.modify(self.fd, events)
+
+
+class Readiness:
+    """The channels of one hub. `handlers` says whom an event is for."""
+
+    __slots__ = ("_channels", "_ending", "epoll", "handlers", "starved")
+
+    def __init__(self) -> None:
+        self.epoll = select.epoll()
+        self.handlers: dict[int, Callable[[int], None]] = {}
+        self.starved: dict[Listener, None] = {}
+        """Listeners that wait for descriptors to become free."""
+        self._channels: dict[int, Channel] = {}
+        self._ending: dict[Channel, None] = {}
+
+    def add(self, channel: Channel, events: int) -> None:
+        """Watch a new socket."""
+        channel.events = events
+        self._channels[channel.fd] = channel
+        self.handlers[channel.fd] = channel.ready
+        self.epoll.register(channel.fd, events)
+
+    def end(self, channel: Channel) -> None:
+        """Close the channel when this turn is over, and ignore it until then."""
+        if channel.fd in self._channels and channel not in self._ending:
+            self._ending[channel] = None
+            self.handlers[channel.fd] = _ignore
+
+    def poll(self) -> list[tuple[int, int]]:
+        """Whatever is ready now."""
+        return self.epoll.poll(0, MAX_EVENTS)
+
+    def bury(self) -> None:
+        """Close what has ended."""
+        while self._ending:
+            ending, self._ending = self._ending, {}
+            for channel in ending:
+                del self._channels[channel.fd], self.handlers[channel.fd]
+                channel.ended()
+                channel.sock.close()
+
+    def revive(self) -> None:
+        """Let starved listeners try again."""
+        starved, self.starved = self.starved, {}
+        for listener in starved:
+            if listener.fd in self.handlers:
+                listener.watch(select.EPOLLIN)
+
+    def close(self) -> None:
+        """Close everything, without telling anybody."""
+        for channel in self._channels.values():
+            channel.sock.close()
+        self._channels.clear()
+        self.handlers.clear()
+        self.epoll.close()
+
+
+class Listener(Channel):
+    """A socket on which connections arrive."""
+
+    __slots__ = ()
+
+    def ready(self, mask: int) -> None:  # noqa: ARG002
+        for _ in range(MAX_ACCEPTS):
+            try:
+                sock, address = self.sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_ROOM:
+                    self.starve(error)
+                return
+            self.welcome(sock, address)
+
+    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """A connection has come; TCP addresses have more fields for IPv6."""
+        raise NotImplementedError
+
+    def starve(self, error: OSError) -> None:  # noqa: ARG002
+        """Out of descriptors: a listener that stays readable would burn a core, so let it rest."""
+        self.watch(0)
+        self.readiness.starved[self] = None
+
+
+def keep_alive(sock: socket.socket, seconds: int) -> None:
+    """Let the kernel probe a silent peer after `seconds`, and give it up after twice as long."""
+    seconds = min(seconds, _MAX_KEEPALIVE_S)
+    if seconds:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 3))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+
+def _ignore(_mask: int) -> None:
+    """An event for a channel that has ended in this turn."""

@@ -1,0 +1,219 @@
+"""``disque-trio server``: one node, on this machine's sockets, files and clocks.
+
+Everything that can be refused (settings, ports, nodes.conf) is asked for before the process goes
+to the background, so that whoever starts it reads the reason on the terminal. Then the node
+lives in `trio.run`, and what it asked for at its end is done: nothing, or to be executed anew.
+"""
+
+import contextlib
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+import trio
+
+from disque_trio import __version__
+from disque_trio.config import ConfigFileError, Loaded, load
+from disque_trio.host import (
+    SystemClock,
+    SystemHost,
+    facts,
+    go_to_background,
+    on_signals,
+    raise_file_limit,
+    tame_collector,
+)
+from disque_trio.hub import EpollHub
+from disque_trio.listeners import BUS_OFFSET, ListenError, Listeners, listen
+from disque_trio.logs import OperatorLog, open_log
+from disque_trio.node import Node
+from disque_trio.nodesconf import NodesConf, NodesConfError
+from disque_trio.ports import NodesStore
+from disque_trio.statemachine.address import new_node_id
+from disque_trio.statemachine.base import MYSELF
+from disque_trio.statemachine.chores import Shutdown
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.traced import TracedMachine
+from disque_trio.tracefile import TraceFile, TraceFileError
+
+_FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
+USAGE: Final = """\
+usage: disque-trio server [FILE | -] [--DIRECTIVE VALUE ...]
+
+Run one node in the foreground, with its state files in the working directory.
+
+  FILE                    a configuration file; - reads it from standard input
+  --DIRECTIVE VALUE ...   any directive of the file; these come after the file's
+
+examples:
+  disque-trio server
+  disque-trio server /etc/disque.conf --port 7712
+  disque-trio server --port 7713 --dir /var/lib/disque --loglevel verbose
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a node until it is told to end. The exit status."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return 0
+    try:
+        loaded = load(arguments, sys.stdin.buffer)
+    except ConfigFileError as error:
+        sys.stderr.write(error.render())
+        return 1
+    came_from = os.getcwd()
+    os.chdir(loaded.config.dir)
+    try:
+        shutdown = _run(loaded, from_stdin=arguments[:1] == ["-"])
+    except (ListenError, NodesConfError, TraceFileError) as error:
+        return _fail(loaded.config, str(error))
+    if shutdown.restart:
+        time.sleep(shutdown.delay / 1000)
+        os.chdir(came_from)
+        os.execv(sys.executable, sys.orig_argv)
+    return 0
+
+
+def _fail(config: Config, reason: str) -> int:
+    """Say it on the terminal, and in the log if that is elsewhere."""
+    sys.stderr.write(f"disque-trio: {reason}\n")
+    if config.logfile or config.syslog_enabled:
+        open_log(config).warning("cannot start", error=reason)
+    return 1
+
+
+def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
+    config = loaded.config
+    listeners = listen(config)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(listeners.close)
+        store = NodesConf(config.cluster_config_file)
+        cleanup.callback(store.close)
+        known = store.load()
+        detach = go_to_background() if config.daemonize else None
+        if config.unixsocket:
+            # Absolute, as below: CONFIG SET dir must not have another file removed.
+            cleanup.callback(_remove, os.path.abspath(config.unixsocket))
+        log = open_log(config)
+        config = _with_room_for_clients(config, log)
+        host = SystemHost(loaded.path, restart_refusal=_FROM_STDIN if from_stdin else "")
+        node = assemble(config, listeners, store, known, host, log, loaded.path)
+        if detach is not None:
+            cleanup.enter_context(_pid_file(os.path.abspath(config.pidfile), log))
+            detach()
+        try:
+            shutdown = trio.run(_live, node, log)
+        except Exception:
+            # A log file is where people look when the terminal is gone.
+            log.warning("crashed: this is a bug", traceback=traceback.format_exc())
+            raise
+        log.notice("ended", restart=shutdown.restart)
+        return shutdown
+
+
+def assemble(
+    config: Config,
+    listeners: Listeners,
+    store: NodesStore,
+    known: tuple[Peer, Iterable[Peer]] | None,
+    host: SystemHost,
+    log: OperatorLog,
+    config_file: str = "",
+) -> Node:
+    """A node on real ports, not running yet.
+
+    NodesConfError: its table cannot be saved. TraceFileError: nor can its trace.
+    """
+    clock = SystemClock()
+    rng = random.Random(os.urandom(32))
+    myself, others = known or (Peer(new_node_id(rng), flags=MYSELF), ())
+    myself.port = config.port
+    kind = TracedMachine if config.trace_file else Machine
+    machine = kind(config, myself, rng, clock.now(), facts(config, config_file), others)
+    if isinstance(machine, TracedMachine):
+        _trace(machine, "fresh" if known is None else "empty", log)
+    try:
+        store.save(nodes_text(machine.state, handshakes=False))
+    except OSError as error:
+        raise NodesConfError(f"cannot write the node table: {error}") from None
+    source_ip = config.bind[0] if config.bind else ""
+    hub = EpollHub(listeners.clients, listeners.bus, source_ip=source_ip)
+    return Node(machine, clock, hub, store, host, log)
+
+
+def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
+    def tell(reason: str) -> None:
+        log.warning("trace ended: its file cannot be written", error=reason)
+
+    machine.trace(TraceFile(machine.state.config.trace_file, tell).write, cause)
+
+
+async def _live(node: Node, log: OperatorLog) -> Shutdown:
+    token = trio.lowlevel.current_trio_token()
+
+    def stop(signal_name: str) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(node.stop, Shutdown(), signal_name)
+
+    on_signals(stop)
+    tame_collector()
+    # Whoever waits for these words may end the node from now on.
+    _announce(node, log)
+    await node.run()
+    assert node.shutdown is not None
+    return node.shutdown
+
+
+def _announce(node: Node, log: OperatorLog) -> None:
+    state = node.state
+    log.notice(
+        "node started",
+        version=__version__,
+        node=state.cluster.myself.id.decode(),
+        port=state.config.port,
+        bus_port=state.config.port + BUS_OFFSET,
+        bind=",".join(state.config.bind) or "all interfaces",
+        pid=state.facts.pid,
+        known_nodes=len(state.cluster.nodes) - 1,
+    )
+    if not state.config.bind:
+        log.warning(
+            "reachable from everywhere: the bus has no password, so keep strangers away from "
+            "both ports, or set 'bind'"
+        )
+
+
+def _with_room_for_clients(config: Config, log: OperatorLog) -> Config:
+    room = raise_file_limit(config.maxclients)
+    if room == config.maxclients:
+        return config
+    log.warning("maxclients lowered: the open file limit is too low", maxclients=room)
+    return attrs.evolve(config, maxclients=room)
+
+
+@contextlib.contextmanager
+def _pid_file(path: str, log: OperatorLog) -> Iterator[None]:
+    """Its default place belongs to root; a node that cannot write there is well all the same."""
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+    except OSError as error:
+        log.warning("cannot write the pid file", path=path, error=error.strerror)
+        yield
+    else:
+        yield
+        _remove(path)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,75 @@
+"""How long after the heal the promises of liveness may take to come true (simulation-study 4.3).
+
+With the constants of the node, and the slowest of what the plan asks for.
+"""
+
+from typing import Final
+
+from disque_trio.sim.network import DIAL_WAITS, STALL
+from disque_trio.sim.plan import Add, Micros, Plan
+from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
+from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
+from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
+
+_SECOND: Final = 1_000_000
+_TICK: Final[Micros] = 100_000
+_ROUND_TRIPS: Final[Micros] = 2 * _SECOND
+"""Two of them, with room for what a plan adds to them; after the heal nothing is slow."""
+
+
+def delivery_bound(plan: Plan) -> Micros:
+    """B: how long after the heal until every job that must be delivered has been (L1, L2)."""
+    delay = max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND
+    retry = max((retry_of(add) for add in plan.adds), default=0)
+    poll = max((consumer.poll_ms for consumer in plan.consumers), default=0) * 1000
+    waits = _stretched(plan, delay + retry) + DESYNC * 1000 + _TICK + poll
+    discovery = MAX_BROADCAST_DELAY * 1000
+    return waits + discovery + reconnect_bound(plan) + _ROUND_TRIPS + backlog(plan)
+
+
+def reconnect_bound(plan: Plan) -> Micros:
+    """How long until all links are up again (L6): the heartbeat dials, a dial may be in the middle
+    of its last wait, and a link may be dead without anybody knowing."""
+    timeout = next(
+        (int(value) for name, value in plan.config if name == "cluster-node-timeout"), 15_000
+    )
+    return STALL + sum(DIAL_WAITS) + 2 * timeout * 1000 + _ROUND_TRIPS
+
+
+def collection_bound(plan: Plan) -> Micros:
+    """G: how long after the last ack until nobody has a record of any job (L3)."""
+    return _stretched(plan, MAX_GC_WAIT * 1000 + DESYNC * 1000 + _TICK) + _ROUND_TRIPS
+
+
+def backlog(plan: Plan) -> Micros:
+    """How long the consumers may work on all jobs, if none was worked on before."""
+    by_queue: dict[str, int] = {}
+    for add in plan.adds:
+        by_queue[add.queue] = by_queue.get(add.queue, 0) + 1
+    longest = 0
+    for queue, jobs in by_queue.items():
+        spans = [consumer.work[1] for consumer in plan.consumers if queue in consumer.queues]
+        if spans:
+            longest = max(longest, jobs * (max(spans) + _TICK // 10) // len(spans))
+    return longest
+
+
+def drain_bound(plan: Plan) -> Micros:
+    """How long a run goes on after the heal, unless it says so itself or all is quiet before."""
+    return plan.drain or delivery_bound(plan) + collection_bound(plan)
+
+
+def retry_of(add: Add) -> Micros:
+    """The job's RETRY, be it given or not."""
+    if add.retry_s is not None:
+        return add.retry_s * _SECOND
+    ttl = DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s
+    return min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S) * _SECOND
+
+
+def _stretched(plan: Plan, duration: Micros) -> Micros:
+    """So long on the slowest of the clocks."""
+    drifts = [clock.drift_ppm for clock in plan.clocks]
+    drifts += [fault.amount for fault in plan.faults if fault.kind == "clock-rate"]
+    slowest = min(0, *drifts) if drifts else 0
+    return duration * _SECOND // (_SECOND + slowest)

@@ -1,0 +1,173 @@
+"""The case: everything that the judge has before it, and the list of what it has found.
+
+Checkers are functions over a `Case`; each says in its docstring what it notes.
+"""
+
+import heapq
+
+import attrs
+
+from disque_trio.sim.checkers.marks import MARKS
+from disque_trio.sim.checkers.records import Add, Copy, Job
+from disque_trio.sim.checkers.terms import SECOND, Terms, life_of, terms_of
+from disque_trio.sim.checkers.world import World, world_of
+from disque_trio.sim.plan import Micros, Plan
+
+MOST_VIOLATIONS = 1_000
+"""Of a run that goes wrong altogether the rest would say nothing new."""
+SLACK: Micros = 60 * SECOND
+
+
+@attrs.frozen
+class Violation:
+    """A property that does not hold. `detail` says what was seen and what was due."""
+
+    property: str
+    time: Micros
+    job: str
+    node: str
+    detail: str
+
+
+@attrs.define(eq=False)
+class Flight:
+    """A message about jobs that is under way: when it was sent, and what copies it carries."""
+
+    time: Micros
+    bases: dict[str, int | None] | None = None
+
+
+@attrs.define(eq=False)
+class Case:
+    """One run before the judge."""
+
+    plan: Plan
+    is_live: bool
+    """The rows come from live nodes: a serve is as good as a delivery, and there may be holes."""
+    terms: Terms
+    world: World
+    now: Micros = 0
+    jobs: dict[str, Job] = attrs.Factory(dict)
+    tables: dict[str, dict[str, Copy]] = attrs.Factory(dict)
+    """By node and job: the copies."""
+    adds: dict[tuple[str, int], Add] = attrs.Factory(dict)
+    """ADDJOBs that wait for their outcome."""
+    unclaimed: dict[tuple[str, str], list[Add]] = attrs.Factory(dict)
+    """By queue and body: ADDJOBs whose job nobody has named yet."""
+    said: dict[tuple[str, str], int] = attrs.Factory(dict)
+    """By queue and body: how often producers have said it."""
+    repeated: int = 0
+    """Jobs that came out with what another had brought before (D13)."""
+    came_out: dict[tuple[str, str], str] = attrs.Factory(dict)
+    """By queue and body, where it was said more than once: the first job that came out with it."""
+    flights: dict[int, Flight] = attrs.Factory(dict)
+    operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
+    """When a request for more time was made."""
+    births: dict[str, int] = attrs.Factory(dict)
+    """By node: how many jobs it has made."""
+    lines: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
+    """By node and queue: its own jobs that wait there, a heap by age (S13)."""
+    heard: dict[tuple[str, str], None] = attrs.Factory(dict)
+    """Who has heard of whom since the heal (L6)."""
+    seen: dict[str, int] = attrs.Factory(dict)
+    """How many rows of the kinds that some properties cannot do without."""
+    violations: list[Violation] = attrs.Factory(list)
+    accused: dict[tuple[str, str, str], None] = attrs.Factory(dict)
+    """What has been said already."""
+    marks: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MARKS, 0))
+    checks: dict[str, int] = attrs.Factory(dict)
+    """By property: how often it could have failed."""
+    retired: list[tuple[Micros, str]] = attrs.Factory(list)
+    """Jobs that no node holds any more, by when they can be forgotten."""
+    alive: int = 0
+    """Jobs that are not finished."""
+    born: int = 0
+    lags: list[Micros] = attrs.Factory(list)
+    """How long jobs stayed after their first ack."""
+
+    # Finding.
+
+    def violate(self, name: str, detail: str, job: str = "", node: str = "") -> None:
+        """A property does not hold. Said once of each job and node."""
+        key = (name, job, node)
+        if key not in self.accused and len(self.violations) < MOST_VIOLATIONS:
+            self.accused[key] = None
+            self.violations.append(Violation(name, self.now, job, node, detail))
+
+    def check(self, name: str) -> None:
+        """A property was put to the test."""
+        self.checks[name] = self.checks.get(name, 0) + 1
+
+    def mark(self, name: str) -> None:
+        """Something happened that a scenario may be about."""
+        self.marks[name] += 1
+
+    def note_row(self, kind: str) -> None:
+        """The trace has such rows."""
+        self.seen[kind] = self.seen.get(kind, 0) + 1
+
+    # Jobs.
+
+    def job(self, job_id: str) -> Job:
+        """What is known of a job, which may be nothing yet."""
+        job = self.jobs.get(job_id)
+        if job is None:
+            job = self.jobs[job_id] = Job(job_id, self.now)
+        return job
+
+    def table(self, node: str) -> dict[str, Copy]:
+        """What a node holds."""
+        table = self.tables.get(node)
+        if table is None:
+            table = self.tables[node] = {}
+        return table
+
+    def finish(self, job: Job, why: str) -> None:
+        """Nobody need work on the job any more."""
+        if job.ended is None:
+            job.ended = self.now
+            job.ended_by = why
+            if job.born is not None:
+                self.alive -= 1
+
+    def retire(self, job: Job) -> None:
+        """No node holds the job: keep less of it once messages under way have arrived, and nothing
+        for ever."""
+        if job.first_ack is not None:
+            self.lags.append(self.now - job.first_ack)
+            self.check("L3")
+        life = int(life_of(job.id) * (1 + self.terms.rho)) + SLACK
+        heapq.heappush(self.retired, (self.now + SLACK, job.id))
+        heapq.heappush(self.retired, (self.now + life, job.id))
+        while self.retired[0][0] <= self.now:
+            self._forget(*heapq.heappop(self.retired))
+
+    def _forget(self, due: Micros, job_id: str) -> None:
+        job = self.jobs.get(job_id)
+        if job is None or job.copies or job.ended is None:
+            return
+        if due < job.first_seen + life_of(job_id):
+            job.notices.clear()
+            job.incoming.clear()
+            job.sent_to.clear()
+            job.listed.clear()
+        elif not job.open_serves:
+            del self.jobs[job_id]
+
+    # Clues.
+
+    @property
+    def has_messages(self) -> bool:
+        """Does the trace tell what nodes say to each other?"""
+        return bool(self.seen.get("send"))
+
+    @property
+    def has_node_rows(self) -> bool:
+        """Does the trace tell what becomes of jobs inside nodes?"""
+        return bool(self.seen.get("hold"))
+
+
+def case_of(plan: Plan, *, is_live: bool) -> Case:
+    """The case before the first row."""
+    terms = terms_of(plan)
+    return Case(plan, is_live, terms, world_of(plan, terms))

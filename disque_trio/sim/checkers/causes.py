@@ -1,0 +1,378 @@
+"""The rules by which a duplicate gets its cause, in their order (see `duplicates`)."""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.mail import ACK, QUEUED, WORKING
+from disque_trio.sim.checkers.records import Ack, Job, Lease, Notice, Queueing
+from disque_trio.sim.checkers.terms import MILLI
+from disque_trio.sim.plan import Micros
+
+AHEAD: Final = 500 * MILLI
+"""WILLQUEUE goes out so long before a requeue."""
+
+
+@attrs.frozen
+class Story:
+    """A serve that is not the first, and what it goes back to."""
+
+    case: Case
+    job: Job
+    serve: Lease
+    before: Lease
+    """What was known of the job's last lease, or should have been."""
+    chain: list[Queueing]
+    """The stays in queues, from the server's back to the first giver's."""
+
+    @property
+    def root(self) -> Queueing:
+        """Why it was queued at all."""
+        return self.chain[-1]
+
+    def nodes(self) -> list[str]:
+        """Who had it queued, the server first."""
+        return [stay.node for stay in self.chain]
+
+    @property
+    def root_end(self) -> Micros:
+        """When the first stay ended: the job was given away, or served."""
+        return self.chain[-2].given_at if len(self.chain) > 1 else self.serve.time
+
+    def informants(self) -> list[str]:
+        """Who knew better: the node of the lease, and where that had been queued first."""
+        found = {self.before.node: None}
+        if self.before.queueing is not None:
+            found[self.before.queueing.root().node] = None
+        return list(found)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each that knew better with each that did not."""
+        return [(m, x) for m in self.informants() for x in self.nodes() if m != x]
+
+    def acks(self, kind: str) -> list[Ack]:
+        """Acknowledgements of that kind before the serve."""
+        return [ack for ack in self.job.acks if ack.kind == kind and ack.time <= self.serve.time]
+
+
+Rule = Callable[[Story], bool]
+
+
+def _asked(story: Story) -> bool:
+    """D0: NACK or ENQUEUE after the last lease, or DELJOB of the ack itself."""
+    if story.root.cause in {"nack", "enqueue"} and story.root.time >= story.before.time:
+        return True
+    return story.job.ack_deleted and not _is_known(story)
+
+
+def _lease_was_over(story: Story) -> bool:
+    """D1: queued again in time, before any node had taken note that the job is done.
+
+    An ack on its way to a node, or waiting at one that is stopped, is none yet.
+    """
+    job, root = story.job, story.root
+    if root.cause not in {"retry", "delay-over"}:
+        return False
+    done = job.first_ack if story.case.has_node_rows else job.ack_invoked
+    if done is not None and done < root.time:
+        return False
+    if not story.case.terms.has_lease and story.before.queueing is not None:
+        return True
+    retry = 0 if job.options is None else job.options.retry
+    before = story.before
+    if before.queueing is None and before.time > root.time and before.before is not None:
+        # More time, asked for when the job was queued again already, comes too late.
+        before = before.before
+    return root.time - before.time >= story.case.terms.lease(retry)
+
+
+def _ack_was_cut_off(story: Story) -> bool:
+    """D2: a cut or a loss lay between a node that had taken note and one that queued it.
+
+    By what the messages say rather than by vector clocks: news of other things may find a way
+    round a cut that this news has no right to take. `is_dominated` tells such duplicates apart.
+    """
+    acks = story.acks("ackjob")
+    if not acks or _was_told_of_ack(story, acks[0].time):
+        return False
+    since = max(acks[0].time, story.serve.time - story.case.terms.collection)
+    knowing = {ack.node: None for ack in acks}
+    knowing.update((copy.node, None) for copy in story.job.copies.values() if copy.is_acked)
+    return any(
+        node != queuer and _was_ack_kept(story, node, queuer, since)
+        for node in knowing
+        for queuer in story.nodes()
+    )
+
+
+def _was_ack_kept(story: Story, node: str, queuer: str, since: Micros) -> bool:
+    """Was something in the way between these two? A node that is down says nothing at all."""
+    copy = story.job.copies.get(node)
+    until = story.serve.time
+    return (
+        story.case.world.is_cut(node, queuer, since, until)
+        or story.case.world.was_out(queuer, since, until)
+        or (copy is not None and copy.is_acked and story.case.world.was_out(node, since, until))
+        or story.job.notice(node, queuer, ACK).lost >= since
+    )
+
+
+def _was_told_of_ack(story: Story, since: Micros) -> bool:
+    """Had the server heard of it before it queued the job?"""
+    server, stay = story.serve.node, story.chain[0]
+    return any(
+        receiver == server and sort == ACK and notice.got >= since and notice.got_at < stay.time
+        for (_, receiver, sort), notice in story.job.notices.items()
+    )
+
+
+def _ack_crashed(story: Story) -> bool:
+    """D3a: everybody who had taken note has crashed."""
+    return bool(story.acks("ackjob") and story.job.acks_crashed) and not _is_known(story)
+
+
+def _is_known(story: Story) -> bool:
+    """Does some node still know of the ack?"""
+    return any(copy.is_acked for copy in story.job.copies.values())
+
+
+def _ack_evicted(story: Story) -> bool:
+    """D3b."""
+    return bool(story.acks("ackjob") and story.job.acks_evicted) and not _is_known(story)
+
+
+def _ack_collected(story: Story) -> bool:
+    """D3c: a queuer had its copy already when the ack was collected."""
+    over = story.job.collected_over
+    return bool(story.acks("ackjob")) and any(node in over for node in story.nodes())
+
+
+def _acked_in_flight(story: Story) -> bool:
+    """D11: the giver took note after it had given, of an ack that it can only pass on.
+
+    If somebody has been served meanwhile, then two have queued the job, and D4 or D5 says why.
+    """
+    return any(
+        ack.node == giver.node and story.before.time <= taken.given_at <= ack.time
+        for taken, giver in zip(story.chain, story.chain[1:], strict=False)
+        for ack in story.acks("ackjob")
+    )
+
+
+def _news_was_kept(story: Story) -> bool:
+    """D4: a cut, an outage or a loss lay between those who knew of the lease and those who
+    queued the job."""
+    since, until = _span(story)
+    if _knew_of_lease(story):
+        return False
+    return any(
+        story.case.world.is_parted(m, x, since, until) or _lost(story, m, x)
+        for m, x in story.pairs()
+    )
+
+
+def _span(story: Story) -> tuple[Micros, Micros]:
+    """From when on news should have travelled, until it was too late."""
+    begins = [story.before.time]
+    if story.before.queueing is not None:
+        begins.append(story.before.queueing.root().time)
+    return min([*begins, story.root.time]), story.serve.time
+
+
+def _knew_of_lease(story: Story) -> bool:
+    """Had the one who queued it heard of the lease, or the server while it had it queued?
+
+    Then it should have let go of the job. QUEUED does not count: of two, one keeps the job.
+    """
+    if _heard(story, story.root.node, story.before.time, story.root_end):
+        return True
+    stay = story.chain[0]
+    return len(story.chain) > 1 and _heard(story, stay.node, stay.time, story.serve.time)
+
+
+def _heard(story: Story, node: str, after: Micros, until: Micros) -> bool:
+    """Did news of the lease reach the node between these times?"""
+    lease = story.before
+    if lease.node == node:
+        return after <= lease.time < until
+    return any(
+        notice.got >= lease.time and after <= notice.got_at < until
+        for notice in (story.job.notice(lease.node, node, sort) for sort in (WORKING, ACK))
+    )
+
+
+def _news(story: Story, sender: str, receiver: str) -> list[Notice]:
+    return [story.job.notice(sender, receiver, sort) for sort in (QUEUED, WORKING, ACK)]
+
+
+def _lost(story: Story, sender: str, receiver: str) -> bool:
+    since, _ = _span(story)
+    return any(notice.lost >= since for notice in _news(story, sender, receiver))
+
+
+def _news_was_late(story: Story) -> bool:
+    """D5: the news was under way, or one of the nodes was stopped; nothing was cut."""
+    if _acked_in_flight(story):
+        return False
+    if _ack_is_late(story):
+        return True
+    if _knew_of_lease(story):
+        return False
+    if not story.case.has_messages:
+        apart = abs(story.root.time - story.before.time)
+        return apart <= 2 * story.case.terms.latency + AHEAD
+    since, _ = _span(story)
+    return _was_link_down(story) or any(
+        _under_way(story, m, x) or _was_stopped(story, m, x, since) for m, x in story.pairs()
+    )
+
+
+def _ack_is_late(story: Story) -> bool:
+    """Word of an ack was sent to a queuer and came too late, or one of the two was stopped, which
+    ends links. Of a FASTACK only if nothing else was in the way (D9)."""
+    acks = [ack for ack in story.job.acks if ack.time <= story.serve.time]
+    return any(_is_late_for(story, ack, node) for ack in acks for node in story.nodes()) or any(
+        _is_sent_late(story, notice, ack.time)
+        for (sender, _, sort), notice in story.job.notices.items()
+        for ack in acks
+        if sort == ACK and ack.kind == "ackjob" and sender != ack.node
+    )
+
+
+def _is_late_for(story: Story, ack: Ack, node: str) -> bool:
+    """Did word of this ack come too late to this node?"""
+    if ack.kind == "fastack":
+        is_free = not _was_in_the_way(story, ack.node, node, ack.time)
+        return is_free and _is_sent_late(story, story.job.notice(ack.node, node, ACK), ack.time)
+    if _is_sent_late(story, story.job.notice(ack.node, node, ACK), ack.time):
+        return True
+    return not _was_told_of_ack(story, ack.time) and _was_stopped(story, ack.node, node, ack.time)
+
+
+def _is_sent_late(story: Story, notice: Notice, since: Micros) -> bool:
+    """Was it sent since then, and not there when the job was served?"""
+    return notice.sent >= since and (notice.is_under_way() or notice.got_at >= story.serve.time)
+
+
+def _under_way(story: Story, sender: str, receiver: str) -> bool:
+    """Some news of the lease had not arrived when the job was queued, or has not yet."""
+    since, _ = _span(story)
+    return any(
+        notice.sent >= since and (notice.is_under_way() or notice.got_at >= story.root.time)
+        for notice in _news(story, sender, receiver)
+    )
+
+
+def _was_stopped(story: Story, one: str, other: str, since: Micros) -> bool:
+    """Was one of them stopped or slow, maybe for so long that links to it ended?"""
+    world, until = story.case.world, story.serve.time
+    since -= story.case.terms.reconnect
+    return world.is_stopped(one, since, until) or world.is_stopped(other, since, until)
+
+
+def _list_was_short(story: Story) -> bool:
+    """D6: of those who knew of the ack or of the lease, nobody had on its list any of those who had
+    the job queued."""
+    if not story.case.has_messages:
+        return False
+    knowing = _knowing(story)
+    nodes = story.nodes()
+    if any(node in {story.before.node, *knowing} for node in nodes):
+        return False
+    return not any(node in story.job.listed.get(one, ()) for one in knowing for node in nodes)
+
+
+def _knowing(story: Story) -> list[str]:
+    """Who should have told the server: of an ack if there is one, else of the lease."""
+    acks = [ack.node for ack in story.job.acks if ack.time <= story.serve.time]
+    knowing = [copy.node for copy in story.job.copies.values() if copy.is_acked and acks]
+    return list(dict.fromkeys(acks + knowing)) or [story.before.node]
+
+
+def _was_link_down(story: Story) -> bool:
+    """Somebody knew whom to tell, and has sent nothing: a link had been given up as dead."""
+    acks = [ack.time for ack in story.job.acks if ack.time <= story.serve.time]
+    since = min(acks, default=story.before.time)
+    case, server = story.case, story.serve.node
+    if not case.terms.has_tail and case.world.is_calm(since, story.serve.time):
+        return False
+    return any(
+        server in story.job.listed.get(node, ())
+        and max(notice.sent for notice in _news(story, node, server)) < since
+        for node in _knowing(story)
+    )
+
+
+def _was_in_the_way(story: Story, node: str, other: str, since: Micros) -> bool:
+    """Was there a cut, an outage or a stop?"""
+    is_parted = story.case.world.is_parted(node, other, since, story.serve.time)
+    return is_parted or _was_stopped(story, node, other, since)
+
+
+def _is_late_copy(story: Story) -> bool:
+    copies = [story.job.copies.get(node) for node in story.nodes()]
+    return any(copy is not None and copy.is_late for copy in copies)
+
+
+def _copy_was_late(story: Story) -> bool:
+    """D7: a copy reached a queuer after it had taken note of the ack, and kept nothing of it."""
+    return bool(story.job.acks) and _is_late_copy(story)
+
+
+def _came_from_disk(story: Story) -> bool:
+    """D8: a queuer had dropped its copy before, and loaded it again."""
+    copies = [story.job.copies.get(node) for node in story.nodes()]
+    return any(copy is not None and copy.is_late and copy.cause == "loaded" for copy in copies)
+
+
+def _fastack_was_cut_off(story: Story) -> bool:
+    """D9: DELJOB was lost, or there was no link to send it on."""
+    return any(
+        ack.node != node
+        and (
+            _was_in_the_way(story, ack.node, node, ack.time)
+            or story.job.notice(ack.node, node, ACK).lost >= ack.time
+        )
+        for ack in story.acks("fastack")
+        for node in story.nodes()
+    )
+
+
+def _clock_was_wrong(story: Story) -> bool:
+    """D10: the queuer's clock has stepped or changed its rate since the lease."""
+    times = story.case.world.wrong_clocks.get(story.root.node, ())
+    return any(story.before.time <= time <= story.root.time for time in times)
+
+
+def _add_had_failed(story: Story) -> bool:
+    """D12."""
+    add = story.job.add
+    return add is not None and add.outcome in {"unknown", "refused"}
+
+
+def _unexplained(_story: Story) -> bool:
+    """DX."""
+    return True
+
+
+RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    ("D0", _asked),
+    ("D1", _lease_was_over),
+    ("D8", _came_from_disk),
+    ("D2", _ack_was_cut_off),
+    ("D3a", _ack_crashed),
+    ("D3b", _ack_evicted),
+    ("D7", _copy_was_late),
+    ("D3c", _ack_collected),
+    ("D4", _news_was_kept),
+    ("D5", _news_was_late),
+    ("D6", _list_was_short),
+    ("D9", _fastack_was_cut_off),
+    ("D10", _clock_was_wrong),
+    ("D11", _acked_in_flight),
+    ("D12", _add_had_failed),
+    ("DX", _unexplained),
+)
+"""D7 and D8 stand before rules of which they are special cases."""

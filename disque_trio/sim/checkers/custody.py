@@ -1,0 +1,170 @@
+"""The chain of custody (S2): every copy that goes has a right to go, and every DELJOB a reason.
+
+This finds a loss when its cause happens, long before somebody misses the job.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.rows import Row
+
+HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
+
+
+def before_hold(case: Case, row: Row, job: Job) -> None:
+    """A node takes only what it does not have, for a known reason."""
+    case.check("S2")
+    copy = job.copies.get(row.node)
+    if row.cause not in HOLDS:
+        _complain(case, row, f"holds it for an unknown reason ({row.cause})")
+    elif copy is not None and not copy.is_dark:
+        _complain(case, row, f"takes it ({row.cause}) though it has it ({copy.cause})")
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """A node queues only what it holds, once."""
+    copy = job.copies.get(row.node)
+    if copy is None:
+        _complain(case, row, f"queues it ({row.cause}) though it does not hold it")
+    elif copy.queueing is not None:
+        _complain(case, row, f"queues it ({row.cause}) though it has it queued")
+
+
+def before_drop(case: Case, row: Row, job: Job) -> None:
+    """A node drops a copy only for a reason, and only if the reason holds."""
+    case.check("S2")
+    copy = job.copies.get(row.node)
+    rule = _RULES.get(row.cause)
+    if copy is None:
+        _complain(case, row, f"drops it ({row.cause}) though it does not hold it")
+    elif rule is None:
+        _complain(case, row, f"drops it for an unknown reason ({row.cause})")
+    elif complaint := rule(case, row, job, copy):
+        _complain(case, row, f"drops it ({row.cause}) though {complaint}")
+
+
+def _complain(case: Case, row: Row, what: str) -> None:
+    """A live node's trace may have a hole where it was killed."""
+    if not (case.is_live and case.world.outages.get(row.node)):
+        case.violate("S2", f"{row.node} {what}", row.job, row.node)
+
+
+Rule = Callable[[Case, Row, Job, Copy], str]
+"""What speaks against it; empty if nothing does."""
+
+
+def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
+    """All holders have confirmed."""
+    if not copy.is_acked:
+        return "it is not acknowledged here"
+    if not case.has_messages:
+        return ""
+    asked = [state for (collector, _), state in job.asked_gc.items() if collector == row.node]
+    confirmed = sum(state == 2 for state in asked)
+    excused = case.world.names_forgotten
+    if copy.is_dummy:
+        waiting = len(asked) - confirmed
+        return f"{waiting} nodes have not confirmed" if waiting > excused else ""
+    holders = job.gc_holders.get(row.node, 0)
+    if confirmed + 1 + excused < holders:
+        return f"only {confirmed} of {holders - 1} other holders have confirmed"
+    return ""
+
+
+def _deleted(case: Case, row: Row, job: Job, _copy: Copy) -> str:
+    """DELJOB came."""
+    if not case.has_messages or case.is_live:
+        return ""
+    came = any(
+        receiver == row.node and notice.got_at == row.time
+        for (_, receiver, _), notice in job.notices.items()
+    )
+    return "" if came else "no DELJOB has come"
+
+
+def _fastacked(case: Case, _row: Row, job: Job, _copy: Copy) -> str:
+    """A client has said FASTACK."""
+    asked = bool(job.may_delete) or not case.seen.get("fastack.invoke")
+    return "" if asked else "no client has asked for it"
+
+
+def _expired(case: Case, row: Row, job: Job, copy: Copy) -> str:
+    """Its TTL is over."""
+    options = job.options
+    if options is None or copy.is_dummy or job.born is None:
+        return ""
+    age = row.time - job.born
+    if age >= case.terms.shortest(options.ttl):
+        return ""
+    return f"it is {age / SECOND:.3f} s old, and TTL is {options.ttl // SECOND} s"
+
+
+def _moved(_case: Case, _row: Row, job: Job, _copy: Copy) -> str:
+    """Jobs of at most one delivery leave the giver."""
+    return "it is to be delivered at least once" if job.is_at_least_once else ""
+
+
+def _handed_over(case: Case, row: Row, _job: Job, copy: Copy) -> str:
+    """A leaving node keeps no copy of a new job, which is on as many others."""
+    if copy.cause != "add":
+        return "it was not added here"
+    return "" if row.node in case.world.have_left else "the node is not leaving"
+
+
+def _failed(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
+    """Nobody has been told that the job exists."""
+    if job.is_added:
+        return "its producer has been told that it exists"
+    return "" if copy.cause == "add" else "it was not added here"
+
+
+def _dismissed(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
+    """Somebody has the real job as acknowledged."""
+    return "" if copy.is_dummy else "it is not a dummy ack"
+
+
+def _evicted(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
+    """Memory is short, and the job is done."""
+    return "" if copy.is_acked else "it is not acknowledged"
+
+
+def _freely(_case: Case, _row: Row, _job: Job, _copy: Copy) -> str:
+    """A client wanted it so."""
+    return ""
+
+
+_RULES: Final[dict[str, Rule]] = {
+    "collected": _collected,
+    "deljob": _deleted,
+    "client-deljob": _freely,
+    "fastack": _fastacked,
+    "expired": _expired,
+    "moved": _moved,
+    "handed-over": _handed_over,
+    "add-failed": _failed,
+    "flush": _freely,
+    "dummy-dismissed": _dismissed,
+    "evicted": _evicted,
+}
+
+
+def before_add_ok(case: Case, row: Row, job: Job) -> None:
+    """A job that was cleaned up is never confirmed."""
+    if job.may_delete.get(row.node) == "add-failed":
+        _complain(case, row, "confirms the job to its producer, and has cleaned it up")
+
+
+def after_send(case: Case, row: Row) -> None:
+    """DELJOB is sent only by a node that may: it has collected, been told to, or failed to add."""
+    if row.cause != "deljob":
+        return
+    case.check("S2")
+    job = case.job(row.job)
+    why = job.may_delete.get(row.node)
+    if why is None:
+        _complain(case, row, "sends DELJOB without a reason")
+    elif why == "add-failed" and job.is_added:
+        _complain(case, row, "cleans up a job whose producer has been told that it exists")

@@ -1,0 +1,120 @@
+"""Why a job was delivered again: a cause for every duplicate (simulation-study 4.4).
+
+From the serve back to the stay in a queue that enabled it, over the givers if the job moved, and
+from there to what the nodes concerned did not know: the first rule that fits names the cause.
+
+Our nodes lease jobs, so what a requeuer should have known of is the last *lease* (a delivery, or
+more time for a worker), and D1 asks that the lease was over. A holder that could not be told of it
+is D4 if a cut, an outage or a loss kept the news, D5 if the news was merely late.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.causes import RULES, Story
+from disque_trio.sim.checkers.records import Job, Lease, Queueing
+from disque_trio.sim.checkers.world import Partition
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+CAUSES: Final[dict[str, str]] = {
+    "D0": "a consumer asked for it",
+    "D1": "the lease was over, and no node knew that the job is done",
+    "D2": "the ack was on the far side of a cut",
+    "D3a": "the ack was forgotten by a crash",
+    "D3b": "the ack was evicted for want of memory",
+    "D3c": "the ack was collected while an unlisted node had a copy",
+    "D4": "two sides queued it, and a cut or a loss kept the news from one",
+    "D5": "two nodes queued it, and the news was late",
+    "D6": "the news went to a list of holders that was not complete",
+    "D7": "a copy came to a node that had forgotten the job",
+    "D8": "a copy came back from the disk",
+    "D9": "FASTACK could not reach a holder",
+    "D10": "a clock was wrong",
+    "D11": "it was acknowledged while it moved",
+    "D12": "its ADDJOB had failed, and left copies behind",
+    "D13": "its producer had added it twice",
+    "DX": "nothing explains it",
+}
+UNAVOIDABLE: Final = ("D0", "D1", "D2", "D4", "D9", "D12")
+"""What no queue can do anything about without waiting; D0 is wanted."""
+
+
+@attrs.frozen
+class Duplicate:
+    """One delivery too many."""
+
+    job: str
+    time: Micros
+    node: str
+    client: str
+    cause: str
+    queued: Micros
+    """When the job was queued for it."""
+    leased: Micros
+    """When it had been handed out before."""
+    is_after_ack: bool
+    """Somebody had acknowledged it by then."""
+    is_dominated: bool
+    """Its node could have known of the ack, if news travelled by any way at all."""
+    since_heal: Micros | None
+    """How long after the last cut; 0 while there is one, None if there was none."""
+
+
+def on_serve(case: Case, _row: Row, job: Job) -> None:
+    """A serve that is not the first gets its cause now, while what was under way is known."""
+    serve = job.lease
+    if serve is None or serve.before is None:
+        return
+    if serve.queueing is not None:
+        story = Story(case, job, serve, serve.before, serve.queueing.chain())
+        serve.cause = next(cause for cause, rule in RULES if rule(story))
+    else:
+        serve.cause = "DX"
+
+
+def forget(job: Job) -> None:
+    """The lease before is not needed any more, once its successor has been judged."""
+    if job.lease is not None and job.lease.before is not None:
+        job.lease.before.before = None
+
+
+def on_deliver(
+    case: Case, row: Row, job: Job, serve: Lease, partition: Partition | None
+) -> Duplicate:
+    """A delivery after the first, with its cause."""
+    if partition is not None:
+        partition.duplicates += 1
+    case.mark("duplicate.any")
+    is_after_ack = job.first_ack is not None and job.first_ack <= serve.time
+    if is_after_ack:
+        case.mark("duplicate.after_ack")
+    before = serve.before or serve
+    return Duplicate(
+        job.id,
+        row.time,
+        row.node,
+        row.client,
+        serve.cause or "DX",
+        serve.time if serve.queueing is None else serve.queueing.root().time,
+        before.time,
+        is_after_ack,
+        serve.is_dominated,
+        case.world.since_heal(serve.time),
+    )
+
+
+def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
+    """The trace has no word of the node about it: take it as queued just now, by itself."""
+    copy = job.copies.get(row.node)
+    stay = None if copy is None else copy.last_queueing
+    stay = stay or Queueing(row.time, row.mono, row.node, "retry")
+    serve = Lease(row.time, row.node, row.client, stay, job.awaits, job.lease)
+    job.lease = serve
+    job.serves += 1
+    job.awaits = row.time
+    on_serve(case, row, job)
+    forget(job)
+    return serve

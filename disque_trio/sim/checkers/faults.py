@@ -1,0 +1,128 @@
+"""Rows about the world: what they change in it, what they destroy, and who may complain of that."""
+
+from disque_trio.sim.checkers import history
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.safety import after_leaving, check_retention
+from disque_trio.sim.rows import Row
+
+
+def on_cut(case: Case, row: Row) -> None:
+    """A link is cut in one direction."""
+    case.mark("cut")
+    case.world.on_block(row, case.alive)
+
+
+def on_clog(case: Case, row: Row) -> None:
+    """A link keeps what is sent."""
+    case.mark("clog")
+    case.world.on_block(row, case.alive)
+
+
+def on_rule(case: Case, row: Row) -> None:
+    """A link loses some of what is sent."""
+    case.mark("drop")
+    case.world.on_block(row, case.alive)
+
+
+def on_slow(case: Case, row: Row) -> None:
+    """A node or a link is slow, or not any more."""
+    case.mark(row.kind)
+    case.world.on_slow(row)
+
+
+def on_pause_queue(case: Case, row: Row) -> None:
+    """A queue is paused, or not any more."""
+    case.mark("pause-queue")
+    case.world.on_pause_queue(row)
+
+
+def on_heal(case: Case, row: Row) -> None:
+    """It is as before."""
+    case.world.on_heal(row)
+
+
+def on_crash(case: Case, row: Row) -> None:
+    """A process ends, and with it its memory."""
+    case.mark("crash")
+    case.world.on_crash(row)
+    jobs = list(case.table(row.node))
+    history.on_crash(case, row)
+    _look_again(case, jobs)
+
+
+def on_start(case: Case, row: Row) -> None:
+    """A process begins, maybe not for the first time."""
+    if row.node in case.world.down:
+        case.mark("restart")
+    elif row.time > 0:
+        case.mark("join")
+    case.world.on_start(row)
+    jobs = list(case.table(row.node))
+    history.on_start(case, row)
+    _look_again(case, jobs)
+
+
+def on_wipe(case: Case, row: Row) -> None:
+    """A node loses its disk and its name, or is gone for good."""
+    case.world.on_crash(row)
+    case.world.is_changing = True
+    if row.kind == "remove":
+        case.world.removed[row.node] = None
+    jobs = list(case.table(row.node))
+    history.on_wipe(case, row)
+    _look_again(case, jobs)
+
+
+def _look_again(case: Case, jobs: list[str]) -> None:
+    for job_id in jobs:
+        job = case.jobs.get(job_id)
+        if job is not None:
+            after_leaving(case, job)
+            check_retention(case, job)
+
+
+def on_pause(case: Case, row: Row) -> None:
+    """A process is stopped."""
+    case.mark("pause")
+    case.world.on_pause(row)
+
+
+def on_resume(case: Case, row: Row) -> None:
+    """It goes on."""
+    case.world.resume(row.node, row.time)
+
+
+def on_clock(case: Case, row: Row) -> None:
+    """A clock steps or changes its rate."""
+    case.mark(row.kind)
+    case.world.on_clock(row)
+
+
+def on_leave(case: Case, row: Row) -> None:
+    """A node announces that it will leave, or takes it back. Either outlives a restart."""
+    case.mark("leave")
+    world = case.world
+    if row.detail != "no":
+        world.leaving[row.node] = world.have_left[row.node] = None
+    elif row.node not in world.down:
+        world.leaving.pop(row.node, None)
+
+
+def on_forget(case: Case, row: Row) -> None:
+    """A node forgets another."""
+    case.world.on_forget(row)
+
+
+def on_core(case: Case, row: Row) -> None:
+    """The chaos is over, or all is healed."""
+    case.world.on_core(row)
+
+
+def on_rejoin(case: Case, row: Row) -> None:
+    """The core is whole again."""
+    case.world.rejoined = row.time
+
+
+def on_end(case: Case, row: Row) -> None:
+    """The run is over."""
+    case.world.ended = row.time

@@ -1,0 +1,309 @@
+"""Folding rows into what is known of each job: its life in nodes, and what faults destroy of it.
+
+Owns the records of `records`, with `mail` (messages between nodes) and `agents` (clients). Each
+function takes in one kind of row, judges nothing, and notes the marks that the row itself shows.
+`verdict` says which checkers look before and after it.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Ack, Copy, Give, Job, Lease, Queueing
+from disque_trio.sim.checkers.terms import MILLI, dummy_life
+from disque_trio.sim.rows import Row
+
+ASKED: Final = "fastack asked"
+"""A client has asked a node for FASTACK, and the node has not been seen to act yet."""
+_QUEUE_MARKS: Final = {
+    "delay-over": "delay.elapsed",
+    "retry": "requeue.retry",
+    "nack": "nack.requeued",
+    "enqueue": "enqueue.requeued",
+    "enqueue-message": "external.told",
+}
+_UNQUEUE_MARKS: Final = {
+    "yield": "queued.yield",
+    "working": "working.unqueued",
+    "dequeue": "dequeue.taken",
+}
+_DROP_MARKS: Final = {
+    "collected": "collected",
+    "client-deljob": "deljob.client",
+    "fastack": "fastack.used",
+    "expired": "expired.dropped",
+    "moved": "federation.moved_once",
+    "handed-over": "external.handed_over",
+    "add-failed": "add.cleaned_up",
+    "dummy-dismissed": "dummy_ack.dismissed",
+}
+
+
+# Records of nodes.
+
+
+def on_hold(case: Case, row: Row, job: Job) -> None:
+    """A node has a record of the job."""
+    node, cause = row.node, row.cause
+    copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
+    job.last_event = row.time
+    copy.is_late = node in job.disowned
+    job.counters.pop(node, None)
+    job.queue = job.queue or row.queue
+    if cause == "add":
+        copy.base = row.mono
+        _give_birth(case, row, job)
+    elif cause == "dummy":
+        _remember_ack(case, row, job, copy)
+    else:
+        _, copy.base = job.incoming.pop(node, (0, None))
+    if copy.is_late and cause == "repljob":
+        case.mark("late_repljob")
+
+
+def _give_birth(case: Case, row: Row, job: Job) -> None:
+    if job.born is None:
+        job.born, job.origin = row.time, row.node
+        job.birth = case.births[row.node] = case.births.get(row.node, 0) + 1
+        case.born += 1
+        if job.ended is None:
+            case.alive += 1
+
+
+def _remember_ack(case: Case, row: Row, job: Job, copy: Copy) -> None:
+    """An ack for a job that the node does not know."""
+    copy.is_dummy = True
+    copy.base = row.mono + dummy_life(job.id) // MILLI
+    case.mark("dummy_ack.created")
+    _acknowledge(case, row, job, copy, "ackjob")
+
+
+def on_acked(case: Case, row: Row, job: Job) -> None:
+    """The node's record says that nobody shall work on the job any more."""
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        _acknowledge(case, row, job, copy, row.cause)
+
+
+def _acknowledge(case: Case, row: Row, job: Job, copy: Copy, cause: str) -> None:
+    copy.is_acked = True
+    copy.acked_at, copy.acked_by, copy.acked_stamp = row.time, cause, row.clock
+    copy.queueing = None
+    job.last_event = row.time
+    if cause == "ackjob":
+        settle(case, job, Ack(row.time, row.node, "ackjob", row.clock))
+    case.finish(job, "acked")
+
+
+def settle(case: Case, job: Job, ack: Ack) -> None:
+    """Somebody's acknowledgement has reached a node."""
+    job.acks.append(ack)
+    if job.first_ack is None:
+        job.first_ack = ack.time
+    if job.add is None or not job.add.outcome:
+        case.mark("ack.before_add_ok")
+
+
+def on_queue(case: Case, row: Row, job: Job) -> None:
+    """The job has come into a node's queue."""
+    copy = job.copies.get(row.node)
+    queueing = Queueing(row.time, row.mono, row.node, row.cause)
+    if row.cause == "import":
+        _take_in(case, row, job, queueing)
+    if copy is not None:
+        copy.queueing = copy.last_queueing = queueing
+    job.last_event = row.time
+    _count_queueing(job, row.cause)
+    if row.cause in _QUEUE_MARKS:
+        case.mark(_QUEUE_MARKS[row.cause])
+    if row.cause == "retry":
+        if case.world.last_heal is not None:
+            case.mark("requeue.after_heal")
+        if job.lease is not None and job.lease.node != row.node:
+            case.mark("requeue.remote")
+
+
+def _count_queueing(job: Job, cause: str) -> None:
+    """The most that the job's counters can have come to."""
+    if cause == "nack":
+        job.nacked += 1
+    elif cause not in {"first", "import"}:
+        job.requeued += 1
+    job.was_queued = True
+
+
+def _take_in(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
+    """The job has moved: link this stay to that at the giver."""
+    case.mark("federation.moved")
+    for give in job.gives:
+        if give.receiver == row.node:
+            job.gives.remove(give)
+            queueing.given_by, queueing.given_at = give.queueing, give.time
+            if give.queueing is not None and give.queueing.given_by is not None:
+                case.mark("federation.chain")
+            return
+
+
+def on_unqueue(case: Case, row: Row, job: Job) -> None:
+    """It has left the queue."""
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        copy.queueing = None
+    if row.cause in _UNQUEUE_MARKS:
+        case.mark(_UNQUEUE_MARKS[row.cause])
+
+
+def on_serve(_case: Case, row: Row, job: Job) -> None:
+    """It was handed to a client, who has it once the reply arrives."""
+    copy = job.copies.get(row.node)
+    queueing = None if copy is None else copy.last_queueing
+    job.lease = Lease(row.time, row.node, row.client, queueing, job.awaits, job.lease)
+    job.open_serves.append(job.lease)
+    job.serves += 1
+    job.awaits = job.last_event = row.time
+
+
+def on_give(case: Case, row: Row, job: Job) -> None:
+    """It goes to another node's queue."""
+    copy = job.copies.get(row.node)
+    queueing = None if copy is None else copy.last_queueing
+    base = None if copy is None else copy.base
+    job.gives.append(Give(row.time, row.node, row.peer, queueing, base))
+    to = job.copies.get(row.peer)
+    if to is not None and to.is_acked:
+        case.mark("import.refused")
+
+
+def on_drop(case: Case, row: Row, job: Job) -> None:
+    """The node's record is gone."""
+    copy = job.copies.pop(row.node, None)
+    case.table(row.node).pop(job.id, None)
+    job.disowned[row.node] = None
+    if row.cause in _DROP_MARKS:
+        case.mark(_DROP_MARKS[row.cause])
+    if copy is not None:
+        _DROPS.get(row.cause, _drop_quietly)(case, row, job, copy)
+    _forget_gc(job, row.node)
+    if not job.copies:
+        case.retire(job)
+
+
+def _drop_quietly(_case: Case, _row: Row, _job: Job, _copy: Copy) -> None:
+    """Nothing follows from it."""
+
+
+def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
+    """Remember who had a copy all the same."""
+    job.may_delete[row.node] = "collected"
+    if not copy.is_dummy:
+        for other in job.copies.values():
+            if not other.is_acked and not other.is_dark:
+                job.collected_over[other.node] = None
+
+
+def _drop_fastacked(case: Case, row: Row, job: Job, _copy: Copy) -> None:
+    job.may_delete[row.node] = "fastack"
+    settle(case, job, Ack(row.time, row.node, "fastack", row.clock))
+    case.finish(job, "fastack")
+
+
+def _drop_deleted(case: Case, _row: Row, job: Job, copy: Copy) -> None:
+    job.ack_deleted |= copy.is_acked
+    case.finish(job, "deljob")
+
+
+def _drop_expired(case: Case, _row: Row, job: Job, copy: Copy) -> None:
+    if not copy.is_dummy:
+        case.finish(job, "expired")
+
+
+def _drop_failed(_case: Case, row: Row, job: Job, _copy: Copy) -> None:
+    job.may_delete[row.node] = "add-failed"
+
+
+def _drop_told(case: Case, row: Row, job: Job, _copy: Copy) -> None:
+    """DELJOB came. If the trace has no messages, a FASTACK that was asked for explains it."""
+    for node, why in job.may_delete.items():
+        if why == ASKED and job.ended is None:
+            settle_fastack(case, job, row, node)
+
+
+def settle_fastack(case: Case, job: Job, row: Row, node: str) -> None:
+    """A node without a copy has passed a FASTACK on."""
+    job.may_delete[node] = "fastack"
+    settle(case, job, Ack(row.time, node, "fastack", row.clock))
+    case.finish(job, "fastack")
+
+
+def _drop_evicted(_case: Case, _row: Row, job: Job, _copy: Copy) -> None:
+    job.acks_evicted += 1
+
+
+def _drop_flushed(case: Case, _row: Row, job: Job, copy: Copy) -> None:
+    _count_loss(case, job, copy)
+
+
+_DROPS: Final = {
+    "deljob": _drop_told,
+    "collected": _drop_collected,
+    "fastack": _drop_fastacked,
+    "client-deljob": _drop_deleted,
+    "expired": _drop_expired,
+    "add-failed": _drop_failed,
+    "evicted": _drop_evicted,
+    "flush": _drop_flushed,
+}
+
+
+# Faults.
+
+
+def on_crash(case: Case, row: Row) -> None:
+    """A process has ended: what it held is gone, or waits on its disk."""
+    for job_id in list(case.table(row.node)):
+        job = case.jobs[job_id]
+        copy = job.copies[row.node]
+        copy.queueing = None
+        if case.terms.has_disk:
+            copy.is_dark = True
+        else:
+            destroy(case, job, copy)
+
+
+def on_start(case: Case, row: Row) -> None:
+    """A process has begun. Without its disk it holds nothing of what it held."""
+    if row.cause != "loaded":
+        on_wipe(case, row)
+
+
+def on_wipe(case: Case, row: Row) -> None:
+    """A node has lost its disk, or is gone for good."""
+    for job_id in list(case.table(row.node)):
+        job = case.jobs[job_id]
+        destroy(case, job, job.copies[row.node])
+
+
+def destroy(case: Case, job: Job, copy: Copy) -> None:
+    """A fault has destroyed the copy."""
+    del job.copies[copy.node]
+    del case.table(copy.node)[job.id]
+    _count_loss(case, job, copy)
+    _forget_gc(job, copy.node)
+    if not job.copies:
+        case.retire(job)
+
+
+def _count_loss(case: Case, job: Job, copy: Copy) -> None:
+    if copy.is_acked:
+        job.acks_crashed += 1
+        case.mark("ack.destroyed")
+    if not copy.is_dummy:
+        job.destroyed += 1
+        job.losses["crash"] = None
+        case.mark("copy.destroyed")
+
+
+def _forget_gc(job: Job, node: str) -> None:
+    """The node's collection of the ack starts anew, if ever."""
+    job.gc_holders.pop(node, None)
+    for key in [key for key in job.asked_gc if key[0] == node]:
+        del job.asked_gc[key]

@@ -1,0 +1,342 @@
+"""Liveness: what must happen once all is healed, and by when (simulation-study 4.3).
+
+T0 is the end of the heal, the core is who was healed. Most is judged at the end of the run; a run
+that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
+"""
+
+from collections.abc import Iterator
+
+import attrs
+
+from disque_trio.sim.bounds import reconnect_bound
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
+from disque_trio.sim.checkers.safety import after_leaving
+from disque_trio.sim.checkers.terms import MILLI, SECOND, backlog
+from disque_trio.sim.plan import Consumer, Micros
+from disque_trio.sim.rows import Row
+
+GOSSIP = ("ping", "pong", "meet")
+FORGOTTEN_FOR: Micros = 60 * SECOND
+"""For so long no gossip brings a forgotten node back."""
+
+
+@attrs.define
+class Findings:
+    """What the end of the run has shown."""
+
+    lost: list[str] = attrs.Factory(list)
+    """Jobs that were added, never came out and are nowhere, without an excuse."""
+    excused: list[str] = attrs.Factory(list)
+    """The same, though faults have destroyed as many copies as were promised."""
+    lost_once: list[str] = attrs.Factory(list)
+    """Jobs with RETRY 0 that never came out, of which something explains where they went."""
+    open: dict[str, int] = attrs.Factory(dict)
+    """By property: jobs or links whose bound lies beyond the end of the run."""
+    redelivery: list[Micros] = attrs.Factory(list)
+
+    def leave_open(self, name: str) -> None:
+        """The run was too short for this one."""
+        self.open[name] = self.open.get(name, 0) + 1
+
+
+# While the run lasts.
+
+
+def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
+    """L1, L2: a job that was waited for has come, and not too late."""
+    awaited = serve.awaited
+    healed = case.world.healed
+    if healed is None or job.options is None or not job.options.retry or job.ended is not None:
+        return
+    since = max(healed, awaited)
+    if awaited <= healed:
+        findings.redelivery.append(serve.time - healed)
+    name = "L1" if job.deliveries == 1 else "L2"
+    case.check(name)
+    bound = delivery_bound(case, job, since)
+    if serve.time - since > bound and _workers(case, job.queue):
+        detail = (
+            f"delivered {(serve.time - since) / SECOND:.3f} s after it could be expected, bound is "
+            f"{bound / SECOND:.3f} s"
+        )
+        case.violate(name, detail, job.id, serve.node)
+
+
+def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
+    """B of this job: by when it must have come (again), counted from `since`."""
+    options = job.options
+    assert options is not None, job.id
+    workers = _workers(case, job.queue)
+    left = 0 if job.born is None else max(0, job.born + options.delay - since)
+    polls = max([worker.poll_ms * MILLI for worker in workers], default=0)
+    work = max([worker.work[1] for worker in workers], default=0)
+    return (
+        case.terms.longest(left)
+        + case.terms.delivery(options.retry)
+        + polls
+        + backlog(len(case.jobs), work, len(workers))
+    )
+
+
+def _workers(case: Case, queue: str) -> list[Consumer]:
+    """Who asks for the queue at nodes of the core until the end."""
+    return [
+        consumer
+        for consumer in case.plan.consumers
+        if queue in consumer.queues
+        and not consumer.stop
+        and case.world.in_core(f"n{consumer.node}")
+    ]
+
+
+def on_add_end(case: Case, row: Row) -> None:
+    """L5: a node that is up answers an ADDJOB with REPLICATE 1 in time, whatever goes on."""
+    add = case.adds.get((row.client, row.ref))
+    if add is None or add.options.replicate != 1 or row.node in case.world.leaving:
+        return
+    case.check("L5")
+    if _was_disturbed(case, row.node, add.invoked, row.time):
+        return
+    if row.kind == "add.unknown" or row.cause == "NOREPL":
+        detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
+        case.violate("L5", detail, node=row.node)
+
+
+def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
+    world = case.world
+    return world.was_out(node, since + case.terms.reconnect, until) or world.is_stopped(
+        node, since, until
+    )
+
+
+# At the end.
+
+
+def finish(case: Case, findings: Findings) -> None:
+    """Everything that only the end can tell."""
+    for job in list(case.jobs.values()):
+        after_leaving(case, job)
+        if job.is_added and job.ended is None:
+            _judge_unfinished(case, job, findings)
+        elif job.is_added and not job.is_at_least_once and not job.deliveries:
+            _judge_once(case, job, findings)
+    if case.world.healed is not None:
+        for job in list(case.jobs.values()):
+            if job.copies and job.first_ack is not None:
+                _judge_collection(case, job, findings)
+        _judge_rejoin(case, findings)
+    _judge_leaks(case)
+    _judge_unanswered(case)
+
+
+def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
+    """L1, L2, and who was lost."""
+    options = job.options
+    assert options is not None, job.id
+    if not options.retry:
+        if not job.deliveries:
+            _judge_once(case, job, findings)
+    elif not job.copies:
+        _judge_loss(case, job, findings)
+    elif case.world.healed is not None:
+        _judge_wait(case, job, findings)
+
+
+def _judge_loss(case: Case, job: Job, findings: Findings) -> None:
+    """No node has it, and nobody has said that it is done."""
+    options = job.options
+    assert options is not None, job.id
+    if _has_expired(case, job) or job.deliveries or not case.has_node_rows:
+        return
+    if job.destroyed >= (1 if options.is_async else options.replicate):
+        findings.excused.append(job.id)
+        case.mark("excused")
+        return
+    findings.lost.append(job.id)
+
+
+def _has_expired(case: Case, job: Job) -> bool:
+    options = job.options
+    assert options is not None, job.id
+    since = job.born if job.born is not None else job.first_seen
+    return case.now >= since + case.terms.shortest(options.ttl)
+
+
+def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
+    """Some node has it, and it does not come (again)."""
+    healed = case.world.healed
+    options = job.options
+    assert healed is not None
+    assert options is not None, job.id
+    name = "L2" if job.deliveries else "L1"
+    holders = [node for node in job.copies if case.world.in_core(node)]
+    if not holders or not _workers(case, job.queue) or _has_expired(case, job):
+        return
+    if _is_held_back(case, job):
+        return
+    since = max(healed, job.awaits)
+    bound = delivery_bound(case, job, since)
+    waited = case.now - since
+    if waited <= bound or not _is_whole(case):
+        findings.leave_open(name)
+        return
+    case.check(name)
+    detail = (
+        f"held by {' '.join(holders)}, not delivered{' again' if job.deliveries else ''} for "
+        f"{waited / SECOND:.3f} s, the bound is {bound / SECOND:.3f} s"
+    )
+    case.violate(name, detail, job.id, holders[0])
+
+
+def _is_held_back(case: Case, job: Job) -> bool:
+    """Does a node have it in a queue that an operator has paused? It keeps the others from
+    queueing it, as it should."""
+    return any(
+        copy.queueing is not None and (copy.node, job.queue) in case.world.closed
+        for copy in job.copies.values()
+    )
+
+
+def _judge_once(case: Case, job: Job, findings: Findings) -> None:
+    """S5: a job of at most one delivery may be lost, but not without a cause."""
+    if not case.has_node_rows or not case.terms.is_stream:
+        return
+    case.check("S5")
+    healed = case.world.healed
+    if any(not copy.is_dummy for copy in job.copies.values()):
+        if healed is not None:
+            findings.leave_open("S5")
+        return
+    if job.open_serves or job.losses or job.gives or job.ended is not None:
+        findings.lost_once.append(job.id)
+        return
+    case.violate("S5", "it is gone, was never served, and nothing explains it", job.id)
+
+
+def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
+    """L3: once acknowledged, all copies go, if all who may hold one can be asked."""
+    world = case.world
+    assert world.healed is not None
+    for copy in job.copies.values():
+        if not world.in_core(copy.node) or copy.node in world.leaving:
+            continue
+        if _is_kept_waiting(case, job, copy) or _is_gone(case, job):
+            continue
+        since = max(world.healed, job.last_event)
+        bound = case.terms.collection
+        if world.is_calm(job.last_event, case.now):
+            bound = 10 * SECOND + 4 * case.terms.latency
+        if case.now - since <= bound or not _is_whole(case):
+            findings.leave_open("L3")
+            continue
+        case.check("L3")
+        detail = (
+            f"{copy.node} still has it {(case.now - since) / SECOND:.3f} s after the last thing "
+            f"that happened to it, acknowledged since {(case.now - copy.acked_at) / SECOND:.3f} s"
+            if copy.is_acked
+            else f"{copy.node} has a copy that was never told of the ack"
+        )
+        case.violate("L3", detail, job.id, copy.node)
+
+
+def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
+    """May the collection wait for a node outside the core? A dummy ack asks everybody."""
+    world = case.world
+    listed = job.listed.get(copy.node, {})
+    holders = {job.origin: None, **job.copies, **job.disowned, **job.sent_to, **listed}
+    asked = world.nodes if copy.is_dummy else holders
+    return bool(world.names_forgotten) or not all(world.in_core(node) for node in asked)
+
+
+def _is_gone(case: Case, job: Job) -> bool:
+    """It expires before long anyway."""
+    return job.options is not None and _has_expired(case, job)
+
+
+def _judge_leaks(case: Case) -> None:
+    """L4: when its time is over, a job is nowhere, whatever has happened."""
+    for node, table in case.tables.items():
+        if not case.world.is_up(node) or node in case.world.paused:
+            continue
+        for job_id, copy in table.items():
+            due = _gone_by(case, case.jobs[job_id], copy)
+            if due is not None and not copy.is_dark:
+                case.check("L4")
+                if case.now > due:
+                    detail = f"{node} still has it {(case.now - due) / SECOND:.3f} s after its time"
+                    case.violate("L4", detail, job_id, node)
+
+
+def _gone_by(case: Case, job: Job, copy: Copy) -> Micros | None:
+    """When the copy must have expired; None if nobody can tell."""
+    if copy.base is None:
+        return None
+    ttl = 0 if copy.is_dummy else (None if job.options is None else job.options.ttl)
+    if ttl is None:
+        return None
+    left = (copy.base - copy.mono) * MILLI + ttl
+    return copy.since + case.terms.longest(max(left, 0)) + SECOND
+
+
+def _judge_rejoin(case: Case, findings: Findings) -> None:
+    """L6: after the heal all nodes of the core have links to each other.
+
+    The engine says when (`rejoin`); where it does not, each must at least have heard the others.
+    """
+    world = case.world
+    assert world.healed is not None
+    bound = reconnect_bound(case.plan)
+    if world.is_changing:
+        bound += case.terms.longest(FORGOTTEN_FOR)
+    if not _is_whole(case):
+        findings.leave_open("L6")
+        return
+    if world.rejoined is not None:
+        case.check("L6")
+        if world.rejoined - world.healed > bound:
+            _complain_of_silence(case, world.rejoined)
+        return
+    silent = [pair for pair in _core_pairs(case) if pair not in case.heard]
+    if not silent and case.seen.get("gossip"):
+        case.check("L6")
+    elif case.is_live and not case.seen.get("gossip"):
+        return
+    elif case.now - world.healed <= bound:
+        findings.leave_open("L6")
+    else:
+        case.check("L6")
+        _complain_of_silence(case, case.now)
+
+
+def _is_whole(case: Case) -> bool:
+    """Are the nodes of the core one cluster? A CLUSTER MEET during a cut comes to nothing, and
+    nobody repeats it."""
+    return case.world.rejoined is not None or not case.world.is_changing
+
+
+def _complain_of_silence(case: Case, now: Micros) -> None:
+    healed = case.world.healed or 0
+    silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.heard]
+    told = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
+    case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{told}")
+
+
+def _core_pairs(case: Case) -> Iterator[tuple[str, str]]:
+    core = [n for n in case.world.core if case.world.in_core(n) and n not in case.world.paused]
+    return ((node, peer) for node in core for peer in core if node != peer)
+
+
+def _judge_unanswered(case: Case) -> None:
+    """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
+    for add in case.adds.values():
+        patience = add.options.timeout + 10 * SECOND
+        if add.options.replicate == 1 and case.now > add.invoked + patience:
+            _complain_of_no_answer(case, add)
+
+
+def _complain_of_no_answer(case: Case, add: Add) -> None:
+    case.check("L5")
+    if not _was_disturbed(case, add.node, add.invoked, case.now):
+        detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
+        case.violate("L5", detail, node=add.node)

@@ -1,0 +1,238 @@
+"""What the judge keeps of each job: its copies, deliveries, acknowledgements and messages.
+
+`history` alone writes these records, but for what duplicates and metrics note of their own.
+"""
+
+import attrs
+
+from disque_trio.sim.checkers.terms import Options, is_at_least_once
+from disque_trio.sim.plan import Micros
+from disque_trio.statemachine.base import Millis
+
+NEVER: Micros = -(1 << 62)
+Stamp = tuple[int, ...]
+
+
+@attrs.define(eq=False)
+class Add:
+    """One ADDJOB of a client."""
+
+    ref: int
+    client: str
+    node: str
+    queue: str
+    invoked: Micros
+    options: Options
+    outcome: str = ""
+    """`ok`, `refused`, `unknown`; empty while it lasts."""
+    job: str = ""
+
+
+@attrs.define(eq=False)
+class Queueing:
+    """One stay in the queue of one node."""
+
+    time: Micros
+    mono: Millis
+    node: str
+    cause: str
+    given_by: "Queueing | None" = None
+    """The stay in the giver's queue, if the job was imported."""
+    given_at: Micros = NEVER
+
+    def root(self) -> "Queueing":
+        """The stay that began it all: why the job was queued at the first of the givers."""
+        queueing = self
+        while queueing.given_by is not None:
+            queueing = queueing.given_by
+        return queueing
+
+    def chain(self) -> "list[Queueing]":
+        """This stay and those of the givers, the last first."""
+        found = [self]
+        while (giver := found[-1].given_by) is not None:
+            found.append(giver)
+        return found
+
+
+@attrs.define(eq=False)
+class Lease:
+    """Somebody has the job in hand from now on: a delivery, or a worker that asks for more time."""
+
+    time: Micros
+    node: str
+    client: str = ""
+    queueing: Queueing | None = None
+    """None for a request of more time."""
+    awaited: Micros = NEVER
+    """Since when it might have been expected."""
+    before: "Lease | None" = None
+    """The lease before; dropped once the duplicate has its cause."""
+    cause: str = ""
+    """Of the duplicate that the delivery is, unless the ones before were lost on the way."""
+    is_dominated: bool = False
+    """Its node might have known of an acknowledgement, by way of some third node or client."""
+
+
+@attrs.define(eq=False)
+class Copy:
+    """A node's record of the job."""
+
+    node: str
+    since: Micros
+    cause: str
+    mono: Millis = 0
+    """The node's monotonic clock at that time."""
+    is_dummy: bool = False
+    base: Millis | None = None
+    """By the node's monotonic clock, when it would expire with a TTL of 0; None if unknown."""
+    is_acked: bool = False
+    acked_at: Micros = NEVER
+    acked_by: str = ""
+    acked_stamp: Stamp = ()
+    queueing: Queueing | None = None
+    """While it is queued."""
+    last_queueing: Queueing | None = None
+    told_at: Micros = NEVER
+    """When it was last told of an acknowledgement."""
+    is_late: bool = False
+    """The node had had the job before, or had said that it knows nothing of it."""
+    is_dark: bool = False
+    """The node is down; the copy may be on its disk."""
+
+
+@attrs.define(eq=False)
+class Give:
+    """A job on its way to a node that asked."""
+
+    time: Micros
+    node: str
+    receiver: str
+    queueing: Queueing | None
+    base: Millis | None
+
+
+@attrs.define(eq=False)
+class Ack:
+    """An acknowledgement that a node has taken note of."""
+
+    time: Micros
+    node: str
+    kind: str
+    """`ackjob` or `fastack`."""
+    stamp: Stamp = ()
+
+
+@attrs.define(eq=False)
+class Notice:
+    """The last message of some sort about the job from one node to another, by time of sending."""
+
+    sent: Micros = NEVER
+    got: Micros = NEVER
+    got_at: Micros = NEVER
+    lost: Micros = NEVER
+
+    def is_under_way(self) -> bool:
+        """Is one still expected? Links keep order."""
+        return self.sent > max(self.got, self.lost)
+
+
+@attrs.define(eq=False)
+class Job:
+    """Everything about one job."""
+
+    id: str
+    first_seen: Micros
+    is_at_least_once: bool = attrs.field(init=False)
+    queue: str = ""
+    add: Add | None = None
+    """Once it is known which ADDJOB made it."""
+    born: Micros | None = None
+    """When its first record was made."""
+    origin: str = ""
+    birth: int = 0
+    """Its number among the jobs of its origin."""
+    copies: dict[str, Copy] = attrs.Factory(dict)
+    destroyed: int = 0
+    """Copies that faults have destroyed since it was born."""
+    ended: Micros | None = None
+    """When somebody settled that nobody shall work on it any more, or when it expired."""
+    ended_by: str = ""
+    was_queued: bool = False
+    serves: int = 0
+    open_serves: list[Lease] = attrs.Factory(list)
+    """Deliveries that have not arrived yet."""
+    lease: Lease | None = None
+    deliveries: int = 0
+    first_delivered: Micros = NEVER
+    awaits: Micros = NEVER
+    """Since when it may be expected to come (again)."""
+    ack_invoked: Micros | None = None
+    acks: list[Ack] = attrs.Factory(list)
+    asked_again: Micros = NEVER
+    """When a client last gave it back (NACK, ENQUEUE)."""
+    ack_deleted: bool = False
+    """A client has deleted the record of an ack (DELJOB)."""
+    gives: list[Give] = attrs.Factory(list)
+    """Under way."""
+    notices: dict[tuple[str, str, str], Notice] = attrs.Factory(dict)
+    """By sender, receiver and sort."""
+    incoming: dict[str, tuple[Micros, Millis | None]] = attrs.Factory(dict)
+    """The base of the copy that a node has just received, and when."""
+    disowned: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have dropped it, or said that they know nothing of it."""
+    collected_over: dict[str, None] = attrs.Factory(dict)
+    """Nodes that had a copy, unacknowledged, when another collected the ack."""
+    acks_crashed: int = 0
+    acks_evicted: int = 0
+    may_delete: dict[str, str] = attrs.Factory(dict)
+    """Nodes that may send DELJOB, and why."""
+    asked_gc: dict[tuple[str, str], int] = attrs.Factory(dict)
+    """By collector and holder: 1 while the holder's confirmation is awaited, 2 afterwards."""
+    gc_holders: dict[str, int] = attrs.Factory(dict)
+    """By collector: how many holders it last said there were."""
+    losses: dict[str, None] = attrs.Factory(dict)
+    """What may excuse that a job of at most one delivery never comes."""
+    last_event: Micros = NEVER
+    """When its record was last made, queued, served or acknowledged somewhere."""
+    first_ack: Micros | None = None
+    counters: dict[str, tuple[Micros, int, int]] = attrs.Factory(dict)
+    """By node: when it last served the job, and which NACKs and additional deliveries it told."""
+    nacked: int = 0
+    requeued: int = 0
+    """How often it was queued by NACKs, and otherwise after the first time."""
+    listed: dict[str, dict[str, None]] = attrs.Factory(dict)
+    """By node: who has a copy, as far as it has been told."""
+    sent_to: dict[str, None] = attrs.Factory(dict)
+    """Who was sent a copy of the new job."""
+    doubled: Micros | None = None
+    """Since when two nodes have it queued."""
+
+    def __attrs_post_init__(self) -> None:
+        self.is_at_least_once = is_at_least_once(self.id)
+
+    @property
+    def options(self) -> Options | None:
+        """What was asked; None while nobody knows."""
+        return None if self.add is None else self.add.options
+
+    @property
+    def is_added(self) -> bool:
+        """Has its producer been told that it exists?"""
+        return self.add is not None and self.add.outcome == "ok"
+
+    @property
+    def is_promised(self) -> bool:
+        """Was it promised to survive W-1 losses? (S1)"""
+        options = self.options
+        return (
+            options is not None and self.is_added and bool(options.retry) and not options.is_async
+        )
+
+    def holders(self) -> int:
+        """How many nodes have a copy."""
+        return sum(not copy.is_dummy for copy in self.copies.values())
+
+    def notice(self, sender: str, receiver: str, sort: str) -> Notice:
+        """The last such message; one that never was, if there was none."""
+        return self.notices.get((sender, receiver, sort)) or Notice()

@@ -1,0 +1,321 @@
+"""Safety: what must hold at every instant (simulation-study 4.2), but for custody (S2).
+
+Each function looks at one kind of row. Those named `before_…` look before `history` has folded the
+row, the others afterwards.
+"""
+
+import heapq
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.mail import ACK, number_in
+from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
+from disque_trio.sim.checkers.terms import MILLI, SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+from disque_trio.sim.vector import precedes
+
+_OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
+"""Why a node queues a job that no client has asked it to queue."""
+
+
+# S1: retention.
+
+
+def check_retention(case: Case, job: Job) -> None:
+    """S1: of W copies promised, no more are gone than faults have destroyed."""
+    options = job.options
+    if options is None or not job.is_promised or job.ended is not None:
+        return
+    if job.born is not None and case.now >= job.born + case.terms.shortest(options.ttl):
+        return
+    case.check("S1")
+    due = options.replicate - job.destroyed
+    have = job.holders()
+    if have < due:
+        detail = (
+            f"{have} of {options.replicate} copies are left, though faults have destroyed only "
+            f"{job.destroyed}"
+        )
+        case.violate("S1", detail, job.id)
+
+
+# S3, S4: what comes out is what was put in.
+
+
+def before_hold(case: Case, row: Row, job: Job) -> None:
+    """S4: no two jobs have the same id."""
+    if row.cause == "add":
+        case.check("S4")
+        if job.born is not None and not _is_handed_back(job, row):
+            detail = f"{row.node} makes a job under the id of one that {job.origin} has made"
+            case.violate("S4", detail, job.id, row.node)
+
+
+def _is_handed_back(job: Job, row: Row) -> bool:
+    """An external job may be begun at its origin after it was registered there: never twice."""
+    return job.origin == row.node and job.born == row.time
+
+
+def before_add_ok(case: Case, row: Row, job: Job) -> None:
+    """S4: an id is given out once, and tells what RETRY was."""
+    add = case.adds.get((row.client, row.ref))
+    if add is None:
+        return
+    case.check("S4")
+    if job.is_added:
+        case.violate("S4", f"{row.node} gives out the id a second time", job.id, row.node)
+    if bool(add.options.retry) != job.is_at_least_once:
+        detail = f"the id's parity does not fit RETRY {add.options.retry // SECOND}"
+        case.violate("S4", detail, job.id, row.node)
+
+
+def after_add_ok(case: Case, _row: Row, job: Job) -> None:
+    """S1 begins with the producer's knowledge."""
+    if not case.has_node_rows:
+        return
+    options = job.options
+    if options is not None and options.is_default and (case.world.is_changing or case.is_live):
+        # The node has made fewer copies if it knew fewer nodes.
+        options.replicate = max(1, min(options.replicate, job.holders() + job.destroyed))
+    check_retention(case, job)
+
+
+def on_deliver(case: Case, row: Row, job: Job) -> None:
+    """S3: every job that comes out was put in, into this queue, with these bytes."""
+    case.check("S3")
+    _, has_body, body = row.detail.partition("body=")
+    if not has_body:
+        return
+    add = job.add or _find_add(case, row.queue, body, job)
+    if add is None:
+        case.violate("S3", f"nobody has added {body!r} to {row.queue}", job.id, row.node)
+    elif add.queue != row.queue:
+        detail = f"it was added to {add.queue} and comes out of {row.queue}"
+        case.violate("S3", detail, job.id, row.node)
+    elif add.options.body not in {None, body}:
+        detail = f"it was added as {add.options.body!r} and comes out as {body!r}"
+        case.violate("S3", detail, job.id, row.node)
+
+
+def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
+    """An ADDJOB that may have made the job, if its producer does not know. The job is its own."""
+    waiting = case.unclaimed.get((queue, body))
+    if not waiting:
+        return None
+    add = waiting.pop(0)
+    if not waiting:
+        del case.unclaimed[queue, body]
+    add.job, job.add = job.id, add
+    return add
+
+
+# S6, S8, S10, S13: queueing.
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S6: not before its delay. S8: not where it is acknowledged."""
+    _check_ack_is_final(case, row, job)
+    options = job.options
+    if job.was_queued or options is None or not options.delay or job.born is None:
+        return
+    if row.cause not in _OWN_DOING:
+        return
+    case.check("S6")
+    elapsed = row.time - job.born
+    if elapsed < case.terms.shortest(options.delay):
+        detail = (
+            f"queued {elapsed / SECOND:.3f} s after its birth, DELAY is {options.delay // SECOND} s"
+        )
+        case.violate("S6", detail, job.id, row.node)
+
+
+def _check_ack_is_final(case: Case, row: Row, job: Job) -> None:
+    copy = job.copies.get(row.node)
+    case.check("S8")
+    if copy is not None and copy.is_acked:
+        detail = f"{row.kind} ({row.cause}) of a job that is acknowledged here ({copy.acked_by})"
+        case.violate("S8", detail, job.id, row.node)
+
+
+def after_queue(case: Case, row: Row, job: Job) -> None:
+    """S10: in calm, no two nodes have it queued for longer than they need to find out.
+
+    What two sides queued while they were parted stays queued, and may move to other nodes.
+    """
+    if len(job.copies) > 1 and job.doubled is None and len(_queued(job)) > 1:
+        case.mark("queued.twice")
+        if row.cause != "import" and case.world.is_calm(row.time, row.time):
+            job.doubled = row.time
+    if not case.plan.faults and job.origin == row.node:
+        line = case.lines.setdefault((row.node, row.queue), [])
+        heapq.heappush(line, (job.birth, job.id))
+
+
+def _queued(job: Job) -> list[str]:
+    return [copy.node for copy in job.copies.values() if copy.queueing is not None]
+
+
+def after_leaving(case: Case, job: Job) -> None:
+    """S10: the job has left some queue, or its run has ended."""
+    if job.doubled is None:
+        return
+    case.check("S10")
+    lasted = case.now - job.doubled
+    if case.world.is_calm(job.doubled, case.now) and lasted > _double_grace(case):
+        detail = f"queued on two nodes for {lasted / SECOND:.3f} s with nothing wrong"
+        case.violate("S10", detail, job.id)
+    if len(_queued(job)) < 2:
+        job.doubled = None
+
+
+def _double_grace(case: Case) -> Micros:
+    """How long the news of a queueing and the answer to it take."""
+    return 3 * case.terms.latency + 50 * MILLI
+
+
+# S5, S7, S8, S9, S11, S13: serving.
+
+
+def on_serve(case: Case, row: Row, job: Job) -> None:
+    """Everything that must hold when a job is handed to a client."""
+    _check_ack_is_final(case, row, job)
+    _check_once(case, row, job)
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        _check_not_late(case, row, job, copy)
+    if job.acks:
+        _check_news_of_acks(case, row, job, copy)
+    if job.lease is not None and job.lease.before is not None:
+        _check_lease(case, row, job, job.lease.before)
+    if not case.plan.faults and job.origin == row.node:
+        _check_order(case, row, job)
+
+
+def _check_once(case: Case, row: Row, job: Job) -> None:
+    """S5: a job of at most one delivery is served once, ever. Promised on stream links."""
+    if job.is_at_least_once or not case.terms.is_stream:
+        return
+    case.check("S5")
+    if job.serves > 1:
+        case.violate("S5", f"served {job.serves} times with RETRY 0", job.id, row.node)
+
+
+def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:
+    """S7: not after its TTL, as the node's own clock tells."""
+    options = job.options
+    if options is None or copy.base is None:
+        return
+    case.check("S7")
+    late = row.mono - copy.base - options.ttl // MILLI
+    if late >= 0:
+        detail = f"served {late} ms after it had expired here"
+        case.violate("S7", detail, job.id, row.node)
+
+
+def _check_news_of_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None:
+    """S9: not by a node that was told of the ack, nor in calm by one that should have been."""
+    case.check("S9")
+    if copy is not None and copy.since <= copy.told_at < row.time:
+        detail = "served by a node that had been told that the job is acknowledged"
+        case.violate("S9", detail, job.id, row.node)
+        return
+    known = [c for c in job.copies.values() if c.is_acked and precedes(c.acked_stamp, row.clock)]
+    if not known or not row.clock:
+        return
+    if job.lease is not None:
+        job.lease.is_dominated = True
+    since = min(c.acked_at for c in known)
+    is_listed = any(row.node in job.listed.get(c.node, ()) for c in known)
+    if is_listed and case.terms.has_tail:
+        return
+    if case.world.is_calm(since, row.time) and not _is_news_under_way(case, job):
+        detail = f"{known[0].node} knows of the ack, has spoken with {row.node}, and never told it"
+        case.violate("S9", detail, job.id, row.node)
+
+
+def _is_news_under_way(case: Case, job: Job) -> bool:
+    """Is there a message about the ack that has not arrived, or never will?"""
+    return not case.has_messages or any(
+        sort == ACK and notice.sent > notice.got for (_, _, sort), notice in job.notices.items()
+    )
+
+
+def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
+    """S11: whoever has the job in hand has it for RETRY, if nothing goes wrong meanwhile."""
+    options = job.options
+    if options is None or not options.retry or job.asked_again >= lease.time:
+        return
+    if lease.queueing is not None and not case.terms.has_lease:
+        return
+    if not case.world.is_calm(lease.time, row.time):
+        return
+    case.check("S11")
+    held = row.time - lease.time
+    if case.terms.latency < held < case.terms.lease(options.retry):
+        detail = (
+            f"served again after {held / SECOND:.3f} s with nothing wrong: {lease.node} had "
+            f"{'delivered it' if lease.queueing else 'given more time'}, RETRY is "
+            f"{options.retry // SECOND} s"
+        )
+        case.violate("S11", detail, job.id, row.node)
+
+
+def before_working_ok(case: Case, row: Row, job: Job) -> None:
+    """S11: more time is refused once half of the TTL is over. Ages are by wall clocks."""
+    options = job.options
+    invoked = case.operations.get((row.client, row.ref))
+    if options is None or invoked is None or job.born is None or case.terms.can_step:
+        return
+    case.check("S11")
+    age = invoked - job.born
+    most = case.terms.longest(options.ttl) // 2 + case.terms.reconnect
+    if age > most:
+        detail = (
+            f"given more time at the age of {age // SECOND} s, TTL is {options.ttl // SECOND} s"
+        )
+        case.violate("S11", detail, job.id, row.node)
+
+
+def _check_order(case: Case, row: Row, job: Job) -> None:
+    """S13: with nothing wrong, a node delivers its own jobs in the order of their creation."""
+    line = case.lines.get((row.node, row.queue))
+    if line is None:
+        return
+    table = case.table(row.node)
+    while line:
+        copy = table.get(line[0][1])
+        if copy is not None and copy.queueing is not None:
+            break
+        heapq.heappop(line)
+    case.check("S13")
+    if line and line[0][0] < job.birth:
+        detail = f"served before {line[0][1]}, which is older and waits in the same queue"
+        case.violate("S13", detail, job.id, row.node)
+
+
+# S12, S14.
+
+
+def on_exception(case: Case, row: Row) -> None:
+    """S12: nothing that a client or a node says makes a machine raise."""
+    case.violate("S12", f"{row.cause}: {row.detail}", row.job, row.node)
+
+
+def check_counters(case: Case, row: Row, job: Job, served: Micros) -> None:
+    """S14: counters never go down, and count no more than there was."""
+    if "additional=" not in row.detail or not case.terms.is_stream:
+        return
+    case.check("S14")
+    nacks, more = number_in(row.detail, "nacks"), number_in(row.detail, "additional")
+    last = job.counters.get(row.node)
+    if last is not None and last[0] <= served and (nacks < last[1] or more < last[2]):
+        detail = f"{last[1]} NACKs and {last[2]} additional deliveries became {nacks} and {more}"
+        case.violate("S14", detail, job.id, row.node)
+    if last is None or last[0] <= served:
+        job.counters[row.node] = (served, nacks, more)
+    if case.has_node_rows and not case.is_live and (nacks > job.nacked or more > job.requeued):
+        detail = (
+            f"{nacks} NACKs and {more} additional deliveries, of {job.nacked} and {job.requeued}"
+        )
+        case.violate("S14", detail, job.id, row.node)

@@ -1,0 +1,359 @@
+"""The judge, and what it says in the end.
+
+`judge(plan)` gives a `Judge`. It takes rows one by one, finds what can be found at once, and says
+the rest in `finish`. What it could not judge it says too: silence would read as a pass.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.checkers import (
+    agents,
+    custody,
+    duplicates,
+    faults,
+    history,
+    liveness,
+    mail,
+    safety,
+)
+from disque_trio.sim.checkers.case import Case, Violation, case_of
+from disque_trio.sim.checkers.duplicates import CAUSES, Duplicate
+from disque_trio.sim.checkers.liveness import GOSSIP, Findings
+from disque_trio.sim.checkers.metrics import Metrics, measure
+from disque_trio.sim.checkers.records import Job, Lease
+from disque_trio.sim.plan import Micros, Plan
+from disque_trio.sim.rows import Row
+
+PROPERTIES: Final[dict[str, str]] = {
+    "S1": "retention: no more copies are gone than faults have destroyed",
+    "S2": "chain of custody: every copy that goes has a right to go",
+    "S3": "no invention: what comes out was put in, as it was",
+    "S4": "ids are given out once, and tell the delivery semantics",
+    "S5": "RETRY 0: served at most once, and lost only with a cause",
+    "S6": "not before its delay",
+    "S7": "not after its TTL",
+    "S8": "an acknowledged job is not queued or served where it is acknowledged",
+    "S9": "nor by a node that was told of the ack, or should have been",
+    "S10": "queued on one node at a time, while nothing is wrong",
+    "S11": "a lease lasts for RETRY, while nothing is wrong",
+    "S12": "a machine never raises",
+    "S13": "oldest first, while nothing is wrong",
+    "S14": "counters never go down, and do not count what was not",
+    "L1": "every job is delivered within the bound",
+    "L2": "and again, if nobody acknowledges it",
+    "L3": "acknowledged jobs are collected within the bound",
+    "L4": "nothing outlives its TTL",
+    "L5": "a node that is up takes jobs with REPLICATE 1",
+    "L6": "after the heal all nodes hear each other",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Verdict:
+    """What the judge says of a run."""
+
+    ok: bool
+    violations: tuple[Violation, ...]
+    """In order of time."""
+    deliveries: int
+    distinct: int
+    """Jobs that came out at all."""
+    lost: int
+    """Jobs that were confirmed, never came out and are nowhere, without an excuse."""
+    lost_jobs: tuple[str, ...]
+    excused: int
+    """The same, though faults have destroyed as many copies as were promised."""
+    lost_once: int
+    """Jobs of at most one delivery that never came out, for which there is a cause."""
+    duplicates: dict[str, int]
+    """By cause."""
+    records: tuple[Duplicate, ...]
+    """Every duplicate."""
+    marks: dict[str, int]
+    """By mark (`marks.MARKS`): how often it was hit."""
+    metrics: Metrics
+    checks: dict[str, int]
+    """By property: how often it could have failed."""
+    not_judged: dict[str, str]
+    """By property: why nothing can be said of it, or not of all."""
+    notes: tuple[str, ...]
+    """What the trace had not, and what was judged by weaker rules for that."""
+
+    def missing(self, sometimes: tuple[str, ...]) -> tuple[str, ...]:
+        """The marks among these that were not hit."""
+        return tuple(name for name in sometimes if not self.marks.get(name))
+
+
+def judge(plan: Plan, *, is_live: bool = False) -> "Judge":
+    """A judge for a run of this plan. Live nodes do not know whether their replies arrive."""
+    return Judge(plan, is_live=is_live)
+
+
+class Judge:
+    """Judges one run, row by row."""
+
+    def __init__(self, plan: Plan, *, is_live: bool = False) -> None:
+        self.case = case_of(plan, is_live=is_live)
+        self._findings = Findings()
+        self._duplicates: list[Duplicate] = []
+        self._deliveries = 0
+        self._distinct = 0
+        self._reach = max(
+            [self.case.terms.delivery(_retry(plan, number)) for number in range(len(plan.adds))],
+            default=0,
+        )
+
+    @property
+    def violated(self) -> Violation | None:
+        """The first violation so far."""
+        found = self.case.violations
+        return found[0] if found else None
+
+    def see(self, row: Row) -> None:
+        """The next row."""
+        case = self.case
+        case.now = row.time
+        steps = _OF_JOBS.get(row.kind)
+        if steps is not None:
+            job = case.jobs.get(row.job) or case.job(row.job)
+            for step in steps:
+                step(case, row, job)
+            if row.kind == "serve" and case.is_live:
+                self._deliver(row, job)
+        elif row.kind == "get.deliver":
+            self._deliver(row, case.job(row.job))
+        elif row.cause in GOSSIP:
+            _see_gossip(case, row)
+        else:
+            for each in _OF_THE_WORLD.get(row.kind, ()):
+                each(case, row)
+
+    def _deliver(self, row: Row, job: Job) -> None:
+        """A consumer has a job in hand."""
+        case = self.case
+        serve = agents.on_deliver(case, row, job)
+        self._deliveries += 1
+        self._distinct += job.deliveries == 1
+        safety.on_deliver(case, row, job)
+        if serve is None:
+            self._miss_serve(row)
+            serve = duplicates.unseen_serve(case, row, job)
+        safety.check_counters(case, row, job, serve.time)
+        liveness.on_deliver(case, job, serve, self._findings)
+        if job.deliveries == 1:
+            agents.note_recovery(case, job)
+        else:
+            self._repeat(row, job, serve)
+
+    def _miss_serve(self, row: Row) -> None:
+        case = self.case
+        if case.has_node_rows and not case.is_live:
+            detail = f"{row.client} has it from {row.node}, which has not served it"
+            case.violate("S3", detail, row.job, row.node)
+
+    def _repeat(self, row: Row, job: Job, serve: Lease) -> None:
+        """A duplicate."""
+        case = self.case
+        since = row.time if serve.before is None else serve.before.time
+        cut = case.world.met_by(since, row.time, self._reach)
+        found = duplicates.on_deliver(case, row, job, serve, cut)
+        self._duplicates.append(found)
+        if found.cause not in case.plan.expect.duplicates:
+            case.violate(found.cause, _told(found), job.id, row.node)
+
+    # The end.
+
+    def finish(self) -> Verdict:
+        """The run is over."""
+        case, findings = self.case, self._findings
+        case.marks["cut.one_way"] = case.world.one_way_cuts()
+        case.marks["reply.lost"] += sum(len(job.open_serves) for job in case.jobs.values())
+        liveness.finish(case, findings)
+        self._judge_losses()
+        counts = dict.fromkeys(CAUSES, 0)
+        for found in self._duplicates:
+            counts[found.cause] += 1
+        return Verdict(
+            ok=not case.violations,
+            violations=tuple(case.violations),
+            deliveries=self._deliveries,
+            distinct=self._distinct,
+            lost=len(findings.lost),
+            lost_jobs=tuple(findings.lost),
+            excused=len(findings.excused),
+            lost_once=len(findings.lost_once),
+            duplicates={cause: count for cause, count in counts.items() if count},
+            records=tuple(self._duplicates),
+            marks=dict(case.marks),
+            metrics=measure(case, findings, self._duplicates, self._deliveries, self._distinct),
+            checks=dict(case.checks),
+            not_judged=_not_judged(case, findings),
+            notes=tuple(_notes(case)),
+        )
+
+    def _judge_losses(self) -> None:
+        case, findings, expect = self.case, self._findings, self.case.plan.expect
+        if len(findings.lost) > expect.lost:
+            for job_id in findings.lost:
+                job = case.jobs[job_id]
+                copies = 0 if job.options is None else job.options.replicate
+                detail = (
+                    f"lost: confirmed, never delivered, on no node; faults have destroyed "
+                    f"{job.destroyed} copies of {copies}"
+                )
+                case.violate("L1", detail, job_id)
+        if expect.must_lose and not findings.lost and not findings.excused:
+            case.violate("expect", "the run was to lose a job and has lost none")
+
+
+def _retry(plan: Plan, number: int) -> Micros:
+    retry = plan.adds[number].retry_s
+    return (300 if retry is None else retry) * 1_000_000
+
+
+def _told(found: Duplicate) -> str:
+    waited = (found.time - found.leased) / 1e6
+    return f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
+
+
+# What cannot be judged.
+
+_OF_NODES: Final = ("S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4")
+_ON_STREAMS: Final = ("S5", "S10", "S11", "S14")
+
+
+def _not_judged(case: Case, findings: Findings) -> dict[str, str]:
+    """By property: why nothing was found out, or not about everything."""
+    reasons = {
+        name: "nothing put it to the test" for name in PROPERTIES if not case.checks.get(name)
+    }
+    reasons.pop("S12", None)
+    if case.is_live:
+        reasons["S12"] = "live nodes do not trace their exceptions"
+    if case.plan.faults:
+        reasons["S13"] = "promised only where no faults are planned"
+    if not case.terms.is_stream:
+        reasons.update(dict.fromkeys(_ON_STREAMS, "not promised on hostile links"))
+    if not case.has_node_rows:
+        reasons.update(dict.fromkeys(_OF_NODES, "the trace has no rows of nodes"))
+    if case.is_live and not case.seen.get("gossip"):
+        reasons["L6"] = "the trace has no gossip"
+    if case.world.healed is None:
+        reasons.update(dict.fromkeys(("L1", "L2", "L3", "L6"), "the trace has no end of the heal"))
+    for name, count in findings.open.items():
+        reasons[name] = f"of {count} the bound lies beyond the end of the run"
+    return reasons
+
+
+def _notes(case: Case) -> list[str]:
+    """What was judged by weaker rules."""
+    notes = []
+    if not case.plan.vector_clocks or case.is_live:
+        notes.append("no vector clocks: S9 in calm and dominated duplicates are not found")
+    if not case.has_messages:
+        notes.append(
+            "no messages: S2 takes confirmations and DELJOB on trust, S7 sees only the jobs of "
+            "their own origin, and duplicates get their causes from times and cuts alone"
+        )
+    if case.is_live:
+        notes.append("live nodes: a job counts as delivered once it is served")
+    return notes
+
+
+def _see_gossip(case: Case, row: Row) -> None:
+    if row.kind == "recv":
+        case.note_row("gossip")
+        if case.world.healed is not None:
+            case.heard[row.node, row.peer] = None
+
+
+# Who sees which row, in order.
+
+_JobStep = Callable[[Case, Row, Job], None]
+_Step = Callable[[Case, Row], None]
+
+
+def _left(case: Case, _row: Row, job: Job) -> None:
+    safety.after_leaving(case, job)
+
+
+def _retained(case: Case, _row: Row, job: Job) -> None:
+    safety.check_retention(case, job)
+
+
+def _note_kind(case: Case, row: Row, _job: Job) -> None:
+    case.note_row(row.kind)
+
+
+def _forget(_case: Case, _row: Row, job: Job) -> None:
+    duplicates.forget(job)
+
+
+_OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
+    "hold": (_note_kind, custody.before_hold, safety.before_hold, history.on_hold),
+    "drop": (custody.before_drop, history.on_drop, _left, _retained),
+    "queue": (
+        custody.before_queue,
+        safety.before_queue,
+        history.on_queue,
+        safety.after_queue,
+    ),
+    "unqueue": (history.on_unqueue, _left),
+    "serve": (history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
+    "give": (history.on_give,),
+    "acked": (history.on_acked, _left),
+    "add.ok": (
+        custody.before_add_ok,
+        safety.before_add_ok,
+        agents.on_add_ok,
+        safety.after_add_ok,
+    ),
+    "ack.invoke": (agents.on_ack_invoke,),
+    "ack.ok": (agents.on_ack_ok,),
+    "ack.unknown": (agents.on_ack_unknown,),
+    "fastack.invoke": (_note_kind, agents.on_ack_invoke),
+    "fastack.ok": (agents.on_ack_ok,),
+    "fastack.unknown": (agents.on_ack_unknown,),
+    "nack.invoke": (agents.on_again_invoke,),
+    "enqueue.invoke": (agents.on_again_invoke,),
+    "working.invoke": (agents.on_working_invoke,),
+    "working.ok": (safety.before_working_ok, agents.on_working_end, _forget),
+    "working.refused": (agents.on_working_end,),
+    "working.unknown": (agents.on_working_end,),
+}
+_OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
+    "send": (mail.on_send, custody.after_send),
+    "recv": (mail.on_recv,),
+    "lost": (mail.on_lost,),
+    "add.invoke": (agents.on_add_invoke,),
+    "add.refused": (liveness.on_add_end, agents.on_add_end),
+    "add.unknown": (liveness.on_add_end, agents.on_add_end),
+    "cut": (faults.on_cut,),
+    "heal": (faults.on_heal,),
+    "clog": (faults.on_clog,),
+    "release": (faults.on_heal,),
+    "rule": (faults.on_rule,),
+    "unrule": (faults.on_heal,),
+    "delay": (faults.on_slow,),
+    "slow": (faults.on_slow,),
+    "pause-queue": (faults.on_pause_queue,),
+    "crash": (faults.on_crash,),
+    "start": (faults.on_start,),
+    "wipe": (faults.on_wipe,),
+    "remove": (faults.on_wipe,),
+    "pause": (faults.on_pause,),
+    "resume": (faults.on_resume,),
+    "clock.step": (faults.on_clock,),
+    "clock.rate": (faults.on_clock,),
+    "leave": (faults.on_leave,),
+    "forget": (faults.on_forget,),
+    "chaos.end": (faults.on_core,),
+    "heal.end": (faults.on_core,),
+    "rejoin": (faults.on_rejoin,),
+    "exception": (safety.on_exception,),
+    "error": (safety.on_exception,),
+    "end": (faults.on_end,),
+}

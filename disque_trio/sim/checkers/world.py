@@ -1,0 +1,304 @@
+"""What went wrong, where and when: cuts, crashes, pauses, clocks, and when all was calm.
+
+Owns `World`, which the world's rows alone change. Spells are kept for good: a run has few, and the
+cause of a duplicate may lie long before it.
+"""
+
+import re
+
+import attrs
+
+from disque_trio.sim.checkers.terms import SECOND, Terms
+from disque_trio.sim.plan import Micros, Plan
+from disque_trio.sim.rows import Row
+
+MEMBERSHIP = ("join", "leave", "forget")
+"""Faults whose whole time counts as troubled, as the plan tells: no row tells of their end."""
+
+
+@attrs.define(eq=False)
+class Spell:
+    """Something lasted from `start` to `end`, or still lasts."""
+
+    start: Micros
+    end: Micros | None = None
+
+    def meets(self, since: Micros, until: Micros) -> bool:
+        """Was any of it between these times?"""
+        return self.start <= until and (self.end is None or self.end >= since)
+
+
+@attrs.define(eq=False)
+class Partition(Spell):
+    """A time during which some link or other was cut without a break."""
+
+    alive: int = 0
+    """Unfinished jobs at its start."""
+    duplicates: int = 0
+
+
+Pair = tuple[str, str]
+_FOREVER: Micros = 1 << 62
+
+
+@attrs.define(eq=False)
+class World:
+    """The state of the world after the rows seen so far."""
+
+    terms: Terms
+    planned: list[Spell]
+    """Troubles that leave no rows."""
+    nodes: dict[str, None] = attrs.Factory(dict)
+    """Every node that there was."""
+    blocked: dict[tuple[str, Pair], Spell] = attrs.Factory(dict)
+    """Cuts, clogs and rules of loss that last, by kind and direction."""
+    cuts: list[tuple[Pair, Spell]] = attrs.Factory(list)
+    """All cuts, with their directions."""
+    spells: dict[Pair, list[Spell]] = attrs.Factory(dict)
+    """All of them between two nodes, whichever the direction; the pair is in order."""
+    down: dict[str, Spell] = attrs.Factory(dict)
+    outages: dict[str, list[Spell]] = attrs.Factory(dict)
+    """When a node was down."""
+    paused: dict[str, Spell] = attrs.Factory(dict)
+    slow: dict[tuple[str, str], Spell] = attrs.Factory(dict)
+    """What is slow: nodes, or links."""
+    pauses: dict[str, list[Spell]] = attrs.Factory(dict)
+    """When a node was stopped or slow, or the links from it."""
+    closed: dict[tuple[str, str], None] = attrs.Factory(dict)
+    """Queues that are paused, by node."""
+    wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
+    """When a node's clock stepped or changed its rate."""
+    leaving: dict[str, None] = attrs.Factory(dict)
+    have_left: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have ever been told to leave. When they learn that it is over no row tells."""
+    removed: dict[str, None] = attrs.Factory(dict)
+    strangers: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """Whom a node has forgotten and not met again, since when: it refuses what they say of jobs."""
+    is_changing: bool = False
+    """Nodes have come or gone, so that a node may not have known how many there are."""
+    names_forgotten: int = 0
+    """How many names of nodes have been forgotten, of those that live and of those that do not."""
+    partitions: list[Partition] = attrs.Factory(list)
+    last_trouble: Micros = -(1 << 62)
+    """When the last trouble ended."""
+    last_heal: Micros | None = None
+    healed: Micros | None = None
+    """T0: since when nothing goes wrong any more, but outside the core."""
+    rejoined: Micros | None = None
+    """When all nodes of the core had links to each other again."""
+    ended: Micros | None = None
+    core: tuple[str, ...] = ()
+    """The nodes that were healed; empty before."""
+
+    # What may be asked.
+
+    @property
+    def is_troubled(self) -> bool:
+        """Is anything wrong just now?"""
+        return bool(self.blocked or self.down or self.paused or self.slow or self.closed)
+
+    def is_calm(self, since: Micros, until: Micros) -> bool:
+        """Has nothing been wrong from `since` until now, nor for long enough before?"""
+        settled = since - self.terms.settle
+        if not self.terms.is_stream or self.is_troubled or self.last_trouble > settled:
+            return False
+        return not any(spell.meets(settled, until) for spell in self.planned)
+
+    def is_parted(self, one: str, other: str, since: Micros, until: Micros) -> bool:
+        """Could a cut, a clog, a rule or an outage have kept a message from the other?
+
+        Links may be down for a while after each of them.
+        """
+        return (
+            self.is_cut(one, other, since, until)
+            or self.was_out(one, since, until)
+            or self.was_out(other, since, until)
+        )
+
+    def is_cut(self, one: str, other: str, since: Micros, until: Micros) -> bool:
+        """The same without outages."""
+        spells = self.spells.get(_pair(one, other), ())
+        since -= self.terms.reconnect
+        return any(spell.meets(since, until) for spell in reversed(spells))
+
+    def was_out(self, node: str, since: Micros, until: Micros) -> bool:
+        """The same for the node being down."""
+        since -= self.terms.reconnect
+        return any(spell.meets(since, until) for spell in self.outages.get(node, ()))
+
+    def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
+        """Was the node paused or slow at any time between?"""
+        return any(spell.meets(since, until) for spell in self.pauses.get(node, ()))
+
+    def is_up(self, node: str) -> bool:
+        """Does the node run, or at least exist as a process?"""
+        return node not in self.down and node not in self.removed
+
+    def in_core(self, node: str) -> bool:
+        """Is it among the nodes of which liveness is asked?"""
+        return node in self.core and self.is_up(node)
+
+    def since_heal(self, now: Micros) -> Micros | None:
+        """How long ago the last cut ended; 0 while there is one, None if there was none."""
+        if self.partitions and self.partitions[-1].end is None:
+            return 0
+        return None if self.last_heal is None else now - self.last_heal
+
+    def met_by(self, since: Micros, until: Micros, reach: Micros) -> Partition | None:
+        """The last partition that a span of time meets, if its consequences last for `reach`."""
+        for partition in reversed(self.partitions):
+            end = None if partition.end is None else partition.end + reach
+            if partition.start <= until and (end is None or end >= since):
+                return partition
+        return None
+
+    def one_way_cuts(self) -> int:
+        """How many cuts let the other direction be."""
+        return sum(
+            not any(
+                other == (pair[1], pair[0])
+                and reverse.meets(spell.start, _FOREVER if spell.end is None else spell.end)
+                for other, reverse in self.cuts
+            )
+            for pair, spell in self.cuts
+        )
+
+    # What rows tell.
+
+    def on_block(self, row: Row, alive: int) -> None:
+        """A cut, a clog or a rule begins."""
+        if row.kind == "cut" and not any(kind == "cut" for kind, _ in self.blocked):
+            self.partitions.append(Partition(row.time, alive=alive))
+        key = (row.kind, (row.node, row.peer))
+        if key not in self.blocked:
+            spell = self.blocked[key] = Spell(row.time)
+            if row.kind == "cut":
+                self.cuts.append((key[1], spell))
+            self.spells.setdefault(_pair(row.node, row.peer), []).append(spell)
+
+    def on_heal(self, row: Row) -> None:
+        """One of them ends; without names all of the kind do."""
+        kind = _BEGINS[row.kind]
+        for key in list(self.blocked):
+            if key[0] == kind and (not row.node or key[1] == (row.node, row.peer)):
+                self._unblock(key, row.time)
+
+    def _unblock(self, key: tuple[str, Pair], now: Micros) -> None:
+        self.blocked.pop(key).end = now
+        self.last_trouble = now
+        if key[0] == "cut":
+            self.last_heal = now
+            if not any(kind == "cut" for kind, _ in self.blocked):
+                self.partitions[-1].end = now
+
+    def on_crash(self, row: Row) -> None:
+        """A process ends."""
+        self.nodes[row.node] = None
+        self.resume(row.node, row.time)
+        if row.node not in self.down:
+            spell = self.down[row.node] = Spell(row.time)
+            self.outages.setdefault(row.node, []).append(spell)
+
+    def on_start(self, row: Row) -> None:
+        """A process begins. A newcomer's links are not up at once, as after an outage."""
+        self.nodes[row.node] = None
+        if row.cause == "fresh":
+            self.leaving.pop(row.node, None)
+        spell = self.down.pop(row.node, None)
+        if spell is None and row.time <= 0:
+            return
+        if spell is None:
+            self.is_changing = True
+            spell = Spell(row.time)
+            self.outages.setdefault(row.node, []).append(spell)
+        spell.end = row.time
+        self.last_trouble = row.time
+        if row.cause == "fresh":
+            for other in self.nodes:
+                self._part(row.node, other, row.time - SECOND)
+
+    def _part(self, node: str, other: str, now: Micros) -> None:
+        """These two do not know each other."""
+        if node != other:
+            self.strangers[node, other] = self.strangers[other, node] = now
+            self.spells.setdefault(_pair(node, other), []).append(Spell(now))
+
+    def on_pause(self, row: Row) -> None:
+        """A process is stopped."""
+        if row.node not in self.paused:
+            spell = self.paused[row.node] = Spell(row.time)
+            self.pauses.setdefault(row.node, []).append(spell)
+
+    def on_slow(self, row: Row) -> None:
+        """A node is slow, or a link, or not any more."""
+        key = (row.node, row.peer)
+        spell = self.slow.pop(key, None)
+        if spell is not None:
+            spell.end = self.last_trouble = row.time
+        if row.detail not in {"", "0"}:
+            spell = self.slow[key] = Spell(row.time)
+            self.pauses.setdefault(row.node, []).append(spell)
+
+    def on_pause_queue(self, row: Row) -> None:
+        """A queue is paused, or not any more."""
+        queue, _, mode = row.detail.rpartition(" ")
+        if mode == "none":
+            self.closed.pop((row.node, queue), None)
+            self.last_trouble = row.time
+        else:
+            self.closed[row.node, queue] = None
+
+    def resume(self, node: str, now: Micros) -> None:
+        """A stopped process goes on, or ends."""
+        spell = self.paused.pop(node, None)
+        if spell is not None:
+            spell.end = self.last_trouble = now
+
+    def on_forget(self, row: Row) -> None:
+        """A node forgets another; if the row has a name, one that this does not bear any more."""
+        self.names_forgotten += 1
+        self.is_changing = True
+        if not row.detail:
+            self.strangers[row.node, row.peer] = row.time
+            pair = _pair(row.node, row.peer)
+            self.spells.setdefault(pair, []).append(Spell(row.time))
+
+    def meet(self, node: str, peer: str, now: Micros) -> None:
+        """A node says something about jobs to one that it had forgotten: they have met.
+
+        Unless it has not heard yet that it shall forget.
+        """
+        if now - self.strangers[node, peer] < SECOND:
+            return
+        del self.strangers[node, peer]
+        for spell in self.spells[_pair(node, peer)]:
+            spell.end = now if spell.end is None else spell.end
+
+    def on_clock(self, row: Row) -> None:
+        """A clock steps, or changes its rate."""
+        self.wrong_clocks.setdefault(row.node, []).append(row.time)
+
+    def on_core(self, row: Row) -> None:
+        """The heal is complete: T0. The row names the core, unless it is everybody."""
+        if not self.core or row.kind == "heal.end":
+            self.healed = row.time
+            named = tuple(re.findall(r"\bn\d+\b", row.detail))
+            self.core = named or tuple(node for node in self.nodes if self.is_up(node))
+
+
+_BEGINS = {"heal": "cut", "release": "clog", "unrule": "rule"}
+
+
+def _pair(one: str, other: str) -> Pair:
+    return (one, other) if one < other else (other, one)
+
+
+def world_of(plan: Plan, terms: Terms) -> World:
+    """The world before the run."""
+    planned = []
+    for fault in plan.faults:
+        if fault.kind in MEMBERSHIP:
+            end = plan.chaos if fault.when or not fault.hold else fault.at + fault.hold
+            planned.append(Spell(fault.at, end))
+    nodes = {f"n{number}": None for number in range(1, plan.nodes + 1)}
+    return World(terms, planned, nodes)

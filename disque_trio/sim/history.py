@@ -1,0 +1,111 @@
+"""What clients do and learn, as rows: of the words of a request and of its reply.
+
+Every engine and every agent goes through here, so that one checker can judge them all
+(simulation-study 4.1). Other commands than those about jobs leave no rows.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import Failure, Reply, Status
+
+_VERBS: Final = {
+    b"ACKJOB": "ack",
+    b"FASTACK": "fastack",
+    b"NACK": "nack",
+    b"WORKING": "working",
+    b"DELJOB": "deljob",
+    b"ENQUEUE": "enqueue",
+    b"DEQUEUE": "dequeue",
+}
+_NO_COPY_SENT: Final = b"NOREPL Not enough"
+"""How the refusal begins that is given before any copy is sent. Other NOREPLs leave doubt."""
+
+
+@attrs.define
+class Note:
+    """The client's part of a row."""
+
+    kind: str
+    job: str = ""
+    queue: str = ""
+    cause: str = ""
+    detail: str = ""
+
+
+def invoked(words: list[bytes]) -> list[Note]:
+    """The client asks."""
+    command = words[0].upper()
+    if command == b"ADDJOB" and len(words) > 3:
+        return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
+    verb = _VERBS.get(command)
+    return [] if verb is None else [Note(f"{verb}.invoke", _id(id)) for id in words[1:]]
+
+
+def answered(words: list[bytes], reply: Reply) -> list[Note]:
+    """The client has the reply."""
+    command = words[0].upper()
+    if command == b"ADDJOB" and len(words) > 3:
+        return [_added(_text(words[1]), reply)]
+    if command == b"GETJOB":
+        jobs = reply if isinstance(reply, list) else []
+        return [_delivered(job) for job in jobs if isinstance(job, list)]
+    verb = _VERBS.get(command)
+    if verb is None:
+        return []
+    if isinstance(reply, Failure):
+        code, text = _code(reply), reply.text.decode("utf-8", "replace")
+        return [Note(f"{verb}.refused", _id(id), cause=code, detail=text) for id in words[1:]]
+    return [Note(f"{verb}.ok", _id(id), detail=repr(reply)) for id in words[1:]]
+
+
+def lost(words: list[bytes], cause: str) -> list[Note]:
+    """There will be no reply: `cause` is disconnect or timeout."""
+    command = words[0].upper()
+    if command == b"ADDJOB" and len(words) > 3:
+        return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
+    verb = _VERBS.get(command)
+    return [] if verb is None else [Note(f"{verb}.unknown", _id(i), cause=cause) for i in words[1:]]
+
+
+def _added(queue: str, reply: Reply) -> Note:
+    if isinstance(reply, Status):
+        return Note("add.ok", _id(reply.text), queue)
+    if not isinstance(reply, Failure):
+        return Note("add.unknown", queue=queue, cause="reply", detail=repr(reply))
+    is_doubtful = reply.text.startswith(b"NOREPL") and not reply.text.startswith(_NO_COPY_SENT)
+    kind = "add.unknown" if is_doubtful else "add.refused"
+    detail = reply.text.decode("utf-8", "replace")
+    return Note(kind, queue=queue, cause=_code(reply), detail=detail)
+
+
+def _delivered(job: list[Reply]) -> Note:
+    queue, id, body, *counters = job
+    assert isinstance(queue, bytes)
+    assert isinstance(id, bytes)
+    assert isinstance(body, bytes)
+    seen = f"nacks={counters[1]!r} additional={counters[3]!r} " if len(counters) == 4 else ""
+    return Note("get.deliver", _id(id), _text(queue), detail=f"{seen}body={_text(body)}")
+
+
+def _options(words: list[bytes]) -> str:
+    """``timeout=100 replicate=3 … body=…``; the body last, for it may be anything."""
+    shown = [f"timeout={_text(words[3])}"]
+    rest = iter(words[4:])
+    for word in rest:
+        name = _text(word).lower()
+        shown.append(name if name == "async" else f"{name}={_text(next(rest, b''))}")
+    return " ".join([*shown, f"body={_text(words[2])}"])
+
+
+def _code(reply: Failure) -> str:
+    return _text(reply.text.partition(b" ")[0])
+
+
+def _id(id: bytes) -> str:
+    return id.decode("latin-1")
+
+
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "replace")

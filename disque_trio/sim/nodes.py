@@ -1,0 +1,386 @@
+"""One simulated node: the real machine, on a host with clocks of its own that can be paused.
+
+The host keeps the driver contract (docs/design.md): inputs, then `take`, then everything in the
+outbox in its order. Links are the business of `wires`, clients that of `lanes`; both give their
+inputs to `Host.give`, which holds them back while the process is stopped or slow.
+
+A disk will be one more port of the host: what a life has written, `Host.crash` hands to the next
+one in `start`, after the disk has decided what of it survives.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn, Protocol
+
+from disque_trio.sim.clock import NodeClock
+from disque_trio.sim.engine import NEVER, Engine
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.record import Recorder
+from disque_trio.sim.vector import VectorClock
+from disque_trio.statemachine.base import FOREVER, MYSELF, LinkId, NodeId, Now, Reply
+from disque_trio.statemachine.chores import Chore, RaiseFileLimit, ReadVitals, Shutdown, Vitals
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.events import Event
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import Message
+from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.stats import Facts
+
+PORT: Final = 7711
+
+
+class MachineFactory(Protocol):
+    """`Machine`, or something that stands in for it in an ablation."""
+
+    def __call__(
+        self,
+        config: Config,
+        myself: Peer,
+        rng: random.Random,
+        now: Now,
+        facts: Facts,
+        nodes: Sequence[Peer],
+    ) -> Machine:
+        """A machine."""
+
+
+class Links(Protocol):
+    """Who carries links (`wires`)."""
+
+    def dial(self, host: "Host", link: LinkId, ip: str, port: int) -> None:
+        """Open a link."""
+
+    def send(self, host: "Host", links: Sequence[LinkId], message: Message) -> None:
+        """Send on these links."""
+
+    def hang_up(self, host: "Host", link: LinkId) -> None:
+        """End a link."""
+
+    def crashed(self, host: "Host") -> None:
+        """The process has ended, and with it its links."""
+
+
+class Clients(Protocol):
+    """Who carries clients' connections (`lanes`)."""
+
+    def reply(self, host: "Host", client: Client, reply: Reply) -> None:
+        """Answer a client."""
+
+    def close(self, host: "Host", client: Client) -> None:
+        """Disconnect a client."""
+
+    def feed(self, host: "Host", client: Client) -> None:
+        """Give the machine what the client has sent meanwhile."""
+
+    def client_name(self, host: "Host", client: int) -> str:
+        """How the run calls the client of that number."""
+
+    def crashed(self, host: "Host") -> None:
+        """The process has ended, and with it its clients' connections."""
+
+
+class MachineError(Exception):
+    """A machine has raised, which it never must (S12)."""
+
+
+class Host:
+    """A place where a node runs, one life after the other."""
+
+    __slots__ = (
+        "_alarm",
+        "_clients",
+        "_config",
+        "_engine",
+        "_factory",
+        "_inbox",
+        "_links",
+        "_names",
+        "_recorder",
+        "_seed",
+        "_wake_at",
+        "clock",
+        "id",
+        "ip",
+        "is_held",
+        "is_paused",
+        "lives",
+        "machine",
+        "name",
+        "nodes_conf",
+        "now",
+        "number",
+        "slowness",
+        "vector",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        number: int,
+        *,
+        links: Links,
+        clients: Clients,
+        seed: int,
+        config: Config,
+        factory: MachineFactory,
+        clock: NodeClock,
+        vector: VectorClock,
+        names: dict[NodeId, str],
+    ) -> None:
+        self._engine = engine
+        self._recorder = recorder
+        self._links = links
+        self._clients = clients
+        self._seed = seed
+        self._config = config
+        self._factory = factory
+        self._names = names
+        self.number = number
+        self.name = f"n{number}"
+        self.ip = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        self.clock = clock
+        self.vector = vector
+        self.machine: Machine | None = None
+        self.lives = 0
+        self.nodes_conf = b""
+        """What survives a crash."""
+        self.is_paused = False
+        self.is_held = False
+        """Inputs have to wait: the process is stopped, or busy with the last batch."""
+        self.slowness: Micros = 0
+        """How long a batch keeps it busy."""
+        self.now = Now(0, 0)
+        self._inbox: list[tuple[Callable[[Any], None], Any]] = []
+        self._wake_at = NEVER
+        self._alarm = FOREVER
+        """The deadline for which `_wake_at` is set."""
+        self.new_identity()
+
+    # What can be seen of it.
+
+    @property
+    def is_up(self) -> bool:
+        """Is there a process?"""
+        return self.machine is not None
+
+    def has_jobs(self) -> bool:
+        """Does its node have a record of any job?"""
+        return self.machine is not None and bool(self.machine.state.jobs)
+
+    def knows(self, other: NodeId) -> bool:
+        """Is that one in its node table?"""
+        return self.machine is not None and other in self.machine.state.cluster.nodes
+
+    def is_linked_to(self, other: NodeId) -> bool:
+        """Is its own link to that one up?"""
+        if self.machine is None:
+            return False
+        peer = self.machine.state.cluster.nodes.get(other)
+        return peer is not None and peer.is_connected
+
+    # Its life.
+
+    def new_identity(self) -> None:
+        """A node id that the run has not seen, and an empty nodes.conf."""
+        rng = random.Random(f"{self._seed}/id/{self.number}/{self.lives}")
+        self.id: NodeId = b"%040x" % rng.getrandbits(160)
+        self._names[self.id] = self.name
+        self.nodes_conf = b""
+
+    def start(self, cause: str, others: Sequence[Peer] = ()) -> None:
+        """Run, with the nodes that nodes.conf tells of, or with `others` if there is none."""
+        engine = self._engine
+        self.lives += 1
+        self.now = self.clock.now(engine.now)
+        rng = random.Random(f"{self._seed}/node/{self.number}/{self.lives}")
+        myself = Peer(self.id, "", PORT, MYSELF)
+        if self.nodes_conf:
+            myself, others = parse_nodes(self.nodes_conf)
+        self.machine = self._factory(
+            self._config, myself, rng, self.now, Facts(port=PORT), list(others)
+        )
+        self.machine.state.trace = []
+        self.nodes_conf = nodes_text(self.machine.state, handshakes=False)
+        self.is_paused = self.is_held = False
+        self.note("start", cause=cause)
+        self._wake_at = NEVER
+        self.settle()
+
+    def crash(self) -> None:
+        """End at once. What was not sent never will be; memory is gone."""
+        self.machine = None
+        self.is_paused = self.is_held = False
+        self._wake_at = NEVER
+        self._inbox.clear()
+        self._links.crashed(self)
+        self._clients.crashed(self)
+
+    def pause(self) -> None:
+        """Stop the process (SIGSTOP). The kernel goes on taking connections and data."""
+        self.is_paused = self.is_held = True
+
+    def resume(self) -> None:
+        """Let it run again: everything that has come meanwhile is one batch."""
+        self.is_paused = False
+        self._catch_up(self.machine)
+
+    # Inputs.
+
+    def give(self, act: Callable[[Any], None], subject: Any) -> None:
+        """An input: now, or when the process has time."""
+        if self.is_held:
+            self._inbox.append((act, subject))
+            return
+        self.now = self.clock.now(self._engine.now)
+        try:
+            act(subject)
+            self.settle()
+        except Exception as error:
+            self._fail(error)
+        if self.slowness:
+            self._be_busy()
+
+    def _fail(self, error: Exception) -> NoReturn:
+        """A node that raises is the end of the run."""
+        self.note("error", cause=type(error).__name__, detail=str(error))
+        raise MachineError(f"{self.name} at {self._engine.now} us: {error!r}") from error
+
+    def _be_busy(self) -> None:
+        self.is_held = True
+        self._engine.later(self.slowness, self._catch_up, self.machine)
+
+    def _catch_up(self, machine: Machine | None) -> None:
+        """Whatever has piled up, and what is due."""
+        if machine is None or machine is not self.machine or self.is_paused:
+            return
+        self.is_held = False
+        inbox, self._inbox = self._inbox, []
+        inbox.append((self._tick_if_due, machine))
+        self.give(self._take_in, inbox)
+
+    def _take_in(self, inbox: list[tuple[Callable[[Any], None], Any]]) -> None:
+        for act, subject in inbox:
+            act(subject)
+
+    def _tick_if_due(self, machine: Machine) -> None:
+        if machine.deadline() <= self.now.mono:
+            machine.tick(self.now)
+
+    def rewind(self) -> None:
+        """The clock has changed: reckon anew when to wake."""
+        if self.machine is not None:
+            self._wake_at = NEVER
+            self._set_alarm(self.machine)
+
+    def _set_alarm(self, machine: Machine) -> None:
+        deadline = machine.deadline()
+        if deadline >= self._alarm and self._wake_at < NEVER:
+            return
+        self._alarm = deadline
+        if deadline < FOREVER:
+            time = self.clock.when(deadline)
+            if time < self._wake_at:
+                self._wake_at = time
+                self._engine.at(time, self._wake, time)
+
+    def _wake(self, time: Micros) -> None:
+        """The alarm, unless it has been set anew since."""
+        machine = self.machine
+        if machine is None or time != self._wake_at:
+            return
+        self._wake_at = NEVER
+        if self.is_held:
+            return
+        if self.clock.when(machine.deadline()) > self._engine.now:
+            self._set_alarm(machine)
+            return
+        self.give(self._tick, machine)
+
+    def _tick(self, machine: Machine) -> None:
+        machine.tick(self.now)
+
+    # Outputs.
+
+    def settle(self) -> None:
+        """The batch is complete: write down what happened, carry out what follows."""
+        machine = self.machine
+        if machine is None:
+            return
+        state = machine.state
+        while True:
+            if state.trace:
+                self._write(state.trace)
+                state.trace = []
+            if not state.out:
+                break
+            out = machine.take()
+            self._carry_out(machine, out)
+            if machine is not self.machine or not (out.resumed or out.chores or out.closes):
+                break
+        if machine is self.machine:
+            self._set_alarm(machine)
+
+    def _carry_out(self, machine: Machine, out: Outbox) -> None:
+        links, clients = self._links, self._clients
+        if out.nodes_changed:
+            self.nodes_conf = nodes_text(machine.state, handshakes=False)
+        for link, ip, port in out.dials:
+            links.dial(self, link, ip, port)
+        for targets, message in out.messages:
+            links.send(self, targets, message)
+        for client, reply in out.replies:
+            clients.reply(self, client, reply)
+        for client in out.closes:
+            clients.close(self, client)
+        for link in out.hangups:
+            links.hang_up(self, link)
+        for client, chore in out.chores:
+            self._do(machine, client, chore)
+        for client in out.resumed:
+            clients.feed(self, client)
+
+    def _do(self, machine: Machine, client: Client, chore: Chore) -> None:
+        """A host on which everything works; DEBUG SLEEP takes no time."""
+        if self.machine is not machine:
+            return
+        match chore:
+            case Shutdown():
+                self.note("crash", cause="shutdown")
+                self.crash()
+            case ReadVitals():
+                machine.done(client, Vitals(), self.now)
+            case RaiseFileLimit():
+                machine.done(client, chore.clients, self.now)
+            case _:
+                machine.done(client, None, self.now)
+
+    # Rows.
+
+    def _write(self, trace: list[Event]) -> None:
+        add, vector, now = self._recorder.add, self.vector, self.now
+        time, name, mono, wall = self._engine.now, self.name, now.mono, now.wall
+        for event in trace:
+            client = self._clients.client_name(self, event.client) if event.client else ""
+            peer = self._names.get(event.peer, "?") if event.peer else ""
+            add(
+                (
+                    time, event.kind._value_, name, event.job.decode("latin-1"),
+                    event.queue.decode("utf-8", "replace"), client, peer, event.cause._value_,
+                    "", 0, mono, wall, vector.tick(),
+                )
+            )  # fmt: skip
+
+    def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
+        """Something that happens to the node."""
+        now = self.clock.now(self._engine.now)
+        stamp = self.vector.tick()
+        self._recorder.add(
+            (
+                self._engine.now, kind, self.name, "", "", "", peer, cause, detail, 0,
+                now.mono, now.wall, stamp,
+            )
+        )  # fmt: skip

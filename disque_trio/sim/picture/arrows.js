@@ -1,0 +1,136 @@
+// Messages and answers, from lane to lane.
+
+// An arrow is drawn with its later end; with the earlier one too where only that is in sight.
+function drawArrows(group, sight, isAll) {
+  const isLabelled =
+    isAll && sight.filter((i) => kindOf(i) === "recv").length <= ARROW_LABELS && scene.deep > 40;
+  const all = new Set(sight);
+  for (const i of sight) for (const later of scene.answers.get(i) ?? []) all.add(later);
+  for (const i of all) drawArrow(group, i, isLabelled);
+}
+
+function drawArrow(group, i, isLabelled) {
+  const { lanes, axis, place, answers, past } = scene;
+  const y = lanes.get(run.lane[i]);
+  const other = lanes.get(run.peer[i]);
+  const kind = kindOf(i);
+  if (y === undefined || other === undefined) return;
+  const x = axis.x[place.get(i)];
+  const start = axis.x[place.get(run.mate[i])] ?? x;
+  const isDim = past && !past.has(i);
+  if (kind === "recv") arrow(group, start, other, x, y, messageLook(i, isLabelled), isDim);
+  else if (kind === "lost") stub(group, start, y, x, other, messageLook(i, isLabelled), isDim);
+  else if (kind === "send" && !answers.has(i)) {
+    stub(group, x, y, x + 30, other, messageLook(i, isLabelled), isDim);
+  } else if (kind === "serve" && !run.tellsDeliveries) {
+    arrow(group, x, y, x, other, { hue: "accent", wide: 2.5 }, isDim);
+  } else if (kind === "get.deliver") {
+    arrow(group, start, other, x, y, { hue: "accent", wide: 2.5 }, isDim);
+  } else if (kind.endsWith(".invoke")) {
+    arrow(group, x, y, x, other, { hue: "client", wide: 1.2 }, isDim);
+  } else if (kind.endsWith(".ok") || kind.endsWith(".refused")) {
+    arrow(group, x, other, x, y, { hue: "client", wide: 1.2, dash: "2 3" }, isDim);
+  }
+}
+
+function messageLook(i, isLabelled) {
+  const name = causeOf(i);
+  return {
+    hue: familyOf(name),
+    wide: 1.6,
+    dash: ANSWERS.has(name) ? "5 3" : null,
+    name,
+    text: isLabelled ? name.toUpperCase() : "",
+  };
+}
+
+function arrow(group, x1, y1, x2, y2, look, isDim) {
+  const stroke = `var(--${look.hue})`;
+  const long = Math.hypot(x2 - x1, y2 - y1) || 1;
+  const [dx, dy] = [(x2 - x1) / long, (y2 - y1) / long];
+  const end = long - BAND / 2;
+  const [ex, ey] = [x1 + dx * end, y1 + dy * end];
+  const head = `M${ex} ${ey}L${ex - 7 * dx + 3.5 * dy} ${ey - 7 * dy - 3.5 * dx}L${ex - 7 * dx - 3.5 * dy} ${ey - 7 * dy + 3.5 * dx}Z`;
+  const parts = [
+    shape("line", {
+      x1,
+      y1,
+      x2: ex,
+      y2: ey,
+      stroke,
+      "stroke-width": look.wide,
+      "stroke-dasharray": look.dash,
+    }),
+    shape("path", { d: head, fill: stroke }),
+  ];
+  const at = look.text ? freeSpot(x1, y1, x2, y2, look) : null;
+  if (at !== null) {
+    parts.push(
+      shape(
+        "text",
+        {
+          class: "arrow",
+          x: x1 + (x2 - x1) * at,
+          y: y1 + (y2 - y1) * at + 3,
+          style: `fill:${stroke}`,
+        },
+        look.text,
+      ),
+    );
+  }
+  group.append(shape("g", { class: isDim ? "dim" : null }, ...parts));
+}
+
+// Where along the arrow its name overlaps no other: answers near their begin, others near their end.
+function freeSpot(x1, y1, x2, y2, { text, dash }) {
+  const half = nameWidth(text) / 2;
+  for (const at of dash ? [0.36, 0.5, 0.25, 0.64] : [0.64, 0.5, 0.75, 0.36]) {
+    const x = x1 + (x2 - x1) * at;
+    const y = y1 + (y2 - y1) * at;
+    const isFree = scene.named.every(
+      (other) => Math.abs(other.x - x) > other.half + half || Math.abs(other.y - y) > 11,
+    );
+    if (!isFree) continue;
+    scene.named.push({ x, y, half });
+    return at;
+  }
+  return null;
+}
+
+// A message that did not arrive: it ends in a cross on its way.
+function stub(group, x1, y1, x2, y2, look, isDim) {
+  const stroke = `var(--${look.hue})`;
+  const far = Math.min(0.55, 34 / Math.max(Math.abs(y2 - y1), 1));
+  const x = x1 + Math.min(Math.max((x2 - x1) * far, 8), 26);
+  const y = y1 + (y2 - y1) * far;
+  const cross = `M${x - 4} ${y - 4}L${x + 4} ${y + 4}M${x + 4} ${y - 4}L${x - 4} ${y + 4}`;
+  const parts = [
+    shape("line", {
+      x1,
+      y1,
+      x2: x,
+      y2: y,
+      stroke,
+      "stroke-width": look.wide,
+      "stroke-dasharray": look.dash,
+    }),
+    shape("path", { d: cross, stroke: "var(--bad)", "stroke-width": 2.2 }),
+  ];
+  const half = nameWidth(look.text ?? "") / 2;
+  const isFree =
+    look.text &&
+    scene.named.every(
+      (other) => Math.abs(other.x - x - 6 - half) > other.half + half || Math.abs(other.y - y) > 11,
+    );
+  if (isFree) {
+    scene.named.push({ x: x + 6 + half, y, half });
+    parts.push(
+      shape(
+        "text",
+        { class: "arrow", x: x + 6, y: y + 3, style: `fill:${stroke};text-anchor:start` },
+        look.text,
+      ),
+    );
+  }
+  group.append(shape("g", { class: isDim ? "dim" : null }, ...parts));
+}

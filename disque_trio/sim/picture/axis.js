@@ -1,0 +1,88 @@
+// Where events stand: each at its true time, or each with room for its mark.
+
+const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
+
+// Round times for about one label per `room` pixels.
+function ticks(start, end, width, room = 90) {
+  const span = (end - start) / 1e6;
+  const wanted = Math.max(1, width / room);
+  const fine = 10 ** Math.floor(Math.log10(Math.max(span / wanted, 1e-6)));
+  const small = [fine, 2 * fine, 5 * fine, 10 * fine];
+  const step =
+    (span / wanted < 1 ? small : [...TICK_STEPS, 864000]).find((s) => span / s <= wanted) ?? 864000;
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const found = [];
+  for (let n = Math.ceil(start / 1e6 / step - 1e-9); n * step <= end / 1e6 + 1e-9; n++) {
+    found.push({ time: n * step * 1e6, text: `${(n * step).toFixed(digits)} s` });
+  }
+  return found;
+}
+
+// How many pixels a pause of so many microseconds is worth: its order of magnitude.
+function pause(micros, zoom) {
+  return micros <= 0 ? 0 : zoom * (6 + 8 * Math.log10(1 + micros / 100));
+}
+
+// As wide as the events need, and as wide as there is room for.
+function fitted(rows, room, wide) {
+  let zoom = 1;
+  let axis = byEvent(rows, room, zoom);
+  for (let round = 0; round < 4 && axis.width < wide - 8 && zoom < 8; round++) {
+    zoom = Math.min(8, (zoom * (wide - 90)) / Math.max(axis.width - 90, 1));
+    const next = byEvent(rows, room, zoom);
+    if (next.width > wide) break;
+    axis = next;
+  }
+  return axis;
+}
+
+// `room(i)` is what the mark of row `i` needs on its lane. Gives `x` by place in `rows`, and `at(time)`.
+function byEvent(rows, room, zoom) {
+  const x = new Float64Array(rows.length);
+  const free = new Map();
+  let here = 30;
+  let before = rows.length ? run.time[rows[0]] : 0;
+  rows.forEach((i, place) => {
+    here += pause(run.time[i] - before, zoom);
+    const wide = room(i);
+    if (wide) here = Math.max(here, (free.get(run.lane[i]) ?? 0) + wide / 2);
+    x[place] = here;
+    if (wide) free.set(run.lane[i], here + wide / 2);
+    before = run.time[i];
+  });
+  return { x, width: here + 70, at: (time) => between(rows, x, time) };
+}
+
+function byTime(rows, width, zoom) {
+  const first = rows.length ? run.time[rows[0]] : 0;
+  const last = rows.length ? run.time[rows[rows.length - 1]] : 1;
+  const scale = ((width - 80) * zoom) / Math.max(last - first, 1);
+  const at = (time) => 30 + (time - first) * scale;
+  return {
+    x: Float64Array.from(rows, (i) => at(run.time[i])),
+    width: (width - 80) * zoom + 80,
+    at,
+  };
+}
+
+// The x of a time that may lie between two events.
+function between(rows, x, time) {
+  const place = firstAfter(rows, time);
+  if (place === 0) return x.length ? Math.max(0, x[0] - 20) : 0;
+  if (place === rows.length) return x[place - 1] + 20;
+  const left = run.time[rows[place - 1]];
+  const right = run.time[rows[place]];
+  return x[place - 1] + ((x[place] - x[place - 1]) * (time - left)) / Math.max(right - left, 1);
+}
+
+// The place of the first row later than `time`.
+function firstAfter(rows, time) {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (run.time[rows[middle]] <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,86 @@
+// What stands for a row in the diagram: its mark, its words, its colour.
+
+const FAMILIES = {
+  repljob: "copy",
+  gotjob: "copy",
+  setack: "ack",
+  gotack: "ack",
+  willqueue: "requeue",
+  queued: "requeue",
+  enqueue: "told-to",
+  needjobs: "move",
+  yourjobs: "move",
+  deljob: "delete",
+  working: "work",
+};
+const ANSWERS = new Set(["gotjob", "gotack", "queued"]);
+const ANSWERED = { ok: "good", refused: "refused", unknown: "unknown" };
+const QUIET = new Set(["served", "acked", "dropped", "given"]);
+
+const familyOf = (message) => FAMILIES[message] ?? "gossip";
+
+// What stands in the lane for a row: null for what only has an arrow.
+function markOf(i, nth) {
+  const kind = kindOf(i);
+  const cause = causeOf(i);
+  switch (kind) {
+    case "send":
+    case "recv":
+    case "lost":
+      return null;
+    case "hold":
+      return cause === "dummy" ? { glyph: "✓", hue: "muted", label: "dummy ack" } : {};
+    case "drop":
+      return { glyph: "✕", hue: "muted", label: cause === "collected" ? "" : cause };
+    case "queue":
+      return {
+        glyph: "Q",
+        hue: "queued",
+        label: cause === "first" ? "queued" : `queued: ${cause}`,
+      };
+    case "unqueue":
+      return QUIET.has(cause) ? null : { label: `unqueued: ${cause}` };
+    case "serve":
+      if (run.isRepeat.has(i)) return { glyph: "S", hue: "bad", label: "duplicate", isLoud: true };
+      return { glyph: "S", hue: "accent", label: "served" };
+    case "give":
+      return { glyph: "G", hue: "move", label: "given away" };
+    case "acked":
+      return { glyph: "✓", hue: "good", label: cause === "ackjob" ? "acked" : "" };
+    case "get.deliver":
+      return {
+        glyph: nth,
+        hue: nth > 1 ? "bad" : "accent",
+        label: nth > 1 ? "duplicate" : "delivered",
+        isLoud: nth > 1,
+      };
+    case "crash":
+      return { glyph: "✖", hue: "bad", label: `crash ${cause}`, isLoud: true };
+    case "start":
+      return { glyph: "▲", hue: "good", label: `start ${cause}` };
+    default:
+      return (
+        commandMark(kind) ??
+        (run.lane[i] === NOBODY || LINK_KINDS.has(kind) ? null : { label: kind })
+      );
+  }
+}
+
+function commandMark(kind) {
+  const [command, outcome] = kind.split(".");
+  if (!(command in COMMANDS)) return null;
+  if (outcome === "invoke") return { label: COMMANDS[command] };
+  return {
+    hue: ANSWERED[outcome],
+    glyph: outcome === "ok" ? "" : outcome === "refused" ? "!" : "?",
+    label: outcome === "ok" ? "" : outcome,
+  };
+}
+
+const textWidth = (text) => 5.8 * text.length;
+const nameWidth = (text) => 7 * text.length; // of messages: smaller, but capitals
+
+function roomFor(mark) {
+  if (!mark) return 0;
+  return Math.max(mark.glyph !== undefined ? 24 : 10, mark.label ? textWidth(mark.label) + 8 : 0);
+}

@@ -1,0 +1,151 @@
+// What the diagram shows, and where everything in it stands.
+
+const BAND = 14;
+const DRAW_ALL = 1200;
+const ARROW_LABELS = 90;
+const BRACKETS_MOST = 8;
+
+const view = {
+  job: CLUSTER,
+  rows: [],
+  place: 0,
+  isTrueTime: false,
+  zoom: 1,
+  isPastOnly: false,
+  hiddenLanes: new Set(),
+  hiddenKinds: new Set(),
+};
+let scene = null;
+
+// Everything about where things stand, worked out once per job, filter and zoom.
+function layOut() {
+  const rows = view.rows.filter(isShown);
+  const marks = new Map();
+  const deliveries = new Map();
+  const answers = new Map();
+  for (const i of rows) {
+    const job = run.job[i];
+    const kind = kindOf(i);
+    if (kind === "get.deliver") deliveries.set(job, (deliveries.get(job) ?? 0) + 1);
+    const mark = markOf(i, deliveries.get(job));
+    if (mark?.label && view.job < 0 && job !== NOBODY) mark.label += ` ${short(job)}`;
+    if (mark) marks.set(i, mark);
+    if ((kind === "recv" || kind === "lost") && run.mate[i] !== NOBODY) {
+      answers.set(run.mate[i], [...(answers.get(run.mate[i]) ?? []), i]);
+    }
+  }
+  const lanes = chooseLanes(rows);
+  const room = (i) => (lanes.y.has(run.lane[i]) ? roomFor(marks.get(i)) : 0);
+  const wide = $("scroll").clientWidth || 900;
+  const axis = view.isTrueTime
+    ? byTime(rows, wide, view.zoom)
+    : view.zoom === 1
+      ? fitted(rows, room, wide)
+      : byEvent(rows, room, view.zoom);
+  const brackets = layBrackets(rows, axis);
+  const top = 22 + 19 * (brackets.length ? 1 + Math.max(...brackets.map((b) => b.level)) : 0);
+  for (const [lane, y] of lanes.y) lanes.y.set(lane, y + top);
+  const bottom = top + lanes.height;
+  const hasCopies = view.job >= 0;
+  const height = bottom + (hasCopies ? 50 : 0) + 32;
+  const place = new Map(rows.map((i, n) => [i, n]));
+  return {
+    rows,
+    marks,
+    lanes: lanes.y,
+    deep: lanes.deep,
+    brackets,
+    axis,
+    top,
+    bottom,
+    hasCopies,
+    height,
+    place,
+    answers,
+    width: Math.max(axis.width, wide),
+    past: null,
+  };
+}
+
+function isShown(i) {
+  if (view.hiddenLanes.has(run.lane[i])) return false;
+  return !isMessage(i) || (!view.hiddenKinds.has(causeOf(i)) && !view.hiddenLanes.has(run.peer[i]));
+}
+
+// Producers above, consumers below, so that a job falls through the picture.
+function chooseLanes(rows) {
+  const seen = new Set(rows.flatMap((i) => [run.lane[i], run.peer[i]]));
+  const producers = new Set();
+  for (const i of rows) if (kindOf(i).startsWith("add.")) producers.add(run.lane[i]);
+  const wanted = (lane) =>
+    !view.hiddenLanes.has(lane) &&
+    (seen.has(lane) || (lane < run.nodes.length && run.nodes.length <= 8));
+  const all = run.lanes.map((_, lane) => lane).filter(wanted);
+  const order = [
+    ...all.filter((l) => producers.has(l)),
+    ...all.filter(isNode),
+    ...all.filter((l) => !isNode(l) && !producers.has(l)),
+  ];
+  const deep = Math.max(18, Math.min(54, 560 / Math.max(order.length, 1)));
+  return {
+    y: new Map(order.map((lane, n) => [lane, (n + 0.6) * deep])),
+    height: order.length * deep,
+    deep,
+  };
+}
+
+// A bracket above each duplicate, from the delivery before; in levels, so that no two overlap.
+function layBrackets(rows, axis) {
+  const place = new Map(rows.map((i, n) => [i, n]));
+  const free = [];
+  return run.repeats
+    .filter(([job, row]) => job === view.job && place.has(row))
+    .map(([, row, before, cause]) => {
+      const first = place.has(before) ? before : row;
+      const x1 = axis.x[place.get(first)];
+      const x2 = axis.x[place.get(row)];
+      const said = `${cause || "duplicate"}${run.causes[cause] ? `: ${run.causes[cause]}` : ""}`;
+      const half = 3.4 * said.length;
+      // Its words stand in it where it is wide enough, else behind it, or before it at the right end.
+      const behind = x2 + half + 8;
+      const isWide = x2 - x1 > 2 * half + 24;
+      const middle = isWide
+        ? (x1 + x2) / 2
+        : behind + half < axis.width
+          ? behind
+          : Math.max(x1 - half - 8, half + 4);
+      let level = free.findIndex((end) => end <= Math.min(x1, middle - half));
+      if (level < 0) level = free.length < BRACKETS_MOST ? free.push(0) - 1 : BRACKETS_MOST - 1;
+      free[level] = Math.max(x2, middle + half) + 4;
+      return { row, first, x1, x2, middle, said, cause, level };
+    });
+}
+
+// Rows that can have had a part in row `i`: earlier ones of its lane, and the far ends of what came in.
+function pastOf(i) {
+  const past = new Set();
+  const latest = new Map();
+  const before = new Map();
+  for (const row of scene.rows) {
+    before.set(row, latest.get(run.lane[row]));
+    latest.set(run.lane[row], row);
+  }
+  const open = [i];
+  while (open.length) {
+    const row = open.pop();
+    if (row === undefined || row === NOBODY || past.has(row)) continue;
+    past.add(row);
+    open.push(before.get(row), run.mate[row]);
+    if (kindOf(row) === "get.deliver" || kindOf(row).endsWith(".ok")) {
+      open.push(latestOn(run.peer[row], row));
+    }
+  }
+  return past;
+}
+
+function latestOn(lane, row) {
+  for (let n = scene.place.get(row) - 1; n >= 0; n--) {
+    if (run.lane[scene.rows[n]] === lane) return scene.rows[n];
+  }
+  return NOBODY;
+}

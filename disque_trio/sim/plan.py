@@ -1,0 +1,161 @@
+"""A plan: one run, spelled out. What a scenario and a seed come to.
+
+A plan is data alone, can be written to a file, run again in any engine, and cut down item by item:
+every add, consumer and fault stands for itself. Times are microseconds since the run began.
+"""
+
+import attrs
+
+Micros = int
+Span = tuple[Micros, Micros]
+"""From, to; a draw is uniform."""
+
+
+@attrs.frozen(kw_only=True)
+class Latency:
+    """How long messages travel: mostly `fast`, with probability `p_slow` `slow`."""
+
+    fast: Span = (500, 2_000)
+    slow: Span = (100_000, 2_000_000)
+    p_slow: float = 0.0
+
+
+@attrs.frozen(kw_only=True)
+class LinkPlan:
+    """How links behave. Stream links are FIFO and lose only a suffix when they break."""
+
+    model: str = "stream"
+    """`stream` or `hostile`."""
+    latency: Latency = Latency()
+    drop: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    """Probabilities per message; hostile links only."""
+    bytes_per_second: int = 0
+    """0 is without limit."""
+
+
+@attrs.frozen(kw_only=True)
+class ClockPlan:
+    """One node's clocks against true time."""
+
+    drift_ppm: int = 0
+    wall_offset_ms: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Add:
+    """One ADDJOB by an open-loop producer. Milliseconds and seconds as the command takes them."""
+
+    at: Micros
+    node: int
+    """Which node is asked, from 1."""
+    producer: str
+    queue: str
+    body: str
+    timeout_ms: int = 1000
+    replicate: int | None = None
+    delay_s: int | None = None
+    retry_s: int | None = None
+    ttl_s: int | None = None
+    maxlen: int | None = None
+    is_async: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Consumer:
+    """A closed-loop worker: takes jobs, works, then does what its mix says.
+
+    The mix gives relative weights to: ackjob, fastack, nack, none (forgets the job), die (drops
+    its connection with the job in hand and comes back), elsewhere (acks at another node),
+    working (asks for time, then acks), deljob, dequeue.
+    """
+
+    name: str
+    node: int
+    queues: tuple[str, ...]
+    count: int = 1
+    poll_ms: int = 1000
+    """GETJOB's TIMEOUT."""
+    work: Span = (5_000, 50_000)
+    mix: tuple[tuple[str, float], ...] = (("ackjob", 1.0),)
+    start: Micros = 0
+    stop: Micros = 0
+    """0 is the end of the run."""
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """One fault: what, when or upon which event, to whom, for how long.
+
+    Kinds: partition (`groups` can talk only within themselves), cut (directed, `nodes` pairs),
+    clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
+    share in parts per million), delay, crash (`mode` kill or power), restart (at once, whatever
+    `mode` says, for there is no disk yet), pause, slow, clock-step, clock-rate, wall-freeze, leave,
+    join (as many new nodes as `nodes` names), forget, remove (a crash for ever), wipe, pause-queue.
+
+    Faults of links strike `links`; without any, all links from and to `nodes`.
+    """
+
+    kind: str
+    at: Micros = 0
+    hold: Micros = 0
+    """How long until it is undone; 0 is until the heal at the end."""
+    nodes: tuple[int, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    links: tuple[tuple[int, int], ...] = ()
+    mode: str = ""
+    amount: int = 0
+    """Milliseconds of a step, parts per million of a rate, milliseconds of a slow step …"""
+    when: str = ""
+    """A trace kind, with the message's name after a dot for send and recv; instead of `at`."""
+    nth: int = 1
+    """Upon which such event after `at`, counted per fault."""
+    target: str = ""
+    """`event.node` or `event.peer`: whom the event concerns, instead of `nodes`."""
+    count: int = 1
+    """How often a triggered fault may strike."""
+    queue: str = ""
+    """Which queue; pause-queue only."""
+
+
+@attrs.frozen(kw_only=True)
+class Expect:
+    """What the run must show."""
+
+    lost: int = 0
+    must_lose: bool = False
+    """A control arm: the run proves that the checker can fail."""
+    duplicates: tuple[str, ...] = ()
+    """Causes that may occur; any other fails the run. Empty is none at all."""
+    sometimes: tuple[str, ...] = ()
+    """Marks that must be hit at least once over the seeds of a sweep."""
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """One run."""
+
+    scenario: str
+    seed: int
+    nodes: int
+    link: LinkPlan = LinkPlan()
+    clocks: tuple[ClockPlan, ...] = ()
+    """By node; missing ones are true."""
+    config: tuple[tuple[str, str], ...] = ()
+    """Directives of every node, as in disque.conf."""
+    adds: tuple[Add, ...] = ()
+    consumers: tuple[Consumer, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    chaos: Micros = 60_000_000
+    """When faults end and everything heals."""
+    heal: str = "full"
+    """`full`, or `core`: a majority that keeps the faults among the others."""
+    drain: Micros = 0
+    """How long after the heal the run goes on; 0 is computed from the workload (bound B)."""
+    forming: str = "known"
+    """`known`: nodes start with each other in their tables; `meet`: the first meets the others."""
+    codec_every: int = 64
+    """One message in so many goes through the byte codec; 1 is each."""
+    vector_clocks: bool = True
+    expect: Expect = Expect()

@@ -1,0 +1,78 @@
+"""The page of all keys and words of scenario files, for `make docs` (docs/scenario-keys.md)."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from disque_trio.sim import words
+from disque_trio.sim.checkers.marks import MARKS
+from disque_trio.sim.checkers.verdict import PROPERTIES
+from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.schema import Key, keys
+
+_TITLES: Final = {"producer": "[[producer]]", "consumer": "[[consumer]]", "fault": "[[fault]]"}
+
+Line = tuple[str, ...]
+
+
+def page() -> str:
+    """The page, as Markdown."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield "# Scenario files: every key"
+    yield ""
+    yield "Written by `make docs`. [simulation.md](simulation.md) tells how to use them."
+    yield from _tables(Scenario, "The file", "")
+    yield from _words("Faults of links", "kind", words.LINK_FAULTS)
+    yield from _words("Faults of nodes", "kind", words.NODE_FAULTS)
+    yield from _words("Shapes", "shape", words.SHAPES)
+    yield from _words("Ways to end a job", "way", words.WAYS)
+    yield from _words("Engines", "engine", words.ENGINES)
+    yield from _words("Marks, for `expect.sometimes`", "mark", MARKS)
+    yield from _words("Properties that are judged", "property", PROPERTIES)
+    yield from _list("Families that every scenario has", words.BUILT_IN_FAMILIES)
+    yield from _list("Events, for `when`", words.EVENTS)
+
+
+def _tables(record: type, title: str, path: str) -> Iterator[str]:
+    """The record's own keys, then its tables'."""
+    found = keys(record)
+    plain = [each for each in found if each.kind.record is None]
+    if plain:
+        yield from _table(title, ("key", "value", "default", "meaning"), map(_row, plain))
+    for each in found:
+        if each.kind.record is not None:
+            name = f"{path}.{each.name}" if path else each.name
+            title = _TITLES.get(name, f"[{name}]")
+            if name == "seeds.pinned":
+                title = "seeds.pinned = [{ … }]"
+            yield from _tables(each.kind.record, f"`{title}`: {each.about}", name)
+
+
+def _row(each: Key) -> Line:
+    default = each.shown_default
+    return f"`{each.name}`", each.kind.says, f"`{default}`" if default else "", each.about
+
+
+def _words(title: str, column: str, meanings: Mapping[str, str]) -> Iterator[str]:
+    rows = ((f"`{word}`", meaning) for word, meaning in meanings.items())
+    return _table(title, (column, "meaning"), rows)
+
+
+def _list(title: str, names: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"## {title}", "")
+    yield ", ".join(f"`{name}`" for name in names) + "."
+
+
+def _table(title: str, head: Line, rows: Iterable[Line]) -> Iterator[str]:
+    yield from ("", f"## {title}", "")
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

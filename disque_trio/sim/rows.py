@@ -1,0 +1,68 @@
+"""The trace row: everything that happens, in a simulation or on a live node (ARCHITECTURE 10).
+
+One row is one event. Checkers, pictures, shrinking and the data pipeline all read rows and nothing
+else, so a history of a real cluster can be judged like a simulated one.
+
+Kinds, by who writes them. Times are microseconds since the run began (true time); the warm-up, in
+which the cluster is formed, comes before and has negative times.
+
+Clients (`node` is the node asked, `client` the agent's name, `ref` numbers the operation):
+
+- ``add.invoke``: `job` is empty, `queue`, `detail` the options as ``name=value`` (``async`` alone)
+  and, last, ``body=`` with the rest of the text. ``add.ok``: `job` is known now. ``add.refused``: a
+  definite no, `cause` its code. ``add.unknown``: nobody knows whether the job exists, `cause` is
+  disconnect, timeout, or the code of an error that leaves doubt.
+- ``get.deliver``: one per job that the consumer has in hand; `detail` is
+  ``nacks=N additional=N body=…``.
+- ``VERB.invoke`` and then ``VERB.ok`` (`detail` is the reply), ``VERB.refused`` (`cause` is the
+  code) or ``VERB.unknown`` (`cause` disconnect or timeout), one for each job named; the verbs are
+  ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue`` and ``dequeue``.
+
+Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
+``acked``, each with the `cause` that `statemachine.events` lists. ``error``: the machine raised,
+which ends the run.
+
+Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
+is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs
+has an empty `job`; ``jobs=`` in `detail` lists them. ``lost`` is said of the sender, when it turns
+out; `detail` is why: dropped (by a rule or a hostile link), cut, broken (with its connection),
+crash, closed (the receiver has ended the connection), never linked. What is on its way when the run
+ends has neither ``recv`` nor ``lost``.
+
+World: ``crash`` (`cause` kill, power, shutdown), ``start`` (`cause` fresh, empty, loaded), ``wipe``
+(and ``start`` fresh, under another id), ``remove``, ``pause``, ``resume``, ``slow`` (`detail`
+milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``rule`` and
+``unrule``, ``delay`` (`detail` milliseconds) (each from `node` to `peer`), ``clock.step`` (`detail`
+milliseconds), ``clock.rate`` (`detail` parts per million), ``wall.freeze``, ``wall.thaw``,
+``leave`` (`detail` yes or no), ``forget`` (`node` forgets `peer`), ``pause-queue`` (`detail` queue
+and mode), ``chaos.end``, ``heal.end`` (at once; `detail` lists the healed nodes, the core),
+``rejoin`` (all of these have links to each other again), ``end``.
+"""
+
+import attrs
+
+
+@attrs.define
+class Row:
+    """One event. Empty strings and zeros where a field has nothing to say."""
+
+    time: int
+    """True time, microseconds since the run began; negative in the warm-up."""
+    kind: str
+    node: str = ""
+    """The node's name in the run: n1, n2 …"""
+    job: str = ""
+    queue: str = ""
+    client: str = ""
+    peer: str = ""
+    cause: str = ""
+    detail: str = ""
+    ref: int = 0
+    """Pairs what belongs together: an operation's invocation and outcome, a send and its recv."""
+    mono: int = 0
+    """The node's monotonic clock, milliseconds."""
+    wall: int = 0
+    """The node's wall clock, Unix milliseconds."""
+    clock: tuple[int, ...] = ()
+    """Vector clock: the nodes by number, the operator, the agents by appearance, newcomers.
+    Those of before a newcomer are shorter; what is missing is 0. () when not kept."""

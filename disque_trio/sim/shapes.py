@@ -1,0 +1,124 @@
+"""Which links a fault meets: the shapes of partitions (Jepsen's, and one-way ones).
+
+Links are directed pairs of node numbers. Every shape is drawn from the stream it is given.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+Link = tuple[int, int]
+Group = tuple[int, ...]
+
+
+def between(ours: Sequence[int], theirs: Sequence[int]) -> tuple[Link, ...]:
+    """Every link from one side to the other, in this direction only."""
+    return tuple((source, target) for source in ours for target in theirs if source != target)
+
+
+def both_ways(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links and their opposites, in order."""
+    return tuple(sorted({*links, *((target, source) for source, target in links)}))
+
+
+def apart(groups: Sequence[Group]) -> tuple[Link, ...]:
+    """Every link from one group to another."""
+    return tuple(
+        sorted(
+            link
+            for ours in groups
+            for theirs in groups
+            if ours is not theirs
+            for link in between(ours, theirs)
+        )
+    )
+
+
+def halves(nodes: int, _victims: int, rng: random.Random) -> tuple[Group, ...]:
+    """Two sides, of which one has at most half of the nodes."""
+    order = shuffled(nodes, rng)
+    middle = max(1, nodes // 2)
+    return _groups(order[:middle], order[middle:])
+
+
+def isolate(nodes: int, victims: int, rng: random.Random) -> tuple[Group, ...]:
+    """Each victim alone, the others together."""
+    order = shuffled(nodes, rng)
+    return _groups(*([each] for each in order[:victims]), order[victims:])
+
+
+def scattered(nodes: int, _victims: int, rng: random.Random) -> tuple[Group, ...]:
+    """Two to four groups of any sizes."""
+    sides: list[list[int]] = [[] for _ in range(rng.randint(2, 4))]
+    for node in range(1, nodes + 1):
+        rng.choice(sides).append(node)
+    return _groups(*sides)
+
+
+def all_alone(nodes: int, _victims: int, _rng: random.Random) -> tuple[Group, ...]:
+    """Nobody reaches anybody."""
+    return _groups(*([node] for node in range(1, nodes + 1)))
+
+
+def ring(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
+    """Every node sees a majority, and no two the same: its nearest on a circle."""
+    order = shuffled(nodes, rng)
+    reach = max(1, (nodes // 2 + 1) // 2)
+    return both_ways(
+        [
+            (order[first], order[second])
+            for first in range(nodes)
+            for second in range(first + 1, nodes)
+            if min(second - first, nodes - second + first) > reach
+        ]
+    )
+
+
+def bridge(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
+    """Two halves that share one node."""
+    order = shuffled(nodes, rng)
+    middle = nodes // 2
+    return both_ways(between(order[:middle], order[middle + 1 :]))
+
+
+def one_way(nodes: int, victims: int, rng: random.Random) -> tuple[Link, ...]:
+    """The victims hear nothing of the others, or the others nothing of them."""
+    order = shuffled(nodes, rng)
+    ours, theirs = order[:victims], order[victims:]
+    return between(ours, theirs) if rng.random() < 0.5 else between(theirs, ours)
+
+
+def pair(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
+    """One link, in one direction."""
+    if nodes < 2:
+        return ()
+    source, target = shuffled(nodes, rng)[:2]
+    return ((source, target),)
+
+
+def shuffled(nodes: int, rng: random.Random) -> list[int]:
+    """The nodes in any order."""
+    order = list(range(1, nodes + 1))
+    rng.shuffle(order)
+    return order
+
+
+def _groups(*sides: Sequence[int]) -> tuple[Group, ...]:
+    return tuple(sorted(tuple(sorted(side)) for side in sides if side))
+
+
+GROUPS: Final[dict[str, Callable[[int, int, random.Random], tuple[Group, ...]]]] = {
+    "halves": halves,
+    "isolate": isolate,
+    "random": scattered,
+    "all": all_alone,
+}
+"""Shapes in which groups can talk only within themselves."""
+
+LINKS: Final[dict[str, Callable[[int, int, random.Random], tuple[Link, ...]]]] = {
+    "one-way": one_way,
+    "ring": ring,
+    "bridge": bridge,
+    "pair": pair,
+}
+"""Shapes that are no groups."""

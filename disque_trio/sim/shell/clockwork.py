@@ -1,0 +1,110 @@
+"""Trio with virtual time and a scheduler that a seed decides (simulation-study 5.3).
+
+The scheduler's switch and its random source are private to Trio. They are touched here and nowhere
+else, and a test fails if a new Trio has them no more.
+"""
+
+import contextlib
+import math
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, TypeVar
+
+import trio
+from trio._core import _run
+
+_Result = TypeVar("_Result")
+
+_SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
+_SOURCE: Final = "_r"
+_IDLE_S: Final = 0.001
+"""How long the real thread sleeps when nothing can ever happen again, before it looks once more."""
+_LOOKS: Final = 3
+
+
+class DeadlockError(Exception):
+    """Every task waits for another one, and none for time."""
+
+
+class JumpClock(trio.abc.Clock):
+    """Time that passes when everybody sleeps, at once and as far as the next deadline.
+
+    Trio asks how long to sleep only when no task can run. That is the moment to move on.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def start_clock(self) -> None:
+        """It stands still until then anyway."""
+
+    def current_time(self) -> float:
+        """Seconds since the run began."""
+        return self._now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Never sleep for real, unless there is nothing to wake up for."""
+        if deadline == math.inf:
+            return _IDLE_S
+        self._now = max(self._now, deadline)
+        return 0.0
+
+
+class Watchman(trio.abc.Instrument):
+    """Ends a run in which nothing can happen any more, which would sleep for ever."""
+
+    def __init__(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
+        self._looks = 0
+        self.waiting: list[str] = []
+        """The tasks of the deadlock, once there is one."""
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Nobody runs: does anybody ever?"""
+        self._looks = self._looks + 1 if timeout == _IDLE_S else 0
+        if self._looks == _LOOKS:
+            self.waiting = sorted(_names(trio.lowlevel.current_root_task()))
+            self._scope.cancel()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002
+        """Somebody does."""
+        self._looks = 0
+
+
+def _names(task: trio.lowlevel.Task | None) -> Iterator[str]:
+    if task is None:
+        return
+    yield task.name.rpartition(".")[2]
+    for nursery in task.child_nurseries:
+        for child in nursery.child_tasks:
+            yield from _names(child)
+
+
+@contextlib.contextmanager
+def seeded_scheduler(seed: str) -> Iterator[None]:
+    """Let the seed alone decide which of the tasks that can run goes first."""
+    source = getattr(_run, _SOURCE, None)
+    if not hasattr(_run, _SWITCH) or not isinstance(source, random.Random):
+        raise RuntimeError(f"Trio {trio.__version__} cannot be made deterministic in this way")
+    was_on, state = getattr(_run, _SWITCH), source.getstate()
+    setattr(_run, _SWITCH, True)
+    source.seed(seed)
+    try:
+        yield
+    finally:
+        setattr(_run, _SWITCH, was_on)
+        source.setstate(state)
+
+
+def run(seed: str, main: Callable[[], Awaitable[_Result]]) -> _Result:
+    """`trio.run` in virtual time. Raises `DeadlockError`, and what `main` raises."""
+
+    async def watched() -> _Result:
+        with trio.CancelScope() as scope:
+            watchman = Watchman(scope)
+            trio.lowlevel.add_instrument(watchman)
+            return await main()
+        raise DeadlockError(f"nothing can happen any more; waiting: {', '.join(watchman.waiting)}")
+
+    with seeded_scheduler(seed):
+        return trio.run(watched, clock=JumpClock())

@@ -1,0 +1,135 @@
+"""What a row says of a message: its name, its job, its queue, and the rest in words.
+
+A message about several jobs (YOURJOBS) names the job only if it is one; `detail` has them all.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine.base import NodeId
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    GossipMessage,
+    GotAck,
+    GotJob,
+    JobsMessage,
+    Meet,
+    Message,
+    NeedJobs,
+    Pause,
+    Ping,
+    Pong,
+    Queued,
+    ReplJob,
+    SetAck,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+
+Names = dict[NodeId, str]
+"""How the run calls its nodes."""
+
+
+@attrs.define(eq=False)
+class Wording:
+    """The message's part of a row."""
+
+    name: str
+    job: str = ""
+    queue: str = ""
+    detail: str = ""
+
+
+def wording(message: Message, names: Names) -> Wording:
+    """What the row says."""
+    return _WORDINGS[type(message)](message, names)
+
+
+def _of_gossip(name: str) -> Callable[[GossipMessage, Names], Wording]:
+    return lambda message, names: Wording(
+        name, detail=",".join([names.get(entry.id, "?") for entry in message.gossip])
+    )
+
+
+def _of_job(name: str) -> Callable[[GotJob | WillQueue | DelJob | Working, Names], Wording]:
+    return lambda message, _names: Wording(name, message.id.decode("latin-1"))
+
+
+def _of_fail(message: Fail, names: Names) -> Wording:
+    return Wording("fail", detail=names.get(message.node, "?"))
+
+
+def _of_repljob(message: ReplJob, names: Names) -> Wording:
+    said = _of_jobs("repljob", message, names)
+    if message.no_reply:
+        said.detail += " no-reply"
+    return said
+
+
+def _of_yourjobs(message: YourJobs, names: Names) -> Wording:
+    return _of_jobs("yourjobs", message, names)
+
+
+def _of_jobs(name: str, message: JobsMessage, names: Names) -> Wording:
+    copies = message.copies
+    holders = ";".join(
+        [",".join([names.get(holder, "?") for holder in copy.holders]) for copy in copies]
+    )
+    ids = [copy.id.decode("latin-1") for copy in copies]
+    one = ids[0] if len(ids) == 1 else ""
+    queue = copies[0].queue.decode("utf-8", "replace") if copies else ""
+    return Wording(name, one, queue, f"jobs={','.join(ids)} holders={holders}")
+
+
+def _of_enqueue(message: Enqueue, _names: Names) -> Wording:
+    return Wording("enqueue", message.id.decode("latin-1"), detail=f"delay={message.delay}")
+
+
+def _of_queued(message: Queued, _names: Names) -> Wording:
+    why = "nack" if message.nack else "redelivery" if message.redelivery else ""
+    return Wording("queued", message.id.decode("latin-1"), detail=why)
+
+
+def _of_setack(message: SetAck, _names: Names) -> Wording:
+    return Wording("setack", message.id.decode("latin-1"), detail=f"holders={message.holders}")
+
+
+def _of_gotack(message: GotAck, _names: Names) -> Wording:
+    return Wording(
+        "gotack", message.id.decode("latin-1"), detail="known" if message.known else "unknown"
+    )
+
+
+def _of_needjobs(message: NeedJobs, _names: Names) -> Wording:
+    queue = message.queue.decode("utf-8", "replace")
+    return Wording("needjobs", queue=queue, detail=f"count={message.count}")
+
+
+def _of_pause(message: Pause, _names: Names) -> Wording:
+    queue = message.queue.decode("utf-8", "replace")
+    return Wording("pause", queue=queue, detail=f"bits={message.bits}")
+
+
+_WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
+    Ping: _of_gossip("ping"),
+    Pong: _of_gossip("pong"),
+    Meet: _of_gossip("meet"),
+    Fail: _of_fail,
+    ReplJob: _of_repljob,
+    YourJobs: _of_yourjobs,
+    GotJob: _of_job("gotjob"),
+    Enqueue: _of_enqueue,
+    Queued: _of_queued,
+    SetAck: _of_setack,
+    WillQueue: _of_job("willqueue"),
+    GotAck: _of_gotack,
+    DelJob: _of_job("deljob"),
+    Working: _of_job("working"),
+    NeedJobs: _of_needjobs,
+    Pause: _of_pause,
+}

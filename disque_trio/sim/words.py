@@ -1,0 +1,86 @@
+"""The vocabulary of plans and scenarios: which words stand where, and what they mean."""
+
+from typing import Final
+
+ENGINES: Final = {
+    "heap": "the pure machines on one event heap: the fastest",
+    "trio": "whole nodes with their tasks, in virtual time",
+    "tcp": "real processes on loopback, in real time",
+}
+
+WAYS: Final = {
+    "ackjob": "ACKJOB",
+    "fastack": "FASTACK",
+    "nack": "NACK",
+    "none": "nothing: the job is forgotten",
+    "die": "the connection is dropped with the job in hand; the worker comes back",
+    "elsewhere": "ACKJOB at another node",
+    "working": "WORKING, as much work again, then ACKJOB",
+    "deljob": "DELJOB, which deletes this node's copy alone",
+    "dequeue": "DEQUEUE, and nothing more",
+}
+"""What a consumer does with a job it has worked on (`plan.Consumer`)."""
+
+DUPLICATE_CAUSES: Final = (
+    "D0", "D1", "D2", "D3a", "D3b", "D3c", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D12",
+    "D13",
+)  # fmt: skip
+"""Of docs/guarantees.md; DX, the unexplained, can never be expected."""
+
+LINK_FAMILIES: Final = ("loss", "duplication", "reordering", "slow-tail", "bandwidth")
+CLOCK_FAMILIES: Final = ("drift", "wall-offset")
+BUILT_IN_FAMILIES: Final = (*LINK_FAMILIES, *CLOCK_FAMILIES)
+"""What a swarm may leave out without anybody naming it."""
+
+MESSAGES: Final = (
+    "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
+    "willqueue", "gotack", "deljob", "working", "needjobs", "pause",
+)  # fmt: skip
+EVENTS: Final = (
+    "hold", "drop", "queue", "unqueue", "serve", "give", "acked",
+    "add.invoke", "add.ok", "add.refused", "add.unknown", "get.deliver", "ack.invoke", "ack.ok",
+    "fastack.invoke", "fastack.ok", "nack.invoke", "nack.ok", "working.invoke", "working.ok",
+    "crash", "start",
+    *(f"send.{message}" for message in MESSAGES),
+    *(f"recv.{message}" for message in MESSAGES),
+)  # fmt: skip
+"""Upon what a fault may strike."""
+
+LINK_FAULTS: Final = {
+    "partition": "links are cut: nothing arrives any more",
+    "clog": "links keep everything back until they are released",
+    "swizzle": "half of the nodes are clogged one by one, and released in another order",
+    "drop": "a share of the messages is lost (`amount`, `message`)",
+    "delay": "messages take longer by `amount`",
+}
+"""Faults of links, which `shape` names."""
+NODE_FAULTS: Final = {
+    "crash": "the process is killed; it starts again, empty, after `hold`",
+    "restart": "the process is killed and starts again at once",
+    "remove": "the process is killed for ever",
+    "wipe": "the node loses its name and all it has, and joins as a new one",
+    "pause": "the process stops, and goes on after `hold`",
+    "slow": "each batch of work takes `amount` longer",
+    "clock-step": "the wall clock jumps by `amount`",
+    "clock-rate": "both clocks run faster by `amount`",
+    "wall-freeze": "the wall clock stands still",
+    "leave": "CLUSTER LEAVING yes, and no after `hold`",
+    "join": "a new node comes, which the first one meets",
+    "forget": "all other nodes forget the node; they meet it again after `hold`",
+    "pause-queue": "PAUSE of `queue`, as `mode` says",
+}
+"""Faults of nodes, which `nodes` and `victims` name."""
+FAULTS: Final = (*LINK_FAULTS, *NODE_FAULTS)
+"""Of scenarios. Plans have `cut` too, and spell a swizzle out as clogs."""
+SHAPES: Final = {
+    "halves": "two sides; the smaller has half of the nodes, rounded down",
+    "isolate": "each victim is alone",
+    "random": "two to four groups of any size",
+    "all": "everybody is alone",
+    "one-way": "the victims hear nothing of the others, or the others nothing of them",
+    "ring": "each node hears a majority, and no two the same",
+    "bridge": "two halves that share one node",
+    "pair": "one link, in one direction",
+}
+"""Which links a fault meets."""
+MODES: Final = ("kill", "power", "in", "out", "all")

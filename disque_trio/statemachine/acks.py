@@ -1,0 +1,163 @@
+"""Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (reference 6.5).
+
+An acknowledged job stays as a record until every node that may hold a copy is known to have it as
+acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt` while a job is
+acked.
+"""
+
+from disque_trio.statemachine import lifecycle, post, replication
+from disque_trio.statemachine.base import ACKED, HANDSHAKE, WAIT_REPL, JobId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holders
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import MAX_GC_ATTEMPT, Job, is_at_least_once, ttl_minutes
+from disque_trio.statemachine.messages import DelJob, GotAck, SetAck
+from disque_trio.statemachine.state import NodeState
+
+
+def ack(node: NodeState, job_id: JobId) -> bool:
+    """A client acknowledges; was the job known here and not acknowledged yet?"""
+    job = node.jobs.get(job_id)
+    if job is None:
+        _remember_unknown(node, job_id)
+        return False
+    was_pending = job.state != ACKED
+    if was_pending and not _settle(node, job, Cause.ACKJOB):
+        return True
+    try_collect(node, job)
+    return was_pending
+
+
+def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
+    """Acknowledge the job; False when the record has gone to other nodes with its replication.
+
+    An acknowledgement proves that the job exists somewhere else already, so an ADDJOB that still
+    waits for it has succeeded (reference 6.5 for SETACK; defect 26 for ACKJOB).
+    """
+    if job.state == WAIT_REPL and not replication.achieved_by_ack(node, job):
+        return False
+    lifecycle.acknowledge(node, job, cause)
+    job.confirmed = None
+    return True
+
+
+def _remember_unknown(node: NodeState, job_id: JobId) -> None:
+    """A dummy ack: keep the acknowledgement for whoever holds the job (reference 2.4, 6.5)."""
+    cluster = node.cluster
+    if cluster.size == 1 or not is_at_least_once(job_id):
+        return
+    if cluster.is_leaving:
+        # It will not be here to remember, but it can pass the news on once.
+        post.to_all(node, SetAck(job_id, 0))
+        return
+    job = Job(
+        id=job_id,
+        queue=None,
+        body=None,
+        replicas=0,
+        ctime=0,
+        expires=node.mono + ttl_minutes(job_id) * 60_000,
+        delay=0,
+        retry=0,
+        holders=(),
+        state=ACKED,
+        gc_at=lifecycle.next_collection(node, 0),
+    )
+    lifecycle.register(node, job, Cause.DUMMY)
+    try_collect(node, job)
+
+
+def try_collect(node: NodeState, job: Job) -> None:
+    """Ask those who have not confirmed yet; delete the record when there are none."""
+    job.gc_attempt = min(job.gc_attempt + 1, MAX_GC_ATTEMPT)
+    if job.confirmed is None:
+        job.confirmed = (node.cluster.myself.id,)
+    missing = unconfirmed(node, job)
+    if missing:
+        post.to_ids(node, missing, SetAck(job.id, len(job.holders)))
+    else:
+        collect(node, job)
+
+
+def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
+    """Whose confirmation is awaited: the job's holders, or everybody for a dummy ack.
+
+    Nodes that are not in the table any more are not waited for: they have been forgotten
+    (docs/differences.md, defects 16 and 33).
+    """
+    nodes = node.cluster.nodes
+    confirmed = job.confirmed or ()
+    if job.is_dummy:
+        members = [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE]
+    else:
+        members = [id for id in job.holders if id in nodes]
+    return [id for id in members if id not in confirmed]
+
+
+def collect(node: NodeState, job: Job) -> None:
+    """Every copy is known to be acknowledged: let all go."""
+    if not job.is_dummy:
+        post.to_holders(node, job, DelJob(job.id))
+    lifecycle.unregister(node, job, Cause.COLLECTED)
+
+
+def on_due(node: NodeState, job: Job) -> None:
+    """The job timer came to an acked job: try again, then wait longer."""
+    try_collect(node, job)
+    if job.id in node.jobs:
+        lifecycle.schedule_collection(node, job)
+
+
+def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
+    """The job is acknowledged elsewhere; whoever knows of more copies collects them."""
+    job = node.jobs.get(message.id)
+    if job is not None and job.state != ACKED and not _settle(node, job, Cause.SETACK):
+        return
+    if job is None or len(job.holders) <= message.holders:
+        answer_setack(node, sender, message.id, job)
+        return
+    if message.holders == 0:
+        answer_setack(node, sender, message.id, job)
+    try_collect(node, job)
+
+
+def answer_setack(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
+    """GOTACK. A dummy ack is not known as a copy, or two of them would dismiss each other
+    while the real holder is away (docs/differences.md, dummy acks)."""
+    post.to_node(node, sender, GotAck(job_id, known=job is not None and not job.is_dummy))
+
+
+def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
+    """A node has taken note of the acknowledgement."""
+    job = node.jobs.get(message.id)
+    if job is None or job.state != ACKED:
+        return
+    if job.is_dummy and message.known:
+        lifecycle.unregister(node, job, Cause.DISMISSED)
+        return
+    if message.known:
+        add_holders(job, (sender.id,))
+    if job.confirmed is None:
+        return
+    if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:
+        job.confirmed += (sender.id,)
+    if not unconfirmed(node, job):
+        collect(node, job)
+
+
+def on_deljob(node: NodeState, _sender: Peer, message: DelJob) -> None:
+    """Drop the job, whatever its state."""
+    job = node.jobs.get(message.id)
+    if job is not None:
+        replication.drop(node, job, Cause.DELJOB)
+
+
+def fast_ack(node: NodeState, job_id: JobId) -> bool:
+    """FASTACK: tell whoever may hold it to drop it, and drop it here; was it known?"""
+    job = node.jobs.get(job_id)
+    if job is None:
+        post.to_all(node, DelJob(job_id))
+        return False
+    post.to_holders(node, job, DelJob(job_id))
+    replication.drop(node, job, Cause.FASTACK)
+    return True

@@ -1,0 +1,43 @@
+"""Names and addresses of nodes: which may stand in the node table.
+
+Both come from frames that anybody can send. They end up in nodes.conf and in dials, so a name
+must be one word, and an address must be one that can be dialled.
+"""
+
+import ipaddress
+import random
+from typing import Final
+
+from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
+
+MAX_PORT: Final = 55_535
+"""The bus listens 10,000 above the client port."""
+
+
+def new_node_id(rng: random.Random) -> NodeId:
+    """A name that nobody else has."""
+    return b"%040x" % rng.getrandbits(160)
+
+
+def is_node_id(word: bytes) -> bool:
+    """May it be a node's name? Original nodes write hexadecimal digits; any word of 40 will do."""
+    return len(word) == NODE_ID_LENGTH and all(0x21 <= byte <= 0x7E for byte in word)
+
+
+def literal_ip(text: str) -> str:
+    """The address in its usual spelling; empty if it is no IPv4 or IPv6 address."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return ""
+        # One node, one spelling: an IPv6 socket shows IPv4 peers as ::ffff:a.b.c.d.
+        return str(address.ipv4_mapped or address)
+    return str(address)
+
+
+def is_port(port: int) -> bool:
+    """Can a node have this client port?"""
+    return 0 < port <= MAX_PORT

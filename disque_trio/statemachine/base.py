@@ -1,0 +1,123 @@
+"""Words that every module shares: identities, time, job states, flags and replies.
+
+Level 0 of the ladder: imports nothing of the package.
+"""
+
+import enum
+from typing import Final
+
+import attrs
+
+NodeId = bytes
+"""40 lower-case hexadecimal digits."""
+JobId = bytes
+"""40 bytes, ``D-<node>-<random>-<ttl>``; the layout is in `job`."""
+ClientId = int
+"""A client connection of this process, numbered from 1."""
+LinkId = int
+"""One bus connection of this node, numbered from 1 as links come; 0 is no link."""
+Millis = int
+"""Milliseconds: a duration, or a moment on the monotonic clock unless a name says wall."""
+
+FOREVER: Final[Millis] = 1 << 61
+NODE_ID_LENGTH: Final = 40
+JOB_ID_LENGTH: Final = 40
+
+
+@attrs.define
+class Now:
+    """The two clocks, read together by the driver (ARCHITECTURE, decision 5).
+
+    `mono` never goes back and serves every timer. `wall` is Unix time and serves what crosses
+    machines: creation stamps and what people see. `micros` is the rest of the wall clock below
+    a millisecond, for TIME and MONITOR.
+    """
+
+    mono: Millis
+    wall: Millis
+    micros: int = 0
+
+
+# Job states, with the numbers that serialized jobs carry (reference 4.1).
+WAIT_REPL: Final = 0
+ACTIVE: Final = 1
+QUEUED: Final = 2
+ACKED: Final = 3
+STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
+
+# Job flags, likewise.
+BCAST_QUEUED: Final = 1
+"""The next enqueue is announced with QUEUED."""
+BCAST_WILLQUEUE: Final = 2
+"""The next requeue is announced with WILLQUEUE, half a second ahead."""
+DELIVERED: Final = 4
+"""This node has handed the job out at least once."""
+QUEUED_ONCE: Final = 8
+"""An at-most-once job has had its turn in this node's queue. Never leaves the node."""
+CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
+"""The flags that a message may carry (reference 4.5)."""
+
+# Queue pause bits (reference 2.9).
+PAUSE_IN: Final = 1
+PAUSE_OUT: Final = 2
+
+# Node flags, with the numbers that gossip carries (reference 5.2).
+PFAIL: Final = 1
+FAIL: Final = 2
+MYSELF: Final = 4
+HANDSHAKE: Final = 8
+NOADDR: Final = 16
+MEET: Final = 32
+DELETED: Final = 64
+LEAVING: Final = 128
+
+
+@attrs.define
+class Status:
+    """A RESP simple string, such as ``+OK``."""
+
+    text: bytes
+
+
+@attrs.define
+class Failure:
+    """A RESP error; the text starts with its code, such as ``ERR syntax error``."""
+
+    text: bytes
+
+
+@attrs.define
+class Map:
+    """A RESP3 map. Only the answer to ``HELLO 3`` is one."""
+
+    items: dict[bytes, "Reply"]
+
+
+class Special(enum.Enum):
+    """Replies that are neither a value nor a text."""
+
+    NULL_ARRAY = "*-1"
+    PENDING = "the client waits: its reply comes later"
+    SILENCE = "no reply at all"
+
+
+NULL_ARRAY: Final = Special.NULL_ARRAY
+PENDING: Final = Special.PENDING
+SILENCE: Final = Special.SILENCE
+
+OK: Final = Status(b"OK")
+
+Reply = int | bytes | None | Status | Failure | Special | Map | list["Reply"]
+"""What a command answers; None is the null bulk string."""
+
+
+class CommandError(Exception):
+    """A client's mistake: raised by a handler, answered as a `Failure`."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+SYNTAX_ERROR: Final = b"ERR syntax error"
+NOT_AN_INTEGER: Final = b"ERR value is not an integer or out of range"

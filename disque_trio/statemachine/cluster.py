@@ -1,0 +1,90 @@
+"""The other nodes as this one knows them: the node table, links, failure reports, blacklist.
+
+Fields are written by the rooms of membership alone: `links` (links, and a peer's link fields),
+`nodetable` (nodes, reachable, size, blacklist, names, addresses, flags), `failure` (reports),
+`gossip` (ping and pong times), `membership` (capabilities), `post` (messages sent). Everybody
+may read.
+"""
+
+import attrs
+
+from disque_trio.statemachine.base import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    NOADDR,
+    PFAIL,
+    LinkId,
+    Millis,
+    NodeId,
+)
+
+
+@attrs.define(eq=False)
+class Peer:
+    """An entry of the node table, this node's own included."""
+
+    id: NodeId
+    ip: str = ""
+    port: int = 0
+    flags: int = 0
+    created: Millis = 0
+    ping_sent: Millis = 0
+    """When the ping that is still unanswered was sent; 0 when none is."""
+    pong_received: Millis = 0
+    link: LinkId = 0
+    """Our outgoing link, dialling or up; 0 when there is none."""
+    link_created: Millis = 0
+    is_connected: bool = False
+    """The outgoing link is up."""
+    reports: dict[NodeId, Millis] = attrs.Factory(dict)
+    """Who says that it fails, and since when we know."""
+    capabilities: int = 0
+    """What its frames announce beyond the original protocol."""
+
+    @property
+    def holding(self) -> tuple[NodeId, ...]:
+        """The node alone, as a job's holders; one tuple shared by all its jobs."""
+        if self._holding != (self.id,):
+            self._holding = (self.id,)
+        return self._holding
+
+    _holding: tuple[NodeId, ...] = attrs.field(default=(), init=False)
+
+
+@attrs.define(eq=False)
+class Link:
+    """A live bus connection. `peer` is the node that we dialled, None for accepted ones."""
+
+    id: LinkId
+    peer: Peer | None
+    local_ip: str = ""
+    remote_ip: str = ""
+
+
+@attrs.define(eq=False)
+class Cluster:
+    """The node table and what hangs on it."""
+
+    myself: Peer
+    nodes: dict[NodeId, Peer]
+    """Every known node, `myself` included."""
+    links: dict[LinkId, Link] = attrs.Factory(dict)
+    last_link: LinkId = 0
+    reachable: list[Peer] = attrs.Factory(list)
+    """Nodes that may be given copies (reference 5.8)."""
+    size: int = 1
+    """Known nodes that are not in handshake, this one included (reference 5.8)."""
+    blacklist: dict[NodeId, Millis] = attrs.Factory(dict)
+    """Forgotten nodes, and until when gossip may not bring them back."""
+    messages_sent: int = 0
+    messages_received: int = 0
+
+    @property
+    def is_leaving(self) -> bool:
+        """Is this node about to leave? It keeps no new jobs (reference 6.9)."""
+        return bool(self.myself.flags & LEAVING)
+
+
+UNREACHABLE = HANDSHAKE | LEAVING | PFAIL | FAIL | NOADDR
+"""Flags that keep a node out of `Cluster.reachable`; NOADDR is docs/differences.md, defect 13."""

@@ -1,0 +1,1 @@
+"""What clients may ask: `table` has one row for each command."""

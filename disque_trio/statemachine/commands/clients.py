@@ -1,0 +1,164 @@
+"""CLIENT: who is connected, under what name, and how they are answered (reference 2.14).
+
+Owns `Client.name` and sets `Client.reply_mode`.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine import sessions
+from disque_trio.statemachine.base import (
+    OK,
+    SILENCE,
+    SYNTAX_ERROR,
+    CommandError,
+    Reply,
+)
+from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
+from disque_trio.statemachine.client import Blocked, Client, ReplyMode
+from disque_trio.statemachine.commands import parse
+from disque_trio.statemachine.state import NodeState
+
+_UNKNOWN_CONNECTION: Final = Connection()
+
+
+def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
+    """CLIENT LIST | GETNAME | SETNAME | KILL | PAUSE | REPLY."""
+    match [args[1].lower(), *args[2:]]:
+        case [b"list"]:
+            return sessions.ask(node, caller, ReadVitals(), _list)
+        case [b"getname"]:
+            return caller.name or None
+        case [b"setname", name]:
+            return set_name(caller, name)
+        case [b"kill", address]:
+            return _kill_address(node, caller, address)
+        case [b"kill", *filters]:
+            return _kill_matching(node, caller, filters)
+        case [b"pause", duration]:
+            sessions.pause(node, parse.timeout(duration))
+            return OK
+        case [b"reply", mode]:
+            return _set_reply_mode(caller, mode.lower())
+    raise CommandError(
+        b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"
+    )
+
+
+def _list(node: NodeState, _caller: Client, vitals: Vitals) -> Reply:
+    return b"".join(
+        _line(node, each, vitals.connections.get(each.id, _UNKNOWN_CONNECTION))
+        for each in node.clients.values()
+    )
+
+
+def _line(node: NodeState, each: Client, connection: Connection) -> bytes:
+    """What is still owed to the client counts once, as `omem`, in `oll` pieces."""
+    return b"id=%d addr=%b fd=%d name=%b age=%d idle=%d flags=%b qbuf=%d qbuf-free=%d " % (
+        each.id,
+        each.address,
+        connection.fd,
+        each.name,
+        (node.mono - each.created) // 1000,
+        (node.mono - each.active) // 1000,
+        _flags(each),
+        connection.input_bytes,
+        connection.input_free,
+    ) + b"obl=%d oll=%d omem=%d events=%b cmd=%b\n" % (
+        0,
+        connection.output_chunks,
+        connection.output_bytes,
+        connection.events,
+        each.command.encode() or b"NULL",
+    )
+
+
+def _flags(each: Client) -> bytes:
+    flags = {
+        b"O": each.is_monitor,
+        b"b": each.blocked in (Blocked.JOBS, Blocked.COPIES),
+        b"c": each.is_closing,
+        b"U": each.is_unix,
+    }
+    return b"".join(flag for flag, is_set in flags.items() if is_set) or b"N"
+
+
+def _kill_address(node: NodeState, caller: Client, address: bytes) -> Reply:
+    """The old form: it may be the caller."""
+    victims = [each for each in node.clients.values() if each.address == address]
+    if not _kill(node, caller, victims):
+        raise CommandError(b"ERR No such client")
+    return OK
+
+
+def _kill_matching(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
+    """The new form: every filter must hold, and the caller is spared unless it says otherwise."""
+    filters = _Filters()
+    if not words or len(words) % 2:
+        raise CommandError(SYNTAX_ERROR)
+    for word, value in zip(words[::2], words[1::2], strict=True):
+        filters.add(word.lower(), value)
+    victims = [each for each in node.clients.values() if filters.admit(each, caller)]
+    return _kill(node, caller, victims)
+
+
+@attrs.define
+class _Filters:
+    """What CLIENT KILL looks for; None is anything. All clients are of type normal."""
+
+    id: int | None = None
+    address: bytes | None = None
+    skip_me: bool = True
+
+    def add(self, word: bytes, value: bytes) -> None:
+        """One word with its value; the last of a kind counts."""
+        if word == b"id":
+            self.id = parse.integer(value)
+        elif word == b"addr":
+            self.address = value
+        elif word == b"skipme" and value.lower() in (b"yes", b"no"):
+            self.skip_me = value.lower() == b"yes"
+        elif word != b"type":
+            raise CommandError(SYNTAX_ERROR)
+        elif value.lower() != b"normal":
+            raise CommandError(b"ERR Unknown client type '%b'" % value)
+
+    def admit(self, each: Client, caller: Client) -> bool:
+        """Is it a client that is looked for?"""
+        if self.skip_me and each is caller:
+            return False
+        return self.id in (None, each.id) and self.address in (None, each.address)
+
+
+def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
+    """Others are gone at once and wait for nothing any more; the caller is answered first."""
+    for victim in victims:
+        sessions.close(node, victim)
+        if victim is not caller:
+            sessions.disconnect(node, victim)
+    return len(victims)
+
+
+def set_name(caller: Client, name: bytes) -> Reply:
+    """The name stands in a line of CLIENT LIST, so it must be one word."""
+    if any(not 0x21 <= code <= 0x7E for code in name):
+        raise CommandError(
+            b"ERR Client names cannot contain spaces, newlines or special characters."
+        )
+    caller.name = name
+    return OK
+
+
+def _set_reply_mode(caller: Client, mode: bytes) -> Reply:
+    """Only ON is answered; SKIP changes nothing while everything is silenced."""
+    if mode == b"on":
+        caller.reply_mode = ReplyMode.ON
+        return OK
+    if mode == b"off":
+        caller.reply_mode = ReplyMode.OFF
+    elif mode != b"skip":
+        raise CommandError(SYNTAX_ERROR)
+    elif caller.reply_mode is ReplyMode.ON:
+        caller.reply_mode = ReplyMode.SKIP_NEXT
+    return SILENCE

@@ -1,0 +1,124 @@
+"""CLUSTER and HELLO (reference 2.10, 2.12)."""
+
+from typing import Final
+
+from disque_trio.statemachine import membership, sessions, waiters
+from disque_trio.statemachine.base import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    NODE_ID_LENGTH,
+    OK,
+    PFAIL,
+    SYNTAX_ERROR,
+    CommandError,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.chores import SaveNodes
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Cluster, Peer
+from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.statemachine.state import NodeState
+
+_HELLO_VERSION: Final = 1
+
+
+def nodes(node: NodeState) -> Reply:
+    """What HELLO tells: this node and where the others are; not those in handshake (defect 28)."""
+    known: list[Reply] = [
+        [peer.id, peer.ip.encode(), b"%d" % peer.port, b"%d" % _priority(node, peer)]
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & HANDSHAKE
+    ]
+    return [_HELLO_VERSION, node.cluster.myself.id, *known]
+
+
+def _priority(node: NodeState, peer: Peer) -> int:
+    """How eagerly a client should connect there; the lower, the better."""
+    if peer.flags & (FAIL | LEAVING):
+        return 100
+    if peer.flags & PFAIL:
+        return 10
+    return 1 if peer.is_connected or peer is node.cluster.myself else 5
+
+
+def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """CLUSTER subcommand [argument ...]."""
+    match [args[1].upper(), *args[2:]]:
+        case [b"MEET", ip, port]:
+            return _meet(node, ip, port)
+        case [b"NODES"]:
+            return nodes_text(node, handshakes=True)
+        case [b"MYID"]:
+            return node.cluster.myself.id
+        case [b"INFO"]:
+            return _info(node.cluster)
+        case [b"SAVECONFIG"]:
+            return sessions.ask(node, client, SaveNodes(), _saved)
+        case [b"FORGET", name]:
+            return _forget(node, name)
+        case [b"RESET", *words] if len(words) <= 1:
+            return _reset(node, client, words)
+        case [b"LEAVING", *words] if len(words) <= 1:
+            return _leaving(node, words)
+    raise CommandError(b"ERR Wrong CLUSTER subcommand or number of arguments")
+
+
+def _meet(node: NodeState, ip: bytes, port: bytes) -> Reply:
+    number = integer(port, b"ERR Invalid TCP port specified: " + port)
+    if not membership.meet(node, ip.decode("ascii", "replace"), number):
+        raise CommandError(b"ERR Invalid node address specified: %b:%b" % (ip, port))
+    return OK
+
+
+def _info(cluster: Cluster) -> Reply:
+    fields = {
+        # The original can say nothing else: there is no state in which it serves nobody.
+        b"cluster_state": b"ok",
+        b"cluster_known_nodes": b"%d" % len(cluster.nodes),
+        b"cluster_reachable_nodes": b"%d" % len(cluster.reachable),
+        b"cluster_size": b"%d" % cluster.size,
+        b"cluster_stats_messages_sent": b"%d" % cluster.messages_sent,
+        b"cluster_stats_messages_received": b"%d" % cluster.messages_received,
+    }
+    return b"".join(b"%b:%b\r\n" % field for field in fields.items())
+
+
+def _saved(node: NodeState, client: Client, error: str | None) -> Reply:
+    if error is not None:
+        raise CommandError(b"ERR error saving the cluster node config: " + error.encode())
+    return OK
+
+
+def _forget(node: NodeState, name: bytes) -> Reply:
+    if len(name) != NODE_ID_LENGTH:
+        raise CommandError(b"ERR Invalid node identifier")
+    if name not in node.cluster.nodes:
+        raise CommandError(b"ERR Unknown node ID")
+    if name == node.cluster.myself.id:
+        raise CommandError(b"ERR I tried hard but I can't forget myself...")
+    membership.forget(node, name)
+    return OK
+
+
+def _reset(node: NodeState, client: Client, words: list[bytes]) -> Reply:
+    how = words[0].upper() if words else b"SOFT"
+    if how not in (b"SOFT", b"HARD"):
+        raise CommandError(SYNTAX_ERROR)
+    sessions.flush(node)
+    membership.reset(node, hard=how == b"HARD")
+    return sessions.ask(node, client, SaveNodes(), _saved)
+
+
+def _leaving(node: NodeState, words: list[bytes]) -> Reply:
+    if not words:
+        return Status(b"yes" if node.cluster.is_leaving else b"no")
+    answer = words[0].lower()
+    if answer not in (b"yes", b"no"):
+        raise CommandError(b"ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
+    membership.set_leaving(node, leaving=answer == b"yes")
+    if node.cluster.is_leaving:
+        waiters.release_leaving(node)
+    return OK

@@ -1,0 +1,104 @@
+"""CONFIG: look at and change the configuration of the running node (reference 2.13).
+
+Owns `NodeState.config`, which it replaces whole; everybody reads it afresh, so most directives
+need nothing more. Those that the process must agree to take effect once it has.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import directives, metrics, sessions, waiters
+from disque_trio.statemachine.base import OK, CommandError, Map, Reply
+from disque_trio.statemachine.chores import ChangeDirectory, RaiseFileLimit, RewriteConfig
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.values import decode, encode
+
+_SUBCOMMANDS: Final = (b"get", b"set", b"resetstat", b"rewrite")
+
+
+def config(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """CONFIG GET | SET | RESETSTAT | REWRITE."""
+    match [args[1].lower(), *args[2:]]:
+        case [b"get", pattern]:
+            shown = directives.get(node.config, pattern)
+            if client.protocol == 3:
+                return Map(dict(zip(shown[::2], shown[1::2], strict=True)))
+            return list[Reply](shown)
+        case [b"set", name, value]:
+            return _set(node, client, name, value)
+        case [b"resetstat"]:
+            metrics.reset(node)
+            return OK
+        case [b"rewrite"]:
+            return _rewrite(node, client)
+    if args[1].lower() in _SUBCOMMANDS:
+        raise CommandError(b"ERR Wrong number of arguments for CONFIG %b" % args[1])
+    raise CommandError(b"ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE")
+
+
+def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
+    match name.lower():
+        case b"dir":
+            return _change_directory(node, client, value)
+        case b"maxclients":
+            return _set_maxclients(node, client, value)
+        case b"timeout":
+            node.config = directives.set_value(node.config, name, value)
+            _watch_idle_anew(node)
+        case _:
+            node.config = directives.set_value(node.config, name, value)
+    return OK
+
+
+def _change_directory(node: NodeState, client: Client, value: bytes) -> Reply:
+    """A relative path counts from the present directory, an empty one is left to the system."""
+    now = encode(node.config.dir)
+    path = value if not now or not value or value.startswith(b"/") else b"%b/%b" % (now, value)
+    directives.set_value(node.config, b"dir", path)
+
+    def then(node: NodeState, _client: Client, error: str | None) -> Reply:
+        if error is not None:
+            raise CommandError(b"ERR Changing directory: %b" % encode(error))
+        node.config = directives.set_value(node.config, b"dir", path)
+        return OK
+
+    return sessions.ask(node, client, ChangeDirectory(decode(path)), then)
+
+
+def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
+    """More clients need more file descriptors; fewer are always possible."""
+    wanted = directives.set_value(node.config, b"maxclients", value).maxclients
+    if wanted <= node.config.maxclients:
+        node.config = directives.set_value(node.config, b"maxclients", value)
+        return OK
+
+    def then(node: NodeState, _client: Client, possible: int) -> Reply:
+        if possible < wanted:
+            raise CommandError(
+                b"ERR The operating system is not able to handle the specified number of clients,"
+                b" try with %d" % possible
+            )
+        node.config = directives.set_value(node.config, b"maxclients", value)
+        return OK
+
+    return sessions.ask(node, client, RaiseFileLimit(wanted), then)
+
+
+def _watch_idle_anew(node: NodeState) -> None:
+    """Clients that came under another `timeout` must not wait until that one is over."""
+    for client in node.clients.values():
+        if client.blocked is Blocked.NO:
+            node.timers.disarm(client)
+            waiters.watch_idle(node, client)
+
+
+def _rewrite(node: NodeState, client: Client) -> Reply:
+    if not node.facts.config_file:
+        raise CommandError(b"ERR The server is running without a config file")
+    return sessions.ask(node, client, RewriteConfig(), _rewritten)
+
+
+def _rewritten(_node: NodeState, _client: Client, error: str | None) -> Reply:
+    if error is not None:
+        raise CommandError(b"ERR Rewriting config file: %b" % encode(error))
+    return OK

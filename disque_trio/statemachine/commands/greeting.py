@@ -1,0 +1,56 @@
+"""HELLO: Disque's question for the nodes, and the Redis protocol's greeting.
+
+`HELLO` alone is Disque's (reference 2.10). With a protocol version it is what Redis clients of
+today open a connection with; the original refuses it. Version 3 changes nothing but the shape of
+this reply, of CONFIG GET's, and of nulls. Owns `Client.protocol`.
+"""
+
+from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Map, Reply
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.clients import set_name
+from disque_trio.statemachine.commands.cluster import nodes
+from disque_trio.statemachine.commands.parse import Words, integer
+from disque_trio.statemachine.commands.server import log_in
+from disque_trio.statemachine.state import NodeState
+
+
+def hello(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """HELLO [version [AUTH username password] [SETNAME name]]."""
+    if len(args) > 1:
+        return _greet(node, client, args[1], Words(args[2:]))
+    _check_authenticated(node, client)
+    return nodes(node)
+
+
+def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Reply:
+    protocol = integer(version, b"ERR Protocol version is not an integer or out of range")
+    if protocol not in (2, 3):
+        raise CommandError(b"NOPROTO unsupported protocol version")
+    for word in words:
+        match word.upper():
+            case b"AUTH":
+                words.value()  # there are no users: any name will do
+                log_in(node, client, words.value())
+            case b"SETNAME":
+                set_name(client, words.value())
+            case _:
+                raise CommandError(SYNTAX_ERROR)
+    _check_authenticated(node, client)
+    client.protocol = protocol
+    facts: dict[bytes, Reply] = {
+        b"server": b"disque",
+        b"version": node.facts.version.encode(),
+        b"proto": protocol,
+        b"id": client.id,
+        b"mode": b"cluster",
+        b"role": b"master",
+        b"modules": [],
+    }
+    if protocol == 3:
+        return Map(facts)
+    return [part for pair in facts.items() for part in pair]
+
+
+def _check_authenticated(node: NodeState, client: Client) -> None:
+    if node.config.requirepass and not client.authenticated:
+        raise CommandError(b"NOAUTH Authentication required.")

@@ -1,0 +1,163 @@
+"""INFO: the node in figures (reference 2.11; what is missing or new is in docs/differences.md).
+
+What only the process knows comes from the driver, so sections with such fields are a chore.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from disque_trio.statemachine import metrics, sessions
+from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
+from disque_trio.statemachine.chores import ReadVitals, Vitals
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.state import NodeState
+
+Field = tuple[str, object]
+"""A name and what is shown after the colon."""
+Section = Callable[[NodeState, Vitals], Iterator[Field]]
+
+
+def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    facts = node.facts
+    uptime = (node.mono - node.stats.started) // 1000
+    yield "disque_version", facts.version
+    yield "os", facts.os
+    yield "arch_bits", facts.arch_bits
+    yield "multiplexing_api", facts.multiplexing
+    yield "process_id", facts.pid
+    yield "run_id", facts.run_id
+    yield "tcp_port", facts.port
+    yield "uptime_in_seconds", uptime
+    yield "uptime_in_days", uptime // 86400
+    yield "hz", node.config.hz
+    yield "executable", facts.executable
+    yield "config_file", facts.config_file
+    yield "python_version", facts.runtime
+
+
+def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:
+    connections = vitals.connections.values()
+    blocked = (Blocked.JOBS, Blocked.COPIES)
+    yield "connected_clients", len(node.clients)
+    yield "client_longest_output_list", max((each.output_chunks for each in connections), default=0)
+    yield "client_biggest_input_buf", max((each.input_bytes for each in connections), default=0)
+    yield "blocked_clients", sum(each.blocked in blocked for each in node.clients.values())
+
+
+def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
+    yield "used_memory", vitals.rss_bytes
+    yield "used_memory_human", human(vitals.rss_bytes)
+    yield "used_memory_rss", vitals.rss_bytes
+    yield "used_memory_peak", vitals.peak_rss_bytes
+    yield "used_memory_peak_human", human(vitals.peak_rss_bytes)
+    yield "mem_allocator", node.facts.allocator
+
+
+def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    yield "registered_jobs", len(node.jobs)
+
+
+def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    yield "registered_queues", len(node.queues)
+
+
+def _persistence(_node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    """There is no append-only file yet: what an original server says when it has none."""
+    yield "loading", 0
+    yield "aof_enabled", 0
+    yield "aof_state", "off"
+    yield "aof_rewrite_in_progress", 0
+    yield "aof_rewrite_scheduled", 0
+    yield "aof_last_rewrite_time_sec", -1
+    yield "aof_current_rewrite_time_sec", -1
+    yield "aof_last_bgrewrite_status", "ok"
+    yield "aof_last_write_status", "ok"
+
+
+def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    stats = node.stats
+    refused = stats.frames_refused
+    yield "total_connections_received", stats.connections_received
+    yield "total_commands_processed", stats.commands_processed
+    yield "instantaneous_ops_per_sec", int(metrics.per_second(stats.ops))
+    yield "total_net_input_bytes", metrics.received(node)
+    yield "total_net_output_bytes", metrics.sent(node)
+    yield "instantaneous_input_kbps", f"{metrics.per_second(stats.input_rate) / 1024:.2f}"
+    yield "instantaneous_output_kbps", f"{metrics.per_second(stats.output_rate) / 1024:.2f}"
+    yield "rejected_connections", stats.connections_rejected
+    yield "latest_fork_usec", 0
+    yield "protocol_errors", stats.protocol_errors
+    yield "bus_frames_dropped", stats.frames_dropped
+    yield "bus_frames_refused", sum(refused.values())
+    yield "bus_frames_refused_by_reason", ",".join(f"{why}={n}" for why, n in refused.items())
+
+
+def _cpu(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
+    yield "used_cpu_sys", f"{vitals.cpu_system:.2f}"
+    yield "used_cpu_user", f"{vitals.cpu_user:.2f}"
+    yield "used_cpu_sys_children", f"{vitals.cpu_system_children:.2f}"
+    yield "used_cpu_user_children", f"{vitals.cpu_user_children:.2f}"
+
+
+def _commandstats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    for name, stat in node.stats.commands.items():
+        each = stat.usec / stat.calls
+        yield f"cmdstat_{name}", f"calls={stat.calls},usec={stat.usec},usec_per_call={each:.2f}"
+
+
+SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
+    {
+        b"server": _server,
+        b"clients": _clients,
+        b"memory": _memory,
+        b"jobs": _jobs,
+        b"queues": _queues,
+        b"persistence": _persistence,
+        b"stats": _stats,
+        b"cpu": _cpu,
+        b"commandstats": _commandstats,
+    }
+)
+_UNITS: Final = "BKMGTP"
+_FROM_VITALS: Final = (b"clients", b"memory", b"cpu")
+
+
+def info(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """INFO [section]."""
+    if len(args) > 2:
+        raise CommandError(SYNTAX_ERROR)
+    names = _sections(args[1].lower() if len(args) == 2 else b"default")
+    metrics.sample(node)
+    if not any(name in _FROM_VITALS for name in names):
+        return _text(node, names, Vitals())
+
+    def write(node: NodeState, _client: Client, vitals: Vitals) -> Reply:
+        return _text(node, names, vitals)
+
+    return sessions.ask(node, client, ReadVitals(), write)
+
+
+def _sections(word: bytes) -> list[bytes]:
+    if word == b"all":
+        return list(SECTIONS)
+    if word == b"default":
+        return [name for name in SECTIONS if name != b"commandstats"]
+    return [word] if word in SECTIONS else []
+
+
+def _text(node: NodeState, names: list[bytes], vitals: Vitals) -> bytes:
+    parts = []
+    for name in names:
+        title = "CPU" if name == b"cpu" else name.decode().capitalize()
+        fields = "".join(f"{field}:{value}\r\n" for field, value in SECTIONS[name](node, vitals))
+        parts.append(f"# {title}\r\n{fields}")
+    return "\r\n".join(parts).encode()
+
+
+def human(size: int) -> str:
+    """A number of bytes in the largest unit that it fills."""
+    if size < 1024:
+        return f"{size}B"
+    unit = min((size.bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{size / (1 << 10 * unit):.2f}{_UNITS[unit]}"

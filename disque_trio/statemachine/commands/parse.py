@@ -1,0 +1,70 @@
+"""Arguments into values: numbers, seconds, ids, options. Raises `CommandError`.
+
+Seconds become milliseconds here and nowhere else.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
+from disque_trio.statemachine.job import check_id
+
+_INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
+"""Zeros in front do no harm, but Python refuses to convert thousands of digits."""
+_MAX_WAIT: Final[Millis] = 1 << 60
+"""Half of `FOREVER`, so that a deadline is never beyond it."""
+MAX_INTEGER: Final = (1 << 63) - 1
+MIN_INTEGER: Final = -(1 << 63)
+
+
+def integer(word: bytes, error: bytes = NOT_AN_INTEGER, *, largest: int = MAX_INTEGER) -> int:
+    """A signed 64-bit integer; the empty string counts as 0 (reference 1.4)."""
+    if not _INTEGER.match(word) or word in (b"+", b"-"):
+        raise CommandError(error)
+    value = int(word) if word else 0
+    if not MIN_INTEGER <= value <= largest:
+        raise CommandError(error)
+    return value
+
+
+def at_least(word: bytes, least: int, error: bytes) -> int:
+    """An integer that is not less than `least`."""
+    value = integer(word, error)
+    if value < least:
+        raise CommandError(error)
+    return value
+
+
+def timeout(word: bytes) -> Millis:
+    """Milliseconds to wait, 0 for ever."""
+    if word == b"0":
+        return 0
+    value = integer(word, b"ERR timeout is not an integer or out of range")
+    if value < 0:
+        raise CommandError(b"ERR timeout is negative")
+    return min(value, _MAX_WAIT)
+
+
+def job_ids(args: list[bytes]) -> list[JobId]:
+    """The ids after the command's name; one that is malformed spoils them all."""
+    return [check_id(word) for word in args[1:]]
+
+
+class Words:
+    """Option words from left to right, in any case, each with the values it needs."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: list[bytes]) -> None:
+        self._words = iter(words)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._words
+
+    def value(self) -> bytes:
+        """The word that belongs to the option just read."""
+        word = next(self._words, None)
+        if word is None:
+            raise CommandError(SYNTAX_ERROR)
+        return word

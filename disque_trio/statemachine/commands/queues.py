@@ -1,0 +1,132 @@
+"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (reference 2.3, 2.7, 2.9)."""
+
+import attrs
+
+from disque_trio.statemachine import delivery, federation, pausing, post, waiters
+from disque_trio.statemachine.base import (
+    NULL_ARRAY,
+    PAUSE_IN,
+    PAUSE_OUT,
+    PENDING,
+    SYNTAX_ERROR,
+    CommandError,
+    Failure,
+    Millis,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.parse import Words, at_least, integer, timeout
+from disque_trio.statemachine.messages import Pause
+from disque_trio.statemachine.state import NodeState
+
+PAUSE_NAMES = (b"none", b"in", b"out", b"all")
+_PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
+
+
+@attrs.define
+class GetOptions:
+    """What GETJOB is asked for. `wait` is 0 for ever."""
+
+    queues: list[bytes]
+    count: int = 1
+    wait: Millis = 0
+    no_hang: bool = False
+    with_counters: bool = False
+
+
+def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """Jobs from the queues, at once or when there are some."""
+    options = parse_getjob(args)
+    jobs = delivery.take_rounds(node, client, options.queues, options.count)
+    if jobs:
+        return [delivery.describe(job, with_counters=options.with_counters) for job in jobs]
+    if options.no_hang:
+        return NULL_ARRAY
+    if node.cluster.is_leaving:
+        return Failure(waiters.LEAVING_ERROR)
+    deadline = node.mono + options.wait if options.wait else 0
+    waiters.block_for_jobs(
+        node, client, options.queues, deadline, with_counters=options.with_counters
+    )
+    for name in client.queues:
+        federation.watch(node, node.queues[name])
+    return PENDING
+
+
+def parse_getjob(args: list[bytes]) -> GetOptions:
+    """Options, then FROM, then nothing but queue names."""
+    options = GetOptions([])
+    words = Words(args[1:])
+    for word in words:
+        name = word.upper()
+        if name == b"FROM":
+            options.queues = list(words)
+            break
+        if name == b"NOHANG":
+            options.no_hang = True
+        elif name == b"WITHCOUNTERS":
+            options.with_counters = True
+        elif name == b"TIMEOUT":
+            options.wait = timeout(words.value())
+        elif name == b"COUNT":
+            error = b"ERR COUNT must be a number greater than zero"
+            options.count = at_least(words.value(), 1, error)
+        else:
+            raise CommandError(SYNTAX_ERROR)
+    if not options.queues:
+        raise CommandError(SYNTAX_ERROR)
+    return options
+
+
+def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """How many jobs the queue has here."""
+    queue = node.queues.get(args[1])
+    return 0 if queue is None else len(queue)
+
+
+def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """The oldest jobs, or with a negative count the newest, without taking them."""
+    count = integer(args[2])
+    queue = node.queues.get(args[1])
+    if queue is None or not count:
+        return []
+    return [delivery.describe(job, with_counters=False) for job in queue.peek(count)]
+
+
+def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """The twenty elements about one queue."""
+    queue = node.queues.get(args[1])
+    if queue is None:
+        return NULL_ARRAY
+    reply: list[Reply] = [b"name", queue.name, b"len", len(queue)]
+    reply += [b"age", (node.mono - queue.created) // 1000]
+    reply += [b"idle", (node.mono - queue.accessed) // 1000, b"blocked", len(queue.waiting)]
+    reply += [b"import-from", list(queue.responders)]
+    reply += [b"import-rate", federation.import_rate(node, queue)]
+    reply += [b"jobs-in", queue.jobs_in, b"jobs-out", queue.jobs_out]
+    reply += [b"pause", PAUSE_NAMES[queue.paused]]
+    return reply
+
+
+def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """Show or replace the queue's pause state, here or, with BCAST, on every node."""
+    bits: int | None = None
+    broadcast = False
+    for word in args[2:]:
+        option = word.lower()
+        if option in _PAUSE_BITS:
+            bits = (bits or 0) | _PAUSE_BITS[option]
+        elif option == b"none":
+            bits = 0
+        elif option == b"bcast":
+            broadcast = True
+        elif option != b"state":
+            raise CommandError(SYNTAX_ERROR)
+    if bits is not None:
+        pausing.set_pause(node, args[1], bits)
+    queue = node.queues.get(args[1])
+    state = 0 if queue is None else queue.paused
+    if broadcast:
+        post.to_all(node, Pause(args[1], state))
+    return Status(PAUSE_NAMES[state])

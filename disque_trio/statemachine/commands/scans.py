@@ -1,0 +1,191 @@
+"""QSCAN and JSCAN: every queue or job, a piece at a time (reference 2.8).
+
+An iteration runs over the names there were when it began, so whatever is there all the time is
+returned once, and what goes meanwhile is left out. The node remembers the latest iterations only;
+a cursor that it does not know begins a new one. The original's cursors walk its hash table.
+
+Owns `NodeState.scans` and `last_scan`.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine import federation
+from disque_trio.statemachine.base import (
+    STATE_NAMES,
+    SYNTAX_ERROR,
+    CommandError,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.jobs import describe
+from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.state import NodeState
+
+DEFAULT_COUNT: Final = 100
+WORK_PER_ITEM: Final = 10
+MAX_ITERATIONS: Final = 32
+_MAX_CURSOR: Final = (1 << 64) - 1
+_OFFSET_BITS: Final = 40
+_LAST_NUMBER: Final = (1 << 23) - 1
+"""Iterations are numbered from 1 again after this many, so that cursors fit 63 bits."""
+
+
+@attrs.define
+class Options:
+    """What both scans share, and what each filters by; -1 is no filter."""
+
+    cursor: int | None = None
+    count: int = DEFAULT_COUNT
+    busy_loop: bool = False
+    min_len: int = -1
+    max_len: int = -1
+    import_rate: int = -1
+    queue: bytes | None = None
+    states: tuple[int, ...] = ()
+    whole: bool = False
+
+
+_QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRATE": "import_rate"}
+
+
+def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """Names of queues."""
+    options = _parse(args[1:], _qscan_option)
+    return _scan(node, b"q", options, node.queues, lambda name: _queue_item(node, options, name))
+
+
+def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """Ids of jobs, or with REPLY all everything about them."""
+    options = _parse(args[1:], _jscan_option)
+    return _scan(node, b"j", options, node.jobs, lambda name: _job_item(node, options, name))
+
+
+def _parse(words: list[bytes], specific: Callable[[Options, bytes, bytes], bool]) -> Options:
+    """Words in any order. One that is no option, or lacks its value, is taken as the cursor."""
+    options = Options()
+    index = 0
+    while index < len(words):
+        name = words[index].upper()
+        value = words[index + 1] if index + 1 < len(words) else None
+        if name == b"BUSYLOOP":
+            options.busy_loop = True
+        elif value is not None and _option(options, name, value, specific):
+            index += 1
+        else:
+            _take_cursor(options, words[index])
+        index += 1
+    return options
+
+
+def _option(
+    options: Options,
+    name: bytes,
+    value: bytes,
+    specific: Callable[[Options, bytes, bytes], bool],
+) -> bool:
+    if name == b"COUNT":
+        options.count = integer(value)
+        return True
+    return specific(options, name, value)
+
+
+def _take_cursor(options: Options, word: bytes) -> None:
+    if options.cursor is not None:
+        raise CommandError(SYNTAX_ERROR)
+    options.cursor = integer(word, b"ERR invalid cursor or option name", largest=_MAX_CURSOR)
+
+
+def _qscan_option(options: Options, name: bytes, value: bytes) -> bool:
+    field = _QUEUE_NUMBERS.get(name)
+    if field is None:
+        return False
+    setattr(options, field, integer(value))
+    return True
+
+
+def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
+    if name == b"QUEUE":
+        options.queue = value
+    elif name == b"STATE":
+        options.states += (_state(value),)
+    elif name == b"REPLY":
+        options.whole = _is_whole(value)
+    else:
+        return False
+    return True
+
+
+def _state(word: bytes) -> int:
+    if word.lower() not in STATE_NAMES:
+        raise CommandError(b"ERR Invalid job state name")
+    return STATE_NAMES.index(word.lower())
+
+
+def _is_whole(word: bytes) -> bool:
+    if word.lower() not in (b"all", b"id"):
+        raise CommandError(b"ERR Invalid REPLY type, try ID or ALL")
+    return word.lower() == b"all"
+
+
+def _queue_item(node: NodeState, options: Options, name: bytes) -> Reply:
+    queue = node.queues.get(name)
+    if queue is None or len(queue) < options.min_len:
+        return None
+    if 0 <= options.max_len < len(queue):
+        return None
+    if options.import_rate > 0 and federation.import_rate(node, queue) < options.import_rate:
+        return None
+    return name
+
+
+def _job_item(node: NodeState, options: Options, job_id: bytes) -> Reply:
+    job = node.jobs.get(job_id)
+    if job is None or job.is_dummy:
+        return None
+    if options.queue is not None and job.queue != options.queue:
+        return None
+    if options.states and job.state not in options.states:
+        return None
+    return describe(node, job) if options.whole else Status(job_id)
+
+
+def _scan(
+    node: NodeState,
+    kind: bytes,
+    options: Options,
+    everything: Iterable[bytes],
+    item: Callable[[bytes], Reply],
+) -> Reply:
+    """Go on where the cursor says, until there are enough items or enough was looked at."""
+    number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
+    names = node.scans.get((kind, number))
+    if names is None:
+        names, offset = list(everything), 0
+    is_all_at_once = options.busy_loop or options.count < 0
+    wanted = len(names) if is_all_at_once else max(options.count, 1)
+    end = min(len(names), offset + wanted * WORK_PER_ITEM)
+    items: list[Reply] = []
+    while offset < end and len(items) < wanted:
+        found = item(names[offset])
+        offset += 1
+        if found is not None:
+            items.append(found)
+    return [b"%d" % _next_cursor(node, kind, number, names, offset), items]
+
+
+def _next_cursor(node: NodeState, kind: bytes, number: int, names: list[bytes], offset: int) -> int:
+    """0 at the end; else where to go on, with the iteration remembered."""
+    scans = node.scans
+    if offset >= len(names):
+        scans.pop((kind, number), None)
+        return 0
+    if (kind, number) not in scans:
+        number = node.last_scan = node.last_scan % _LAST_NUMBER + 1
+        scans[kind, number] = names
+        while len(scans) > MAX_ITERATIONS:
+            del scans[next(iter(scans))]
+    return (number << _OFFSET_BITS) + offset

@@ -1,0 +1,180 @@
+"""Commands about the server itself: PING, AUTH, TIME, SHUTDOWN, MONITOR, DEBUG (reference 2.14).
+
+Owns `Client.authenticated`.
+"""
+
+import hmac
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.statemachine import sessions
+from disque_trio.statemachine.base import (
+    OK,
+    SILENCE,
+    SYNTAX_ERROR,
+    CommandError,
+    Failure,
+    Millis,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.chores import RewriteConfig, Shutdown, Sleep
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Link, Peer
+from disque_trio.statemachine.commands import parse
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+_NO_FILE: Final = b"ERR This version keeps jobs in memory only: there is no append-only file"
+_LONGEST_S: Final = 1 << 30
+"""34 years: no system call sleeps much longer, and it must still do as milliseconds."""
+_NOT_OFFERED: Final = b"ERR This server offers no command that crashes it on purpose"
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0x100))} | {
+    ord("\a"): r"\a",
+    ord("\b"): r"\b",
+    ord("\t"): r"\t",
+    ord("\n"): r"\n",
+    ord("\r"): r"\r",
+    ord('"'): r"\"",
+    ord("\\"): r"\\",
+}
+"""How bytes that are not plain are shown between double quotes."""
+
+
+def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """PING [text]."""
+    if len(args) > 2:
+        raise CommandError(b"ERR wrong number of arguments for 'ping' command")
+    return args[1] if len(args) == 2 else Status(b"PONG")
+
+
+def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """AUTH password."""
+    log_in(node, client, args[1])
+    return OK
+
+
+def log_in(node: NodeState, client: Client, given: bytes) -> None:
+    """Authenticate the client. A wrong password also takes back what a right one gave."""
+    password = node.config.requirepass
+    if not password:
+        raise CommandError(b"ERR Client sent AUTH, but no password is set")
+    client.authenticated = hmac.compare_digest(given, password)
+    if not client.authenticated:
+        raise CommandError(b"ERR invalid password")
+
+
+def time(node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
+    """TIME: seconds and microseconds of the wall clock."""
+    seconds, millis = divmod(node.wall, 1000)
+    return [b"%d" % seconds, b"%d" % (millis * 1000 + node.micros)]
+
+
+def shutdown(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """SHUTDOWN: everything that is owed to clients is written, then the process ends."""
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
+        raise CommandError(SYNTAX_ERROR)
+    if len(args) == 2:
+        raise CommandError(_NO_FILE)
+    return sessions.ask(node, client, Shutdown(), _not_shut_down)
+
+
+def _not_shut_down(_node: NodeState, _client: Client, _error: str) -> Reply:
+    return Failure(b"ERR Errors trying to SHUTDOWN. Check logs.")
+
+
+def monitor(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
+    """MONITOR: stream every command that is executed; asking twice changes nothing."""
+    if client.is_monitor:
+        return SILENCE
+    sessions.watch(node, client)
+    return OK
+
+
+def monitor_line(node: NodeState, client: Client, args: Sequence[bytes]) -> bytes:
+    """One executed command, as monitors see it: time, who, quoted arguments."""
+    seconds, millis = divmod(node.wall, 1000)
+    words = b" ".join(map(_quote, args))
+    return b"%d.%06d [%b] %b" % (seconds, millis * 1000 + node.micros, client.address, words)
+
+
+def _quote(text: bytes) -> bytes:
+    return b'"%b"' % text.decode("latin-1").translate(_ESCAPES).encode()
+
+
+def loadjob(_node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
+    """LOADJOB is a record of append-only files, not a request."""
+    raise CommandError(b"ERR LOADJOB is a special command only processed from AOF")
+
+
+def bgrewriteaof(_node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
+    """BGREWRITEAOF has nothing to write yet (docs/differences.md)."""
+    raise CommandError(_NO_FILE)
+
+
+def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """DEBUG FLUSHALL | SLEEP | ERROR | STRUCTSIZE | RESTART | CRASH-AND-RECOVER."""
+    match [args[1].lower(), *args[2:]]:
+        case [b"flushall"]:
+            sessions.flush(node)
+            return OK
+        case [b"loadaof"]:
+            raise CommandError(_NO_FILE)
+        case [b"sleep", seconds]:
+            return sessions.ask(node, client, Sleep(_seconds(seconds)), _slept)
+        case [b"error", text]:
+            return Failure(text.replace(b"\r", b" ").replace(b"\n", b" "))
+        case [b"structsize"]:
+            return _record_sizes()
+        case [b"restart" | b"crash-and-recover" as how, *delay] if len(delay) < 2:
+            return _restart(node, client, graceful=how == b"restart", delay=_delay(delay))
+        case [b"segfault" | b"assert" | b"oom"]:
+            raise CommandError(_NOT_OFFERED)
+    raise CommandError(
+        b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%b'" % args[1]
+    )
+
+
+def _seconds(text: bytes) -> float:
+    """How long to sleep: a number that is not negative and has an end."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise CommandError(b"ERR value is not a valid float")
+    return min(seconds, _LONGEST_S)
+
+
+def _slept(_node: NodeState, _client: Client, _outcome: None) -> Reply:
+    return OK
+
+
+def _record_sizes() -> bytes:
+    """Bytes of one record of each kind, without what it refers to: the interpreter's numbers."""
+    kinds = (Job, Queue, Client, Peer, Link)
+    return " ".join(f"{kind.__name__.lower()}:{kind.__basicsize__}" for kind in kinds).encode()
+
+
+def _delay(words: Sequence[bytes]) -> Millis:
+    return min(max(0, parse.integer(words[0])), _LONGEST_S * 1000) if words else 0
+
+
+def _restart(node: NodeState, client: Client, *, graceful: bool, delay: Millis) -> Reply:
+    """Execute the process anew; a graceful restart saves the configuration, if it has a file."""
+    again = Shutdown(restart=True, graceful=graceful, delay=delay)
+    if not graceful or not node.facts.config_file:
+        return sessions.ask(node, client, again, _not_restarted)
+
+    def saved(node: NodeState, client: Client, error: str | None) -> Reply:
+        if error is not None:
+            return _not_restarted(node, client, error)
+        return sessions.ask(node, client, again, _not_restarted)
+
+    return sessions.ask(node, client, RewriteConfig(), saved)
+
+
+def _not_restarted(_node: NodeState, _client: Client, error: str) -> Reply:
+    return Failure(b"ERR The server could not be restarted: %b" % error.encode())

@@ -1,0 +1,155 @@
+"""The command table: one row per command, read from top to bottom (reference 2.1).
+
+It feeds the dispatch, the arity errors, COMMAND, the completion of `disque-trio cli` and
+docs/commands.md.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.addjob import addjob
+from disque_trio.statemachine.commands.clients import client
+from disque_trio.statemachine.commands.cluster import cluster
+from disque_trio.statemachine.commands.config import config
+from disque_trio.statemachine.commands.greeting import hello
+from disque_trio.statemachine.commands.info import info
+from disque_trio.statemachine.commands.introspection import describe_table
+from disque_trio.statemachine.commands.jobs import (
+    ackjob,
+    deljob,
+    dequeue,
+    enqueue,
+    fastack,
+    nack,
+    show,
+    working,
+)
+from disque_trio.statemachine.commands.latency import latency
+from disque_trio.statemachine.commands.queues import getjob, pause, qlen, qpeek, qstat
+from disque_trio.statemachine.commands.rows import Command, Flag
+from disque_trio.statemachine.commands.scans import jscan, qscan
+from disque_trio.statemachine.commands.server import (
+    auth,
+    bgrewriteaof,
+    debug,
+    loadjob,
+    monitor,
+    ping,
+    shutdown,
+    time,
+)
+from disque_trio.statemachine.commands.slowlog import slowlog
+from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.values import encode
+
+
+def command(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """COMMAND: this table itself."""
+    return describe_table(BY_NAME, args)
+
+
+W: Final = Flag.WRITE
+R: Final = Flag.READONLY
+MEMORY: Final = Flag.DENYOOM
+ADMIN: Final = Flag.ADMIN
+LOADING: Final = Flag.LOADING
+FAST: Final = Flag.FAST
+
+_IDS = "id [id ...]"
+
+ROWS: Final = (
+    Command("addjob", addjob, -4, W | MEMORY | FAST,
+            "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n]"
+            " [ASYNC]",
+            "Add a job; answers its id once enough nodes hold a copy."),
+    Command("getjob", getjob, -2, W | FAST,
+            "[NOHANG] [WITHCOUNTERS] [TIMEOUT ms] [COUNT n] FROM queue [queue ...]",
+            "Take jobs from queues; waits when there are none, unless NOHANG is given."),
+    Command("ackjob", ackjob, -1, W | FAST, _IDS,
+            "Acknowledge jobs: they are done, and every copy goes."),
+    Command("fastack", fastack, -1, W | FAST, _IDS,
+            "Acknowledge with less traffic; more jobs come twice after failures."),
+    Command("working", working, 2, W | FAST, "id",
+            "Say that a job is still worked on: its next delivery moves a whole RETRY away."),
+    Command("nack", nack, -1, W | MEMORY | FAST, _IDS,
+            "Give jobs back as not done: they are queued again at once and counted."),
+    Command("enqueue", enqueue, -1, W | MEMORY | FAST, _IDS,
+            "Queue jobs that are not queued now."),
+    Command("dequeue", dequeue, -1, W | FAST, _IDS,
+            "Take jobs out of their queue until their retry time comes."),
+    Command("deljob", deljob, -1, W | FAST, _IDS,
+            "Drop jobs from this node, and from no other."),
+    Command("show", show, 2, R | FAST, "id",
+            "Everything this node knows of a job."),
+    Command("qlen", qlen, 2, R | FAST, "queue",
+            "How many jobs a queue has on this node."),
+    Command("qpeek", qpeek, 3, R, "queue count",
+            "Look at the oldest jobs, or with a negative count the newest, without taking them."),
+    Command("qstat", qstat, 2, R | FAST, "queue",
+            "Counters and state of a queue."),
+    Command("qscan", qscan, -1, R,
+            "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]",
+            "Go through the names of the queues."),
+    Command("jscan", jscan, -1, R,
+            "[cursor] [COUNT n] [BUSYLOOP] [QUEUE q] [STATE s ...] [REPLY all|id]",
+            "Go through the jobs."),
+    Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
+            "Stop what comes into a queue or goes out of it, here or, with bcast, everywhere."),
+    Command("hello", hello, -1, R | FAST, "[version] [AUTH username password] [SETNAME name]",
+            "This node's id and the nodes of the cluster with their priorities;"
+            " with a version the greeting of Redis clients."),
+    Command("cluster", cluster, -2, R | ADMIN,
+            "MEET ip port | NODES | MYID | INFO | FORGET id | LEAVING [yes|no]"
+            " | RESET [SOFT|HARD] | SAVECONFIG",
+            "See and change the cluster."),
+    Command("ping", ping, -1, R | FAST, "[message]",
+            "Answers PONG, or the message."),
+    Command("auth", auth, 2, R | LOADING | FAST, "password",
+            "Authenticate this connection."),
+    Command("info", info, -1, R | LOADING, "[section]",
+            "State and counters of the node."),
+    Command("time", time, 1, R | FAST, "",
+            "The node's clock: Unix seconds and microseconds."),
+    Command("config", config, -2, R | ADMIN,
+            "GET pattern | SET name value | RESETSTAT | REWRITE",
+            "Read and change the configuration."),
+    Command("client", client, -2, R | ADMIN,
+            "LIST | GETNAME | SETNAME name | KILL filter | PAUSE ms | REPLY ON|OFF|SKIP",
+            "See and manage connections."),
+    Command("command", command, 0, R | LOADING, "[COUNT | INFO name ...]",
+            "This table."),
+    Command("slowlog", slowlog, -2, R, "GET [n] | LEN | RESET",
+            "Commands that took long."),
+    Command("latency", latency, -2, R | ADMIN | LOADING,
+            "LATEST | HISTORY event | GRAPH event | DOCTOR | RESET [event ...]",
+            "Pauses of the node, by cause."),
+    Command("monitor", monitor, 1, R | ADMIN, "",
+            "Stream every command that the node executes."),
+    Command("debug", debug, -2, ADMIN,
+            "FLUSHALL | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms]"
+            " | CRASH-AND-RECOVER [ms]",
+            "Tools for tests and developers."),
+    Command("shutdown", shutdown, -1, R | ADMIN | LOADING, "[REWRITE-AOF]",
+            "End the node."),
+    Command("loadjob", loadjob, 2, W, "serialized-job",
+            "Only for the append-only file."),
+    Command("bgrewriteaof", bgrewriteaof, 1, R | ADMIN, "",
+            "Write the append-only file anew."),
+)  # fmt: skip
+
+BY_NAME: Final[dict[str, Command]] = {row.name: row for row in ROWS}
+
+
+def renamed(names: tuple[tuple[str, str], ...]) -> dict[bytes, Command]:
+    """What clients may call, by lower- and upper-case name, after `rename-command`.
+
+    A new name that is empty takes the command away.
+    """
+    rows = dict(BY_NAME)
+    for old, new in names:
+        row = rows.pop(old.lower(), None)
+        if row is not None and new:
+            rows[new.lower()] = row
+    called = {encode(name): row for name, row in rows.items()}
+    return called | {name.upper(): row for name, row in called.items()}

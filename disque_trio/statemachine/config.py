@@ -1,0 +1,67 @@
+"""Every tunable of a node, with its unit and default (reference 2.13).
+
+The record is frozen: CONFIG SET puts a new one in its place. How each field is spelled, parsed,
+checked and shown is in `directives`.
+"""
+
+import attrs
+
+from disque_trio.statemachine.base import Millis
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """One node's configuration. Sizes are bytes; an empty string means "not set"."""
+
+    requirepass: bytes = b""
+    unixsocket: str = ""
+    unixsocketperm: int = 0
+    logfile: str = ""
+    log_format: str = "human"
+    """`human` or `json`; ours alone."""
+    trace_file: str = ""
+    """Where the node writes what happens to it, a row per line; ours alone."""
+    loglevel: str = "notice"
+    pidfile: str = "/var/run/disque.pid"
+    maxmemory: int = 1 << 30
+    maxmemory_samples: int = 5
+    maxmemory_policy: str = "acks"
+    timeout_s: int = 0
+    """Idle clients are closed after more than this many seconds; 0 is never."""
+    auto_aof_rewrite_percentage: int = 100
+    auto_aof_rewrite_min_size: int = 64 << 20
+    slowlog_log_slower_than_us: int = 10_000
+    slowlog_max_len: int = 128
+    latency_monitor_threshold: Millis = 0
+    port: int = 7711
+    tcp_backlog: int = 511
+    databases: int = 16
+    maxclients: int = 10_000
+    watchdog_period: int = 0
+    hz: int = 10
+    cluster_node_timeout: Millis = 15_000
+    tcp_keepalive_s: int = 0
+    no_appendfsync_on_rewrite: bool = False
+    daemonize: bool = False
+    activerehashing: bool = True
+    aof_rewrite_incremental_fsync: bool = True
+    aof_load_truncated: bool = True
+    aof_enqueue_jobs_once: bool = False
+    appendfsync: str = "everysec"
+    appendonly: bool = False
+    appendfilename: str = "disque.aof"
+    syslog_enabled: bool = False
+    syslog_ident: str = "disque"
+    syslog_facility: str = "local0"
+    dir: str = ""
+    """The working directory as given; empty means the process's own."""
+    client_output_buffer_limit: tuple[int, int, int] = (0, 0, 0)
+    """Class `normal`: hard bytes, soft bytes, soft seconds; 0 is no limit."""
+    bind: tuple[str, ...] = ()
+    cluster_config_file: str = "nodes.conf"
+    renamed_commands: tuple[tuple[str, str], ...] = ()
+    """(old, new) pairs in lower case; an empty new name removes the command."""
+    delivery_lease: bool = True
+    """A delivery starts the retry period anew, here and at the other holders; ours alone."""
+    bus_send_buffer: int = 32 << 20
+    """Bytes queued for one bus link before frames are dropped; ours alone (defect 32)."""

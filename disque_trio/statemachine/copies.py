@@ -1,0 +1,75 @@
+"""Jobs that cross machines: a live job as a `JobCopy`, and a copy as a live job (reference 4.5).
+
+Owns `Job.holders`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, CARRIED_FLAGS, NodeId
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.lifecycle import desync
+from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.state import NodeState
+
+MAX_SECONDS: Final = 0xFFFF_FFFF
+
+
+def snapshot(node: NodeState, job: Job) -> JobCopy:
+    """The job as a message carries it: its life as what is left of it, never what was delivered."""
+    left = max(job.expires - node.mono, 0) // 1000 + 1
+    return JobCopy(
+        id=job.id,
+        state=job.state,
+        gc_attempt=job.gc_attempt,
+        flags=job.flags & CARRIED_FLAGS,
+        replicas=job.replicas,
+        etime=min(left, MAX_SECONDS),
+        ctime=job.ctime,
+        delay=job.delay // 1000,
+        retry=job.retry // 1000,
+        nacks=job.nacks,
+        deliveries=job.deliveries,
+        queue=job.queue or b"",
+        body=job.body or b"",
+        holders=job.holders,
+    )
+
+
+def adopt(node: NodeState, copy: JobCopy) -> Job:
+    """A live job, not registered yet, of a copy that a message brought.
+
+    It waits for its delay and one retry, so that it is queued here only if nothing is heard of
+    the node that has it. Nodes that this one does not know are left out of its holders.
+    """
+    wait = (copy.delay + copy.retry) * 1000 + desync(node)
+    return Job(
+        id=copy.id,
+        queue=copy.queue,
+        body=copy.body,
+        replicas=copy.replicas,
+        ctime=copy.ctime,
+        expires=node.mono + copy.etime * 1000,
+        delay=copy.delay * 1000,
+        retry=copy.retry * 1000,
+        holders=known(node, copy.holders),
+        state=ACTIVE,
+        flags=BCAST_WILLQUEUE if copy.retry else 0,
+        requeue_at=node.mono + wait if copy.retry else 0,
+        nacks=copy.nacks,
+        deliveries=copy.deliveries,
+    )
+
+
+def known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """The holders that are in the node table, each once, and this node."""
+    nodes = node.cluster.nodes
+    kept = dict.fromkeys(id for id in holders if id in nodes)
+    kept[node.cluster.myself.id] = None
+    return tuple(kept)
+
+
+def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
+    """Remember that these nodes may hold a copy too."""
+    missing = tuple(dict.fromkeys(id for id in ids if id not in job.holders))
+    if missing:
+        job.holders += missing

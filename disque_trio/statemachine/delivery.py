@@ -1,0 +1,83 @@
+"""Handing jobs to clients: GETJOB's rounds, and those who wait (reference 2.3, 6.6)."""
+
+from disque_trio.statemachine import federation, lifecycle, trace, waiters
+from disque_trio.statemachine.base import PAUSE_OUT, Reply
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.federation import Why
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+
+def take_rounds(node: NodeState, client: Client, names: list[bytes], count: int) -> list[Job]:
+    """Up to `count` jobs: one of each queue, left to right, round after round.
+
+    Queues found empty ask the other nodes for jobs. One whose turn does not come is not created.
+    """
+    taken: list[Job] = []
+    live = names
+    while live and len(taken) < count:
+        live = _round(node, client, live, count, taken)
+    return taken
+
+
+def _round(
+    node: NodeState, client: Client, names: list[bytes], count: int, taken: list[Job]
+) -> list[bytes]:
+    """One pass; the queues that may have more."""
+    more = []
+    for name in names:
+        if len(taken) >= count:
+            break
+        queue = lifecycle.queue_for(node, name)
+        job = take(node, queue, client)
+        if job is None:
+            federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
+        else:
+            taken.append(job)
+            more.append(name)
+    return more
+
+
+def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
+    """Deliver the oldest job of a queue, if deliveries are not paused."""
+    if queue.paused & PAUSE_OUT:
+        return None
+    job = lifecycle.fetch(node, queue, Cause.SERVED)
+    if job is None:
+        return None
+    trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
+    lifecycle.start_lease(node, job)
+    if not len(queue):
+        federation.need_jobs(node, queue, Why.REACHED_ZERO)
+    return job
+
+
+def serve_ready(node: NodeState) -> None:
+    """Give each client that waits on a queue with new jobs one job, in order of arrival."""
+    ready = node.ready
+    while ready:
+        queue = ready.pop(next(iter(ready)))
+        for client in list(queue.waiting.values()):
+            job = take(node, queue, client)
+            if job is None:
+                break
+            waiters.release(node, client, [describe(job, with_counters=client.with_counters)])
+        if queue.waiting:
+            federation.watch(node, queue)
+
+
+def describe(job: Job, *, with_counters: bool) -> Reply:
+    """A job as GETJOB and QPEEK show it."""
+    if not with_counters:
+        return [job.queue, job.id, job.body]
+    return [
+        job.queue,
+        job.id,
+        job.body,
+        b"nacks",
+        job.nacks,
+        b"additional-deliveries",
+        job.deliveries,
+    ]

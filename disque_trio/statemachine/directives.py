@@ -1,0 +1,233 @@
+"""Every directive in one table: its name, how it is read, checked, shown and written.
+
+The file and CONFIG SET do not always take the same values; where they differ, the table says so
+(reference 2.13). Nothing here touches a file: reading and writing them is the shell's part.
+"""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import attrs
+
+from disque_trio.statemachine.base import CommandError
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.pattern import matches
+from disque_trio.statemachine.values import (
+    ADDRESSES,
+    FILE_NAME,
+    FLAG,
+    MEMORY_LIMIT,
+    OCTAL,
+    OUTPUT_LIMITS,
+    PASSWORD,
+    POSITIVE_SIZE,
+    RENAMES,
+    SIZE,
+    TEXT,
+    TEXT_OR_UNSET,
+    AnyKind,
+    ConfigError,
+    Kind,
+    Reader,
+    choice,
+    clamped,
+    decode,
+    encode,
+    flag_from,
+    flag_shown,
+    number,
+    output_limits_from_one_word,
+)
+
+
+@attrs.frozen
+class Directive:
+    """One row. `on_set` reads CONFIG SET's value, and is None where CONFIG SET refuses."""
+
+    name: str
+    kind: AnyKind
+    on_set: Reader[Any] | None = None
+    field: str = attrs.field(kw_only=True)
+    """The field of `Config`."""
+    in_file: bool = attrs.field(default=True, kw_only=True)
+    is_shown: bool = attrs.field(default=True, kw_only=True)
+    """By CONFIG GET."""
+    is_rewritten: bool = attrs.field(default=True, kw_only=True)
+    """CONFIG REWRITE brings its lines up to date; it leaves the others as they are."""
+    adds_up: bool = attrs.field(default=False, kw_only=True)
+    """Each line of the file adds to those before it."""
+
+    @field.default
+    def _field_of_name(self) -> str:
+        return self.name.replace("-", "_")
+
+
+def _live(name: str, kind: AnyKind, **rest: Any) -> Directive:
+    """A row whose value CONFIG SET changes, by the file's rules."""
+    return Directive(name, kind, kind.read, **rest)
+
+
+def _memory_only_flag(words: Sequence[str]) -> bool:
+    """``no``: a ``yes`` would promise that jobs outlive the process, and they do not yet."""
+    if flag_from(words):
+        raise ConfigError(
+            "this version keeps jobs in memory only: there is no append-only file to write or to "
+            "load; say 'no' or remove the line"
+        )
+    return False
+
+
+def _memory_only_flag_set(words: Sequence[str]) -> bool:
+    return flag_from(words) and _cannot_turn_on()
+
+
+def _cannot_turn_on() -> NoReturn:
+    raise CommandError(b"ERR Unable to turn on AOF. This version keeps jobs in memory only.")
+
+
+_KEEPALIVE_S: Final = 60
+
+
+def _keepalive_set(words: Sequence[str]) -> int:
+    """CONFIG SET has no seconds to give, only yes or no."""
+    return _KEEPALIVE_S if flag_from(words) else 0
+
+
+_COUNT: Final = number(0)
+_FROM_ONE: Final = number(1)
+_INT32_MAX: Final = (1 << 31) - 1
+_INT64_MIN: Final = -(1 << 63)
+_ON_DISK_FLAG: Final = Kind(_memory_only_flag, flag_shown, flag_shown)
+_SYSLOG_FACILITY: Final = choice("user", *(f"local{n}" for n in range(8)))
+
+DIRECTIVES: Final = (
+    # In the order of CONFIG GET.
+    _live("requirepass", PASSWORD),
+    Directive("unixsocket", TEXT_OR_UNSET),
+    Directive("logfile", TEXT),
+    Directive("pidfile", TEXT),
+    _live("maxmemory", MEMORY_LIMIT),
+    _live("maxmemory-samples", _FROM_ONE),
+    _live("timeout", _COUNT, field="timeout_s"),
+    _live("auto-aof-rewrite-percentage", _COUNT),
+    Directive("auto-aof-rewrite-min-size", SIZE, _COUNT.read),
+    Directive(
+        "slowlog-log-slower-than",
+        number(_INT64_MIN),
+        _COUNT.read,
+        field="slowlog_log_slower_than_us",
+    ),
+    _live("latency-monitor-threshold", _COUNT),
+    _live("slowlog-max-len", _COUNT),
+    Directive("port", number(0, 55535)),  # the bus listens 10000 above
+    Directive("tcp-backlog", number(0, _INT32_MAX)),
+    Directive("databases", _FROM_ONE, is_rewritten=False),
+    _live("maxclients", number(1, _INT32_MAX)),
+    _live("watchdog-period", _COUNT, in_file=False, is_rewritten=False),
+    _live("hz", clamped(1, 500)),
+    Directive("cluster-node-timeout", _FROM_ONE, _COUNT.read),
+    Directive(
+        "tcp-keepalive",
+        Kind(number(0, _INT32_MAX).read, flag_shown, str),
+        _keepalive_set,
+        field="tcp_keepalive_s",
+    ),
+    Directive("no-appendfsync-on-rewrite", FLAG),
+    Directive("daemonize", FLAG),
+    _live("activerehashing", FLAG),
+    _live("aof-rewrite-incremental-fsync", FLAG),
+    _live("aof-load-truncated", FLAG),
+    Directive("aof-enqueue-jobs-once", _ON_DISK_FLAG, _memory_only_flag_set),
+    _live("maxmemory-policy", choice("acks", "noeviction")),
+    _live("loglevel", choice("debug", "verbose", "notice", "warning")),
+    _live("appendfsync", choice("everysec", "always", "no")),
+    Directive("syslog-facility", _SYSLOG_FACILITY),
+    Directive("appendonly", _ON_DISK_FLAG, _memory_only_flag_set),
+    _live("dir", TEXT_OR_UNSET),
+    Directive("client-output-buffer-limit", OUTPUT_LIMITS, output_limits_from_one_word),
+    Directive("unixsocketperm", OCTAL),
+    Directive("bind", ADDRESSES),
+    # Ours alone.
+    _live("delivery-lease", FLAG),
+    Directive("log-format", choice("human", "json")),
+    _live("bus-send-buffer", POSITIVE_SIZE),
+    Directive("trace-file", TEXT),
+    # In files only.
+    Directive("appendfilename", FILE_NAME, is_shown=False),
+    Directive("cluster-config-file", TEXT, is_shown=False),
+    Directive(
+        "rename-command",
+        RENAMES,
+        field="renamed_commands",
+        is_shown=False,
+        is_rewritten=False,
+        adds_up=True,
+    ),
+    Directive("syslog-enabled", FLAG, is_shown=False),
+    Directive("syslog-ident", TEXT, is_shown=False),
+)
+
+BY_NAME: Final = {directive.name: directive for directive in DIRECTIVES}
+
+
+def get(config: Config, pattern: bytes) -> list[bytes]:
+    """Names and values, by turns, of the directives whose names match the glob `pattern`."""
+    pairs: list[bytes] = []
+    for directive in DIRECTIVES:
+        name = encode(directive.name)
+        if directive.is_shown and matches(pattern, name):
+            pairs += [name, encode(directive.kind.show(getattr(config, directive.field)))]
+    return pairs
+
+
+def set_value(config: Config, name: bytes, value: bytes) -> Config:
+    """`config` with one directive changed, or a `CommandError`."""
+    directive = BY_NAME.get(decode(name.lower()))
+    if directive is None or directive.on_set is None:
+        raise CommandError(b"ERR Unsupported CONFIG parameter: %b" % name)
+    try:
+        read = directive.on_set([decode(value)])
+    except (ValueError, ConfigError):
+        text = b"ERR Invalid argument '%b' for CONFIG SET '%b'" % (value, name)
+        raise CommandError(text) from None
+    return _changed(config, directive, read)
+
+
+def parse_line(config: Config, words: Sequence[str]) -> Config:
+    """`config` with a line of a configuration file applied, or a `ConfigError`."""
+    directive = BY_NAME.get(words[0].lower())
+    if directive is None or not directive.in_file:
+        raise ConfigError(f"{BAD_DIRECTIVE}: {_advice(words[0].lower())}")
+    values = words[1:]
+    kind = directive.kind
+    if not kind.least <= len(values) <= kind.most:
+        raise ConfigError(f"{BAD_DIRECTIVE}: '{directive.name}' takes {_value_count(kind)}")
+    try:
+        read = kind.read(values)
+    except ValueError as error:
+        raise ConfigError(f"Invalid {directive.name} value: {error}") from None
+    if directive.adds_up:
+        read = getattr(config, directive.field) + read
+    return _changed(config, directive, read)
+
+
+BAD_DIRECTIVE: Final = "Bad directive or wrong number of arguments"
+
+
+def _advice(name: str) -> str:
+    if name in BY_NAME:
+        return f"'{name}' is for CONFIG SET alone, remove the line"
+    near = difflib.get_close_matches(name, BY_NAME, n=1)
+    return f"there is no '{name}'" + (f", did you mean '{near[0]}'?" if near else ", remove it")
+
+
+def _value_count(kind: AnyKind) -> str:
+    if kind.least != kind.most:
+        return f"{kind.least} to {kind.most} values"
+    return "one value" if kind.most == 1 else f"{kind.most} values"
+
+
+def _changed(config: Config, directive: Directive, value: object) -> Config:
+    change: dict[str, Any] = {directive.field: value}
+    return attrs.evolve(config, **change)

@@ -1,0 +1,75 @@
+"""What becomes of jobs in a node, as events that a checker can judge (docs/simulation.md)."""
+
+import enum
+
+import attrs
+
+from disque_trio.statemachine.base import ClientId, JobId, NodeId
+
+
+class Kind(enum.StrEnum):
+    """What happened to the job in this node."""
+
+    HOLD = "hold"
+    """There is a record of it now."""
+    DROP = "drop"
+    """The record is gone."""
+    QUEUE = "queue"
+    UNQUEUE = "unqueue"
+    SERVE = "serve"
+    """It was handed to a client."""
+    GIVE = "give"
+    """It was sent to another node that needs jobs."""
+    ACKED = "acked"
+
+
+class Cause(enum.StrEnum):
+    """Why it happened."""
+
+    # hold
+    ADD = "add"
+    REPLJOB = "repljob"
+    YOURJOBS = "yourjobs"
+    DUMMY = "dummy"
+    # drop
+    COLLECTED = "collected"
+    DELJOB = "deljob"
+    CLIENT_DELJOB = "client-deljob"
+    FASTACK = "fastack"
+    EXPIRED = "expired"
+    MOVED = "moved"
+    HANDED_OVER = "handed-over"
+    ADD_FAILED = "add-failed"
+    FLUSH = "flush"
+    DISMISSED = "dummy-dismissed"
+    # queue
+    FIRST = "first"
+    DELAY_OVER = "delay-over"
+    RETRY = "retry"
+    NACK = "nack"
+    ENQUEUE = "enqueue"
+    IMPORT = "import"
+    TOLD = "enqueue-message"
+    # unqueue
+    SERVED = "served"
+    GIVEN = "given"
+    YIELD = "yield"
+    WORKING = "working"
+    DEQUEUE = "dequeue"
+    ACKED = "acked"
+    DROPPED = "dropped"
+    # acked
+    ACKJOB = "ackjob"
+    SETACK = "setack"
+
+
+@attrs.define
+class Event:
+    """One thing that became of one job. `client` and `peer` where somebody else took part."""
+
+    kind: Kind
+    job: JobId
+    queue: bytes
+    cause: Cause
+    client: ClientId = 0
+    peer: NodeId = b""

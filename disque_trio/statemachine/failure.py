@@ -1,0 +1,59 @@
+"""Failure detection: suspicion (PFAIL) by silence, a verdict (FAIL) by majority (reference 5.7).
+
+Handles Fail. Owns `Peer.reports`. A node that does not answer a ping in time is suspected here;
+one that a majority suspects has failed, which is told to everybody. Both end with its next PONG.
+Failure only steers where new copies go and where clients connect: jobs never move because of it.
+"""
+
+from disque_trio.statemachine import post
+from disque_trio.statemachine.base import FAIL, PFAIL, NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.messages import Fail
+from disque_trio.statemachine.nodetable import mark, unmark
+from disque_trio.statemachine.state import NodeState
+
+
+def suspect_if_silent(node: NodeState, peer: Peer) -> None:
+    """Suspect the node once its ping has been unanswered for longer than the node timeout."""
+    if not peer.ping_sent or peer.flags & (PFAIL | FAIL):
+        return
+    if node.mono - peer.ping_sent > node.config.cluster_node_timeout:
+        mark(node, peer, PFAIL)
+
+
+def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
+    """Another node suspects it, or knows it as failed. A majority of such reports is a verdict."""
+    peer.reports[reporter] = node.mono
+    if peer.flags & PFAIL and _votes(node, peer) > node.cluster.size // 2:
+        _convict(node, peer)
+        post.to_all(node, Fail(peer.id))
+
+
+def withdraw(peer: Peer, reporter: NodeId) -> None:
+    """Another node finds it in order."""
+    peer.reports.pop(reporter, None)
+
+
+def _votes(node: NodeState, peer: Peer) -> int:
+    """The reports that are not too old, and our own."""
+    oldest = node.mono - 2 * node.config.cluster_node_timeout
+    for reporter in [reporter for reporter, at in peer.reports.items() if at < oldest]:
+        del peer.reports[reporter]
+    return len(peer.reports) + 1
+
+
+def on_fail(node: NodeState, sender: Peer, message: Fail) -> None:
+    """A node tells of a verdict: it is believed at once, and not passed on."""
+    peer = node.cluster.nodes.get(message.node)
+    if peer is not None and peer is not node.cluster.myself and not peer.flags & FAIL:
+        _convict(node, peer)
+
+
+def _convict(node: NodeState, peer: Peer) -> None:
+    mark(node, peer, FAIL)
+    unmark(node, peer, PFAIL)
+
+
+def recover(node: NodeState, peer: Peer) -> None:
+    """It answers."""
+    unmark(node, peer, PFAIL | FAIL)

@@ -1,0 +1,216 @@
+"""Jobs where the consumers are: NEEDJOBS and YOURJOBS (reference 6.7).
+
+A node whose clients find a queue empty asks everybody, ever more rarely; whoever gave jobs lately
+is asked directly, and for as many as are consumed. Owns the import and broadcast fields of
+`Queue`.
+"""
+
+import enum
+from typing import Final
+
+from disque_trio.statemachine import lifecycle, post, trace
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    PAUSE_OUT,
+    Millis,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holders, adopt, known, snapshot
+from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, YourJobs
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+MIN_REQUEST: Final = 5
+MAX_REQUEST: Final = 100
+MAX_TRANSFER_BYTES: Final = 16 << 20
+"""A transfer takes no further job once its bodies are this long."""
+BROADCAST_DELAY: Final[Millis] = 2000
+MAX_BROADCAST_DELAY: Final[Millis] = 30_000
+ADHOC_DELAY: Final[Millis] = 25
+MAX_ADHOC_DELAY: Final[Millis] = 2000
+RESPONDER_MEMORY: Final[Millis] = 5000
+RATE_BUCKET: Final[Millis] = 1000
+RATE_WINDOW: Final[Millis] = 5000
+IDLE_CHECK: Final[Millis] = 10_000
+"""How often a queue is looked at that nobody has used for long, but that is not empty."""
+RATE_MIN_INTERVAL: Final[Millis] = 50
+MAX_ATTEMPT: Final = 7
+"""Enough for both delays to reach their limits; the original's counters overflow (defect 17)."""
+
+
+class Why(enum.Enum):
+    """What makes a node ask for jobs."""
+
+    CLIENTS_WAIT = "a client found the queue empty"
+    REACHED_ZERO = "a fetch took the last job"
+
+
+def import_rate(node: NodeState, queue: Queue) -> int:
+    """Jobs per second that come from other nodes, of two buckets of a second."""
+    if node.mono - queue.import_started > RATE_WINDOW:
+        return 0
+    elapsed = max(node.mono - queue.import_previous_started, RATE_MIN_INTERVAL)
+    imported = queue.import_previous_count + queue.import_count
+    return -(-imported * 1000 // elapsed)
+
+
+def _count_import(node: NodeState, queue: Queue) -> None:
+    if node.mono - queue.import_started > RATE_BUCKET:
+        queue.import_previous_started = queue.import_started
+        queue.import_previous_count = queue.import_count
+        queue.import_started = node.mono
+        queue.import_count = 0
+    queue.import_count += 1
+
+
+def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
+    """Ask other nodes for jobs, as often as it makes sense.
+
+    A queue paused in output asks for nothing, since nothing could be delivered (quirk 20).
+    """
+    cluster = node.cluster
+    if cluster.size == 1 or cluster.is_leaving or queue.paused & PAUSE_OUT:
+        return
+    rate = import_rate(node, queue)
+    if why is Why.REACHED_ZERO and rate == 0:
+        return
+    _forget_silent(node, queue)
+    responders = len(queue.responders)
+    if node.mono >= _next_broadcast(queue):
+        queue.broadcast_at = node.mono
+        queue.broadcast_attempt = min(queue.broadcast_attempt + 1, MAX_ATTEMPT)
+        post.to_all(node, NeedJobs(queue.name, 1))
+    if responders and (why is Why.REACHED_ZERO or node.mono >= _next_adhoc(queue)):
+        wanted = min(max(rate // responders, MIN_REQUEST), MAX_REQUEST)
+        queue.adhoc_at = node.mono
+        queue.adhoc_attempt = min(queue.adhoc_attempt + 1, MAX_ATTEMPT)
+        post.to_ids(node, queue.responders, NeedJobs(queue.name, wanted))
+
+
+def _next_broadcast(queue: Queue) -> Millis:
+    delay = min(BROADCAST_DELAY << queue.broadcast_attempt, MAX_BROADCAST_DELAY)
+    return queue.broadcast_at + delay
+
+
+def _next_adhoc(queue: Queue) -> Millis:
+    return queue.adhoc_at + min(ADHOC_DELAY << queue.adhoc_attempt, MAX_ADHOC_DELAY)
+
+
+def _forget_silent(node: NodeState, queue: Queue) -> None:
+    for id, last in list(queue.responders.items()):
+        if node.mono - last > RESPONDER_MEMORY:
+            del queue.responders[id]
+
+
+def watch(node: NodeState, queue: Queue) -> None:
+    """If clients wait on this queue, come back when asking again makes sense."""
+    if not queue.waiting or queue.paused & PAUSE_OUT or node.cluster.size == 1:
+        return
+    next_ask = _next_broadcast(queue)
+    if queue.responders:
+        next_ask = min(next_ask, _next_adhoc(queue))
+    node.timers.arm(queue, max(next_ask, node.mono + ADHOC_DELAY))
+
+
+def watch_all(node: NodeState) -> None:
+    """The cluster has grown: clients that wait here may have waited for just that."""
+    for queue in node.queues.values():
+        watch(node, queue)
+
+
+def on_queue_due(node: NodeState, queue: Queue) -> None:
+    """A queue's timer: its clients still wait, or nobody has used it for long."""
+    if queue.waiting:
+        need_jobs(node, queue, Why.CLIENTS_WAIT)
+    elif lifecycle.drop_queue_if_idle(node, queue):
+        return
+    idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT
+    node.timers.arm(queue, max(idle_at, node.mono + IDLE_CHECK))
+    watch(node, queue)
+
+
+def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
+    """Give jobs to a node that needs them, but not what we import ourselves."""
+    queue = node.queues.get(message.queue)
+    if queue is None or not len(queue) or queue.paused & PAUSE_OUT or not sender.link:
+        return
+    if import_rate(node, queue) > 0:
+        return
+    count = min(max(message.count, 1), MAX_REQUEST)
+    if len(queue) < 2 * count:
+        count = max(len(queue) // 2, 1)
+    copies = [_give(node, job, sender) for job in _fetch_many(node, queue, count)]
+    if copies:
+        post.to_node(node, sender, YourJobs(tuple(copies)))
+
+
+def _fetch_many(node: NodeState, queue: Queue, count: int) -> list[Job]:
+    """Up to `count` jobs, fewer when their bodies are large: they travel in one frame."""
+    jobs: list[Job] = []
+    size = 0
+    while len(jobs) < count and size < MAX_TRANSFER_BYTES:
+        job = lifecycle.fetch(node, queue, Cause.GIVEN)
+        if job is None:
+            break
+        jobs.append(job)
+        size += len(job.body or b"")
+    return jobs
+
+
+def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
+    """What the receiver gets. An at-most-once job leaves this node; another keeps waiting here,
+    and knows from now on that the receiver may hold it (defect 16)."""
+    trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
+    if job.retry:
+        add_holders(job, (receiver.id,))
+        lifecycle.restart_retry(node, job)
+        return snapshot(node, job)
+    copy = snapshot(node, job)
+    lifecycle.unregister(node, job, Cause.MOVED)
+    return copy
+
+
+def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
+    """Take jobs into the queue. A move is not a delivery, so it does not count as one."""
+    for copy in message.copies:
+        _import(node, sender, copy)
+
+
+def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
+    job = node.jobs.get(copy.id)
+    if job is not None and job.state == ACKED:
+        # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
+        post.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        return
+    if job is None:
+        job = adopt(node, copy)
+        lifecycle.register(node, job, Cause.YOURJOBS)
+    else:
+        add_holders(job, known(node, copy.holders))
+    add_holders(job, (sender.id,) if job.retry else ())
+    lifecycle.unmark(job, BCAST_QUEUED)
+    if not job.retry and job.state == ACTIVE and not lifecycle.had_its_turn(job):
+        lifecycle.requeue_in(node, job, 0)
+    if job.queue is not None and lifecycle.enqueue(node, job, Cause.IMPORT):
+        _show_to_holders(node, job, sender)
+        _note_responder(node, lifecycle.queue_for(node, job.queue), sender)
+
+
+def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
+    """Only the giver knows who has the job queued now. Without a word to the other holders, the
+    first whose period is over would queue it too (docs/differences.md, importers)."""
+    if job.retry:
+        others = [id for id in job.holders if id != giver.id]
+        post.to_ids(node, others, Queued(job.id))
+
+
+def _note_responder(node: NodeState, queue: Queue, sender: Peer) -> None:
+    if sender.id not in queue.responders:
+        queue.broadcast_attempt = 0
+    queue.responders[sender.id] = node.mono
+    queue.adhoc_attempt = 0
+    _count_import(node, queue)

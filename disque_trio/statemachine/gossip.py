@@ -1,0 +1,104 @@
+"""Gossip: what PING, PONG and MEET tell of third nodes, and pings themselves (reference 5.6, 5.7).
+
+Owns `Peer.ping_sent` and `Peer.pong_received`. A few nodes are told of in each message, failing
+ones first; so every node hears of every other and of what others think of it.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import post
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, MEET, NOADDR, PFAIL, Millis
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.failure import recover, report, withdraw
+from disque_trio.statemachine.handshake import hear_of
+from disque_trio.statemachine.messages import Gossip, Meet, Ping
+from disque_trio.statemachine.nodetable import is_banned
+from disque_trio.statemachine.state import NodeState
+
+MAX_ENTRIES: Final = 100
+"""Entries of a message that are looked at: a tenth of the largest table (`handshake.MAX_NODES`)."""
+_NOT_TOLD: Final = HANDSHAKE | NOADDR
+
+
+def ping(node: NodeState, peer: Peer) -> None:
+    """Ask whether the node is there, on our link; an unanswered ping keeps its time."""
+    if peer.flags & MEET:
+        post.to_node(node, peer, Meet(section(node)))
+        return
+    post.to_node(node, peer, Ping(section(node)))
+    peer.ping_sent = peer.ping_sent or node.mono
+
+
+def on_pong(node: NodeState, peer: Peer) -> None:
+    """The node is there."""
+    peer.pong_received = node.mono
+    peer.ping_sent = 0
+    recover(node, peer)
+
+
+def expect_nothing(peer: Peer) -> None:
+    """Nobody answers for the node where we asked: when it is back, its time starts anew."""
+    peer.ping_sent = 0
+
+
+def section(node: NodeState) -> tuple[Gossip, ...]:
+    """A random choice of nodes to tell of: a tenth of the table, at least three.
+
+    The first draws take failing nodes only, so that word of a failure travels faster than word
+    of health. Draws that hit an unfit node are lost, as in the original.
+    """
+    nodes = list(node.cluster.nodes.values())
+    wanted = min(max(3, len(nodes) // 10), len(nodes) - 2)
+    told: dict[bytes, Gossip] = {}
+    draw_one = node.rng.random
+    for draw in range(wanted * 3):
+        # randrange takes three times as long, in what is most of a large cluster's idle work.
+        peer = nodes[int(draw_one() * len(nodes))]
+        if draw < wanted - 1 and not peer.flags & (PFAIL | FAIL):
+            continue
+        if peer.link and not peer.flags & _NOT_TOLD and peer.id not in told:
+            told[peer.id] = _tell(node, peer)
+            if len(told) == wanted:
+                break
+    return tuple(told.values())
+
+
+def _tell(node: NodeState, peer: Peer) -> Gossip:
+    return Gossip(
+        peer.id,
+        peer.ip.encode(),
+        peer.port,
+        peer.flags,
+        wall_time(node, peer.ping_sent) & 0xFFFFFFFF,
+        wall_time(node, peer.pong_received) & 0xFFFFFFFF,
+    )
+
+
+def wall_time(node: NodeState, moment: Millis) -> Millis:
+    """A moment of our monotonic clock as others would read it; 0 stays "never"."""
+    return node.wall - (node.mono - moment) if moment else 0
+
+
+def listen(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
+    """Hear what a known node tells of others."""
+    for entry in entries[:MAX_ENTRIES]:
+        peer = node.cluster.nodes.get(entry.id)
+        if peer is None:
+            if not entry.flags & NOADDR and not is_banned(node, entry.id):
+                hear_of(node, _ip_of(entry), entry.port)
+        elif peer is not node.cluster.myself:
+            _compare(node, teller, peer, entry)
+
+
+def _compare(node: NodeState, teller: Peer, peer: Peer, entry: Gossip) -> None:
+    """Note the teller's opinion of a node. One that fails for us may have moved: try there."""
+    if entry.flags & (PFAIL | FAIL):
+        report(node, peer, teller.id)
+    else:
+        withdraw(peer, teller.id)
+    if peer.flags & (PFAIL | FAIL) and (peer.ip, peer.port) != (_ip_of(entry), entry.port):
+        hear_of(node, _ip_of(entry), entry.port)
+
+
+def _ip_of(entry: Gossip) -> str:
+    return entry.ip.decode("ascii", "replace")

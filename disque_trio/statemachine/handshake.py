@@ -1,0 +1,88 @@
+"""Handshakes: from an address to a member of the cluster (reference 5.5, 5.6).
+
+Somebody whose name is not known yet stands in the node table under a random name, flagged
+HANDSHAKE. The heartbeat dials the address; the first answer brings the name. Whoever introduces
+itself with MEET, and whoever is heard of in gossip, comes in this way.
+
+The bus has no authentication, so strangers may only start so many handshakes, in a table of so
+many nodes; an operator's own CLUSTER MEET always gets through.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.address import is_port, literal_ip, new_node_id
+from disque_trio.statemachine.base import HANDSHAKE, MEET, Millis
+from disque_trio.statemachine.cluster import Link, Peer
+from disque_trio.statemachine.messages import Frame
+from disque_trio.statemachine.nodetable import (
+    add,
+    learn_address,
+    remove,
+    rename,
+    unmark,
+)
+from disque_trio.statemachine.state import NodeState
+
+MAX_HANDSHAKES: Final = 100
+"""Handshakes that frames from the bus may start at a time."""
+MAX_NODES: Final = 1000
+"""The size of the node table up to which frames from the bus may let it grow."""
+MIN_PATIENCE: Final[Millis] = 1000
+
+
+def meet(node: NodeState, ip: str, port: int) -> bool:
+    """Start a handshake, as the operator asks; False if that is no address of a node."""
+    return _start(node, ip, port, MEET)
+
+
+def hear_of(node: NodeState, ip: str, port: int) -> None:
+    """Start a handshake with a node that gossip tells of."""
+    if _has_room(node):
+        _start(node, ip, port, MEET)
+
+
+def answer_stranger(node: NodeState, link: Link, port: int) -> None:
+    """Start a handshake with a stranger that sent MEET: it knows us, so a PING will do."""
+    if _has_room(node):
+        _start(node, link.remote_ip, port, 0)
+
+
+def _start(node: NodeState, ip: str, port: int, flags: int) -> bool:
+    ip = literal_ip(ip)
+    if not ip or not is_port(port):
+        return False
+    if not any((peer.ip, peer.port) == (ip, port) for peer in _unfinished(node)):
+        peer = Peer(new_node_id(node.rng), ip, port, HANDSHAKE | flags, created=node.mono)
+        add(node, peer)
+    return True
+
+
+def _unfinished(node: NodeState) -> list[Peer]:
+    return [peer for peer in node.cluster.nodes.values() if peer.flags & HANDSHAKE]
+
+
+def _has_room(node: NodeState) -> bool:
+    return len(node.cluster.nodes) < MAX_NODES and len(_unfinished(node)) < MAX_HANDSHAKES
+
+
+def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | None:
+    """Whoever we dialled says its name, and is a member.
+
+    None if we know it already, be it that it moved or that it is ourselves: then the handshake
+    ends with its link.
+    """
+    known = node.cluster.nodes.get(frame.sender)
+    if known is None:
+        rename(node, peer, frame.sender)
+        unmark(node, peer, HANDSHAKE | MEET)
+        return peer
+    remove(node, peer)
+    if known is not node.cluster.myself and known is not peer:
+        learn_address(node, known, link, frame.port)
+    return None
+
+
+def is_overdue(node: NodeState, peer: Peer) -> bool:
+    """Has the handshake taken too long?"""
+    patience = max(node.config.cluster_node_timeout, MIN_PATIENCE)
+    return bool(peer.flags & HANDSHAKE) and node.mono - peer.created > patience

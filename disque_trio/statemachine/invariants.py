@@ -1,0 +1,91 @@
+"""What must hold between any two inputs of one node. For tests and simulation, never in production.
+
+Reads the nouns only. A broken invariant is an AssertionError that names the values.
+"""
+
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    HANDSHAKE,
+    PAUSE_OUT,
+    QUEUED,
+    QUEUED_ONCE,
+    WAIT_REPL,
+)
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.cluster import UNREACHABLE
+from disque_trio.statemachine.job import Job, next_wake
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+
+def check(node: NodeState) -> None:
+    """Raise AssertionError for the first thing that does not fit."""
+    for job_id, job in node.jobs.items():
+        assert job.id == job_id, (job_id, job.id)
+        _check_job(node, job)
+    for name, queue in node.queues.items():
+        assert queue.name == name, (name, queue.name)
+        _check_queue(node, queue)
+    for client in node.clients.values():
+        _check_client(node, client)
+    _check_cluster(node)
+    assert not node.ready, f"queues left unserved: {list(node.ready)}"
+
+
+def _check_job(node: NodeState, job: Job) -> None:
+    assert job.slot, f"{job.id!r} is in no timer slot"
+    assert job.due == next_wake(job), f"{job.id!r} wakes at {job.due}, not {next_wake(job)}"
+    assert (job.queue is None) == (job.body is None), f"{job.id!r} is half a dummy"
+    assert not job.is_dummy or job.state == ACKED, f"dummy {job.id!r} in state {job.state}"
+    assert (job.client is None) or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
+    assert len(dict.fromkeys(job.holders)) == len(job.holders), f"{job.id!r}: {job.holders}"
+    if job.state == QUEUED:
+        assert job.queue in node.queues, f"{job.id!r} is queued in no queue"
+        assert job.in_line, f"{job.id!r} is queued without an entry"
+    if job.state in (ACTIVE, QUEUED):
+        assert job.confirmed is None, f"{job.id!r} keeps confirmations in state {job.state}"
+        assert job.requeue_at or not job.retry, f"{job.id!r} would never be queued again"
+    if not job.retry and job.flags & QUEUED_ONCE:
+        assert not job.requeue_at, f"{job.id!r} would be queued twice"
+
+
+def _check_queue(node: NodeState, queue: Queue) -> None:
+    jobs = [j for j in node.jobs.values() if j.queue == queue.name and j.state == QUEUED]
+    assert len(queue) == len(jobs), f"{queue.name!r} counts {len(queue)} of {len(jobs)} jobs"
+    order = sorted((job.ctime, job.id) for job in jobs)
+    seen = [(job.ctime, job.id) for job in queue.peek(len(jobs))]
+    assert seen == order, f"{queue.name!r} is out of order"
+    for client in queue.waiting.values():
+        assert queue.name in client.queues, f"{queue.name!r} holds client {client.id}"
+        assert node.clients.get(client.id) is client, f"client {client.id} has gone"
+    if queue.waiting and not queue.paused & PAUSE_OUT:
+        assert not len(queue), f"{queue.name!r} lets clients wait, and has jobs"
+    assert queue.slot, f"{queue.name!r} is in no timer slot"
+
+
+def _check_client(node: NodeState, client: Client) -> None:
+    if client.blocked is Blocked.JOBS:
+        for name in client.queues:
+            assert client.id in node.queues[name].waiting, f"{client.id} is not waiting on {name!r}"
+    else:
+        assert not client.queues, f"client {client.id} lingers on {client.queues}"
+    assert (client.blocked is Blocked.COPIES) == (client.job is not None), client.id
+    assert client.job is None or client.job.client is client, client.id
+    if client.blocked is not Blocked.NO and client.deadline:
+        assert client.slot, f"client {client.id} waits for a deadline that is in no timer slot"
+        assert 0 < client.due <= client.deadline, f"{client.id}: {client.due}, {client.deadline}"
+
+
+def _check_cluster(node: NodeState) -> None:
+    cluster = node.cluster
+    assert cluster.nodes.get(cluster.myself.id) is cluster.myself, "this node is not in its table"
+    for name, peer in cluster.nodes.items():
+        assert peer.id == name, (name, peer.id)
+        assert not peer.link or cluster.links[peer.link].peer is peer, f"{name!r} lost its link"
+        assert name not in cluster.blacklist or not peer.flags & HANDSHAKE, name
+    members = [peer for peer in cluster.nodes.values() if not peer.flags & HANDSHAKE]
+    assert cluster.size == len(members), f"{cluster.size} members counted of {len(members)}"
+    for peer in cluster.reachable:
+        assert peer is not cluster.myself, "this node counts itself as reachable"
+        assert not peer.flags & UNREACHABLE, f"{peer.id!r} is not reachable: {peer.flags}"

@@ -1,0 +1,136 @@
+"""The job record, its id, and the arithmetic of its deadlines (reference 3 and 4).
+
+Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
+`replication` (confirmed while it waits for copies, and who waits), `acks` (confirmed and attempts
+while it is acked), `queue` (in_line).
+"""
+
+import binascii
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import (
+    ACKED,
+    BCAST_WILLQUEUE,
+    WAIT_REPL,
+    CommandError,
+    JobId,
+    Millis,
+    NodeId,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.timers import Timed
+
+DESYNC: Final[Millis] = 250
+"""Requeue times are spread by up to this much either way, so that holders do not wake together."""
+ANNOUNCE_AHEAD: Final[Millis] = 500
+"""WILLQUEUE goes out this long before a requeue."""
+MAX_GC_ATTEMPT: Final = 10
+MAX_GC_WAIT: Final[Millis] = 180_000
+_MAX_TTL_MINUTES: Final = 0xFFFF
+
+
+@attrs.define(eq=False)
+class Job(Timed):
+    """One job in this node, whatever its state. Times are monotonic milliseconds of this node.
+
+    A dummy ack, made for an acknowledgement of a job that is not here, has no queue and no body.
+    """
+
+    id: JobId
+    queue: bytes | None
+    body: bytes | None
+    replicas: int
+    ctime: int
+    """Creation stamp of the creating node: wall milliseconds * 1,000,000 and a counter."""
+    expires: Millis
+    delay: Millis
+    retry: Millis
+    holders: tuple[NodeId, ...]
+    """Nodes that may hold a copy ("nodes-delivered")."""
+    confirmed: tuple[NodeId, ...] | None = None
+    """While wait-repl: nodes known to hold a copy. While acked: nodes known to hold it as acked."""
+    state: int = WAIT_REPL
+    flags: int = 0
+    requeue_at: Millis = 0
+    """When this node queues it (again); 0 is never."""
+    nacks: int = 0
+    deliveries: int = 0
+    """Additional deliveries: how often it was queued again without a NACK."""
+    gc_attempt: int = 0
+    gc_at: Millis = 0
+    """While acked: when its collection is tried next."""
+    client: Client | None = None
+    """Who waits for its copies."""
+    in_line: bool = False
+    """Its queue has an entry for it, live or stale."""
+
+    @property
+    def is_dummy(self) -> bool:
+        """An acknowledgement without a job (reference 6.5)."""
+        return self.queue is None
+
+
+def next_wake(job: Job) -> Millis:
+    """When the job timer must look at this job: the earliest of its deadlines (reference 4.4)."""
+    wake = job.expires
+    if job.state == ACKED:
+        due = job.gc_at
+    elif job.state == WAIT_REPL or not job.requeue_at:
+        return wake
+    elif job.flags & BCAST_WILLQUEUE:
+        due = job.requeue_at - ANNOUNCE_AHEAD
+    else:
+        due = job.requeue_at
+    return min(wake, due)
+
+
+def gc_wait(attempt: int) -> Millis:
+    """How long the next attempt to collect an ack waits, before its spread."""
+    return min(1000 << attempt, MAX_GC_WAIT)
+
+
+def make_id(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
+    """A job id of 144 random `bits` (reference 3; defect 10 of the original is not mirrored).
+
+    The TTL field's parity tells the delivery semantics: odd is at least once.
+    """
+    minutes = min(ttl_s // 60, _MAX_TTL_MINUTES)
+    minutes = minutes | 1 if at_least_once else minutes & ~1
+    return b"D-%b-%b-%04x" % (
+        node[:8],
+        binascii.b2a_base64(bits.to_bytes(18, "big"), newline=False),
+        minutes,
+    )
+
+
+def is_well_formed(job_id: bytes) -> bool:
+    """The shape that the original checks, no more (reference 3.3)."""
+    return len(job_id) == 40 and job_id[:2] == b"D-" and job_id[10] == job_id[35] == 0x2D
+
+
+def check_id(job_id: bytes) -> JobId:
+    """The id itself. Raises CommandError BADID for any other shape."""
+    if not is_well_formed(job_id):
+        raise CommandError(b"BADID Invalid Job ID format.")
+    return job_id
+
+
+def ttl_minutes(job_id: JobId) -> int:
+    """The TTL field; a digit that is not hexadecimal counts as 0 (reference 3.3)."""
+    minutes = 0
+    for digit in job_id[36:40].lower():
+        minutes = minutes * 16 + max(0, b"0123456789abcdef".find(digit))
+    return minutes
+
+
+def is_at_least_once(job_id: JobId) -> bool:
+    """What the id says of the job's delivery semantics."""
+    return bool(ttl_minutes(job_id) & 1)
+
+
+def wins(mine: NodeId, other: NodeId, job_id: JobId) -> bool:
+    """Does `other` keep a job that both have queued? The job's id decides (reference 5.12)."""
+    mask = int.from_bytes((job_id[11:35] * 2)[:40], "big")
+    return int.from_bytes(other, "big") ^ mask > int.from_bytes(mine, "big") ^ mask

@@ -1,0 +1,245 @@
+"""The life of a job in this node: registered, queued, fetched, acknowledged, gone (reference 6.1).
+
+Owns `Job.state`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job;
+`NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`. Journal records
+will be written here, beside the transitions that they record (docs/design.md).
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import post, trace
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    DELIVERED,
+    PAUSE_IN,
+    PAUSE_OUT,
+    QUEUED,
+    QUEUED_ONCE,
+    Millis,
+)
+from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.job import DESYNC, Job, gc_wait, next_wake
+from disque_trio.statemachine.messages import Queued, Working
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
+"""An empty queue that nobody used for this long is dropped (reference 6.11)."""
+
+
+def register(node: NodeState, job: Job, cause: Cause) -> None:
+    """Take the job into the table and the timer."""
+    node.jobs[job.id] = job
+    trace.note(node, Kind.HOLD, job, cause)
+    schedule(node, job)
+
+
+def begin(node: NodeState, job: Job) -> None:
+    """Take the origin's job into the table if it is not there, and queue it now or, with a delay,
+    when its time comes (reference 6.3)."""
+    if job.id not in node.jobs:
+        node.jobs[job.id] = job
+        if node.trace is not None:
+            trace.note(node, Kind.HOLD, job, Cause.ADD)
+    job.state = ACTIVE
+    if job.delay:
+        schedule(node, job)
+    else:
+        enqueue(node, job, Cause.FIRST)
+
+
+def unregister(node: NodeState, job: Job, cause: Cause) -> None:
+    """Forget the job here, whatever its state."""
+    dequeue(node, job, Cause.DROPPED)
+    node.timers.disarm(job)
+    del node.jobs[job.id]
+    trace.note(node, Kind.DROP, job, cause)
+
+
+def schedule(node: NodeState, job: Job) -> None:
+    """Let the job timer come back when the job's next deadline is due."""
+    node.timers.arm(job, next_wake(job))
+
+
+def desync(node: NodeState) -> Millis:
+    """A random spread, so that holders of a job do not wake together."""
+    return int(node.rng.random() * (2 * DESYNC)) - DESYNC
+
+
+def restart_retry(node: NodeState, job: Job) -> None:
+    """Begin the retry period anew. At-most-once jobs have none."""
+    if job.retry:
+        job.flags |= BCAST_WILLQUEUE
+        # A period is at least a second, so this is never 0, which would mean "never".
+        job.requeue_at = node.mono + job.retry + desync(node)
+    schedule(node, job)
+
+
+def requeue_in(node: NodeState, job: Job, wait: Millis) -> None:
+    """Queue the job `wait` from now, in place of its earlier time."""
+    job.requeue_at = max(node.mono + wait, 1)
+    schedule(node, job)
+
+
+def mark(job: Job, flag: int) -> None:
+    """Set a flag."""
+    job.flags |= flag
+
+
+def unmark(job: Job, flag: int) -> None:
+    """Clear a flag."""
+    job.flags &= ~flag
+
+
+def queue_for(node: NodeState, name: bytes) -> Queue:
+    """The queue of that name, created if need be."""
+    queue = node.queues.get(name)
+    if queue is None:
+        now = node.mono
+        queue = Queue(name, now, now, import_started=now, import_previous_started=now)
+        node.queues[name] = queue
+        node.timers.arm(queue, node.mono + QUEUE_IDLE_LIMIT)
+    return queue
+
+
+def is_paused_in(node: NodeState, name: bytes) -> bool:
+    """Does the queue exist and refuse new jobs?"""
+    queue = node.queues.get(name)
+    return queue is not None and bool(queue.paused & PAUSE_IN)
+
+
+def had_its_turn(job: Job) -> bool:
+    """Has this node queued or delivered this at-most-once job? Then it never does again."""
+    return not job.retry and bool(job.flags & (DELIVERED | QUEUED_ONCE))
+
+
+def may_be_queued(job: Job) -> bool:
+    """Only an active job that has a time to be queued at; an at-most-once job only once."""
+    if job.state != ACTIVE or not job.requeue_at:
+        return False
+    return bool(job.retry) or not had_its_turn(job)
+
+
+def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
+    """Queue the job; False, and no change, if it may not be (reference 6.1).
+
+    The first time is silent, for nobody else would queue it now; later ones are announced with
+    QUEUED, so that the other holders postpone.
+    """
+    if not may_be_queued(job) or job.queue is None:
+        return False
+    job.state = QUEUED
+    if not job.retry:
+        job.flags |= QUEUED_ONCE
+        job.requeue_at = 0
+    nack = cause is Cause.NACK
+    if nack or job.flags & BCAST_QUEUED:
+        count_delivery(job, nack=nack, redelivery=not nack)
+        post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack))
+    else:
+        job.flags |= BCAST_QUEUED
+    restart_retry(node, job)
+    queue = node.queues.get(job.queue) or queue_for(node, job.queue)
+    queue.add(job)
+    queue.accessed = node.mono
+    queue.jobs_in += 1
+    if node.trace is not None:
+        trace.note(node, Kind.QUEUE, job, cause)
+    if queue.waiting:
+        mark_ready(node, queue)
+    return True
+
+
+def count_delivery(job: Job, *, nack: bool, redelivery: bool) -> None:
+    """Count a NACK or an additional delivery; both wrap at 16 bits (reference 4.1)."""
+    if nack:
+        job.nacks = (job.nacks + 1) & 0xFFFF
+    if redelivery:
+        job.deliveries = (job.deliveries + 1) & 0xFFFF
+
+
+def mark_ready(node: NodeState, queue: Queue) -> None:
+    """Let waiting clients be served at the end of the input, unless deliveries are paused."""
+    if not queue.paused & PAUSE_OUT:
+        node.ready[queue.name] = queue
+
+
+def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
+    """Take the job out of its queue; its timers go on."""
+    if job.state != QUEUED or job.queue is None:
+        return False
+    job.state = ACTIVE
+    node.queues[job.queue].discard()
+    trace.note(node, Kind.UNQUEUE, job, cause)
+    return True
+
+
+def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
+    """Take the oldest job that has not expired, for a client or another node."""
+    job = queue.pop()
+    while job is not None and job.expires <= node.mono:
+        job.state = ACTIVE
+        trace.note(node, Kind.UNQUEUE, job, Cause.DROPPED)
+        unregister(node, job, Cause.EXPIRED)
+        job = queue.pop()
+    if job is None:
+        return None
+    job.state = ACTIVE
+    trace.note(node, Kind.UNQUEUE, job, cause)
+    job.flags |= DELIVERED
+    queue.accessed = node.mono
+    queue.jobs_out += 1
+    return job
+
+
+def start_lease(node: NodeState, job: Job) -> None:
+    """A delivery starts the retry period anew, here and at the other holders.
+
+    So a worker always has the whole of RETRY; in the original it has what is left since the job
+    was queued (docs/differences.md, delivery lease).
+    """
+    if job.retry and node.config.delivery_lease:
+        restart_retry(node, job)
+        post.to_holders(node, job, Working(job.id))
+
+
+def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
+    """Nobody shall work on it again; the copies are collected by `acks` (reference 6.5)."""
+    dequeue(node, job, Cause.ACKED)
+    job.state = ACKED
+    trace.note(node, Kind.ACKED, job, cause)
+    schedule_collection(node, job)
+
+
+def schedule_collection(node: NodeState, job: Job) -> None:
+    """Try the collection of an ack again, ever more rarely."""
+    job.gc_at = next_collection(node, job.gc_attempt)
+    schedule(node, job)
+
+
+def next_collection(node: NodeState, attempt: int) -> Millis:
+    """When to try the collection of an ack after so many attempts."""
+    return node.mono + gc_wait(attempt) + desync(node)
+
+
+def drop_queue_if_idle(node: NodeState, queue: Queue) -> bool:
+    """Forget a queue that is empty, unpaused, without clients and long unused (reference 6.11)."""
+    if len(queue) or queue.waiting or queue.paused:
+        return False
+    if node.mono - queue.accessed < QUEUE_IDLE_LIMIT:
+        return False
+    queue.sweep()
+    node.timers.disarm(queue)
+    del node.queues[queue.name]
+    return True
+
+
+def drop_queues(node: NodeState) -> None:
+    """Forget all queues. Their jobs have gone, and nobody waits on them."""
+    for queue in node.queues.values():
+        node.timers.disarm(queue)
+    node.queues.clear()
+    node.ready.clear()

@@ -1,0 +1,68 @@
+"""Bus links: which connection leads to which node (reference 5.1).
+
+Every node opens one link to every other node and says there what it has to say itself; answers
+to pings go back on the link that the ping came by. Links that others opened are nobody's: who
+speaks on them is in each frame.
+
+Owns `Cluster.links`, `Cluster.last_link`, the addresses of a `Link`, of a peer `link`,
+`link_created`, `is_connected`, and `Outbox.dials` and `Outbox.hangups`. A link is in the table
+from the dial, or from being accepted, until one side ends it.
+"""
+
+from disque_trio.statemachine.address import literal_ip
+from disque_trio.statemachine.base import LinkId
+from disque_trio.statemachine.cluster import Link, Peer
+from disque_trio.statemachine.heart import rouse
+from disque_trio.statemachine.state import NodeState
+
+
+def accepted(node: NodeState, local_ip: str, remote_ip: str) -> LinkId:
+    """Another node has opened a link; who it is will be in its frames."""
+    link = _number(node, None)
+    link.local_ip = literal_ip(local_ip)
+    link.remote_ip = literal_ip(remote_ip)
+    return link.id
+
+
+def dial(node: NodeState, peer: Peer) -> LinkId:
+    """Open our link to the node. It may be sent to at once: the driver keeps what is early."""
+    link = _number(node, peer)
+    peer.link = link.id
+    peer.link_created = node.mono
+    peer.is_connected = False
+    node.out.dials.append((link.id, peer.ip, peer.port))
+    return link.id
+
+
+def _number(node: NodeState, peer: Peer | None) -> Link:
+    cluster = node.cluster
+    cluster.last_link += 1
+    link = Link(cluster.last_link, peer)
+    cluster.links[link.id] = link
+    return link
+
+
+def linked(node: NodeState, link_id: LinkId, local_ip: str, remote_ip: str) -> None:
+    """A link that we dialled is up."""
+    link = node.cluster.links.get(link_id)
+    if link is None or link.peer is None:
+        return
+    link.local_ip = literal_ip(local_ip)
+    link.remote_ip = literal_ip(remote_ip)
+    link.peer.is_connected = True
+
+
+def unlinked(node: NodeState, link_id: LinkId) -> None:
+    """A link ended, or never came up. The heartbeat dials again."""
+    link = node.cluster.links.pop(link_id, None)
+    if link is not None and link.peer is not None:
+        link.peer.link = 0
+        link.peer.is_connected = False
+        rouse(node)
+
+
+def hang_up(node: NodeState, peer: Peer) -> None:
+    """End our link to the node, dialling or up; from here on it does not exist."""
+    if peer.link:
+        node.out.hangups.append(peer.link)
+        unlinked(node, peer.link)

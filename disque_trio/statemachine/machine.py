@@ -1,0 +1,325 @@
+"""The machine: inputs come in, an outbox goes out. The only module that knows every verb.
+
+Driver contract (ARCHITECTURE, decision 1):
+
+1. `now` never goes back on its monotonic clock.
+2. Any number of inputs, then one `take()`.
+3. What is taken is carried out in the order that `outbox` names.
+4. A client is fed only while `accepts` says so, and again when it stands in `resumed`.
+5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
+
+Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
+and in `Stats` and `CommandStat` what they say of requests and frames; sets `Client.active`.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from disque_trio.statemachine import (
+    acks,
+    delivery,
+    failure,
+    federation,
+    links,
+    membership,
+    metrics,
+    pausing,
+    post,
+    replication,
+    requeue,
+    sessions,
+)
+from disque_trio.statemachine.base import (
+    HANDSHAKE,
+    OK,
+    CommandError,
+    Failure,
+    LinkId,
+    Millis,
+    Now,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.client import Client, ReplyMode
+from disque_trio.statemachine.cluster import Cluster, Peer
+from disque_trio.statemachine.commands import latency, server, slowlog
+from disque_trio.statemachine.commands.rows import Command, Flag
+from disque_trio.statemachine.commands.table import renamed
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    Frame,
+    GossipMessage,
+    GotAck,
+    GotJob,
+    NeedJobs,
+    Pause,
+    Queued,
+    ReplJob,
+    SetAck,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import Cron, NodeState
+from disque_trio.statemachine.stats import CommandStat, Facts, Stats
+from disque_trio.statemachine.timers import Timed
+
+ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
+    Fail: failure.on_fail,
+    ReplJob: replication.on_repljob,
+    GotJob: replication.on_gotjob,
+    Enqueue: requeue.on_enqueue,
+    Queued: requeue.on_queued,
+    Working: requeue.on_working,
+    WillQueue: requeue.on_willqueue,
+    SetAck: acks.on_setack,
+    GotAck: acks.on_gotack,
+    DelJob: acks.on_deljob,
+    NeedJobs: federation.on_needjobs,
+    YourJobs: federation.on_yourjobs,
+    Pause: pausing.on_pause,
+}
+
+ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
+    Job: requeue.on_due,
+    Client: sessions.on_due,
+    Queue: federation.on_queue_due,
+    Cron: membership.on_cron,
+    Timed: sessions.on_pause_end,
+}
+
+_OPEN: Final = ("auth", "hello")
+"""Commands by which a client may authenticate itself."""
+MAX_DUE_PER_TICK: Final = 10_000
+"""Then the inputs get their turn; `deadline` says at once that there is more."""
+
+
+class Machine:
+    """One node, without its sockets and clocks."""
+
+    def __init__(
+        self,
+        config: Config,
+        myself: Peer,
+        rng: random.Random,
+        now: Now,
+        facts: Facts | None = None,
+        nodes: Iterable[Peer] = (),
+    ) -> None:
+        self.state = NodeState(
+            config=config,
+            rng=rng,
+            mono=now.mono,
+            wall=now.wall,
+            micros=now.micros,
+            cluster=Cluster(myself, {myself.id: myself}),
+            facts=facts or Facts(),
+            stats=Stats(started=now.mono),
+        )
+        self._commands = renamed(config.renamed_commands)
+        membership.restore(self.state, nodes)
+
+    # Clients.
+
+    def connect(self, address: bytes, now: Now, *, is_unix: bool = False) -> Client | None:
+        """A client has connected; None when there are too many already."""
+        self._set_clocks(now)
+        return sessions.connect(self.state, address, is_unix=is_unix)
+
+    def accepts(self, client: Client) -> bool:
+        """May a request of this client be fed now?"""
+        return sessions.accepts(self.state, client)
+
+    def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
+        """A client asks; the row that was executed, or None if it did not come to that."""
+        node = self.state
+        self._set_clocks(now)
+        client.active = node.mono
+        name = args[0]
+        row = self._commands.get(name) or self._commands.get(name.lower())
+        if row is None or client.reply_mode is not ReplyMode.ON:
+            return self._unusual_request(client, args, row)
+        refusal = self._refusal(client, args, row)
+        if refusal is not None:
+            post.answer(node, client, refusal)
+            return None
+        post.answer_if_any(node, client, self._execute(client, args, row))
+        if node.ready:
+            delivery.serve_ready(node)
+        return row
+
+    def _unusual_request(
+        self, client: Client, args: list[bytes], row: Command | None
+    ) -> Command | None:
+        """QUIT, unknown commands, and clients that want to hear less (CLIENT REPLY)."""
+        node = self.state
+        sessions.enter_silence(client)
+        refusal = self._refusal(client, args, row)
+        if args[0].lower() == b"quit" and row is None:
+            post.answer(node, client, OK)
+            sessions.close(node, client)
+        elif refusal is not None or row is None:
+            post.answer_if_any(node, client, refusal)
+        else:
+            post.answer_if_any(node, client, self._execute(client, args, row))
+        sessions.leave_silence(client)
+        if node.ready:
+            delivery.serve_ready(node)
+        return row if refusal is None else None
+
+    def _refusal(self, client: Client, args: list[bytes], row: Command | None) -> Failure | None:
+        """The checks before a command runs, in the original's order (reference 1.4).
+
+        Those for memory, write errors and loading belong here too, once there is something to
+        check.
+        """
+        if row is None:
+            shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
+            return Failure(b"ERR unknown command '%b'" % shown)
+        if not row.takes(len(args)):
+            name = row.name.encode()
+            return Failure(b"ERR wrong number of arguments for '%b' command" % name)
+        if self.state.config.requirepass and not client.authenticated and row.name not in _OPEN:
+            return Failure(b"NOAUTH Authentication required.")
+        return None
+
+    def _execute(self, client: Client, args: list[bytes], row: Command) -> Reply:
+        node = self.state
+        client.command = row.name
+        node.stats.commands_processed += 1
+        if node.monitors:
+            self._show_to_monitors(client, args)
+        try:
+            return row.handler(node, client, args)
+        except CommandError as error:
+            return Failure(error.text)
+
+    def _show_to_monitors(self, client: Client, args: list[bytes]) -> None:
+        line = Status(server.monitor_line(self.state, client, args))
+        for monitor in self.state.monitors.values():
+            post.answer(self.state, monitor, line)
+
+    def refuse(self, client: Client, text: bytes, now: Now) -> None:
+        """The client does not speak the protocol: tell it so and close."""
+        self._set_clocks(now)
+        self.state.stats.protocol_errors += 1
+        post.answer(self.state, client, Failure(text))
+        sessions.close(self.state, client)
+
+    def timed(self, row: Command, args: list[bytes], usec: int) -> None:
+        """How long a request took, as the driver measured it."""
+        node = self.state
+        stat = node.stats.commands.get(row.name)
+        if stat is None:
+            stat = node.stats.commands[row.name] = CommandStat()
+        stat.calls += 1
+        stat.usec += usec
+        if 0 <= node.config.slowlog_log_slower_than_us <= usec:
+            slowlog.record(node, args, usec)
+        threshold = node.config.latency_monitor_threshold
+        if threshold and usec >= threshold * 1000:
+            event = b"fast-command" if Flag.FAST in row.flags else b"command"
+            latency.record(node, event, usec // 1000)
+
+    def observe(self, event: bytes, duration: Millis, now: Now) -> None:
+        """Something else than a command took that long."""
+        self._set_clocks(now)
+        latency.record(self.state, event, duration)
+
+    def disconnect(self, client: Client, now: Now) -> None:
+        """The client's connection has ended."""
+        self._set_clocks(now)
+        sessions.disconnect(self.state, client)
+
+    def done(self, client: Client, outcome: object, now: Now) -> None:
+        """A chore has been carried out."""
+        self._set_clocks(now)
+        sessions.done(self.state, client, outcome)
+        self._serve()
+
+    # The bus.
+
+    def accepted(self, local_ip: str, remote_ip: str, now: Now) -> LinkId:
+        """Another node has opened a link to this one."""
+        self._set_clocks(now)
+        return links.accepted(self.state, local_ip, remote_ip)
+
+    def linked(self, link: LinkId, local_ip: str, remote_ip: str, now: Now) -> None:
+        """A link that this node dialled is up."""
+        self._set_clocks(now)
+        links.linked(self.state, link, local_ip, remote_ip)
+
+    def unlinked(self, link: LinkId, now: Now) -> None:
+        """A link has ended, or could not be opened."""
+        self._set_clocks(now)
+        links.unlinked(self.state, link)
+
+    def message(self, link: LinkId, frame: Frame, now: Now) -> None:
+        """A frame has come in on a link."""
+        node = self.state
+        self._set_clocks(now)
+        on = node.cluster.links.get(link)
+        if on is None:
+            return
+        node.cluster.messages_received += 1
+        message = frame.message
+        if isinstance(message, GossipMessage):
+            membership.on_gossip(node, on, frame)
+            return
+        sender = node.cluster.nodes.get(frame.sender)
+        if sender is None or sender.flags & HANDSHAKE or sender is node.cluster.myself:
+            metrics.count_refused(node, "unknown sender", 1)
+            return
+        ON_MESSAGE[type(message)](node, sender, message)
+        self._serve()
+
+    def refused(self, reason: str, times: int) -> None:
+        """Count bus input that was dropped; the driver counts what never became a frame."""
+        metrics.count_refused(self.state, reason, times)
+
+    def dropped(self, frames: int) -> None:
+        """Count frames that found the send queue of their link full."""
+        self.state.stats.frames_dropped += frames
+
+    # Time and output.
+
+    def tick(self, now: Now) -> None:
+        """Do what is due."""
+        node = self.state
+        self._set_clocks(now)
+        for _ in range(MAX_DUE_PER_TICK):
+            owner = node.timers.pop_due(node.mono)
+            if owner is None:
+                break
+            ON_TIMER[type(owner)](node, owner)
+        self._serve()
+
+    def deadline(self) -> Millis:
+        """When `tick` wants to be called next, on the monotonic clock."""
+        return self.state.timers.deadline()
+
+    def take(self) -> Outbox:
+        """Hand over what the inputs since the last call have led to."""
+        node = self.state
+        if node.mono >= node.stats.ops.last_time + metrics.PERIOD:
+            metrics.sample(node)
+        out = node.out
+        node.out = Outbox()
+        return out
+
+    def _serve(self) -> None:
+        if self.state.ready:
+            delivery.serve_ready(self.state)
+
+    def _set_clocks(self, now: Now) -> None:
+        node = self.state
+        node.mono = max(now.mono, node.mono)
+        node.wall = now.wall
+        node.micros = now.micros

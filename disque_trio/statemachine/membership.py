@@ -1,0 +1,195 @@
+"""Membership: the heartbeat, and what PING, PONG and MEET do (reference 5.5 to 5.9).
+
+Handles Ping, Pong, Meet and the cron timer, and gives the CLUSTER commands their verbs. The
+rooms below it: `links`, `nodetable`, `failure`, `handshake`, `gossip`. Owns `Peer.capabilities`
+and `Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of nodes from nodes.conf.
+
+Nothing here trusts the bus: it carries no authentication, so whatever a frame says is checked,
+counted or bounded before it is kept.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from disque_trio.statemachine import federation, gossip, handshake, metrics, post
+from disque_trio.statemachine.address import is_node_id, new_node_id
+from disque_trio.statemachine.base import HANDSHAKE, LEAVING, NOADDR, NodeId
+from disque_trio.statemachine.cluster import Link, Peer
+from disque_trio.statemachine.failure import suspect_if_silent
+from disque_trio.statemachine.heart import HEARTBEAT, beat, rest
+from disque_trio.statemachine.links import dial, hang_up
+from disque_trio.statemachine.messages import Frame, GossipMessage, Meet, Ping, Pong
+from disque_trio.statemachine.nodetable import (
+    add,
+    ban,
+    learn_address,
+    learn_own_ip,
+    lose_address,
+    mark_leaving,
+    refresh,
+    remove,
+    rename,
+)
+from disque_trio.statemachine.state import Cron, NodeState
+
+_BEATS_PER_PING: Final = 10
+"""Every so many heartbeats somebody is pinged even if there is no need yet."""
+_DRAWS_PER_PING: Final = 5
+
+
+def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
+    """PING, PONG or MEET came in on a link, ours or another node's."""
+    message = frame.message
+    if not isinstance(message, GossipMessage) or not is_node_id(frame.sender):
+        metrics.count_refused(node, "no node ID", 1)
+        return
+    if not isinstance(message, Pong):
+        _answer(node, link, frame)
+    sender = _recognise(node, link, frame)
+    if sender is None:
+        return
+    if link.peer is None:
+        if isinstance(message, Ping):
+            learn_address(node, sender, link, frame.port)
+    elif isinstance(message, Pong):
+        gossip.on_pong(node, sender)
+    sender.capabilities = frame.capabilities
+    mark_leaving(node, sender, leaving=bool(frame.flags & LEAVING))
+    gossip.listen(node, sender, message.gossip)
+
+
+def _answer(node: NodeState, link: Link, frame: Frame) -> None:
+    """PONG, whoever asks. It also tells us under which address we are reached."""
+    is_meet = isinstance(frame.message, Meet)
+    if is_meet or not node.cluster.myself.ip:
+        learn_own_ip(node, link.local_ip)
+    if is_meet and frame.sender not in node.cluster.nodes:
+        handshake.answer_stranger(node, link, frame.port)
+    post.on_link(node, link.id, Pong(gossip.section(node)))
+
+
+def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
+    """The member that speaks; None for strangers, for ourselves, and when the link has to end."""
+    peer = link.peer
+    if peer is None:
+        sender = node.cluster.nodes.get(frame.sender)
+        if sender is node.cluster.myself or (sender and sender.flags & HANDSHAKE):
+            return None
+        return sender
+    if peer.flags & HANDSHAKE:
+        member = handshake.complete(node, peer, link, frame)
+        if member is not None:
+            federation.watch_all(node)
+        return member
+    if peer.id != frame.sender:
+        lose_address(node, peer)
+        gossip.expect_nothing(peer)
+        return None
+    return peer
+
+
+def on_cron(node: NodeState, cron: Cron) -> None:
+    """The heartbeat. A node that is alone has nothing to do: it rests until a node is added."""
+    beats = beat(cron)
+    for peer in _others(node):
+        if peer.flags & HANDSHAKE and handshake.is_overdue(node, peer):
+            remove(node, peer)
+        elif not peer.link:
+            dial(node, peer)
+            gossip.ping(node, peer)
+    if beats % _BEATS_PER_PING == 0:
+        _ping_somebody(node)
+    for peer in _others(node):
+        if not peer.flags & HANDSHAKE:
+            _watch(node, peer)
+    refresh(node)
+    if len(node.cluster.nodes) > 1:
+        rest(node, _idle_beats(node, beats))
+
+
+def _idle_beats(node: NodeState, beats: int) -> int:
+    """How many beats there is nothing to do, unless something happens that rouses the heart."""
+    soonest = node.mono + _BEATS_PER_PING * HEARTBEAT
+    half_timeout = node.config.cluster_node_timeout // 2
+    for peer in _others(node):
+        if peer.ping_sent or not peer.link or peer.flags & HANDSHAKE:
+            return 0
+        soonest = min(soonest, peer.pong_received + half_timeout)
+    until_silence = max((soonest - node.mono) // HEARTBEAT, 0)
+    until_ping = _BEATS_PER_PING - 1 - beats % _BEATS_PER_PING
+    return min(until_silence, until_ping)
+
+
+def _others(node: NodeState) -> list[Peer]:
+    """The nodes that can be contacted."""
+    myself = node.cluster.myself
+    return [
+        peer
+        for peer in node.cluster.nodes.values()
+        if peer is not myself and not peer.flags & NOADDR
+    ]
+
+
+def _ping_somebody(node: NodeState) -> None:
+    """Of a few nodes drawn at random, ping the one that we have not heard of for longest."""
+    nodes = list(node.cluster.nodes.values())
+    drawn = [nodes[int(node.rng.random() * len(nodes))] for _ in range(_DRAWS_PER_PING)]
+    fit = [
+        peer for peer in drawn if peer.link and not peer.ping_sent and not peer.flags & HANDSHAKE
+    ]
+    if fit:
+        gossip.ping(node, min(fit, key=lambda peer: peer.pong_received))
+
+
+def _watch(node: NodeState, peer: Peer) -> None:
+    """Ping a node that was silent for half the node timeout; suspect one that does not answer.
+
+    A link that has carried no answer for as long is given up before, for the node may be well
+    and only the connection dead.
+    """
+    timeout = node.config.cluster_node_timeout
+    if peer.ping_sent:
+        is_old = node.mono - peer.link_created > timeout
+        if is_old and node.mono - peer.ping_sent > timeout // 2:
+            hang_up(node, peer)
+    elif peer.link and node.mono - peer.pong_received > timeout // 2:
+        gossip.ping(node, peer)
+    suspect_if_silent(node, peer)
+
+
+def meet(node: NodeState, ip: str, port: int) -> bool:
+    """Start a handshake with whoever is there; False if that is no address of a node."""
+    return handshake.meet(node, ip, port)
+
+
+def forget(node: NodeState, node_id: NodeId) -> None:
+    """Drop the node from the table, and let gossip not bring it back for a minute."""
+    remove(node, node.cluster.nodes[node_id])
+    ban(node, node_id)
+
+
+def reset(node: NodeState, *, hard: bool) -> None:
+    """Be alone; a hard reset also takes a new name. Jobs and queues are `lifecycle`'s."""
+    myself = node.cluster.myself
+    for peer in list(node.cluster.nodes.values()):
+        if peer is not myself:
+            remove(node, peer)
+    if hard:
+        rename(node, myself, new_node_id(node.rng))
+
+
+def set_leaving(node: NodeState, *, leaving: bool) -> None:
+    """Announce, from the next frames on, whether this node is about to leave."""
+    mark_leaving(node, node.cluster.myself, leaving=leaving)
+
+
+def restore(node: NodeState, peers: Iterable[Peer]) -> None:
+    """Take in the nodes that nodes.conf knew. Their times are of another process: now is the time.
+
+    So a node whose ping was unanswered then is suspected a node timeout from now.
+    """
+    for peer in peers:
+        peer.created = node.mono
+        peer.ping_sent = node.mono if peer.ping_sent else 0
+        peer.pong_received = node.mono if peer.pong_received else 0
+        add(node, peer)

@@ -1,0 +1,191 @@
+"""What nodes say to each other: one class per bus message, in five shapes (reference 5.3).
+
+A message is never changed once it is in an outbox. The sender's name, port and flags travel in
+the frame around it (`Frame`), the byte layouts are in `wire.frames`.
+"""
+
+import attrs
+
+from disque_trio.statemachine.base import JobId, NodeId
+
+
+@attrs.define
+class JobCopy:
+    """A job as it crosses machines or lies in a file: plain numbers, nothing live (reference 4.5).
+
+    `etime` is the number as written: seconds left plus one on the bus, Unix seconds in storage.
+    `delay` and `retry` are seconds. `flags`, `state` and `gc_attempt` are as in `base` and `job`.
+    """
+
+    id: JobId
+    state: int
+    gc_attempt: int
+    flags: int
+    replicas: int
+    etime: int
+    ctime: int
+    delay: int
+    retry: int
+    nacks: int
+    deliveries: int
+    queue: bytes
+    body: bytes
+    holders: tuple[NodeId, ...]
+
+
+@attrs.define
+class Gossip:
+    """What the sender knows of one node. The two times are the low 32 bits of its milliseconds."""
+
+    id: NodeId
+    ip: bytes
+    port: int
+    flags: int
+    ping_sent: int = 0
+    pong_received: int = 0
+
+
+@attrs.define
+class GossipMessage:
+    """Shape of PING, PONG and MEET."""
+
+    gossip: tuple[Gossip, ...] = ()
+
+
+@attrs.define
+class Ping(GossipMessage):
+    """Are you there? Answered with PONG on the same link."""
+
+
+@attrs.define
+class Pong(GossipMessage):
+    """I am here."""
+
+
+@attrs.define
+class Meet(GossipMessage):
+    """A PING that asks a stranger to add the sender."""
+
+
+@attrs.define
+class Fail:
+    """A majority cannot reach this node."""
+
+    node: NodeId
+
+
+@attrs.define
+class JobsMessage:
+    """Shape of REPLJOB and YOURJOBS."""
+
+    copies: tuple[JobCopy, ...]
+
+
+@attrs.define
+class ReplJob(JobsMessage):
+    """Hold a copy of this one job; answer GOTJOB unless `no_reply`."""
+
+    no_reply: bool = False
+
+
+@attrs.define
+class YourJobs(JobsMessage):
+    """Take these jobs into your queue: the answer to NEEDJOBS."""
+
+
+@attrs.define
+class JobMessage:
+    """Shape of the messages about one job."""
+
+    id: JobId
+
+
+@attrs.define
+class GotJob(JobMessage):
+    """I hold a copy."""
+
+
+@attrs.define
+class Enqueue(JobMessage):
+    """Queue your copy, now or after `delay` seconds."""
+
+    delay: int = 0
+
+
+@attrs.define
+class Queued(JobMessage):
+    """I have queued it: postpone yours. Says whether it was a NACK or a redelivery."""
+
+    nack: bool = False
+    redelivery: bool = False
+
+
+@attrs.define
+class SetAck(JobMessage):
+    """The job is acknowledged; I know of `holders` nodes that may have a copy."""
+
+    holders: int
+
+
+@attrs.define
+class WillQueue(JobMessage):
+    """I will queue it in half a second, unless somebody has it queued."""
+
+
+@attrs.define
+class GotAck(JobMessage):
+    """I know that the job is acknowledged; `known` says whether I have a record of it."""
+
+    known: bool
+
+
+@attrs.define
+class DelJob(JobMessage):
+    """Drop the job, whatever its state."""
+
+
+@attrs.define
+class Working(JobMessage):
+    """Somebody is working on it: postpone yours, and do not keep it queued."""
+
+
+@attrs.define
+class QueueMessage:
+    """Shape of NEEDJOBS and PAUSE."""
+
+    queue: bytes
+
+
+@attrs.define
+class NeedJobs(QueueMessage):
+    """Send me up to `count` jobs of this queue."""
+
+    count: int
+
+
+@attrs.define
+class Pause(QueueMessage):
+    """Set the pause bits of this queue."""
+
+    bits: int
+
+
+Message = (
+    Ping | Pong | Meet | Fail | ReplJob | YourJobs | GotJob | Enqueue | Queued | SetAck
+    | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause
+)  # fmt: skip
+
+
+@attrs.define
+class Frame:
+    """One message with what its header says of the sender (reference 5.2).
+
+    `flags` are the sender's own node flags. `capabilities` is the number in the header's first
+    two reserved bytes, which original nodes write as zero and ignore.
+    """
+
+    sender: NodeId
+    port: int
+    flags: int
+    message: Message
+    capabilities: int = 0

@@ -1,0 +1,70 @@
+"""INFO's instantaneous metrics, refused bus input, and CONFIG RESETSTAT (reference 2.11, 2.13).
+
+A counter is looked at when the machine is emptied and a tenth of a second is over, not by a
+timer: an idle node is left alone, and the tenths in which nothing came are filled with zeros
+afterwards.
+
+Owns each `Sampler`, and `NodeState.stats` by replacing it whole.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.stats import Sampler, Stats
+
+PERIOD: Final[Millis] = 100
+
+
+def sample(node: NodeState) -> None:
+    """Look at the counters, unless the running tenth of a second is not over yet."""
+    stats = node.stats
+    _look(stats.ops, stats.commands_processed, node.mono)
+    _look(stats.input_rate, received(node), node.mono)
+    _look(stats.output_rate, sent(node), node.mono)
+
+
+def _look(sampler: Sampler, value: int, now: Millis) -> None:
+    """All growth counts for the tenth that began at the last look.
+
+    For whatever had come later would have led to a look, except for the batch of this very moment.
+    """
+    over = (now - sampler.last_time) // PERIOD
+    if not over:
+        return
+    samples = sampler.samples
+    samples.append(value - sampler.last_value)
+    samples.extend([0] * min(over - 1, len(samples)))
+    sampler.last_value = value
+    sampler.last_time += over * PERIOD
+
+
+def per_second(sampler: Sampler) -> float:
+    """The mean rate over all the samples kept."""
+    return sum(sampler.samples) * 1000 / (PERIOD * len(sampler.samples))
+
+
+def count_refused(node: NodeState, reason: str, times: int) -> None:
+    """Count bus input that was dropped."""
+    refused = node.stats.frames_refused
+    refused[reason] = refused.get(reason, 0) + times
+
+
+def received(node: NodeState) -> int:
+    """Bytes that clients have sent."""
+    return node.facts.traffic.received - node.stats.received_before
+
+
+def sent(node: NodeState) -> int:
+    """Bytes that clients have been sent."""
+    return node.facts.traffic.sent - node.stats.sent_before
+
+
+def reset(node: NodeState) -> None:
+    """Count from zero again: everything but the start."""
+    traffic = node.facts.traffic
+    node.stats = Stats(
+        started=node.stats.started,
+        received_before=traffic.received,
+        sent_before=traffic.sent,
+    )

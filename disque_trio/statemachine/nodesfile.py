@@ -1,0 +1,136 @@
+"""The text of nodes.conf and of CLUSTER NODES: one line for each node (reference 5.10).
+
+Pure in both directions; the shell reads and writes the file. A file that does not make sense is
+refused whole, for a node that starts under a wrong name or without its cluster does harm.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.address import MAX_PORT, is_node_id, literal_ip
+from disque_trio.statemachine.base import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.gossip import wall_time
+from disque_trio.statemachine.state import NodeState
+
+_FLAG_WORDS: Final = {
+    b"myself": MYSELF,
+    b"fail?": PFAIL,
+    b"fail": FAIL,
+    b"handshake": HANDSHAKE,
+    b"noaddr": NOADDR,
+    b"leaving": LEAVING,
+}
+_NO_FLAGS: Final = b"noflags"
+_WORDS: Final = 6
+_MAX_DIGITS: Final = 20
+
+
+class NodesFileError(ValueError):
+    """A nodes.conf that cannot be read: in which line (0 is the whole file), and why."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}" if line else reason)
+        self.line = line
+        self.reason = reason
+
+
+def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
+    """The node table as text; nodes.conf leaves out the handshakes, which have no names yet."""
+    return b"".join(
+        _line(node, peer)
+        for peer in node.cluster.nodes.values()
+        if handshakes or not peer.flags & HANDSHAKE
+    )
+
+
+def _line(node: NodeState, peer: Peer) -> bytes:
+    words = [word for word, flag in _FLAG_WORDS.items() if peer.flags & flag]
+    is_up = peer.is_connected or peer is node.cluster.myself
+    return b"%b %b:%d %b %d %d %b\n" % (
+        peer.id,
+        peer.ip.encode(),
+        peer.port,
+        b",".join(words) or _NO_FLAGS,
+        wall_time(node, peer.ping_sent),
+        wall_time(node, peer.pong_received),
+        b"connected" if is_up else b"disconnected",
+    )
+
+
+def parse_nodes(text: bytes) -> tuple[Peer, list[Peer]]:
+    """This node and the others, as `nodes_text` wrote them; `membership.restore` takes the others.
+
+    The times only say whether there was one: 1 or 0. The caller gives this node the port that it
+    listens on now. Raises `NodesFileError`.
+    """
+    peers: dict[NodeId, Peer] = {}
+    for number, line in enumerate(text.split(b"\n"), 1):
+        words = line.split()
+        # Original nodes may have left a line of cluster-wide variables, which mean nothing here.
+        if words and words[0] != b"vars":
+            peer = _parse_line(number, words)
+            if peer.id in peers:
+                raise NodesFileError(number, "this node ID is there twice")
+            peers[peer.id] = peer
+    own = [peer for peer in peers.values() if peer.flags & MYSELF]
+    if len(own) != 1:
+        raise NodesFileError(0, f"one line must be flagged myself, not {len(own)}")
+    return own[0], [peer for peer in peers.values() if peer is not own[0]]
+
+
+def _parse_line(number: int, words: list[bytes]) -> Peer:
+    if len(words) != _WORDS:
+        raise NodesFileError(number, f"{_WORDS} words are expected, not {len(words)}")
+    name, address, flags, ping_sent, pong_received, link_state = words
+    if not is_node_id(name):
+        raise NodesFileError(number, "a node ID has 40 printable characters")
+    if link_state not in (b"connected", b"disconnected"):
+        raise NodesFileError(number, f"unknown link state {_shown(link_state)}")
+    ip, port = _parse_address(number, address)
+    return Peer(
+        name,
+        ip,
+        port,
+        _parse_flags(number, flags),
+        ping_sent=int(_parse_number(number, ping_sent) > 0),
+        pong_received=int(_parse_number(number, pong_received) > 0),
+    )
+
+
+def _parse_address(number: int, address: bytes) -> tuple[str, int]:
+    """An address is empty for a node without one, and for this node before anybody reached it."""
+    ip, _, port = address.rpartition(b":")
+    literal = literal_ip(ip.decode("ascii", "replace"))
+    if ip and not literal:
+        raise NodesFileError(number, f"{_shown(ip)} is no IP address")
+    parsed = _parse_number(number, port)
+    if parsed > MAX_PORT:
+        raise NodesFileError(number, f"{parsed} is no port")
+    return literal, parsed
+
+
+def _parse_flags(number: int, words: bytes) -> int:
+    flags = 0
+    for word in words.split(b","):
+        if word not in _FLAG_WORDS and word != _NO_FLAGS:
+            raise NodesFileError(number, f"unknown flag {_shown(word)}")
+        flags |= _FLAG_WORDS.get(word, 0)
+    return flags
+
+
+def _parse_number(number: int, word: bytes) -> int:
+    if not word.isdigit() or len(word) > _MAX_DIGITS:
+        raise NodesFileError(number, f"{_shown(word)} is no number")
+    return int(word)
+
+
+def _shown(word: bytes) -> str:
+    return repr(word.decode("latin-1"))

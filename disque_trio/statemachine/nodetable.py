@@ -1,0 +1,121 @@
+"""The node table: who is in it, under which name and address, and who may be given copies.
+
+Owns `Cluster.nodes`, `reachable`, `size` and `blacklist`, and of a peer `id`, `ip`, `port`, and
+the `flags` by way of `mark` and `unmark`; drops the `reports` of nodes that go. Whatever
+nodes.conf shows is changed here, so that no change of it goes unsaved (`Outbox.nodes_changed`).
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.address import is_port
+from disque_trio.statemachine.base import (
+    HANDSHAKE,
+    LEAVING,
+    MYSELF,
+    NOADDR,
+    Millis,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import UNREACHABLE, Link, Peer
+from disque_trio.statemachine.heart import rouse
+from disque_trio.statemachine.links import hang_up
+from disque_trio.statemachine.state import NodeState
+
+BLACKLIST_TTL: Final[Millis] = 60_000
+"""How long gossip may not bring a forgotten node back (reference 5.9)."""
+
+
+def add(node: NodeState, peer: Peer) -> None:
+    """Take the node into the table, and see that the heart beats."""
+    node.cluster.nodes[peer.id] = peer
+    refresh(node)
+    rouse(node)
+
+
+def remove(node: NodeState, peer: Peer) -> None:
+    """Forget the node, what it says of others, and our link to it."""
+    hang_up(node, peer)
+    del node.cluster.nodes[peer.id]
+    for other in node.cluster.nodes.values():
+        other.reports.pop(peer.id, None)
+    if not peer.flags & HANDSHAKE:
+        node.out.nodes_changed = True
+    refresh(node)
+
+
+def rename(node: NodeState, peer: Peer, name: NodeId) -> None:
+    """Give the node its real, or a new, name."""
+    del node.cluster.nodes[peer.id]
+    peer.id = name
+    node.cluster.nodes[name] = peer
+    node.out.nodes_changed = True
+
+
+def mark(node: NodeState, peer: Peer, flags: int) -> None:
+    """Set flags of the node."""
+    _set_flags(node, peer, peer.flags | flags)
+
+
+def unmark(node: NodeState, peer: Peer, flags: int) -> None:
+    """Clear flags of the node."""
+    _set_flags(node, peer, peer.flags & ~flags)
+
+
+def mark_leaving(node: NodeState, peer: Peer, *, leaving: bool) -> None:
+    """Note whether the node is about to leave the cluster."""
+    (mark if leaving else unmark)(node, peer, LEAVING)
+
+
+def _set_flags(node: NodeState, peer: Peer, flags: int) -> None:
+    if flags != peer.flags:
+        peer.flags = flags
+        node.out.nodes_changed = True
+        refresh(node)
+        rouse(node)
+
+
+def refresh(node: NodeState) -> None:
+    """Work out anew who may be given copies (reference 5.8; defect 13: only whom one can reach)."""
+    nodes = node.cluster.nodes.values()
+    node.cluster.reachable = [peer for peer in nodes if not peer.flags & (UNREACHABLE | MYSELF)]
+    node.cluster.size = sum(1 for peer in nodes if not peer.flags & HANDSHAKE)
+
+
+def learn_own_ip(node: NodeState, ip: str) -> None:
+    """Somebody reached us under this address."""
+    myself = node.cluster.myself
+    if ip and ip != myself.ip:
+        myself.ip = ip
+        node.out.nodes_changed = True
+
+
+def learn_address(node: NodeState, peer: Peer, link: Link, port: int) -> None:
+    """The node speaks from there: if it has moved, our link to the old place ends."""
+    if not link.remote_ip or not is_port(port) or (link.remote_ip, port) == (peer.ip, peer.port):
+        return
+    hang_up(node, peer)
+    peer.ip = link.remote_ip
+    peer.port = port
+    node.out.nodes_changed = True
+    unmark(node, peer, NOADDR)
+
+
+def lose_address(node: NodeState, peer: Peer) -> None:
+    """Somebody else answers at the node's address: do not contact it until it contacts us."""
+    hang_up(node, peer)
+    peer.ip = ""
+    peer.port = 0
+    mark(node, peer, NOADDR)
+
+
+def ban(node: NodeState, name: NodeId) -> None:
+    """Let gossip not bring this node back for a minute."""
+    blacklist = node.cluster.blacklist
+    for banned in [banned for banned, until in blacklist.items() if until <= node.mono]:
+        del blacklist[banned]
+    blacklist[name] = node.mono + BLACKLIST_TTL
+
+
+def is_banned(node: NodeState, name: NodeId) -> bool:
+    """Was the node forgotten a short while ago?"""
+    return node.cluster.blacklist.get(name, 0) > node.mono

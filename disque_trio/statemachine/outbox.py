@@ -1,0 +1,45 @@
+"""What a batch of inputs leads to, as data (ARCHITECTURE, decision 1).
+
+The driver carries it out in this order: dials, messages, replies, closes, hangups; then chores,
+then the clients that may be read again. Journal records will stand before all of them once the
+append-only file is there (docs/design.md).
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from disque_trio.statemachine.base import LinkId, Reply
+from disque_trio.statemachine.chores import Chore
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.messages import Message
+
+
+@attrs.define(eq=False)
+class Outbox:
+    """One batch of outputs. A message stands with all its links, so that it is encoded once."""
+
+    dials: list[tuple[LinkId, str, int]] = attrs.Factory(list)
+    """Links to open: the address is that of the peer's client port."""
+    messages: list[tuple[Sequence[LinkId], Message]] = attrs.Factory(list)
+    replies: list[tuple[Client, Reply]] = attrs.Factory(list)
+    closes: list[Client] = attrs.Factory(list)
+    """Clients to disconnect once what they are owed has been written."""
+    hangups: list[LinkId] = attrs.Factory(list)
+    chores: list[tuple[Client, Chore]] = attrs.Factory(list)
+    resumed: list[Client] = attrs.Factory(list)
+    """Clients whose further requests may be fed again."""
+    nodes_changed: bool = False
+    """The node table differs from what nodes.conf says."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.replies
+            or self.messages
+            or self.closes
+            or self.resumed
+            or self.chores
+            or self.dials
+            or self.hangups
+            or self.nodes_changed
+        )

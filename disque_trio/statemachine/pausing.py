@@ -1,0 +1,23 @@
+"""Paused queues: PAUSE here and from other nodes (reference 2.9, 6.8). Owns `Queue.paused`."""
+
+from disque_trio.statemachine import lifecycle
+from disque_trio.statemachine.base import PAUSE_IN, PAUSE_OUT
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.messages import Pause
+from disque_trio.statemachine.state import NodeState
+
+
+def set_pause(node: NodeState, name: bytes, bits: int) -> None:
+    """Replace the queue's pause state; deliveries that are let through again happen at once."""
+    bits &= PAUSE_IN | PAUSE_OUT
+    if not bits and name not in node.queues:
+        return
+    queue = lifecycle.queue_for(node, name)
+    queue.paused = bits
+    if queue.waiting:
+        lifecycle.mark_ready(node, queue)
+
+
+def on_pause(node: NodeState, _sender: Peer, message: Pause) -> None:
+    """PAUSE with BCAST on another node."""
+    set_pause(node, message.queue, message.bits)

@@ -1,0 +1,127 @@
+"""A queue: its jobs in order of creation, its waiting clients, its counters (reference 2.7, 4.3).
+
+The order of two jobs never changes, for it comes from creation stamp and id. So most jobs arrive
+in order and stand in a deque; the others (requeued after younger ones, imported) in a heap. A job
+that leaves the middle leaves its entry behind, which counts for nothing unless the job comes back,
+and is swept when such entries outnumber the jobs.
+
+Owns `Job.in_line`. The counters are written by `lifecycle`, `waiting` by `waiters`, the import and
+broadcast fields by `federation`, `paused` by `pausing`.
+"""
+
+import heapq
+from collections import deque
+from itertools import islice
+
+import attrs
+
+from disque_trio.statemachine.base import FOREVER, QUEUED, ClientId, JobId, Millis, NodeId
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.timers import Timed
+
+_Entry = tuple[int, JobId, int, Job]
+"""Creation stamp, id, running number, job: a job that was dropped here and came back as a new
+record may stand beside its own stale entry."""
+
+
+@attrs.define(eq=False)
+class Queue(Timed):
+    """One queue of this node. Its length is the number of jobs in state queued."""
+
+    name: bytes
+    created: Millis
+    accessed: Millis
+    """Last enqueue or fetch."""
+    paused: int = 0
+    waiting: dict[ClientId, Client] = attrs.Factory(dict)
+    jobs_in: int = 0
+    jobs_out: int = 0
+    # Federation (reference 6.7).
+    responders: dict[NodeId, Millis] = attrs.Factory(dict)
+    import_started: Millis = 0
+    import_count: int = 0
+    import_previous_started: Millis = 0
+    import_previous_count: int = 0
+    broadcast_at: Millis = -FOREVER
+    """When NEEDJOBS last went to everybody."""
+    broadcast_attempt: int = 0
+    adhoc_at: Millis = -FOREVER
+    """When NEEDJOBS last went to the responders."""
+    adhoc_attempt: int = 0
+    # The jobs.
+    _in_order: deque[Job] = attrs.Factory(deque)
+    _late: list[_Entry] = attrs.Factory(list)
+    _late_adds: int = 0
+    _length: int = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return True
+
+    def add(self, job: Job) -> None:
+        """Put in a job whose state has just become queued."""
+        self._length += 1
+        if job.in_line:
+            return
+        job.in_line = True
+        in_order = self._in_order
+        if not in_order or _key(in_order[-1]) < _key(job):
+            in_order.append(job)
+        else:
+            self._late_adds += 1
+            heapq.heappush(self._late, (job.ctime, job.id, self._late_adds, job))
+
+    def discard(self) -> None:
+        """A job of the queue is not queued any more; its entry stays until it is swept."""
+        self._length -= 1
+        if len(self._in_order) + len(self._late) > 2 * self._length + 64:
+            self.sweep()
+
+    def oldest(self) -> Job | None:
+        """The job that is delivered next."""
+        in_order, late = self._in_order, self._late
+        while in_order and in_order[0].state != QUEUED:
+            in_order.popleft().in_line = False
+        while late and late[0][-1].state != QUEUED:
+            heapq.heappop(late)[-1].in_line = False
+        if late and (not in_order or late[0][:2] < _key(in_order[0])):
+            return late[0][-1]
+        return in_order[0] if in_order else None
+
+    def pop(self) -> Job | None:
+        """Take out the oldest job. The caller changes its state."""
+        job = self.oldest()
+        if job is None:
+            return None
+        if self._in_order and self._in_order[0] is job:
+            self._in_order.popleft()
+        else:
+            heapq.heappop(self._late)
+        job.in_line = False
+        self._length -= 1
+        return job
+
+    def peek(self, count: int) -> list[Job]:
+        """Up to `count` jobs, oldest first; with a negative count newest first."""
+        backwards = count < 0
+        in_order = reversed(self._in_order) if backwards else iter(self._in_order)
+        late = sorted(self._late, reverse=backwards)
+        both = heapq.merge(in_order, (entry[-1] for entry in late), key=_key, reverse=backwards)
+        return list(
+            islice((job for job in both if job.state == QUEUED), min(abs(count), len(self)))
+        )
+
+    def sweep(self) -> None:
+        """Drop the entries of jobs that are not queued any more."""
+        for job in (*self._in_order, *(entry[-1] for entry in self._late)):
+            job.in_line = job.state == QUEUED
+        self._in_order = deque(job for job in self._in_order if job.in_line)
+        self._late = [entry for entry in self._late if entry[-1].in_line]
+        heapq.heapify(self._late)
+
+
+def _key(job: Job) -> tuple[int, JobId]:
+    return (job.ctime, job.id)

@@ -1,0 +1,223 @@
+"""Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (reference 2.2, 6.2).
+
+Owns `Client.job` and `widen_at`, `NodeState.last_ctime`, and while a job waits for its copies
+`Job.client` and `confirmed`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import lifecycle, post, waiters
+from disque_trio.statemachine.base import (
+    BCAST_QUEUED,
+    WAIT_REPL,
+    CommandError,
+    Failure,
+    Millis,
+    Status,
+)
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holders, adopt, known, snapshot
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
+from disque_trio.statemachine.state import NodeState
+
+WIDEN_EVERY: Final[Millis] = 50
+RESEND_EVERY: Final[Millis] = 100
+
+NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
+TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
+JOB_REMOVED: Final = (
+    b"NOREPL job removed (expired?) before the requested replication level was achieved"
+)
+
+
+def is_external(node: NodeState) -> bool:
+    """Must new jobs live on other nodes only? A leaving node keeps no copy (reference 6.9)."""
+    return node.cluster.is_leaving
+
+
+def next_ctime(node: NodeState) -> int:
+    """A creation stamp that is greater than every earlier one, whatever the clock does."""
+    stamp = node.wall * 1_000_000
+    if stamp <= node.last_ctime:
+        stamp = node.last_ctime + 1
+    node.last_ctime = stamp
+    return stamp
+
+
+def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis) -> None:
+    """Bring a new job into the world.
+
+    With `blocking` the client waits for the copies; without, what is wanted of copies is sent
+    and nobody waits (W is 1, or ASYNC).
+    """
+    external = is_external(node)
+    add_nodes(node, job, job.replicas if external else job.replicas - 1)
+    if blocking is None and external:
+        _hand_over(node, job)
+        return
+    if blocking is None:
+        if job.replicas > 1:
+            _send_to(node, job, job.holders, no_reply=True)
+        lifecycle.begin(node, job)
+        return
+    lifecycle.register(node, job, Cause.ADD)
+    job.confirmed = () if external else (node.cluster.myself.id,)
+    job.client = blocking
+    blocking.job = job
+    blocking.widen_at = node.mono + WIDEN_EVERY
+    waiters.block(node, blocking, Blocked.COPIES, deadline)
+    rearm(node, blocking)
+    _send_to(node, job, job.holders, no_reply=False)
+
+
+def _hand_over(node: NodeState, job: Job) -> None:
+    """ASYNC on a node that keeps no copy: the others get it, and one of them queues it.
+
+    Nodes may be reachable as far as is known and yet without a link; then nobody would have it.
+    """
+    if not job.holders:
+        raise CommandError(NOT_ENOUGH_NODES)
+    _send_to(node, job, job.holders, no_reply=True)
+    _let_one_queue(node, job, job.holders)
+
+
+def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> None:
+    chosen = holders[int(node.rng.random() * len(holders))]
+    post.to_ids(node, (chosen,), Enqueue(job.id, job.delay // 1000))
+
+
+def add_nodes(node: NodeState, job: Job, count: int) -> int:
+    """Let up to `count` more reachable nodes hold the job; how many there were."""
+    if count <= 0:
+        return 0
+    candidates = [p for p in node.cluster.reachable if p.link and p.id not in job.holders]
+    if len(candidates) > count:
+        first = int(node.rng.random() * len(candidates))
+        candidates = (candidates[first:] + candidates[:first])[:count]
+    add_holders(job, tuple(peer.id for peer in candidates))
+    return len(candidates)
+
+
+def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: bool) -> None:
+    if ids:
+        post.to_ids(node, ids, ReplJob((snapshot(node, job),), no_reply=no_reply))
+
+
+def on_client_due(node: NodeState, client: Client) -> None:
+    """A client waits for copies: its time is up, or its job goes to one more node."""
+    job = client.job
+    assert job is not None, f"client {client.id} waits for the copies of nothing"
+    if client.deadline and node.mono >= client.deadline:
+        give_up(node, job, Failure(TIMED_OUT))
+        return
+    if node.mono >= client.widen_at:
+        _widen(node, client, job)
+    rearm(node, client)
+
+
+def _widen(node: NodeState, client: Client, job: Job) -> None:
+    """Add one node and tell all anew, for the list has changed; with none left, insist."""
+    confirmed = job.confirmed or ()
+    waiting_for = tuple(id for id in job.holders if id not in confirmed)
+    if add_nodes(node, job, 1):
+        client.widen_at = node.mono + WIDEN_EVERY
+        _send_to(node, job, (*waiting_for, job.holders[-1]), no_reply=False)
+        _send_to(node, job, confirmed, no_reply=True)
+    else:
+        client.widen_at = node.mono + RESEND_EVERY
+        _send_to(node, job, waiting_for, no_reply=False)
+
+
+def rearm(node: NodeState, client: Client) -> None:
+    """Come back at the client's deadline or at the next widening."""
+    due = client.widen_at
+    if client.deadline:
+        due = min(due, client.deadline)
+    node.timers.arm(client, due)
+
+
+def achieved(node: NodeState, job: Job) -> None:
+    """Enough copies: answer the client, then let the job be queued where it lives."""
+    confirmed = job.confirmed or ()
+    _release(node, job, Status(job.id))
+    job.confirmed = None
+    if node.cluster.myself.id in job.holders:
+        lifecycle.begin(node, job)
+        return
+    lifecycle.unregister(node, job, Cause.HANDED_OVER)
+    others = tuple(id for id in confirmed if id in node.cluster.nodes)
+    if others:
+        _let_one_queue(node, job, others)
+
+
+def achieved_by_ack(node: NodeState, job: Job) -> bool:
+    """Somebody has acknowledged a job that waits for copies here, so it is out in the world.
+
+    Is it still held here? A node that keeps no copies leaves the acknowledgement to the holders.
+    """
+    _release(node, job, Status(job.id))
+    job.confirmed = None
+    if node.cluster.myself.id in job.holders:
+        return True
+    post.to_holders(node, job, SetAck(job.id, len(job.holders)))
+    lifecycle.unregister(node, job, Cause.HANDED_OVER)
+    return False
+
+
+def give_up(node: NodeState, job: Job, reply: Failure | None) -> None:
+    """Clean up a job that never got its copies, as far as nodes can be reached."""
+    _release(node, job, reply)
+    post.to_holders(node, job, DelJob(job.id))
+    lifecycle.unregister(node, job, Cause.ADD_FAILED)
+
+
+def _release(node: NodeState, job: Job, reply: Status | Failure | None) -> None:
+    client = job.client
+    assert client is not None, f"{job.id!r} waits for copies, and nobody for it"
+    job.client = client.job = None
+    if reply is None:
+        waiters.unblock(node, client)
+    else:
+        waiters.release(node, client, reply)
+
+
+def drop(node: NodeState, job: Job, cause: Cause) -> None:
+    """Forget a job here; if somebody still waits for its copies, the addition has failed."""
+    if job.state == WAIT_REPL:
+        give_up(node, job, Failure(JOB_REMOVED))
+    else:
+        lifecycle.unregister(node, job, cause)
+
+
+def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
+    """Hold a copy and say so, unless this node leaves or the queue refuses jobs."""
+    if len(message.copies) != 1 or node.cluster.is_leaving:
+        return
+    copy = message.copies[0]
+    if lifecycle.is_paused_in(node, copy.queue):
+        return
+    job = node.jobs.get(copy.id)
+    if job is None:
+        job = adopt(node, copy)
+        lifecycle.mark(job, BCAST_QUEUED)
+        lifecycle.register(node, job, Cause.REPLJOB)
+    elif not job.is_dummy:
+        add_holders(job, known(node, copy.holders))
+    if not message.no_reply:
+        post.to_node(node, sender, GotJob(copy.id))
+
+
+def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
+    """One more node holds a copy."""
+    job = node.jobs.get(message.id)
+    if job is None or job.state != WAIT_REPL:
+        return
+    add_holders(job, (sender.id,))
+    confirmed = job.confirmed or ()
+    if sender.id not in confirmed:
+        job.confirmed = confirmed = (*confirmed, sender.id)
+    if len(confirmed) >= job.replicas:
+        achieved(node, job)

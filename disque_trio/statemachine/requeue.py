@@ -1,0 +1,121 @@
+"""The re-queue machine: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (reference 6.4, 5.11).
+
+Whoever of the holders wakes first warns the others, and half a second later queues the job unless
+one of them has it queued. Adds to `Job.holders` those who show that they hold a copy.
+"""
+
+from disque_trio.statemachine import acks, lifecycle, post, replication
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    QUEUED,
+    JobId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holders
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, wins
+from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
+from disque_trio.statemachine.state import NodeState
+
+
+def on_due(node: NodeState, job: Job) -> None:
+    """A job's deadline has come: expiry, collection, warning, or its place in the queue."""
+    if job.expires <= node.mono:
+        replication.drop(node, job, Cause.EXPIRED)
+        return
+    if job.state == ACKED:
+        acks.on_due(node, job)
+        return
+    if job.state in (ACTIVE, QUEUED) and job.requeue_at:
+        _announce(node, job)
+        _requeue(node, job)
+    lifecycle.schedule(node, job)
+
+
+def _announce(node: NodeState, job: Job) -> None:
+    """Warn the other holders; a queued job warns nobody, for it only renews its period."""
+    if not job.flags & BCAST_WILLQUEUE or job.requeue_at - ANNOUNCE_AHEAD > node.mono:
+        return
+    if job.state == ACTIVE:
+        post.to_holders(node, job, WillQueue(job.id))
+    lifecycle.unmark(job, BCAST_WILLQUEUE)
+
+
+def _requeue(node: NodeState, job: Job) -> None:
+    """Queue it. A paused queue takes back only jobs that could never be queued later."""
+    if job.requeue_at > node.mono:
+        return
+    if job.state == QUEUED:
+        lifecycle.restart_retry(node, job)
+        return
+    if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
+        lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
+        return
+    first = Cause.RETRY if job.flags & BCAST_QUEUED else Cause.DELAY_OVER
+    lifecycle.enqueue(node, job, first)
+
+
+def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
+    """The job that a holder speaks of; one that is acknowledged here is news for the sender."""
+    job = node.jobs.get(job_id)
+    if job is None:
+        return None
+    if job.state == ACKED:
+        post.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        return None
+    add_holders(job, (sender.id,))
+    return job
+
+
+def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
+    """The sender has it queued: postpone ours, and if both have, one gives way."""
+    job = _pending(node, sender, message.id)
+    if job is None:
+        return
+    if job.state == QUEUED and wins(node.cluster.myself.id, sender.id, job.id):
+        lifecycle.dequeue(node, job, Cause.YIELD)
+    lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
+    lifecycle.restart_retry(node, job)
+
+
+def on_working(node: NodeState, sender: Peer, message: Working) -> None:
+    """Somebody works on it: nobody shall have it queued."""
+    job = _pending(node, sender, message.id)
+    if job is None:
+        return
+    lifecycle.dequeue(node, job, Cause.WORKING)
+    lifecycle.restart_retry(node, job)
+
+
+def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
+    """The sender will queue it, unless it hears that we have it queued."""
+    job = _pending(node, sender, message.id)
+    if job is not None and job.state == QUEUED:
+        post.to_holders(node, job, Queued(job.id))
+
+
+def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
+    """Queue our copy, now or later: the origin keeps none (external replication).
+
+    A job with RETRY 0 comes without a time to be queued at, so it is given one; the original
+    loses it here (defect 14).
+    """
+    job = node.jobs.get(message.id)
+    if job is None or job.state != ACTIVE or lifecycle.had_its_turn(job):
+        return
+    if job.queue is not None and lifecycle.is_paused_in(node, job.queue):
+        return
+    lifecycle.unmark(job, BCAST_QUEUED)
+    lifecycle.requeue_in(node, job, message.delay * 1000)
+    if not message.delay:
+        lifecycle.enqueue(node, job, Cause.TOLD)
+
+
+def working(node: NodeState, job: Job) -> None:
+    """A client asks for more time: the period starts anew here and at the other holders."""
+    lifecycle.dequeue(node, job, Cause.WORKING)
+    lifecycle.restart_retry(node, job)
+    post.to_holders(node, job, Working(job.id))

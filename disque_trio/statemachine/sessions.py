@@ -1,0 +1,161 @@
+"""Client connections: they come, are held back, do chores, go (reference 1.4 to 1.6).
+
+Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`; `Client.is_closing`,
+`is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `resumed`; and in `Stats` what it
+says of connections.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from disque_trio.statemachine import lifecycle, post, replication, waiters
+from disque_trio.statemachine.base import (
+    NULL_ARRAY,
+    PENDING,
+    CommandError,
+    Failure,
+    Millis,
+    Reply,
+)
+from disque_trio.statemachine.chores import Chore
+from disque_trio.statemachine.client import Blocked, Client, ReplyMode
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.timers import Timed
+
+
+def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
+    """A new client, or None when there are too many."""
+    if len(node.clients) >= node.config.maxclients:
+        node.stats.connections_rejected += 1
+        return None
+    node.last_client += 1
+    node.stats.connections_received += 1
+    client = Client(
+        id=node.last_client,
+        address=address,
+        created=node.mono,
+        active=node.mono,
+        is_unix=is_unix,
+    )
+    node.clients[client.id] = client
+    waiters.watch_idle(node, client)
+    return client
+
+
+def disconnect(node: NodeState, client: Client) -> None:
+    """The connection has ended; a job that waits for copies on its behalf is cleaned up."""
+    if client.job is not None:
+        replication.give_up(node, client.job, None)
+    waiters.unblock(node, client)
+    node.timers.disarm(client)
+    client.is_closing = True
+    node.clients.pop(client.id, None)
+    node.monitors.pop(client.id, None)
+    node.paused.pop(client.id, None)
+
+
+def close(node: NodeState, client: Client) -> None:
+    """Disconnect the client once what it is owed has been written."""
+    if not client.is_closing:
+        client.is_closing = True
+        node.out.closes.append(client)
+
+
+def accepts(node: NodeState, client: Client) -> bool:
+    """May a request of this client be fed now? If CLIENT PAUSE says no, it is resumed later."""
+    if client.blocked is not Blocked.NO or client.is_closing:
+        return False
+    if node.mono < node.paused_until:
+        node.paused[client.id] = client
+        return False
+    return True
+
+
+def pause(node: NodeState, duration: Millis) -> None:
+    """CLIENT PAUSE: a new pause replaces an older one only if it ends later."""
+    until = node.mono + duration
+    if until > node.paused_until:
+        node.paused_until = until
+        node.timers.arm(node.pause_timer, until)
+
+
+def on_pause_end(node: NodeState, _timer: Timed) -> None:
+    """Let the clients' input come again."""
+    node.out.resumed.extend(node.paused.values())
+    node.paused.clear()
+
+
+def watch(node: NodeState, client: Client) -> None:
+    """MONITOR: show this client every command from now on."""
+    client.is_monitor = True
+    node.monitors[client.id] = client
+
+
+def on_due(node: NodeState, client: Client) -> None:
+    """A client's timer: its wait is over, its job needs a node more, or it has been idle."""
+    if client.blocked is Blocked.COPIES:
+        replication.on_client_due(node, client)
+    elif client.blocked is Blocked.JOBS and client.deadline:
+        waiters.time_out(node, client)
+    elif client.blocked is Blocked.NO:
+        _on_idle_due(node, client)
+
+
+def _on_idle_due(node: NodeState, client: Client) -> None:
+    limit = node.config.timeout_s * 1000
+    if not limit or client.is_monitor:
+        return
+    if node.mono - client.active > limit:
+        close(node, client)
+    else:
+        waiters.watch_idle(node, client)
+
+
+def ask(
+    node: NodeState,
+    client: Client,
+    chore: Chore,
+    then: Callable[[NodeState, Client, Any], Reply],
+) -> Reply:
+    """Let the driver do a chore; `then` makes the reply of its outcome."""
+    waiters.block(node, client, Blocked.CHORE, 0)
+    client.then = then
+    node.out.chores.append((client, chore))
+    return PENDING
+
+
+def done(node: NodeState, client: Client, outcome: object) -> None:
+    """A chore has an outcome; the client may have gone meanwhile."""
+    then = client.then
+    if then is None or client.id not in node.clients:
+        return
+    waiters.unblock(node, client)
+    client.then = None
+    try:
+        reply = then(node, client, outcome)
+    except CommandError as error:
+        reply = Failure(error.text)
+    if reply is not PENDING:
+        post.answer(node, client, reply)
+        node.out.resumed.append(client)
+
+
+def enter_silence(client: Client) -> None:
+    """The command after CLIENT REPLY SKIP begins: it is the one that is not answered."""
+    if client.reply_mode is ReplyMode.SKIP_NEXT:
+        client.reply_mode = ReplyMode.SKIP
+
+
+def leave_silence(client: Client) -> None:
+    """It has ended, and unless it was a SKIP itself the next one is answered."""
+    if client.reply_mode is ReplyMode.SKIP:
+        client.reply_mode = ReplyMode.ON
+
+
+def flush(node: NodeState) -> None:
+    """Remove all jobs and queues; whoever waits is answered (reference 2.14)."""
+    for job in list(node.jobs.values()):
+        replication.drop(node, job, Cause.FLUSH)
+    waiters.release_all_for_jobs(node, NULL_ARRAY)
+    lifecycle.drop_queues(node)

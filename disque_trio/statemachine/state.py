@@ -1,0 +1,70 @@
+"""Everything that a node knows, in one flat record (ARCHITECTURE, decision 2). No methods."""
+
+import random
+
+import attrs
+
+from disque_trio.statemachine.base import ClientId, JobId, Millis
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Cluster
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.events import Event
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.latency import LatencyMonitor
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.slowlog import Slowlog
+from disque_trio.statemachine.stats import Facts, Stats
+from disque_trio.statemachine.timers import Timed, Timers
+
+
+@attrs.define(eq=False)
+class Cron(Timed):
+    """The one owner of the cluster's heartbeat in the timer wheel."""
+
+    runs: int = 0
+
+
+@attrs.define(eq=False)
+class NodeState:
+    """What every verb takes first. Each field names the module that writes it."""
+
+    config: Config
+    """`commands.config`, by replacing it whole."""
+    rng: random.Random
+    mono: Millis
+    """`machine`: both clocks, set once per input."""
+    wall: Millis
+    micros: int
+    cluster: Cluster
+    """`membership` and its rooms; see `cluster`."""
+    facts: Facts
+    stats: Stats
+    jobs: dict[JobId, Job] = attrs.Factory(dict)
+    """`lifecycle`."""
+    queues: dict[bytes, Queue] = attrs.Factory(dict)
+    """`lifecycle`."""
+    clients: dict[ClientId, Client] = attrs.Factory(dict)
+    """`sessions`."""
+    monitors: dict[ClientId, Client] = attrs.Factory(dict)
+    """`sessions`."""
+    paused: dict[ClientId, Client] = attrs.Factory(dict)
+    """`sessions`: clients that had input while CLIENT PAUSE held it back."""
+    paused_until: Millis = 0
+    """`sessions`: when CLIENT PAUSE ends."""
+    last_client: ClientId = 0
+    last_ctime: int = 0
+    """`replication`: the last creation stamp given out."""
+    ready: dict[bytes, Queue] = attrs.Factory(dict)
+    """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
+    timers: Timers = attrs.Factory(Timers)
+    cron: Cron = attrs.Factory(Cron)
+    pause_timer: Timed = attrs.Factory(Timed)
+    slowlog: Slowlog = attrs.Factory(Slowlog)
+    latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
+    scans: dict[tuple[bytes, int], list[bytes]] = attrs.Factory(dict)
+    """`commands.scans`: what is left of running iterations."""
+    last_scan: int = 0
+    trace: list[Event] | None = None
+    """`trace` adds, the driver takes; None while nobody traces."""
+    out: Outbox = attrs.Factory(Outbox)

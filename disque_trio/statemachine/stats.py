@@ -1,0 +1,81 @@
+"""Counters that INFO and CLUSTER INFO show, and facts of the process that never change.
+
+The counters are written by `machine` and `sessions`, the rates by `metrics`.
+"""
+
+from collections import deque
+
+import attrs
+
+from disque_trio.statemachine.base import Millis
+
+
+@attrs.define
+class Traffic:
+    """Bytes that client connections have carried: the driver counts, the machine only reads."""
+
+    received: int = 0
+    sent: int = 0
+
+
+@attrs.define
+class Facts:
+    """What the driver knows of its process at start, for INFO and HELLO."""
+
+    port: int = 7711
+    pid: int = 0
+    executable: str = ""
+    config_file: str = ""
+    os: str = ""
+    arch_bits: int = 64
+    multiplexing: str = ""
+    """How the driver waits for sockets, such as epoll."""
+    allocator: str = "pymalloc"
+    runtime: str = ""
+    """The Python that runs it, with its version."""
+    run_id: str = "0" * 40
+    version: str = "0"
+    traffic: Traffic = attrs.Factory(Traffic)
+
+
+@attrs.define
+class CommandStat:
+    """One line of INFO commandstats."""
+
+    calls: int = 0
+    usec: int = 0
+
+
+@attrs.define
+class Sampler:
+    """How much a counter grew in each of the last sixteen tenths of a second (reference 2.11).
+
+    `last_value` is the counter when it was last looked at, `last_time` the begin of the tenth that
+    runs since then.
+    """
+
+    samples: deque[int] = attrs.Factory(lambda: deque([0] * 16, maxlen=16))
+    last_value: int = 0
+    last_time: Millis = 0
+
+
+@attrs.define
+class Stats:
+    """Since the start, or since CONFIG RESETSTAT."""
+
+    started: Millis = 0
+    connections_received: int = 0
+    connections_rejected: int = 0
+    commands_processed: int = 0
+    commands: dict[str, CommandStat] = attrs.Factory(dict)
+    frames_refused: dict[str, int] = attrs.Factory(dict)
+    """Bus input that was dropped, by reason."""
+    frames_dropped: int = 0
+    """Bus output that found no room, because a peer does not keep up."""
+    protocol_errors: int = 0
+    received_before: int = 0
+    sent_before: int = 0
+    """What `Facts.traffic` had counted at the last reset."""
+    ops: Sampler = attrs.Factory(Sampler)
+    input_rate: Sampler = attrs.Factory(Sampler)
+    output_rate: Sampler = attrs.Factory(Sampler)

@@ -1,0 +1,297 @@
+"""How the values of directives are spelled: read from words, shown to clients, written to files.
+
+A reader takes the words after the directive's name. It raises ValueError for a value that does
+not do, and `ConfigError` where the whole reason has its own words. Text is UTF-8 in which bytes
+that are none survive as surrogates, so that any file name and any password comes out as it went in.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+
+_Value = TypeVar("_Value")
+
+Reader = Callable[[Sequence[str]], _Value]
+"""Makes the value of words."""
+Writer = Callable[[_Value], str]
+"""Spells a value."""
+
+
+class ConfigError(Exception):
+    """A directive that cannot be taken: why, and what to do about it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@attrs.frozen
+class Kind(Generic[_Value]):
+    """A kind of value. `least` and `most` say how many words the file gives."""
+
+    read: Reader[_Value]
+    show: Writer[_Value]
+    """For CONFIG GET."""
+    write: Writer[_Value]
+    """For CONFIG REWRITE, quoted where needed; an empty text stands for no line at all."""
+    least: int = 1
+    most: int = 1
+
+
+AnyKind = Kind[Any]
+
+
+def encode(text: str) -> bytes:
+    """The bytes of a text."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def decode(raw: bytes) -> str:
+    """The text that `encode` makes these bytes of."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+_ESCAPES: Final = {
+    ord("\\"): "\\\\",
+    ord('"'): '\\"',
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    ord("\a"): "\\a",
+    ord("\b"): "\\b",
+}
+
+
+def quoted(text: str) -> str:
+    """Between double quotes, so that any reader of inline commands gets the same bytes back."""
+    return '"' + "".join(_escaped(byte) for byte in encode(text)) + '"'
+
+
+def _escaped(byte: int) -> str:
+    if byte in _ESCAPES:
+        return _ESCAPES[byte]
+    return chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"
+
+
+# Numbers.
+
+_INT64_MAX: Final = (1 << 63) - 1
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_SIZE: Final = re.compile(r"([0-9]{1,20})(b|kb?|mb?|gb?)?", re.IGNORECASE)
+_UNITS: Final = {
+    "": 1,
+    "b": 1,
+    "k": 1000,
+    "kb": 1 << 10,
+    "m": 1000**2,
+    "mb": 1 << 20,
+    "g": 1000**3,
+    "gb": 1 << 30,
+}
+
+
+def number_from(words: Sequence[str], *, least: int, most: int = _INT64_MAX) -> int:
+    """A whole number within bounds. Nothing at all is 0, as in every command (reference 1.4)."""
+    word = words[0] or "0"
+    if not _NUMBER.fullmatch(word) or not least <= int(word) <= most:
+        bounds = f"from {least} up" if most == _INT64_MAX else f"from {least} to {most}"
+        raise ValueError(f"'{word}' is not a whole number {bounds}")
+    return int(word)
+
+
+def number(least: int, most: int = _INT64_MAX) -> Kind[int]:
+    """Whole numbers within bounds."""
+    return Kind(lambda words: number_from(words, least=least, most=most), str, str)
+
+
+def clamped(least: int, most: int) -> Kind[int]:
+    """Whole numbers, those out of bounds taken to the nearest bound."""
+
+    def read(words: Sequence[str]) -> int:
+        return max(least, min(most, number_from(words, least=-_INT64_MAX)))
+
+    return Kind(read, str, str)
+
+
+def size_from(words: Sequence[str]) -> int:
+    """Bytes, with or without a unit."""
+    found = _SIZE.fullmatch(words[0])
+    if not found:
+        raise ValueError(f"'{words[0]}' is not a size such as 1048576, 100kb or 1gb")
+    size = int(found[1]) * _UNITS[(found[2] or "").lower()]
+    if size > _INT64_MAX:
+        raise ValueError(f"'{words[0]}' is more than 8 exabytes")
+    return size
+
+
+def size_written(size: int) -> str:
+    """With the largest binary unit that leaves nothing over."""
+    for unit in ("gb", "mb", "kb"):
+        if size and size % _UNITS[unit] == 0:
+            return f"{size // _UNITS[unit]}{unit}"
+    return str(size)
+
+
+SIZE: Final = Kind(size_from, str, size_written)
+
+
+def positive_size_from(words: Sequence[str]) -> int:
+    """Bytes, at least one."""
+    size = size_from(words)
+    if not size:
+        raise ValueError("0 bytes leave no room for anything")
+    return size
+
+
+POSITIVE_SIZE: Final = Kind(positive_size_from, str, size_written)
+
+
+def _memory_limit(words: Sequence[str]) -> int:
+    limit = size_from(words)
+    if not limit:
+        raise ConfigError(
+            "You need to specify a memory limit greater than zero, such as 'maxmemory 1gb'"
+        )
+    return limit
+
+
+MEMORY_LIMIT: Final = Kind(_memory_limit, str, size_written)
+
+
+def _octal(words: Sequence[str]) -> int:
+    if not re.fullmatch("[0-7]{1,4}", words[0]) or int(words[0], 8) > 0o777:
+        raise ValueError(f"'{words[0]}' is not an octal file mode from 0 to 777")
+    return int(words[0], 8)
+
+
+OCTAL: Final = Kind(_octal, "{:o}".format, "{:o}".format)
+
+# Words out of a few.
+
+
+def choice_from(words: Sequence[str], names: Sequence[str]) -> str:
+    """One of `names`, whatever its case."""
+    if words[0].lower() not in names:
+        raise ValueError(f"'{words[0]}' is none of {', '.join(names)}")
+    return words[0].lower()
+
+
+def choice(*names: str) -> Kind[str]:
+    """One of a few names."""
+    return Kind(lambda words: choice_from(words, names), str, str)
+
+
+def flag_from(words: Sequence[str]) -> bool:
+    """``yes`` or ``no``, whatever their case."""
+    return choice_from(words, ("yes", "no")) == "yes"
+
+
+def flag_shown(is_on: int) -> str:
+    """``yes`` or ``no``."""
+    return "yes" if is_on else "no"
+
+
+FLAG: Final = Kind(flag_from, flag_shown, flag_shown)
+
+# Texts.
+
+
+def _text(words: Sequence[str]) -> str:
+    if "\0" in words[0]:
+        raise ValueError("it has a null byte in it")
+    return words[0]
+
+
+def _quoted_or_no_line(text: str) -> str:
+    return quoted(text) if text else ""
+
+
+TEXT: Final = Kind(_text, str, quoted)
+TEXT_OR_UNSET: Final = Kind(_text, str, _quoted_or_no_line)
+"""A text for which an empty one is the same as no directive."""
+
+
+def _file_name(words: Sequence[str]) -> str:
+    name = _text(words)
+    if "/" in name or not name:
+        raise ValueError(f"'{name}' is not a bare file name; the directory is that of 'dir'")
+    return name
+
+
+FILE_NAME: Final = Kind(_file_name, str, quoted)
+
+_PASSWORD_LIMIT: Final = 512
+
+
+def _password(words: Sequence[str]) -> bytes:
+    password = encode(words[0])
+    if len(password) > _PASSWORD_LIMIT:
+        raise ValueError(f"a password has at most {_PASSWORD_LIMIT} bytes")
+    return password
+
+
+PASSWORD: Final = Kind(
+    _password, decode, lambda password: _quoted_or_no_line(decode(password))
+)  # fmt: skip
+
+# Several words.
+
+BIND_LIMIT: Final = 16
+
+
+_ADDRESS: Final = re.compile(r"[0-9A-Za-z.:%_*-]+")
+
+
+def _addresses(words: Sequence[str]) -> tuple[str, ...]:
+    for word in words:
+        if not _ADDRESS.fullmatch(word):
+            raise ValueError(f"'{word}' is not an address such as 127.0.0.1 or ::1")
+    return tuple(words)
+
+
+ADDRESSES: Final = Kind(_addresses, " ".join, " ".join, most=BIND_LIMIT)
+
+Limits = tuple[int, int, int]
+
+
+def _output_limits(words: Sequence[str]) -> Limits:
+    if words[0].lower() != "normal":
+        raise ValueError(f"'{words[0]}' is no class of clients; the only one is 'normal'")
+    return size_from(words[1:2]), size_from(words[2:3]), number_from(words[3:4], least=0)
+
+
+def output_limits_from_one_word(words: Sequence[str]) -> Limits:
+    """The same in one argument, as CONFIG SET has it: groups of four, of which the last counts."""
+    parts = words[0].split()
+    if not parts or len(parts) % 4:
+        raise ValueError("it takes groups of class, hard limit, soft limit and soft seconds")
+    return [_output_limits(parts[start : start + 4]) for start in range(0, len(parts), 4)][-1]
+
+
+def _output_limits_shown(limits: Limits) -> str:
+    return "normal {} {} {}".format(*limits)
+
+
+def _output_limits_written(limits: Limits) -> str:
+    hard, soft, seconds = limits
+    return f"normal {size_written(hard)} {size_written(soft)} {seconds}"
+
+
+OUTPUT_LIMITS: Final = Kind(
+    _output_limits, _output_limits_shown, _output_limits_written, least=4, most=4
+)
+
+Renames = tuple[tuple[str, str], ...]
+
+
+def _renames(words: Sequence[str]) -> Renames:
+    return ((words[0].lower(), words[1].lower()),)
+
+
+def _no_line(_renames: Renames) -> str:
+    return ""
+
+
+RENAMES: Final = Kind(_renames, _no_line, _no_line, least=2, most=2)

@@ -1,0 +1,82 @@
+"""Clients that wait: they are blocked, released, timed out (reference 1.5, 6.6).
+
+Owns `Client.blocked`, `queues`, `deadline`, `with_counters` and `Queue.waiting`, sets
+`Client.active` and `Outbox.resumed`, and arms the client's timer: for the end of its wait, or for
+the end of its idleness.
+"""
+
+from disque_trio.statemachine import post
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Millis, Reply
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.lifecycle import drop_queue_if_idle, queue_for
+from disque_trio.statemachine.state import NodeState
+
+LEAVING_ERROR = b"LEAVING This node is leaving the cluster, please connect to a different one"
+
+
+def block_for_jobs(
+    node: NodeState,
+    client: Client,
+    queues: list[bytes],
+    deadline: Millis,
+    *,
+    with_counters: bool,
+) -> None:
+    """Let the client wait for a job in any of the queues; deadline 0 is for ever."""
+    client.queues = tuple(dict.fromkeys(queues))
+    client.with_counters = with_counters
+    for name in client.queues:
+        queue_for(node, name).waiting[client.id] = client
+    block(node, client, Blocked.JOBS, deadline)
+
+
+def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) -> None:
+    """Hold the client's further requests back until it is released."""
+    client.blocked = reason
+    client.deadline = deadline
+    if deadline:
+        node.timers.arm(client, deadline)
+
+
+def release(node: NodeState, client: Client, reply: Reply) -> None:
+    """Answer a waiting client and let its further requests come."""
+    unblock(node, client)
+    post.answer(node, client, reply)
+    node.out.resumed.append(client)
+
+
+def unblock(node: NodeState, client: Client) -> None:
+    """Let it wait for nothing any more, without an answer."""
+    for name in client.queues:
+        queue = node.queues[name]
+        del queue.waiting[client.id]
+        drop_queue_if_idle(node, queue)
+    client.queues = ()
+    client.blocked = Blocked.NO
+    client.deadline = 0
+    client.active = node.mono
+    watch_idle(node, client)
+
+
+def watch_idle(node: NodeState, client: Client) -> None:
+    """Come back when the client has been idle for longer than `timeout` allows."""
+    limit = node.config.timeout_s * 1000
+    if limit:
+        node.timers.arm(client, client.active + limit + 1)
+
+
+def release_all_for_jobs(node: NodeState, reply: Reply) -> None:
+    """Answer everybody who waits for jobs: the node is flushed or leaves."""
+    for client in list(node.clients.values()):
+        if client.blocked is Blocked.JOBS:
+            release(node, client, reply)
+
+
+def release_leaving(node: NodeState) -> None:
+    """Send those who wait for jobs elsewhere. ADDJOB waiters go on (defect 2)."""
+    release_all_for_jobs(node, Failure(LEAVING_ERROR))
+
+
+def time_out(node: NodeState, client: Client) -> None:
+    """Nothing came in time."""
+    release(node, client, NULL_ARRAY)

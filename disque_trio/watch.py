@@ -1,0 +1,214 @@
+"""What an operator wants to hear: nodes that come, fail, recover and go, settings, trouble.
+
+The machine does not log. After each of its ticks this compares the node table and the
+configuration with what was there before; and what repeats itself is said once per `QUIET`.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.ports import Log
+from disque_trio.statemachine.base import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    NOADDR,
+    PFAIL,
+    LinkId,
+    Millis,
+    NodeId,
+    Now,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.state import NodeState
+
+QUIET: Final[Millis] = 10_000
+"""How long the same kind of trouble is only counted after it was reported."""
+LOOK_EVERY: Final[Millis] = 100
+_SECRETS: Final = ("requirepass",)
+
+
+@attrs.define
+class Seen:
+    """A node as it was last reported."""
+
+    address: str
+    flags: int
+    is_connected: bool
+
+
+@attrs.define
+class Repeats:
+    """Trouble of one kind: when it was last reported, and how often it came since."""
+
+    reported: Millis
+    count: int = 0
+
+
+class Watch:
+    """Compares, and tells the log."""
+
+    def __init__(self, state: NodeState, log: Log) -> None:
+        self._state = state
+        self._log = log
+        self._config = state.config
+        self._seen: dict[NodeId, Seen] = {}
+        self._repeats: dict[str, Repeats] = {}
+        self._refused = dict(state.stats.frames_refused)
+        self.look_at: Millis = 0
+        """When `look` is worth its while again."""
+        myself = state.cluster.myself
+        self._id = myself.id
+        self._address = myself.ip
+        self._is_leaving = bool(myself.flags & LEAVING)
+        for peer in self._members():
+            self._seen[peer.id] = _seen(peer)
+
+    def look(self, now: Now) -> None:
+        """Report what has changed."""
+        self.look_at = now.mono + LOOK_EVERY
+        if self._state.config is not self._config:
+            self._config_changed()
+        if len(self._state.cluster.nodes) > 1 or self._seen:
+            self._look_at_nodes()
+        self._look_at_myself()
+        if self._state.stats.frames_refused != self._refused:
+            self._look_at_refused(now)
+        if self._repeats:
+            self._report_repeats(now)
+
+    def _members(self) -> list[Peer]:
+        cluster = self._state.cluster
+        return [
+            peer
+            for peer in cluster.nodes.values()
+            if peer is not cluster.myself and not peer.flags & HANDSHAKE
+        ]
+
+    def _look_at_nodes(self) -> None:
+        members = {peer.id: peer for peer in self._members()}
+        for gone in [id for id in self._seen if id not in members]:
+            seen = self._seen.pop(gone)
+            self._log.notice("node removed", node=gone.decode("latin-1"), address=seen.address)
+        for peer in members.values():
+            before = self._seen.get(peer.id)
+            after = self._seen[peer.id] = _seen(peer)
+            if before is None:
+                self._say("notice", "node joined", peer)
+            elif before != after:
+                self._compare(peer, before, after)
+
+    def _compare(self, peer: Peer, before: Seen, after: Seen) -> None:
+        if before.address != after.address and not after.flags & NOADDR:
+            self._say("notice", "node moved", peer, was=before.address)
+        came = after.flags & ~before.flags
+        went = before.flags & ~after.flags
+        if came & FAIL:
+            self._say("warning", "node failed", peer)
+        elif came & PFAIL:
+            self._say("verbose", "node does not answer", peer)
+        elif went & (FAIL | PFAIL) and not after.flags & (FAIL | PFAIL):
+            self._say("notice" if went & FAIL else "verbose", "node recovered", peer)
+        if came & LEAVING:
+            self._say("notice", "node is leaving", peer)
+        elif went & LEAVING:
+            self._say("notice", "node stays", peer)
+        if came & NOADDR:
+            self._say("warning", "node has no address any more", peer, was=before.address)
+        if after.is_connected != before.is_connected:
+            event = "link up" if after.is_connected else "link lost"
+            self._say("verbose", event, peer)
+
+    def _say(self, level: str, event: str, peer: Peer, **facts: object) -> None:
+        say = getattr(self._log, level)
+        say(event, node=peer.id.decode("latin-1"), address=_address(peer), **facts)
+
+    def _look_at_myself(self) -> None:
+        myself = self._state.cluster.myself
+        if myself.ip != self._address:
+            self._address = myself.ip
+            self._log.notice("own address learned", ip=myself.ip)
+        if myself.id != self._id:
+            self._id = myself.id
+            self._log.notice("new identity", node=myself.id.decode())
+        if bool(myself.flags & LEAVING) != self._is_leaving:
+            self._is_leaving = not self._is_leaving
+            event = "leaving the cluster" if self._is_leaving else "staying in the cluster"
+            self._log.notice(event)
+
+    def _look_at_refused(self, now: Now) -> None:
+        before, self._refused = self._refused, dict(self._state.stats.frames_refused)
+        for reason, count in self._refused.items():
+            if count > before.get(reason, 0):
+                self._repeat(f"bus frames refused: {reason}", now)
+
+    def _config_changed(self) -> None:
+        before, self._config = self._config, self._state.config
+        for field in attrs.fields(Config):
+            was, value = getattr(before, field.name), getattr(self._config, field.name)
+            if was != value:
+                change = _change(field.name, was, value)
+                self._log.notice("setting changed", name=field.name, **change)
+        self._log.set_level(self._config.loglevel)
+
+    # What repeats itself.
+
+    def protocol_error(self, client: Client, text: bytes, now: Now) -> None:
+        """A client was refused for what it sent."""
+        self._repeat(
+            "protocol error of a client",
+            now,
+            client=client.address.decode("latin-1"),
+            error=text.decode("latin-1"),
+        )
+
+    def damaged_link(self, link: LinkId, reason: str, now: Now) -> None:
+        """A bus link ended because what came on it was no frame."""
+        peer = self._peer_ip(link)
+        self._repeat("bus link closed: no frame of this protocol", now, peer=peer, error=reason)
+
+    def link_full(self, link: LinkId, dropped: int, now: Now) -> None:
+        """A peer does not read: frames to it were dropped."""
+        peer = self._peer_ip(link)
+        self._repeat("frames dropped: a peer does not keep up", now, peer=peer, frames=dropped)
+
+    def _peer_ip(self, number: LinkId) -> str:
+        link = self._state.cluster.links.get(number)
+        return link.remote_ip if link is not None else ""
+
+    def trouble(self, event: str, error: OSError, now: Now) -> None:
+        """The system refuses something."""
+        self._repeat(event, now, error=error.strerror)
+
+    def _repeat(self, event: str, now: Now, **facts: object) -> None:
+        repeats = self._repeats.get(event)
+        if repeats is None:
+            self._repeats[event] = Repeats(now.mono)
+            self._log.warning(event, **facts)
+        else:
+            repeats.count += 1
+
+    def _report_repeats(self, now: Now) -> None:
+        for event, repeats in list(self._repeats.items()):
+            if now.mono - repeats.reported < QUIET:
+                continue
+            if repeats.count:
+                self._log.warning(event, times=repeats.count, seconds=QUIET // 1000)
+                self._repeats[event] = Repeats(now.mono)
+            else:
+                del self._repeats[event]
+
+
+def _seen(peer: Peer) -> Seen:
+    return Seen(_address(peer), peer.flags, peer.is_connected)
+
+
+def _address(peer: Peer) -> str:
+    return f"{peer.ip}:{peer.port}"
+
+
+def _change(name: str, was: object, value: object) -> dict[str, object]:
+    return {} if name in _SECRETS else {"was": was, "value": value}

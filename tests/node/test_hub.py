@@ -1,0 +1,509 @@
+"""Real sockets on the loopback: what the network does to bytes."""
+
+import gc
+import os
+import random
+import resource
+import socket
+import weakref
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from disque_trio import clients
+from disque_trio.host import SystemClock
+from disque_trio.hub import EpollHub
+from disque_trio.node import CHOKE, Node
+from disque_trio.session import Session
+from disque_trio.statemachine.base import MYSELF
+from disque_trio.statemachine.chores import Shutdown
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import Pong
+from disque_trio.statemachine.stats import Facts
+from disque_trio.wire.frames import encode
+from tests.node.world import ME, MemoryHost, MemoryLog, MemoryStore, until
+
+
+@attrs.define
+class Live:
+    """A node on real sockets, and where they are."""
+
+    node: Node
+    log: MemoryLog
+    port: int
+    bus_port: int
+    nursery: trio.Nursery
+
+    async def client(self) -> trio.SocketStream:
+        return await connected(self.nursery, self.port)
+
+    async def peer(self) -> trio.SocketStream:
+        return await connected(self.nursery, self.bus_port)
+
+
+async def connected(
+    nursery: trio.Nursery, port: int, address: str = "127.0.0.1"
+) -> trio.SocketStream:
+    """A connection that is closed when the test ends."""
+    stream = await trio.open_tcp_stream(address, port)
+    await nursery.start(closed_at_the_end, stream)
+    return stream
+
+
+async def closed_at_the_end(
+    stream: trio.SocketStream, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    task_status.started()
+    try:
+        await trio.sleep_forever()
+    finally:
+        stream.socket.close()
+
+
+def listening(
+    family: int = socket.AF_INET, place: tuple[str, int] | str = ("127.0.0.1", 0)
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock.bind(place)
+    sock.listen(128)
+    return sock
+
+
+async def live(
+    nursery: trio.Nursery,
+    config: Config | None = None,
+    *more: socket.socket,
+    within: trio.Nursery | None = None,
+) -> Live:
+    clients, bus = listening(), listening()
+    port, bus_port = clients.getsockname()[1], bus.getsockname()[1]
+    clock, log = SystemClock(), MemoryLog()
+    myself = Peer(ME, "", port, MYSELF)
+    machine = Machine(config or Config(), myself, random.Random(0), clock.now(), Facts(port=port))
+    hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1")
+    node = Node(machine, clock, hub, MemoryStore(), MemoryHost(), log)
+    await (within or nursery).start(node.run)
+    return Live(node, log, port, bus_port, nursery)
+
+
+async def receive(stream: trio.SocketStream, size: int) -> bytes:
+    """Exactly so many bytes, or what came before the end."""
+    data = b""
+    with trio.fail_after(30):
+        while len(data) < size:
+            piece = await stream.receive_some(size - len(data))
+            if not piece:
+                break
+            data += piece
+    return data
+
+
+async def expect(stream: trio.SocketStream, data: bytes) -> None:
+    assert await receive(stream, len(data)) == data
+
+
+async def ended(stream: trio.SocketStream) -> bool:
+    """Has the node closed the connection?"""
+    with trio.fail_after(30):
+        try:
+            return await stream.receive_some() == b""
+        except trio.BrokenResourceError:
+            return True
+
+
+async def test_a_request_in_single_bytes_is_answered(nursery: trio.Nursery) -> None:
+    stream = await (await live(nursery)).client()
+
+    for byte in b"*2\r\n$4\r\nPING\r\n$5\r\nhe\r\no\r\n":
+        await stream.send_all(bytes([byte]))
+
+    await expect(stream, b"$5\r\nhe\r\no\r\n")
+
+
+async def test_inline_and_array_requests_mix(nursery: trio.Nursery) -> None:
+    stream = await (await live(nursery)).client()
+
+    await stream.send_all(b'ping\r\n*1\r\n$4\r\nPING\r\nping "a b"\r\n')
+
+    await expect(stream, b"+PONG\r\n+PONG\r\n$3\r\na b\r\n")
+
+
+async def test_a_long_pipeline_is_answered_in_order(nursery: trio.Nursery) -> None:
+    stream = await (await live(nursery)).client()
+    numbers = range(20_000)
+
+    nursery.start_soon(stream.send_all, b"".join(b"PING %05d\r\n" % number for number in numbers))
+
+    await expect(stream, b"".join(b"$5\r\n%05d\r\n" % number for number in numbers))
+
+
+async def test_a_large_body_goes_in_and_out(nursery: trio.Nursery) -> None:
+    stream = await (await live(nursery)).client()
+    body = random.Random(1).randbytes(20 << 20)
+    request = b"*2\r\n$4\r\nPING\r\n$%d\r\n%b\r\n" % (len(body), body)
+
+    nursery.start_soon(stream.send_all, request)
+
+    await expect(stream, b"$%d\r\n%b\r\n" % (len(body), body))
+
+
+async def test_many_clients_are_served(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    streams = [await server.client() for _ in range(200)]
+
+    for number, stream in enumerate(streams):
+        await stream.send_all(b"PING %d\r\n" % number)
+
+    for number, stream in enumerate(streams):
+        await expect(stream, b"$%d\r\n%d\r\n" % (len(str(number)), number))
+    for stream in streams:
+        await stream.aclose()
+    await until(lambda: not server.node.state.clients)
+
+
+async def test_a_client_that_never_reads_costs_bounded_memory(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream, other = await server.client(), await server.client()
+    size = 60_000
+    request = b"*2\r\n$4\r\nPING\r\n$%d\r\n%b\r\n" % (size, b"x" * size)
+    sent = 0
+
+    async def flood() -> None:
+        nonlocal sent
+        while sent < 4000:
+            await stream.send_all(request)
+            sent += 1
+
+    nursery.start_soon(flood)
+    session = await _first_session(server)
+    await until(lambda: session.is_held)
+    before, peak = -1, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    while before != sent:
+        before = sent
+        # Somebody else is served meanwhile.
+        for _ in range(50):
+            await other.send_all(b"PING\r\n")
+            await expect(other, b"+PONG\r\n")
+    assert sent < 2000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 50_000
+    assert CHOKE < session.unsent < 2 * CHOKE
+
+    for _ in range(4000):
+        await receive(stream, size + 10)
+    assert sent == 4000
+    await until(lambda: not session.is_held)
+
+
+async def test_a_client_that_stops_sending_gets_all_its_answers(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream = await server.client()
+    body = b"x" * 60_000
+    request = b"*2\r\n$4\r\nPING\r\n$60000\r\n%b\r\n" % body
+
+    async def send() -> None:
+        await stream.send_all(request * 300)
+        await stream.send_eof()
+
+    nursery.start_soon(send)
+    session = await _first_session(server)
+    await until(lambda: session.is_held)
+
+    for _ in range(300):
+        await expect(stream, b"$60000\r\n%b\r\n" % body)
+    assert await ended(stream)
+    await until(lambda: not server.node.state.clients)
+
+
+async def _first_session(server: Live) -> Session:
+    await until(lambda: bool(server.node._sessions))
+    return next(iter(server.node._sessions.values()))
+
+
+async def test_a_blocked_client_that_goes_is_noticed(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    idle, busy = await server.client(), await server.client()
+    await idle.send_all(b"GETJOB FROM q\r\n")
+    await busy.send_all(b"GETJOB FROM q\r\n" + b"PING\r\n" * 500)
+    await until(lambda: len(server.node.state.queues[b"q"].waiting) == 2)
+
+    await idle.aclose()
+    await busy.aclose()
+
+    await until(lambda: not server.node.state.clients)
+
+
+async def test_a_blocked_client_goes_on_when_it_is_served(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    worker, producer = await server.client(), await server.client()
+    await worker.send_all(b"GETJOB FROM q\r\nPING\r\nGETJOB FROM r\r\nPING\r\n")
+    await until(lambda: b"q" in server.node.state.queues)
+
+    await producer.send_all(b"ADDJOB q one 0\r\nADDJOB r two 0\r\n")
+
+    answer = await receive(worker, 2 * (4 + 4 + 7 + 47 + 9) + 2 * 7)
+    assert answer.count(b"+PONG\r\n") == 2
+    assert answer.index(b"one") < answer.index(b"+PONG") < answer.index(b"two")
+
+
+async def test_nonsense_is_answered_and_ends_the_connection(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    for sent, answer in {
+        b"*1\r\nx\r\n": b"-ERR Protocol error: expected '$', got 'x'\r\n",
+        b"*2000000\r\n": b"-ERR Protocol error: invalid multibulk length\r\n",
+        b"*1\r\n$600000000\r\n": b"-ERR Protocol error: invalid bulk length\r\n",
+        b"x" * 70_000: b"-ERR Protocol error: too big inline request\r\n",
+        b'PING "x\r\n': b"-ERR Protocol error: unbalanced quotes in request\r\n",
+    }.items():
+        stream = await server.client()
+        await stream.send_all(sent)
+        await expect(stream, answer)
+        assert await ended(stream)
+    await until(lambda: not server.node.state.clients)
+    assert server.node.state.stats.protocol_errors == 5
+
+
+async def test_a_connection_beyond_maxclients_is_told_so(nursery: trio.Nursery) -> None:
+    server = await live(nursery, Config(maxclients=1))
+    stream = await server.client()
+    await stream.send_all(b"PING\r\n")
+    await expect(stream, b"+PONG\r\n")
+
+    other = await server.client()
+
+    await expect(other, b"-ERR max number of clients reached\r\n")
+    assert await ended(other)
+    await stream.aclose()
+    await until(lambda: not server.node.state.clients)
+    again = await server.client()
+    await again.send_all(b"PING\r\n")
+    await expect(again, b"+PONG\r\n")
+
+
+async def test_a_keepalive_longer_than_the_kernel_takes_is_cut(nursery: trio.Nursery) -> None:
+    stream = await (await live(nursery, Config(tcp_keepalive_s=1_000_000))).client()
+
+    await stream.send_all(b"PING\r\n")
+
+    await expect(stream, b"+PONG\r\n")
+
+
+async def test_quit_closes_after_the_answer(nursery: trio.Nursery) -> None:
+    stream = await (await live(nursery)).client()
+
+    await stream.send_all(b"QUIT\r\nPING\r\n")
+
+    await expect(stream, b"+OK\r\n")
+    assert await ended(stream)
+
+
+async def test_a_reset_connection_is_noticed(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream = await server.client()
+    await stream.send_all(b"PING\r\n")
+    await expect(stream, b"+PONG\r\n")
+
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    await stream.aclose()
+
+    await until(lambda: not server.node.state.clients)
+
+
+@pytest.mark.parametrize("name", [b"disque.sock", b"no text \xff"])
+async def test_clients_come_by_a_path_too(
+    nursery: trio.Nursery, tmp_path: Path, name: bytes
+) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
+    server = await live(nursery, None, listening(socket.AF_UNIX, path))
+
+    stream = await trio.open_unix_socket(path)
+    await nursery.start(closed_at_the_end, stream)
+    await stream.send_all(b"PING\r\nCLIENT LIST\r\n")
+
+    await expect(stream, b"+PONG\r\n")
+    assert b"addr=unix:" + os.fsencode(path) in await stream.receive_some()
+    assert next(iter(server.node.state.clients.values())).is_unix
+
+
+async def test_addresses_of_both_families_are_shown_with_their_ports(
+    nursery: trio.Nursery,
+) -> None:
+    try:
+        sixth = listening(socket.AF_INET6, ("::1", 0))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    server = await live(nursery, None, sixth)
+
+    stream = await connected(nursery, sixth.getsockname()[1], "::1")
+    await stream.send_all(b"CLIENT LIST\r\n")
+    shown = await stream.receive_some()
+
+    assert b"addr=[::1]:%d" % stream.socket.getsockname()[1] in shown
+    other = await server.client()
+    await other.send_all(b"PING\r\n")
+    await expect(other, b"+PONG\r\n")
+
+
+async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream, peer = await server.client(), await server.peer()
+    await stream.send_all(b"GETJOB FROM q\r\nPING\r\n")
+    await peer.send_all(pong()[:10])
+    await until(lambda: bool(server.node._links))
+    await until(lambda: all(session.is_held for session in server.node._sessions.values()))
+    left: list[weakref.ref[object]] = []
+    for session in server.node._sessions.values():
+        left += map(weakref.ref, (session, session.port, session.client))
+    for link in server.node._links.values():
+        left += map(weakref.ref, (link, link.port))
+    del session, link
+
+    gc.disable()
+    try:
+        await stream.aclose()
+        await peer.aclose()
+        await until(lambda: not server.node._sessions and not server.node._links)
+        await until(lambda: not any(ref() for ref in left))
+    finally:
+        gc.enable()
+
+
+# The bus.
+
+
+def pong() -> bytes:
+    return encode(b"b" * 40, 7711, MYSELF, Pong(()))
+
+
+async def test_frames_may_come_in_single_bytes(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream = await server.peer()
+
+    for byte in pong():
+        await stream.send_all(bytes([byte]))
+    await stream.send_all(pong() * 2)
+
+    await until(lambda: server.node.state.cluster.messages_received == 3)
+
+
+async def test_garbage_on_the_bus_ends_the_link_and_nothing_else(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    good, bad = await server.peer(), await server.peer()
+    await good.send_all(pong()[:100])
+    await bad.send_all(pong() + random.Random(0).randbytes(10_000))
+
+    assert await ended(bad)
+
+    await good.send_all(pong()[100:])
+    await until(lambda: server.node.state.cluster.messages_received == 2)
+    assert "bus link closed: no frame of this protocol" in server.log.events()
+
+
+async def test_a_link_that_ends_is_forgotten(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    streams = [await server.peer() for _ in range(20)]
+    await until(lambda: len(server.node.state.cluster.links) == 20)
+
+    for stream in streams:
+        await stream.aclose()
+
+    await until(lambda: not server.node.state.cluster.links)
+
+
+async def test_a_refused_dial_is_repeated(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream = await server.client()
+    with listening() as sock:
+        port = sock.getsockname()[1]
+
+    await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (port - 10_000))
+    await expect(stream, b"+OK\r\n")
+
+    await until(lambda: server.node.state.cluster.last_link > 2)
+
+
+async def test_without_a_descriptor_a_dial_is_put_off(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    stream = await server.client()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket() as lowest_free:
+        next_descriptor = lowest_free.fileno()
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_descriptor, limits[1]))
+    try:
+        await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (server.bus_port - 10_000))
+        await expect(stream, b"+OK\r\n")
+        await until(lambda: "cannot dial" in server.log.events())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    put_off = server.node.state.cluster.last_link
+    await until(lambda: server.node.state.cluster.last_link > put_off)
+
+
+async def test_a_dial_reaches_a_peer_that_comes_late(nursery: trio.Nursery) -> None:
+    server = await live(nursery)
+    client = await server.client()
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    port = sock.getsockname()[1]
+    await client.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (port - 10_000))
+    await until(lambda: server.node.state.cluster.last_link > 2)
+
+    sock.listen()
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    stream = await listener.accept()
+
+    assert (await receive(stream, 144))[:4] == b"DbuZ"
+    assert stream.socket.getpeername()[0] == "127.0.0.1"
+    await stream.aclose()
+    await listener.aclose()
+
+
+async def test_a_peer_that_never_reads_costs_bounded_memory(nursery: trio.Nursery) -> None:
+    server = await live(nursery, Config(bus_send_buffer=1 << 20))
+    stream = await server.peer()
+    await until(lambda: bool(server.node.state.cluster.links))
+    session = next(iter(server.node._links.values()))
+    frame = b"x" * 50_000
+    taken = 0
+    for _ in range(1000):
+        assert session.port is not None
+        taken += 10 - session.port.send([frame] * 10)
+
+    assert 20 < taken < 1000
+    await expect(stream, frame * taken)
+
+
+# The end.
+
+
+async def test_a_stopping_node_answers_and_closes(nursery: trio.Nursery) -> None:
+    async with trio.open_nursery() as within:
+        server = await live(nursery, within=within)
+        stream, blocked = await server.client(), await server.client()
+        await blocked.send_all(b"GETJOB FROM q\r\n")
+        await stream.send_all(b"PING\r\n" * 1000)
+        await until(lambda: b"q" in server.node.state.queues)
+        server.node.stop(Shutdown(), "test")
+    assert (await receive(stream, 10_000)) == b"+PONG\r\n" * 1000
+    assert await ended(blocked)
+    with pytest.raises(OSError, match="all attempts to connect"):
+        await server.client()
+
+
+async def test_a_client_that_quits_but_never_reads_does_not_linger(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "LINGER_S", 0)
+    server = await live(nursery)
+    stream = await server.client()
+    request = b"*2\r\n$4\r\nPING\r\n$9000000\r\n%b\r\n" % (b"x" * 9_000_000)
+
+    await stream.send_all(request + b"QUIT\r\n")
+    await until(lambda: bool(server.node.state.clients))
+
+    await until(lambda: not server.node.state.clients)

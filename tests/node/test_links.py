@@ -1,0 +1,177 @@
+"""Links of a node, and whole nodes that meet in memory."""
+
+import trio
+from trio.testing import MockClock
+
+from disque_trio.statemachine.base import MYSELF, NodeId
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.messages import Pong
+from disque_trio.wire.frames import encode
+from tests.node.world import MemoryHub, MemoryLink, World, until
+
+N2: NodeId = b"b" * 40
+N3: NodeId = b"c" * 40
+
+
+def frame(sender: NodeId) -> bytes:
+    return encode(sender, 7711, MYSELF, Pong(()))
+
+
+async def accept(world: World) -> MemoryLink:
+    """A stranger opens a link."""
+    link = MemoryLink(world.hub)
+
+    def come(_: object) -> None:
+        link.session = world.node.accept_link(link, "127.0.0.1", "127.0.0.9")
+
+    world.hub.put(come)
+    await until(lambda: hasattr(link, "session"))
+    return link
+
+
+async def together(nursery: trio.Nursery, count: int, config: Config | None = None) -> list[World]:
+    """Nodes that know each other."""
+    network: dict[tuple[str, int], MemoryHub] = {}
+    names = (b"a" * 40, N2, N3)[:count]
+    worlds = [
+        World(config, name=name, ip=f"127.0.0.{number}", network=network)
+        for number, name in enumerate(names, 1)
+    ]
+    for world in worlds:
+        await nursery.start(world.node.run)
+    for world in worlds[1:]:
+        assert await worlds[0].client().ask("CLUSTER", "MEET", world.hub.ip, "7711") == b"+OK\r\n"
+    await until(
+        lambda: all(len(world.node.state.cluster.reachable) == count - 1 for world in worlds)
+    )
+    return worlds
+
+
+async def test_half_a_frame_waits_for_the_rest(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = World()
+    await nursery.start(world.node.run)
+    link = await accept(world)
+
+    link.arrive(frame(N2)[:100])
+    await trio.sleep(1)
+    assert world.node.state.cluster.messages_received == 0
+    link.arrive(frame(N2)[100:] + frame(N2))
+
+    await until(lambda: world.node.state.cluster.messages_received == 2)
+
+
+async def test_a_damaged_link_is_closed_and_reported(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = World()
+    await nursery.start(world.node.run)
+    link = await accept(world)
+
+    link.arrive(frame(N2) + b"GET / HTTP/1.1\r\n\r\n")
+
+    await until(lambda: not world.node.state.cluster.links)
+    assert world.node.state.cluster.messages_received == 1
+    level, event, facts = world.log.lines[-1]
+    assert (level, event) == ("warning", "bus link closed: no frame of this protocol")
+    assert facts["peer"] == "127.0.0.9"
+
+
+async def test_a_stranger_cannot_flood_the_log(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = World()
+    await nursery.start(world.node.run)
+
+    for _ in range(50):
+        (await accept(world)).arrive(b"garbage!")
+    await until(lambda: not world.node.state.cluster.links)
+
+    assert len(world.log.lines) == 1
+
+
+async def test_a_peer_that_is_not_there_is_dialled_again(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = World()
+    await nursery.start(world.node.run)
+
+    assert await world.client().ask("CLUSTER", "MEET", "127.0.0.7", "7711") == b"+OK\r\n"
+
+    await until(lambda: len(world.hub.dialled) > 3)
+
+
+async def test_nodes_meet_and_copy_jobs(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    worlds = await together(nursery, 3)
+
+    answer = await worlds[0].client().ask("ADDJOB", "q", "body", "1000", "REPLICATE", "3")
+
+    assert answer.startswith(b"+D-aaaaaaaa-")
+    assert all(answer[1:-2] in world.node.state.jobs for world in worlds)
+    assert "node joined" in worlds[0].log.events()
+
+
+async def test_a_message_to_many_is_sent_once_on_each_link(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 3)
+    links = [link for link in worlds[0].hub.dialled if link.other is not None]
+    before = [len(link.sent) for link in links]
+    client = worlds[0].client()
+
+    client.send(b"ADDJOB q body 1000 REPLICATE 3 ASYNC\r\n" * 5)
+    await until(lambda: client.read.count(b"\r\n") == 5)
+
+    batches = [link.sent[seen:] for link, seen in zip(links, before, strict=True)]
+    assert [len(sent[0]) for sent in batches if sent] == [5, 5]
+    assert batches[0][0][0] is batches[1][0][0]
+
+
+async def test_frames_that_find_no_room_are_counted(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    for link in worlds[0].hub.dialled:
+        link.room = 0
+
+    assert await worlds[0].client().ask("ADDJOB", "q", "b", "100", "REPLICATE", "2")
+
+    assert worlds[0].node.state.stats.frames_dropped > 0
+    assert "frames dropped: a peer does not keep up" in worlds[0].log.events()
+
+
+async def test_a_node_that_fails_and_comes_back_is_reported(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    config = Config(cluster_node_timeout=2000)
+    worlds = await together(nursery, 3, config)
+    lost = worlds[2].hub
+    for world in worlds[:2]:
+        world.hub.network = {
+            place: hub for place, hub in world.hub.network.items() if hub is not lost
+        }
+    lost.network = {}
+    for link in [link for world in worlds for link in world.hub.dialled]:
+        if link.other is not None and lost in {link.hub, link.other.hub}:
+            link.break_off()
+
+    await until(lambda: "node failed" in worlds[0].log.events())
+    for world in worlds[:2]:
+        world.hub.network[lost.ip, 17_711] = lost
+
+    await until(lambda: "node recovered" in worlds[0].log.events())
+    assert "link lost" in worlds[0].log.events()
+
+
+async def test_a_node_that_leaves_or_is_forgotten_is_reported(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+
+    await worlds[1].client().ask("CLUSTER", "LEAVING", "yes")
+    await until(lambda: "node is leaving" in worlds[0].log.events())
+    await worlds[0].client().ask("CLUSTER", "FORGET", N2.decode())
+
+    await until(lambda: "node removed" in worlds[0].log.events())
+    assert "leaving the cluster" in worlds[1].log.events()

@@ -1,0 +1,171 @@
+"""Plans in which safeguards are put to the test, each with its own kind of weather."""
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from disque_trio.sim.plan import Add, Consumer, Expect, Fault, Micros, Plan
+
+SECOND: Final[Micros] = 1_000_000
+TROUBLED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D12")
+"""Causes of duplicates that faults may have. What the intact node never does is not among them."""
+
+
+def jobs(
+    count: int, *, every: Micros = SECOND // 5, nodes: Sequence[int] = (1, 2, 3, 4, 5), **rest: Any
+) -> tuple[Add, ...]:
+    """From all these nodes in turn, at three nodes each and with RETRY 2 unless told otherwise."""
+    options = {"replicate": 3, "retry_s": 2, "ttl_s": 3600} | rest
+    return tuple(
+        Add(
+            at=number * every,
+            node=nodes[number % len(nodes)],
+            producer=f"p{nodes[number % len(nodes)]}",
+            queue="q",
+            body=f"job {number}",
+            **options,
+        )
+        for number in range(count)
+    )
+
+
+def workers(nodes: Sequence[int], **rest: Any) -> tuple[Consumer, ...]:
+    """One at each of these nodes."""
+    return tuple(Consumer(name=f"c{node}", node=node, queues=("q",), **rest) for node in nodes)
+
+
+def plan(name: str, seed: int, seconds: int, **rest: Any) -> Plan:
+    """Five nodes that soon notice who is away."""
+    base: dict[str, Any] = {
+        "scenario": name,
+        "seed": seed,
+        "nodes": 5,
+        "chaos": seconds * SECOND,
+        "config": (("cluster-node-timeout", "1000"),),
+    }
+    return Plan(**(base | rest))
+
+
+def calm(seed: int) -> Plan:
+    """Nothing goes wrong, consumers are at two nodes only, and no duplicate is excused."""
+    return plan("calm", seed, 10, adds=jobs(40), consumers=workers((1, 2), mix=(("ackjob", 1.0),)))
+
+
+def crowd(seed: int) -> Plan:
+    """The same, with a consumer that acks at nodes that may never have heard of the job."""
+    mix = (("elsewhere", 1.0),)
+    return plan("crowd", seed, 10, adds=jobs(40), consumers=workers((1, 2, 3), mix=mix))
+
+
+def backlog(seed: int) -> Plan:
+    """Jobs wait in queues for longer than RETRY until consumers come at last."""
+    adds = jobs(30, retry_s=1)
+    late = workers((1, 2, 3, 4, 5), start=9 * SECOND)
+    return plan("backlog", seed, 15, adds=adds, consumers=late)
+
+
+def careless(seed: int) -> Plan:
+    """Workers forget jobs, give them back, ask for more time, and die."""
+    mix = (("ackjob", 2.0), ("none", 1.0), ("nack", 1.0), ("working", 1.0), ("die", 0.5))
+    work = (SECOND // 10, SECOND)
+    return plan(
+        "careless",
+        seed,
+        20,
+        adds=jobs(40, retry_s=3),
+        consumers=workers((1, 2, 3), mix=mix, work=work),
+        expect=Expect(duplicates=("D0", "D1", "D5")),
+    )
+
+
+def queue_and_work(seed: int) -> Plan:
+    """A job is served when most of its RETRY is over, and the worker needs most of another."""
+    adds = jobs(20, every=SECOND // 2, retry_s=3)
+    slow = workers((1, 2, 3, 4, 5), start=2_200_000, work=(2 * SECOND, 2_500_000))
+    return plan("queue-and-work", seed, 30, adds=adds, consumers=slow)
+
+
+def island(seed: int) -> Plan:
+    """One node is cut off for long, with jobs that others ack meanwhile."""
+    lonely = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=40 * SECOND, groups=((lonely,), others))
+    return plan(
+        "island",
+        seed,
+        50,
+        adds=jobs(20, every=SECOND // 10, retry_s=5),
+        consumers=(
+            *workers(others[:2], start=3 * SECOND, mix=(("elsewhere", 1.0),)),
+            *workers((lonely,), start=45 * SECOND),
+        ),
+        faults=(cut,),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def refusals(seed: int) -> Plan:
+    """Jobs want more copies than nodes can be reached."""
+    lonely = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=3 * SECOND, groups=((lonely,), others))
+    return plan(
+        "refusals",
+        seed,
+        10,
+        adds=jobs(40, replicate=5, timeout_ms=300),
+        consumers=workers((1, 2, 3, 4, 5)),
+        faults=(cut,),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def once(seed: int) -> Plan:
+    """Jobs of at most one delivery, added where nobody works."""
+    return plan(
+        "once",
+        seed,
+        12,
+        adds=jobs(40, nodes=(3, 4, 5), replicate=1, retry_s=0, ttl_s=30),
+        consumers=workers((1, 2), mix=(("ackjob", 2.0), ("none", 1.0))),
+    )
+
+
+def short_lives(seed: int) -> Plan:
+    """Jobs expire before anybody asks for them, or after somebody has forgotten them."""
+    adds = jobs(30, retry_s=1, ttl_s=4)
+    return plan(
+        "short-lives",
+        seed,
+        20,
+        adds=adds,
+        consumers=workers((1, 2), start=6 * SECOND, mix=(("none", 1.0), ("ackjob", 1.0))),
+        expect=Expect(duplicates=("D1", "D5")),
+    )
+
+
+def jumps(seed: int) -> Plan:
+    """Wall clocks jump by an hour while workers take their time."""
+    rng = random.Random(f"{seed}/jumps")
+    faults = tuple(
+        Fault(
+            kind="clock-step",
+            at=rng.randrange(2 * SECOND, 10 * SECOND),
+            nodes=(node,),
+            amount=rng.choice((-3_000_000, 3_000_000)),
+        )
+        for node in (1, 2, 3)
+    )
+    return plan(
+        "jumps",
+        seed,
+        15,
+        adds=jobs(24, every=SECOND // 2, retry_s=5),
+        consumers=workers((1, 2, 3, 4, 5), work=(SECOND, 2 * SECOND)),
+        faults=faults,
+    )
+
+
+def delays(seed: int) -> Plan:
+    """Jobs with a delay."""
+    return plan("delays", seed, 10, adds=jobs(20, delay_s=3), consumers=workers((1, 2, 3)))

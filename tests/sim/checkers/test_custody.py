@@ -1,0 +1,188 @@
+import pytest
+
+from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
+
+
+def told(tale: Tale) -> list[str]:
+    """What was complained of under S2."""
+    return [v.detail for v in tale.verdict(end=10).violations if v.property == "S2"]
+
+
+def held() -> Tale:
+    tale = Tale()
+    tale.add(0)
+    return tale
+
+
+def acknowledged() -> Tale:
+    tale = held()
+    tale.serve(1)
+    tale.ack(2)
+    return tale
+
+
+def test_a_copy_goes_once_all_holders_have_confirmed() -> None:
+    tale = acknowledged()
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.told_of_ack(2.001, "n1", "n3")
+    tale.collect(2.1, "n1", "n2", "n3")
+
+    assert told(tale) == []
+
+
+def test_it_does_not_go_before() -> None:
+    tale = acknowledged()
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.tell(2.001, "setack", "n1", "n3", lost=2.1, detail="holders=3")
+    tale.collect(2.2, "n1", "n2", "n3")
+
+    assert told(tale) == ["n1 drops it (collected) though only 1 of 2 other holders have confirmed"]
+
+
+def test_holders_that_were_forgotten_are_not_waited_for() -> None:
+    tale = acknowledged()
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.tell(2.001, "setack", "n1", "n3", lost=2.1, detail="holders=3")
+    tale.say(2.15, "forget", "n1", peer="n3")
+    tale.collect(2.2, "n1", "n2")
+
+    assert told(tale) == []
+
+
+def test_a_dummy_ack_goes_once_everybody_was_asked_and_answered() -> None:
+    tale = held()
+    tale.say(1, "ack.invoke", "n1", job=ONCE, client="c1", ref=9)
+    tale.say(1, "hold", "n1", job=ONCE, cause="dummy")
+    for node in ("n2", "n3"):
+        tale.tell(1, "setack", "n1", node, ONCE, detail="holders=0")
+    tale.tell(1.002, "gotack", "n2", "n1", ONCE, detail="unknown")
+    tale.say(1.1, "drop", "n1", job=ONCE, cause="collected")
+
+    assert told(tale) == ["n1 drops it (collected) though 1 nodes have not confirmed"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "complaint"),
+    [
+        ("collected", "it is not acknowledged here"),
+        ("deljob", "no DELJOB has come"),
+        ("fastack", ""),
+        ("client-deljob", ""),
+        ("expired", "it is 2.000 s old, and TTL is 3600 s"),
+        ("moved", "it is to be delivered at least once"),
+        ("handed-over", "it was not added here"),
+        ("add-failed", "its producer has been told that it exists"),
+        ("dummy-dismissed", "it is not a dummy ack"),
+        ("evicted", "it is not acknowledged"),
+    ],
+)
+def test_every_cause_of_a_drop_has_its_condition(cause: str, complaint: str) -> None:
+    tale = held()
+    tale.say(2, "drop", "n2", job=JOB, cause=cause)
+
+    expected = f"n2 drops it ({cause}) though {complaint}"
+    assert told(tale) == ([expected] if complaint else [])
+
+
+def test_a_drop_for_no_known_reason_is_none() -> None:
+    tale = held()
+    tale.say(2, "drop", "n2", job=JOB, cause="mislaid")
+
+    assert told(tale) == ["n2 drops it for an unknown reason (mislaid)"]
+
+
+def test_what_is_due_may_go() -> None:
+    tale = Tale()
+    tale.add(0, options="replicate=3 retry=1 ttl=2")
+    for node in ("n1", "n2", "n3"):
+        tale.say(2, "drop", node, job=JOB, cause="expired")
+
+    assert told(tale) == []
+
+
+def test_a_leaving_node_may_hand_a_new_job_over() -> None:
+    tale = Tale()
+    tale.say(-0.5, "leave", "n1", detail="yes")
+    tale.add(0, is_queued=False, options="replicate=2 retry=10 ttl=3600")
+    tale.say(0.005, "drop", "n1", job=JOB, cause="handed-over")
+
+    assert tale.verdict().ok
+
+
+def test_no_other_node_may() -> None:
+    tale = Tale()
+    tale.add(0, is_queued=False, options="replicate=2 retry=10 ttl=3600")
+    tale.say(0.005, "drop", "n1", job=JOB, cause="handed-over")
+
+    assert told(tale) == ["n1 drops it (handed-over) though the node is not leaving"]
+
+
+def test_a_job_that_was_cleaned_up_is_never_confirmed() -> None:
+    tale = Tale()
+    tale.add(0, is_queued=False)
+    tale.say(0.005, "drop", "n1", job=JOB, cause="add-failed")
+
+    assert "n1 confirms the job to its producer, and has cleaned it up" in told(tale)
+
+
+def test_a_failed_add_may_be_cleaned_up() -> None:
+    tale = Tale()
+    tale.add(0, is_queued=False, outcome="unknown")
+    tale.say(0.005, "drop", "n1", job=JOB, cause="add-failed")
+    for node in ("n2", "n3"):
+        tale.tell(0.005, "deljob", "n1", node)
+        tale.say(0.007, "drop", node, job=JOB, cause="deljob")
+
+    assert tale.verdict().ok
+
+
+def test_nobody_sends_deljob_without_a_reason() -> None:
+    tale = held()
+    tale.tell(2, "deljob", "n1", "n2", lag=None)
+
+    assert told(tale) == ["n1 sends DELJOB without a reason"]
+
+
+def test_a_node_without_a_copy_passes_a_fastack_on() -> None:
+    tale = Tale(nodes=4)
+    tale.add(0)
+    tale.serve(1)
+    tale.say(2, "fastack.invoke", "n4", job=JOB, client="c1", ref=9)
+    for node in ("n1", "n2", "n3"):
+        tale.tell(2, "deljob", "n4", node)
+        tale.say(2.002, "drop", node, job=JOB, cause="deljob")
+    tale.say(2.1, "fastack.ok", "n4", job=JOB, client="c1", ref=9, detail="0")
+
+    assert tale.verdict().ok
+
+
+@pytest.mark.parametrize("kind", ["queue", "drop"])
+def test_a_node_can_only_use_what_it_holds(kind: str) -> None:
+    tale = Tale(nodes=4)
+    tale.add(0)
+    tale.say(2, kind, "n4", job=JOB, cause="retry" if kind == "queue" else "expired")
+
+    assert "S2" in broken(tale.verdict())
+
+
+def test_a_node_does_not_queue_a_job_twice() -> None:
+    tale = held()
+    tale.requeue(2, "n1")
+
+    assert told(tale) == ["n1 queues it (retry) though it has it queued"]
+
+
+def test_a_node_takes_no_job_that_it_has() -> None:
+    tale = held()
+    tale.copy(2, "n1", "n2")
+
+    assert told(tale) == ["n2 takes it (repljob) though it has it (repljob)"]
+
+
+def test_where_a_live_node_was_killed_its_trace_may_have_a_hole() -> None:
+    tale = Tale(is_live=True)
+    tale.add(0)
+    tale.crash(1, "n2", back=2)
+    tale.requeue(3, "n2")
+
+    assert told(tale) == []

@@ -1,0 +1,290 @@
+import pytest
+
+from disque_trio.sim.plan import Expect
+from tests.sim.checkers.tale import ALL_CAUSES, JOB, Tale, broken
+
+BOUND = 10.25 + 35 + 17 + 1 + 1 + 1
+"""RETRY and its spread, discovery, reconnection, poll, backlog and what else takes a moment."""
+COLLECTION = 180.25 + 17 + 1
+
+
+def waiting(
+    *, consumers: tuple[str, ...] = ("n1",), expect: Expect | None = None, rejoins: bool = True
+) -> Tale:
+    """A job that nobody has delivered while there were faults; they end after 20 s."""
+    tale = Tale(consumers=consumers, expect=expect)
+    tale.add(0)
+    tale.cut(1, ["n1"], ["n2", "n3"], until=20)
+    tale.heal(20, rejoins=rejoins)
+    return tale
+
+
+# L1
+
+
+def test_a_job_comes_within_the_bound() -> None:
+    tale = waiting()
+    tale.serve(20 + BOUND - 2)
+
+    verdict = tale.verdict(end=100)
+
+    assert broken(verdict) == []
+    assert verdict.checks["L1"] == 1
+    assert verdict.metrics.redelivery.count == 1
+
+
+def test_it_may_not_come_later() -> None:
+    tale = waiting()
+    tale.serve(20 + BOUND + 1)
+
+    assert broken(tale.verdict()) == ["L1"]
+
+
+def test_it_may_not_be_missing_when_the_bound_is_over() -> None:
+    assert broken(waiting().verdict(end=20 + BOUND + 1)) == ["L1"]
+
+
+def test_a_run_that_ends_before_proves_nothing() -> None:
+    verdict = waiting().verdict(end=40)
+
+    assert verdict.ok
+    assert verdict.not_judged["L1"] == "of 1 the bound lies beyond the end of the run"
+
+
+def test_without_consumers_nothing_need_come() -> None:
+    assert waiting(consumers=()).verdict(end=200).ok
+
+
+def test_delay_counts() -> None:
+    tale = Tale()
+    tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=100", is_queued=False)
+    tale.heal(20)
+
+    assert tale.verdict(end=20 + BOUND + 10).ok
+
+
+def test_a_copy_outside_the_core_cannot_be_expected() -> None:
+    tale = Tale()
+    tale.add(0, node="n3", to=(), options="replicate=1 retry=10 ttl=3600")
+    tale.say(20, "heal.end", detail="n1,n2")
+    tale.say(21, "rejoin")
+
+    assert tale.verdict(end=200).ok
+
+
+def lost(destroyed: int, expect: Expect | None = None) -> Tale:
+    tale = Tale(expect=expect)
+    tale.add(0)
+    for number, node in enumerate(("n1", "n2", "n3")):
+        if number < destroyed:
+            tale.crash(1, node, back=2)
+        else:
+            tale.tell(1, "deljob", node, node)
+            tale.say(1.002, "drop", node, job=JOB, cause="deljob")
+    tale.heal(20)
+    return tale
+
+
+def test_who_loses_all_copies_loses_the_job_and_is_excused() -> None:
+    verdict = lost(3).verdict(end=200)
+
+    assert verdict.ok
+    assert (verdict.lost, verdict.excused) == (0, 1)
+
+
+def test_a_job_that_is_nowhere_is_lost() -> None:
+    verdict = lost(2).verdict(end=200)
+
+    assert "L1" in broken(verdict)
+    assert (verdict.lost, verdict.lost_jobs, verdict.excused) == (1, (JOB,), 0)
+
+
+def test_a_control_arm_has_to_lose() -> None:
+    expect = Expect(must_lose=True, duplicates=ALL_CAUSES)
+
+    assert lost(3, expect).verdict(end=200).ok
+    assert broken(waiting(expect=expect).verdict(end=40)) == ["expect"]
+
+
+# L2
+
+
+def served_once() -> Tale:
+    tale = waiting()
+    tale.serve(10)
+    return tale
+
+
+def test_a_job_that_nobody_acknowledges_comes_again() -> None:
+    tale = served_once()
+    tale.requeue(25, "n1")
+    tale.serve(25)
+
+    assert tale.verdict(end=30).ok
+
+
+def test_it_may_not_stay_away() -> None:
+    assert broken(served_once().verdict(end=20 + BOUND + 1)) == ["L2"]
+
+
+def test_an_acknowledged_one_may() -> None:
+    tale = served_once()
+    tale.ack(11)
+
+    assert "L2" not in broken(tale.verdict(end=20 + BOUND + 1))
+
+
+def test_each_delivery_starts_the_wait_anew() -> None:
+    tale = served_once()
+    tale.requeue(60, "n1")
+    tale.serve(60)
+
+    verdict = tale.verdict(end=60 + BOUND - 2)
+
+    assert verdict.ok
+    assert "L2" in verdict.not_judged
+
+
+# L3
+
+
+def acknowledged() -> Tale:
+    tale = waiting()
+    tale.serve(10)
+    tale.ack(11)
+    tale.told_of_ack(21, "n1", "n2")
+    tale.told_of_ack(21, "n1", "n3")
+    return tale
+
+
+def test_acknowledged_jobs_are_collected() -> None:
+    tale = acknowledged()
+    tale.collect(22, "n1", "n2", "n3")
+
+    verdict = tale.verdict(end=400)
+
+    assert verdict.ok
+    assert verdict.checks["L3"] == 1
+    assert verdict.metrics.collection.longest == 11_001_000
+
+
+def test_they_may_not_stay_for_ever() -> None:
+    assert broken(acknowledged().verdict(end=21 + COLLECTION + 2)) == ["L3"]
+
+
+def test_until_the_bound_they_may() -> None:
+    verdict = acknowledged().verdict(end=150)
+
+    assert verdict.ok
+    assert "L3" in verdict.not_judged
+
+
+def test_the_collection_waits_for_holders_that_are_gone() -> None:
+    tale = acknowledged()
+    tale.crash(21.5, "n3")
+
+    assert tale.verdict(end=400).ok
+
+
+def test_in_calm_the_collection_is_quick() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.serve(1)
+    tale.ack(2)
+    tale.heal(3)
+
+    verdict = tale.verdict(end=30)
+
+    assert broken(verdict) == ["L3"]
+
+
+# L4
+
+
+@pytest.mark.parametrize(("end", "due"), [(61, []), (65, ["L4"])])
+def test_nothing_outlives_its_ttl(end: int, due: list[str]) -> None:
+    tale = Tale(consumers=())
+    tale.add(0, options="replicate=3 retry=10 ttl=60")
+
+    assert broken(tale.verdict(end=end)) == due
+
+
+def test_a_dummy_ack_does_not_either() -> None:
+    tale = Tale(consumers=())
+    tale.say(0, "hold", "n1", job=JOB, cause="dummy")
+
+    assert tale.verdict(end=0x3D * 60 - 1).ok
+    assert broken(tale.verdict(end=0x3D * 60 + 10)) == ["L4"]
+
+
+# L5
+
+
+def refused(kind: str, cause: str) -> Tale:
+    tale = Tale()
+    detail = "timeout=1000 replicate=1 retry=10 body=b"
+    tale.say(5, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    tale.say(6, kind, "n1", queue="q", client="p1", ref=9, cause=cause)
+    return tale
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause", "due"),
+    [
+        ("add.refused", "NOREPL", ["L5"]),
+        ("add.unknown", "timeout", ["L5"]),
+        ("add.refused", "PAUSED", []),
+    ],
+)
+def test_a_lone_node_takes_jobs(kind: str, cause: str, due: list[str]) -> None:
+    assert broken(refused(kind, cause).verdict()) == due
+
+
+def test_a_node_that_is_stopped_or_leaves_need_not() -> None:
+    for kind in ("pause", "leave", "crash"):
+        tale = refused("add.unknown", "timeout")
+        tale.say(4, kind, "n1")
+        assert tale.verdict().ok, kind
+
+
+def test_no_answer_at_all_is_none() -> None:
+    tale = Tale()
+    detail = "timeout=1000 replicate=1 retry=10 body=b"
+    tale.say(5, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+
+    assert tale.verdict(end=10).ok
+    assert broken(tale.verdict(end=30)) == ["L5"]
+
+
+# L6
+
+
+def test_after_the_heal_the_nodes_find_each_other() -> None:
+    assert waiting().verdict(end=30).checks["L6"] == 1
+
+
+def test_they_may_not_take_for_ever() -> None:
+    tale = waiting(consumers=(), rejoins=False)
+
+    assert "L6" in tale.verdict(end=35).not_judged
+    assert broken(tale.verdict(end=60)) == ["L6"]
+
+
+def test_they_may_not_be_late() -> None:
+    tale = waiting(consumers=(), rejoins=False)
+    tale.say(45, "rejoin")
+
+    assert broken(tale.verdict(end=60)) == ["L6"]
+
+
+def test_gossip_will_do_where_nobody_looks_into_the_nodes() -> None:
+    tale = waiting(consumers=(), rejoins=False)
+    for node in ("n1", "n2", "n3"):
+        for peer in ("n1", "n2", "n3"):
+            if node != peer:
+                tale.tell(30, "ping", node, peer, job="")
+
+    verdict = tale.verdict(end=60)
+
+    assert verdict.ok
+    assert verdict.checks["L6"] == 1

@@ -1,0 +1,77 @@
+from disque_trio.sim.picture.stands import Move, Stand, Stands
+from disque_trio.sim.rows import Row
+
+NODES = ["n1", "n2", "n3"]
+
+
+def after(*rows: Row) -> str:
+    stands = Stands()
+    for row in rows:
+        stands.see(row)
+    return stands.of("J", NODES)
+
+
+def hold(node: str, cause: str) -> Row:
+    return Row(0, "hold", node, "J", cause=cause)
+
+
+def test_a_job_is_being_copied_until_its_producer_hears_of_it() -> None:
+    added = hold("n1", "add")
+
+    assert after(added) == "w.."
+    assert after(added, hold("n2", "repljob")) == "wh."
+    assert after(added, Row(1, "add.ok", "n1", "J", client="p1")) == "h.."
+
+
+def test_a_job_goes_into_the_queue_and_out() -> None:
+    queued = (hold("n1", "add"), Row(1, "queue", "n1", "J", cause="first"))
+
+    assert after(*queued) == "Q.."
+    assert after(*queued, Row(2, "unqueue", "n1", "J", cause="served")) == "h.."
+
+
+def test_an_ack_is_told_apart_from_the_news_of_one() -> None:
+    held = (hold("n1", "add"), hold("n2", "repljob"))
+
+    assert after(*held, Row(2, "acked", "n1", "J", cause="ackjob")) == "Kh."
+    assert after(*held, Row(2, "acked", "n2", "J", cause="setack")) == "wk."
+
+
+def test_leaving_the_queue_does_not_undo_an_ack() -> None:
+    acked = (hold("n1", "add"), Row(2, "acked", "n1", "J", cause="ackjob"))
+
+    assert after(*acked, Row(2, "unqueue", "n1", "J", cause="acked")) == "K.."
+
+
+def test_a_dummy_is_no_copy() -> None:
+    assert after(hold("n3", "dummy")) == "..d"
+    assert not Stand.DUMMY.is_copy
+    assert Stand.WAITING.is_copy
+
+
+def test_a_dropped_job_leaves_nothing() -> None:
+    assert after(hold("n1", "add"), Row(1, "drop", "n1", "J", cause="expired")) == "..."
+
+
+def test_a_crash_takes_every_job_of_the_node_with_it() -> None:
+    stands = Stands()
+    for job in ("J", "K"):
+        stands.see(Row(0, "hold", "n1", job, cause="add"))
+        stands.see(Row(0, "hold", "n2", job, cause="repljob"))
+
+    moves = stands.see(Row(1, "crash", "n1", cause="kill"))
+
+    assert moves == [
+        Move("n1", "J", Stand.WAITING, Stand.NONE),
+        Move("n1", "K", Stand.WAITING, Stand.NONE),
+    ]
+    assert stands.of("J", NODES) == ".h."
+
+
+def test_a_row_that_changes_nothing_moves_nothing() -> None:
+    stands = Stands()
+    stands.see(hold("n1", "repljob"))
+
+    assert stands.see(hold("n1", "repljob")) == []
+    assert stands.see(Row(1, "send", "n1", "J", peer="n2")) == []
+    assert stands.see(Row(1, "cut", "n1", peer="n2")) == []

@@ -1,0 +1,37 @@
+import importlib
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from disque_trio.sim.plan import Plan
+from disque_trio.testing import ClusterStateMachine, plans, verdict_of
+
+QUICK = settings(
+    max_examples=25,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+ClusterStateMachine.TestCase.settings = QUICK
+TestCluster = ClusterStateMachine.TestCase
+
+
+@settings(QUICK, max_examples=40)
+@given(plan=plans())
+def test_whatever_the_plan_the_judge_is_content(plan: Plan) -> None:
+    verdict = verdict_of(plan)
+
+    assert verdict.ok, verdict.violations
+
+
+def test_without_hypothesis_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "disque_trio.testing")
+
+    with pytest.raises(ImportError, match=r"pip install 'disque-trio\[testing\]'"):
+        importlib.import_module("disque_trio.testing")

@@ -1,0 +1,60 @@
+"""HELLO as the Redis protocol's greeting; Disque's own is in `test_cluster`."""
+
+from disque_trio.statemachine.base import Failure, Map
+from disque_trio.statemachine.config import Config
+from tests.rig import Rig
+
+
+def test_a_client_of_version_2_gets_a_flat_list() -> None:
+    reply = Rig().ask("HELLO", 2)
+
+    assert isinstance(reply, list)
+    assert reply[:2] == [b"server", b"disque"]
+    assert reply[4:6] == [b"proto", 2]
+
+
+def test_a_client_of_version_3_gets_a_map() -> None:
+    reply = Rig().ask("HELLO", 3)
+
+    assert isinstance(reply, Map)
+    assert reply.items[b"proto"] == 3
+
+
+def test_other_versions_do_not_exist() -> None:
+    rig = Rig()
+
+    assert rig.ask("HELLO", 4) == Failure(b"NOPROTO unsupported protocol version")
+    assert rig.ask("HELLO", "x") == Failure(
+        b"ERR Protocol version is not an integer or out of range"
+    )
+
+
+def test_the_greeting_authenticates_and_names_the_client() -> None:
+    rig = Rig(config=Config(requirepass=b"secret"))
+
+    rig.request("HELLO", 3, "AUTH", "anybody", "secret", "SETNAME", "worker")
+
+    assert isinstance(rig.reply(), Map)
+    assert rig.client.authenticated
+    assert rig.client.name == b"worker"
+
+
+def test_the_greeting_tells_strangers_nothing() -> None:
+    rig = Rig(config=Config(requirepass=b"secret"))
+
+    refused = Failure(b"NOAUTH Authentication required.")
+    assert rig.ask("HELLO") == refused
+    assert rig.ask("HELLO", 3) == refused
+    assert rig.ask("HELLO", 3, "AUTH", "x", "wrong") == Failure(b"ERR invalid password")
+
+
+def test_unknown_options_of_the_greeting_are_refused() -> None:
+    assert Rig().ask("HELLO", 3, "NOSUCH") == Failure(b"ERR syntax error")
+
+
+def test_config_get_is_a_map_for_clients_of_version_3() -> None:
+    rig = Rig()
+    rig.ask("HELLO", 3)
+
+    assert rig.client.protocol == 3
+    assert rig.ask("CONFIG", "GET", "port") == Map({b"port": b"7711"})

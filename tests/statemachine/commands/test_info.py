@@ -1,0 +1,329 @@
+import attrs
+import pytest
+
+from disque_trio.statemachine.base import OK, Failure
+from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
+from disque_trio.statemachine.commands import info
+from disque_trio.statemachine.commands.table import BY_NAME
+from disque_trio.statemachine.stats import Facts, Traffic
+from tests.rig import Rig
+from tests.statemachine.commands.chores import asked, done
+
+EVERY_SECTION = [
+    "Server",
+    "Clients",
+    "Memory",
+    "Jobs",
+    "Queues",
+    "Persistence",
+    "Stats",
+    "CPU",
+    "Commandstats",
+]
+
+
+def text_of(rig: Rig, *section: str, vitals: Vitals | None = None) -> str:
+    rig.request("INFO", *section)
+    if rig.outboxes[-1].chores:
+        assert asked(rig) == ReadVitals()
+        done(rig, vitals or Vitals())
+    reply = rig.reply()
+    assert isinstance(reply, bytes)
+    return reply.decode()
+
+
+def fields_of(rig: Rig, section: str, vitals: Vitals | None = None) -> dict[str, str]:
+    _title, *lines = text_of(rig, section, vitals=vitals).splitlines()
+    return dict(line.split(":", 1) for line in lines)
+
+
+def titles(text: str) -> list[str]:
+    return [line.removeprefix("# ") for line in text.splitlines() if line.startswith("#")]
+
+
+# Sections.
+
+
+def test_the_default_is_everything_but_the_commands() -> None:
+    rig = Rig()
+
+    assert titles(text_of(rig)) == EVERY_SECTION[:-1]
+    assert titles(text_of(rig, "DEFAULT")) == EVERY_SECTION[:-1]
+
+
+def test_all_is_everything() -> None:
+    assert titles(text_of(Rig(), "all")) == EVERY_SECTION
+
+
+@pytest.mark.parametrize("title", EVERY_SECTION)
+def test_a_section_can_be_asked_for_alone(title: str) -> None:
+    assert titles(text_of(Rig(), title.upper())) == [title]
+
+
+def test_sections_are_separated_by_empty_lines() -> None:
+    text = text_of(Rig())
+
+    assert text.startswith("# Server\r\ndisque_version:0\r\n")
+    assert "\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# Persistence\r\n" in text
+    assert text.endswith("used_cpu_user_children:0.00\r\n")
+
+
+def test_an_unknown_section_is_empty() -> None:
+    assert Rig().ask("INFO", "weather") == b""
+
+
+def test_two_sections_are_too_many() -> None:
+    assert Rig().ask("INFO", "server", "clients") == Failure(b"ERR syntax error")
+
+
+# Fields.
+
+
+def test_server_tells_what_runs() -> None:
+    rig = Rig()
+    rig.node.facts = Facts(
+        port=7712,
+        pid=4711,
+        executable="/usr/bin/disque-trio",
+        config_file="/etc/disque.conf",
+        os="Linux 6.1 x86_64",
+        multiplexing="epoll",
+        runtime="CPython 3.12.1",
+        run_id="f" * 40,
+        version="1.2.3",
+    )
+    rig.advance(90_061_999)
+
+    assert list(fields_of(rig, "server").items()) == [
+        ("disque_version", "1.2.3"),
+        ("os", "Linux 6.1 x86_64"),
+        ("arch_bits", "64"),
+        ("multiplexing_api", "epoll"),
+        ("process_id", "4711"),
+        ("run_id", "f" * 40),
+        ("tcp_port", "7712"),
+        ("uptime_in_seconds", "90061"),
+        ("uptime_in_days", "1"),
+        ("hz", "10"),
+        ("executable", "/usr/bin/disque-trio"),
+        ("config_file", "/etc/disque.conf"),
+        ("python_version", "CPython 3.12.1"),
+    ]
+
+
+def test_clients_tells_of_the_largest_buffers_and_of_those_who_wait() -> None:
+    rig = Rig(peers=1)
+    rig.request("GETJOB", "FROM", "q", client=rig.connect())
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, client=rig.connect())
+    connections = {
+        1: Connection(input_bytes=10, output_chunks=1),
+        2: Connection(input_bytes=500, output_chunks=0),
+        3: Connection(input_bytes=0, output_chunks=7),
+    }
+
+    assert list(fields_of(rig, "clients", Vitals(connections=connections)).items()) == [
+        ("connected_clients", "3"),
+        ("client_longest_output_list", "7"),
+        ("client_biggest_input_buf", "500"),
+        ("blocked_clients", "2"),
+    ]
+
+
+def test_memory_is_that_of_the_process() -> None:
+    vitals = Vitals(rss_bytes=52_428_800, peak_rss_bytes=1_610_612_736)
+
+    assert list(fields_of(Rig(), "memory", vitals).items()) == [
+        ("used_memory", "52428800"),
+        ("used_memory_human", "50.00M"),
+        ("used_memory_rss", "52428800"),
+        ("used_memory_peak", "1610612736"),
+        ("used_memory_peak_human", "1.50G"),
+        ("mem_allocator", "pymalloc"),
+    ]
+
+
+def test_jobs_and_queues_are_counted_whatever_their_state() -> None:
+    rig = Rig()
+    rig.add(queue="one")
+    rig.add("DELAY", 10, queue="two")
+    rig.ask("PAUSE", "three", "in")
+
+    assert fields_of(rig, "jobs") == {"registered_jobs": "2"}
+    assert fields_of(rig, "queues") == {"registered_queues": str(len(rig.node.queues))}
+
+
+def test_persistence_is_off() -> None:
+    assert list(fields_of(Rig(), "persistence").items()) == [
+        ("loading", "0"),
+        ("aof_enabled", "0"),
+        ("aof_state", "off"),
+        ("aof_rewrite_in_progress", "0"),
+        ("aof_rewrite_scheduled", "0"),
+        ("aof_last_rewrite_time_sec", "-1"),
+        ("aof_current_rewrite_time_sec", "-1"),
+        ("aof_last_bgrewrite_status", "ok"),
+        ("aof_last_write_status", "ok"),
+    ]
+
+
+def test_stats_counts_what_came_and_went() -> None:
+    rig = Rig()
+    rig.node.facts.traffic.received = 1000
+    rig.node.facts.traffic.sent = 2000
+    rig.ask("CONFIG", "SET", "maxclients", 2)
+    other = rig.connect()
+    assert rig.machine.connect(b"127.0.0.1:50001", rig.now) is None
+    rig.machine.refuse(other, b"ERR Protocol error: expected '$', got 'x'", rig.now)
+    rig.machine.dropped(7)
+    rig.node.stats.frames_refused = {"unknown sender": 2, "bad length": 1}
+
+    assert list(fields_of(rig, "stats").items()) == [
+        ("total_connections_received", "2"),
+        ("total_commands_processed", "2"),
+        ("instantaneous_ops_per_sec", "0"),
+        ("total_net_input_bytes", "1000"),
+        ("total_net_output_bytes", "2000"),
+        ("instantaneous_input_kbps", "0.00"),
+        ("instantaneous_output_kbps", "0.00"),
+        ("rejected_connections", "1"),
+        ("latest_fork_usec", "0"),
+        ("protocol_errors", "1"),
+        ("bus_frames_dropped", "7"),
+        ("bus_frames_refused", "3"),
+        ("bus_frames_refused_by_reason", "unknown sender=2,bad length=1"),
+    ]
+
+
+def test_cpu_is_told_in_hundredths_of_a_second() -> None:
+    vitals = Vitals(
+        cpu_system=1.5, cpu_user=20.126, cpu_system_children=0.25, cpu_user_children=3.0
+    )
+
+    assert list(fields_of(Rig(), "cpu", vitals).items()) == [
+        ("used_cpu_sys", "1.50"),
+        ("used_cpu_user", "20.13"),
+        ("used_cpu_sys_children", "0.25"),
+        ("used_cpu_user_children", "3.00"),
+    ]
+
+
+def test_commandstats_has_a_line_for_each_command_that_was_called() -> None:
+    rig = Rig()
+    for usec in (3, 4, 3):
+        rig.machine.timed(BY_NAME["ping"], [b"PING"], usec)
+    rig.machine.timed(BY_NAME["addjob"], [b"ADDJOB"], 0)
+
+    assert list(fields_of(rig, "commandstats").items()) == [
+        ("cmdstat_ping", "calls=3,usec=10,usec_per_call=3.33"),
+        ("cmdstat_addjob", "calls=1,usec=0,usec_per_call=0.00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0B"),
+        (1023, "1023B"),
+        (1024, "1.00K"),
+        (1_048_575, "1024.00K"),
+        (1_048_576, "1.00M"),
+        (1 << 30, "1.00G"),
+        (5 << 39, "2.50T"),
+        (1 << 50, "1.00P"),
+        (1 << 62, "4096.00P"),
+    ],
+)
+def test_sizes_are_told_in_the_largest_unit_that_they_fill(size: int, shown: str) -> None:
+    assert info.human(size) == shown
+
+
+# Rates.
+
+
+def rates(rig: Rig) -> tuple[str, str, str]:
+    stats = fields_of(rig, "stats")
+    return (
+        stats["instantaneous_ops_per_sec"],
+        stats["instantaneous_input_kbps"],
+        stats["instantaneous_output_kbps"],
+    )
+
+
+def burst(rig: Rig, commands: int = 160) -> None:
+    for _ in range(commands):
+        rig.request("PING")
+    rig.node.facts.traffic.received += 1_638_400
+    rig.node.facts.traffic.sent += 16_384
+    rig.take()
+    rig.replies()
+
+
+def test_what_has_just_come_counts_when_its_tenth_of_a_second_is_over() -> None:
+    rig = Rig()
+
+    burst(rig, commands=158)
+    assert rates(rig) == ("0", "0.00", "0.00")
+
+    rig.now.mono += 100
+    assert rates(rig) == ("100", "1000.00", "10.00")
+
+
+def test_a_burst_is_forgotten_after_sixteen_tenths() -> None:
+    rig = Rig()
+    burst(rig)
+
+    rig.now.mono += 1600
+    assert rates(rig) == ("100", "1000.00", "10.00")
+
+    rig.now.mono += 100
+    assert rates(rig)[1:] == ("0.00", "0.00")
+
+
+def test_a_steady_rate_is_shown_as_it_is() -> None:
+    rig = Rig()
+    for _ in range(20):
+        burst(rig, commands=16)
+        rig.now.mono += 100
+
+    assert rates(rig) == ("160", "16000.00", "160.00")
+
+
+def test_a_long_silence_leaves_nothing_but_zeros() -> None:
+    rig = Rig()
+    burst(rig)
+    rig.now.mono += 3_600_000
+    rig.take()
+    burst(rig, commands=32)
+    rig.now.mono += 150
+
+    assert rates(rig) == ("20", "1000.00", "10.00")
+
+
+def test_resetstat_counts_from_zero_but_not_the_uptime() -> None:
+    rig = Rig()
+    rig.machine.timed(BY_NAME["ping"], [b"PING"], 3)
+    burst(rig)
+    rig.advance(10_000)
+
+    assert rig.ask("CONFIG", "RESETSTAT") == OK
+
+    stats = fields_of(rig, "stats")
+    assert stats["total_net_input_bytes"] == stats["total_net_output_bytes"] == "0"
+    assert stats["total_commands_processed"] == "1"
+    assert stats["total_connections_received"] == "0"
+    assert fields_of(rig, "commandstats") == {}
+    assert fields_of(rig, "server")["uptime_in_seconds"] == "10"
+    rig.now.mono += 100
+    assert rates(rig)[1:] == ("0.00", "0.00")
+
+
+def test_the_driver_counts_traffic_in_the_facts_it_gave() -> None:
+    traffic = Traffic()
+    rig = Rig()
+    rig.node.facts = attrs.evolve(rig.node.facts, traffic=traffic)
+
+    traffic.received += 5
+    traffic.sent += 7
+
+    stats = fields_of(rig, "stats")
+    assert (stats["total_net_input_bytes"], stats["total_net_output_bytes"]) == ("5", "7")

@@ -1,0 +1,101 @@
+import pytest
+
+from disque_trio.statemachine.base import FOREVER, CommandError
+from disque_trio.statemachine.commands import parse
+from tests.rig import JOB, ONCE
+
+NOT_AN_INTEGER = b"ERR value is not an integer or out of range"
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        (b"0", 0),
+        (b"12", 12),
+        (b"-12", -12),
+        (b"+12", 12),
+        (b"007", 7),
+        (b"", 0),
+        (b"9223372036854775807", (1 << 63) - 1),
+        (b"-9223372036854775808", -(1 << 63)),
+    ],
+)
+def test_an_integer_is_a_sign_and_digits_and_nothing_is_zero(word: bytes, value: int) -> None:
+    assert parse.integer(word) == value
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        b"x",
+        b"1x",
+        b" 1",
+        b"1 ",
+        b"1\n",
+        b"1.0",
+        b"1_000",
+        b"+",
+        b"-",
+        b"--1",
+        b"\xd9\xa1",
+        b"9223372036854775808",
+        b"-9223372036854775809",
+        b"9" * 5000,
+    ],
+)
+def test_anything_else_is_not(word: bytes) -> None:
+    with pytest.raises(CommandError) as error:
+        parse.integer(word)
+
+    assert error.value.text == NOT_AN_INTEGER
+
+
+def test_an_integer_may_have_a_least_and_a_largest_value() -> None:
+    assert parse.at_least(b"3", 3, b"ERR too small") == 3
+    assert parse.integer(b"18446744073709551615", largest=(1 << 64) - 1) == (1 << 64) - 1
+    for word in (b"2", b"x"):
+        with pytest.raises(CommandError) as error:
+            parse.at_least(word, 3, b"ERR too small")
+        assert error.value.text == b"ERR too small"
+
+
+def test_a_timeout_is_milliseconds() -> None:
+    assert [parse.timeout(word) for word in (b"0", b"", b"1", b"+500")] == [0, 0, 1, 500]
+
+
+def test_a_wait_beyond_all_time_still_has_a_deadline() -> None:
+    assert 1 << 59 < parse.timeout(b"9223372036854775807") < FOREVER
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        (b"x", b"ERR timeout is not an integer or out of range"),
+        (b"9223372036854775808", b"ERR timeout is not an integer or out of range"),
+        (b"-1", b"ERR timeout is negative"),
+    ],
+)
+def test_other_timeouts_are_errors(word: bytes, text: bytes) -> None:
+    with pytest.raises(CommandError) as error:
+        parse.timeout(word)
+
+    assert error.value.text == text
+
+
+def test_one_malformed_id_spoils_them_all() -> None:
+    assert parse.job_ids([b"ackjob"]) == []
+    assert parse.job_ids([b"ackjob", JOB, ONCE, JOB]) == [JOB, ONCE, JOB]
+    with pytest.raises(CommandError) as error:
+        parse.job_ids([b"ackjob", JOB, b"D-", ONCE])
+    assert error.value.text == b"BADID Invalid Job ID format."
+
+
+def test_an_option_has_the_words_after_it() -> None:
+    words = parse.Words([b"COUNT", b"5", b"FROM", b"q"])
+
+    assert next(iter(words)) == b"COUNT"
+    assert words.value() == b"5"
+    assert list(words) == [b"FROM", b"q"]
+    with pytest.raises(CommandError) as error:
+        words.value()
+    assert error.value.text == b"ERR syntax error"

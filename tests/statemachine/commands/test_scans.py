@@ -1,0 +1,233 @@
+import pytest
+
+from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.messages import YourJobs
+from tests.rig import CALM, JOB, N2, Rig, copy_of
+
+SYNTAX = Failure(b"ERR syntax error")
+BAD_CURSOR = Failure(b"ERR invalid cursor or option name")
+NOT_AN_INTEGER = Failure(b"ERR value is not an integer or out of range")
+
+
+def page(rig: Rig, *words: bytes | str | int) -> tuple[bytes, list[Reply]]:
+    """The next cursor and the items."""
+    reply = rig.ask(*words)
+    assert isinstance(reply, list)
+    cursor, items = reply
+    assert isinstance(cursor, bytes)
+    assert isinstance(items, list)
+    return cursor, items
+
+
+def everything(rig: Rig, name: str, *words: bytes | str | int) -> list[Reply]:
+    """All pages, one after the other."""
+    cursor, found = page(rig, name, 0, *words)
+    while cursor != b"0":
+        cursor, items = page(rig, name, cursor, *words)
+        found += items
+    return found
+
+
+def rig_with_queues(count: int) -> Rig:
+    rig = Rig()
+    for number in range(count):
+        rig.add(queue=f"q{number}")
+    return rig
+
+
+def names(count: int) -> list[bytes]:
+    return [b"q%d" % number for number in range(count)]
+
+
+# Iterations.
+
+
+def test_an_empty_server_has_nothing_to_go_through() -> None:
+    assert Rig().ask("QSCAN") == [b"0", []]
+    assert Rig().ask("JSCAN") == [b"0", []]
+
+
+def test_a_hundred_items_make_a_page() -> None:
+    rig = rig_with_queues(250)
+
+    cursor, first = page(rig, "QSCAN")
+    assert (cursor != b"0", first) == (True, names(100))
+    cursor, second = page(rig, "QSCAN", cursor)
+    assert second == names(200)[100:]
+    assert page(rig, "QSCAN", cursor) == (b"0", names(250)[200:])
+
+
+def test_count_makes_other_pages() -> None:
+    rig = rig_with_queues(5)
+
+    cursor, items = page(rig, "QSCAN", "COUNT", 2)
+    assert items == names(2)
+    assert page(rig, "QSCAN", cursor, "COUNT", 3) == (b"0", names(5)[2:])
+    assert len(page(rig, "QSCAN", "COUNT", 0)[1]) == 1
+
+
+@pytest.mark.parametrize("words", [["BUSYLOOP"], ["COUNT", "-1"], ["busyloop", "count", "1"]])
+def test_all_can_be_had_at_once(words: list[str]) -> None:
+    rig = rig_with_queues(150)
+
+    assert page(rig, "QSCAN", *words) == (b"0", names(150))
+
+
+def test_a_page_looks_at_ten_names_for_each_item_it_wants() -> None:
+    rig = rig_with_queues(50)
+    rig.add(queue="q49")
+
+    cursor, items = page(rig, "QSCAN", "COUNT", 2, "MINLEN", 2)
+
+    assert (cursor != b"0", items) == (True, [])
+    assert everything(rig, "QSCAN", "COUNT", 2, "MINLEN", 2) == [b"q49"]
+
+
+def test_what_is_there_all_the_time_comes_once_and_what_goes_is_left_out() -> None:
+    rig = rig_with_queues(20)
+    jobs = list(rig.node.jobs)
+    cursor, found = page(rig, "JSCAN", "COUNT", 5)
+    rig.ask("DELJOB", jobs[0], jobs[10])
+    newcomer = rig.add().id
+
+    while cursor != b"0":
+        cursor, items = page(rig, "JSCAN", cursor, "COUNT", 5)
+        found += items
+
+    assert found == [Status(each) for each in jobs if each != jobs[10]]
+    assert Status(newcomer) not in found
+
+
+def test_a_cursor_that_is_not_known_begins_anew() -> None:
+    rig = rig_with_queues(3)
+
+    for cursor in ("", 7, -1, (1 << 64) - 1, 1 << 50):
+        assert page(rig, "QSCAN", cursor) == (b"0", names(3))
+
+
+def test_a_cursor_of_one_scan_is_not_known_to_the_other() -> None:
+    rig = rig_with_queues(20)
+    cursor, _ = page(rig, "QSCAN", "COUNT", 10)
+
+    assert len(page(rig, "JSCAN", cursor, "BUSYLOOP")[1]) == 20
+    assert page(rig, "QSCAN", cursor, "BUSYLOOP") == (b"0", names(20)[10:])
+
+
+def test_a_cursor_beyond_the_end_is_the_end() -> None:
+    rig = rig_with_queues(20)
+    cursor, _ = page(rig, "QSCAN", "COUNT", 10)
+
+    assert page(rig, "QSCAN", int(cursor) + 1000) == (b"0", [])
+
+
+def test_the_latest_iterations_are_remembered_and_no_more() -> None:
+    rig = rig_with_queues(3)
+    cursors = [page(rig, "QSCAN", "COUNT", 1)[0] for _ in range(40)]
+
+    assert len(rig.node.scans) == 32
+    assert page(rig, "QSCAN", cursors[0])[1] == names(3)
+    assert page(rig, "QSCAN", cursors[-1])[1] == names(3)[1:]
+    assert len(rig.node.scans) == 31
+
+
+def test_iterations_are_numbered_from_one_again_before_cursors_outgrow_integers() -> None:
+    rig = rig_with_queues(3)
+    rig.node.last_scan = (1 << 23) - 2
+
+    last, first = (page(rig, "QSCAN", "COUNT", 1)[0] for _ in range(2))
+
+    assert int(first) < int(last) < 1 << 63
+    assert page(rig, "QSCAN", last)[1] == page(rig, "QSCAN", first)[1] == names(3)[1:]
+
+
+# Words.
+
+
+def test_words_come_in_any_order_and_case() -> None:
+    rig = rig_with_queues(3)
+
+    assert page(rig, "QSCAN", "count", 9, "MinLen", 1, 0, "maxlen", 1) == (b"0", names(3))
+
+
+@pytest.mark.parametrize(
+    ("words", "reply"),
+    [
+        ("QSCAN 0 0", SYNTAX),
+        ("QSCAN x", BAD_CURSOR),
+        ("QSCAN COUNT", BAD_CURSOR),
+        ("QSCAN QUEUE q", BAD_CURSOR),
+        ("QSCAN 18446744073709551616", BAD_CURSOR),
+        ("JSCAN MINLEN 5", BAD_CURSOR),
+        ("JSCAN 0 COUNT", SYNTAX),
+        ("QSCAN COUNT x", NOT_AN_INTEGER),
+        ("QSCAN MINLEN x", NOT_AN_INTEGER),
+        ("QSCAN MAXLEN x", NOT_AN_INTEGER),
+        ("QSCAN IMPORTRATE x", NOT_AN_INTEGER),
+        ("JSCAN STATE asleep", Failure(b"ERR Invalid job state name")),
+        ("JSCAN REPLY some", Failure(b"ERR Invalid REPLY type, try ID or ALL")),
+    ],
+)
+def test_other_words_are_errors(words: str, reply: Failure) -> None:
+    assert Rig().ask(*words.split()) == reply
+
+
+# Filters of queues.
+
+
+def test_queues_by_length() -> None:
+    rig = Rig()
+    for length in range(4):
+        rig.request("GETJOB", "NOHANG", "FROM", f"q{length}")
+        for _ in range(length):
+            rig.add(queue=f"q{length}")
+
+    assert everything(rig, "QSCAN", "MINLEN", 2) == [b"q2", b"q3"]
+    assert everything(rig, "QSCAN", "MAXLEN", 1) == [b"q0", b"q1"]
+    assert everything(rig, "QSCAN", "MAXLEN", 0) == [b"q0"]
+    assert everything(rig, "QSCAN", "MINLEN", 1, "MAXLEN", 2) == [b"q1", b"q2"]
+
+
+def test_queues_by_what_they_import() -> None:
+    rig = Rig(peers=1, config=CALM)
+    rig.add("REPLICATE", 1, queue="own")
+    rig.message(N2, YourJobs((copy_of(),)))
+
+    assert everything(rig, "QSCAN", "IMPORTRATE", 20) == [b"q"]
+    assert everything(rig, "QSCAN", "IMPORTRATE", 21) == []
+    assert everything(rig, "QSCAN", "IMPORTRATE", 0) == [b"own", b"q"]
+
+
+# Filters of jobs.
+
+
+def test_jobs_by_queue_and_state() -> None:
+    rig = Rig(peers=1, config=CALM)
+    queued, other = rig.add("REPLICATE", 1), rig.add("REPLICATE", 1, queue="r")
+    active = rig.add("REPLICATE", 1, "DELAY", 10)
+    rig.hold(copy_of())
+    rig.ask("ACKJOB", JOB)
+
+    assert everything(rig, "JSCAN", "QUEUE", "r") == [Status(other.id)]
+    assert everything(rig, "JSCAN", "STATE", "QUEUED") == [Status(queued.id), Status(other.id)]
+    assert everything(rig, "JSCAN", "STATE", "active", "STATE", "acked") == [
+        Status(active.id),
+        Status(JOB),
+    ]
+    assert everything(rig, "JSCAN", "STATE", "wait-repl") == []
+    assert everything(rig, "JSCAN", "STATE", "queued", "QUEUE", "r") == [Status(other.id)]
+
+
+def test_acks_without_a_job_are_not_shown() -> None:
+    rig = Rig(peers=1)
+    rig.ask("ACKJOB", JOB)
+
+    assert everything(rig, "JSCAN") == []
+
+
+def test_jobs_can_be_had_whole() -> None:
+    rig = Rig()
+    job = rig.add()
+    shown = rig.ask("SHOW", job.id)
+
+    assert everything(rig, "JSCAN", "REPLY", "all") == [shown]
+    assert everything(rig, "JSCAN", "REPLY", "ID") == [Status(job.id)]

@@ -1,0 +1,251 @@
+"""Every message in every state that its job may be in here: what becomes of the job, what is said.
+
+N2 speaks; this node, N2 and N3 hold the job, and N2 wins if both have it queued.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from disque_trio.statemachine.base import (
+    STATE_NAMES,
+    Failure,
+    JobId,
+    NodeId,
+    Status,
+)
+from disque_trio.statemachine.machine import ON_MESSAGE
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    GossipMessage,
+    GotAck,
+    GotJob,
+    Meet,
+    Message,
+    NeedJobs,
+    Pause,
+    Ping,
+    Pong,
+    Queued,
+    ReplJob,
+    SetAck,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
+
+STATES = ("unknown", "wait-repl", "active", "queued", "acked", "dummy")
+BOTH = (N2, N3)
+Sent = list[tuple[NodeId, Message]]
+
+
+@attrs.frozen
+class Outcome:
+    """The state afterwards, and what is sent."""
+
+    state: str
+    sent: Callable[[JobId], Sent] = lambda _job_id: []
+
+
+def to(receivers: tuple[NodeId, ...], make: Callable[[JobId], Message]) -> Callable[[JobId], Sent]:
+    return lambda job_id: [(receiver, make(job_id)) for receiver in receivers]
+
+
+def got_job(job_id: JobId) -> Message:
+    return GotJob(job_id)
+
+
+def set_ack(holders: int) -> Callable[[JobId], Sent]:
+    return to((N2,), lambda job_id: SetAck(job_id, holders))
+
+
+def got_ack(*, known: bool) -> Callable[[JobId], Sent]:
+    return to((N2,), lambda job_id: GotAck(job_id, known=known))
+
+
+def takes_over(job_id: JobId) -> Sent:
+    """Answers who knows of no copy, and asks the holders itself."""
+    asked: Sent = [(receiver, SetAck(job_id, 3)) for receiver in BOTH]
+    return [(N2, GotAck(job_id, known=True)), *asked]
+
+
+def same(job_id: JobId) -> Message:
+    return ReplJob((copy_of(job_id, holders=(N2, N3, ME)),))
+
+
+def given(job_id: JobId) -> Message:
+    return YourJobs((copy_of(job_id, holders=(N2, N3, ME)),))
+
+
+# What is not written here leaves the job as it is and is met with silence.
+TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
+    "Ping": (lambda _: Ping(), {}),
+    "Pong": (lambda _: Pong(), {}),
+    "Meet": (lambda _: Meet(), {}),
+    "Fail": (lambda _: Fail(N3), {}),
+    "Pause": (lambda _: Pause(b"q", 3), {}),
+    "ReplJob": (
+        same,
+        {
+            "unknown": Outcome("active", to((N2,), got_job)),
+            "wait-repl": Outcome("wait-repl", to((N2,), got_job)),
+            "active": Outcome("active", to((N2,), got_job)),
+            "queued": Outcome("queued", to((N2,), got_job)),
+            "acked": Outcome("acked", to((N2,), got_job)),
+            "dummy": Outcome("dummy", to((N2,), got_job)),
+        },
+    ),
+    "GotJob": (GotJob, {}),
+    "Enqueue": (Enqueue, {"active": Outcome("queued")}),
+    "Enqueue later": (lambda job_id: Enqueue(job_id, delay=5), {}),
+    "Queued": (
+        lambda job_id: Queued(job_id, redelivery=True),
+        {
+            "queued": Outcome("active"),
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+    "Working": (
+        Working,
+        {
+            "queued": Outcome("active"),
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+    "WillQueue": (
+        WillQueue,
+        {
+            "queued": Outcome("queued", to(BOTH, Queued)),
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+    "SetAck of a holder": (
+        lambda job_id: SetAck(job_id, 3),
+        {
+            "unknown": Outcome("unknown", got_ack(known=False)),
+            "wait-repl": Outcome("acked", got_ack(known=True)),
+            "active": Outcome("acked", got_ack(known=True)),
+            "queued": Outcome("acked", got_ack(known=True)),
+            "acked": Outcome("acked", got_ack(known=True)),
+            "dummy": Outcome("dummy", got_ack(known=False)),
+        },
+    ),
+    "SetAck of a dummy": (
+        lambda job_id: SetAck(job_id, 0),
+        {
+            "unknown": Outcome("unknown", got_ack(known=False)),
+            "wait-repl": Outcome("acked", takes_over),
+            "active": Outcome("acked", takes_over),
+            "queued": Outcome("acked", takes_over),
+            "acked": Outcome("acked", takes_over),
+            "dummy": Outcome("dummy", got_ack(known=False)),
+        },
+    ),
+    "GotAck, known": (
+        lambda job_id: GotAck(job_id, known=True),
+        {"dummy": Outcome("unknown")},
+    ),
+    "GotAck, unknown": (lambda job_id: GotAck(job_id, known=False), {}),
+    "DelJob": (
+        DelJob,
+        {
+            "wait-repl": Outcome("unknown", to(BOTH, DelJob)),
+            "active": Outcome("unknown"),
+            "queued": Outcome("unknown"),
+            "acked": Outcome("unknown"),
+            "dummy": Outcome("unknown"),
+        },
+    ),
+    "NeedJobs": (lambda _: NeedJobs(b"q", 5), {"queued": Outcome("active")}),
+    "YourJobs": (
+        given,
+        {
+            "unknown": Outcome("queued", to((N3,), Queued)),
+            "active": Outcome("queued", to((N3,), Queued)),
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+}
+
+
+def rig_in(state: str) -> tuple[Rig, JobId]:
+    """A node that has the job in this state, and the job's id."""
+    rig = Rig(peers=2, config=CALM)
+    job_id = JOB
+    if state == "wait-repl":
+        rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3)
+        [job_id] = rig.node.jobs
+    elif state not in ("unknown", "dummy"):
+        rig.hold(copy_of(holders=(N2, N3, ME)))
+    if state == "queued":
+        rig.request("ENQUEUE", JOB)
+    if state in ("acked", "dummy"):
+        rig.request("ACKJOB", JOB)
+    rig.replies()
+    rig.sent()
+    assert state_of(rig, job_id) == state
+    return rig, job_id
+
+
+def state_of(rig: Rig, job_id: JobId) -> str:
+    job = rig.node.jobs.get(job_id)
+    if job is None:
+        return "unknown"
+    return "dummy" if job.is_dummy else STATE_NAMES[job.state].decode()
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", TABLE)
+def test_what_a_message_does_to_a_job(name: str, state: str) -> None:
+    make, outcomes = TABLE[name]
+    outcome = outcomes.get(state, Outcome(state))
+    rig, job_id = rig_in(state)
+    deliveries = 0 if state in ("unknown", "dummy") else rig.node.jobs[job_id].deliveries
+
+    rig.message(N2, make(job_id))
+
+    assert state_of(rig, job_id) == outcome.state
+    if (name, state) == ("NeedJobs", "queued"):
+        [(receiver, message)] = rig.sent()
+        assert receiver == N2
+        assert isinstance(message, YourJobs)
+        assert [copy.id for copy in message.copies] == [job_id]
+    else:
+        assert rig.sent() == outcome.sent(job_id)
+    job = rig.node.jobs.get(job_id)
+    if job is not None and not job.is_dummy and state != "unknown":
+        counts = name == "Queued" and state in ("wait-repl", "active", "queued")
+        assert job.deliveries == deliveries + counts
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_a_message_says_to_a_client_whose_job_waits(name: str) -> None:
+    rig, job_id = rig_in("wait-repl")
+
+    rig.message(N2, TABLE[name][0](job_id))
+
+    expected = {
+        "SetAck of a holder": [Status(job_id)],
+        "SetAck of a dummy": [Status(job_id)],
+        "DelJob": [
+            Failure(
+                b"NOREPL job removed (expired?) before the requested replication level was achieved"
+            )
+        ],
+    }
+    assert rig.replies() == expected.get(name, [])
+
+
+def test_the_table_has_every_message_that_there_is() -> None:
+    types = {type(make(JOB)) for make, _ in TABLE.values()}
+
+    assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
+    assert len(types) == 16

@@ -1,0 +1,67 @@
+from disque_trio.statemachine.events import Cause, Event, Kind
+from disque_trio.statemachine.messages import GotAck, NeedJobs
+from tests.rig import JOB, N2, Rig, copy_of
+
+
+def traced(peers: int = 0) -> tuple[Rig, list[Event]]:
+    rig = Rig(peers=peers)
+    events: list[Event] = []
+    rig.node.trace = events
+    return rig, events
+
+
+def test_a_node_that_nobody_traces_writes_nothing_down() -> None:
+    rig = Rig()
+
+    rig.add()
+
+    assert rig.node.trace is None
+
+
+def test_the_life_of_a_job_is_written_down() -> None:
+    rig, events = traced()
+    job = rig.add("RETRY", 10)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.ask("NACK", job.id)
+    rig.ask("ACKJOB", job.id)
+
+    assert [(event.kind, event.cause) for event in events] == [
+        (Kind.HOLD, Cause.ADD),
+        (Kind.QUEUE, Cause.FIRST),
+        (Kind.UNQUEUE, Cause.SERVED),
+        (Kind.SERVE, Cause.SERVED),
+        (Kind.QUEUE, Cause.NACK),
+        (Kind.UNQUEUE, Cause.ACKED),
+        (Kind.ACKED, Cause.ACKJOB),
+        (Kind.DROP, Cause.COLLECTED),
+    ]
+    assert {(event.job, event.queue) for event in events} == {(job.id, b"q")}
+
+
+def test_who_was_served_and_who_was_given_is_written_down() -> None:
+    rig, events = traced(peers=1)
+    rig.add("REPLICATE", 1)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.add("REPLICATE", 1)
+    rig.message(N2, NeedJobs(b"q", 1))
+
+    takers = {event.kind: event.client or event.peer for event in events}
+    assert (takers[Kind.SERVE], takers[Kind.GIVE]) == (rig.client.id, N2)
+
+
+def test_an_ack_without_a_job_has_no_queue() -> None:
+    rig, events = traced(peers=1)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N2, GotAck(JOB, known=True))
+
+    assert events == [
+        Event(Kind.HOLD, JOB, b"", Cause.DUMMY),
+        Event(Kind.DROP, JOB, b"", Cause.DISMISSED),
+    ]
+
+
+def test_a_copy_is_written_down_as_what_brought_it() -> None:
+    rig, events = traced(peers=1)
+    rig.hold(copy_of())
+
+    assert [(event.kind, event.cause) for event in events] == [(Kind.HOLD, Cause.REPLJOB)]

@@ -1,0 +1,174 @@
+"""What Hypothesis draws from: ids, job copies, messages, frames, requests, replies, cuts."""
+
+import itertools
+
+from hypothesis import strategies as st
+
+from disque_trio.statemachine.base import (
+    FAIL,
+    LEAVING,
+    MYSELF,
+    NOADDR,
+    NULL_ARRAY,
+    PFAIL,
+    Failure,
+    JobId,
+    NodeId,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.job import make_id
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    Frame,
+    Gossip,
+    GotAck,
+    GotJob,
+    JobCopy,
+    Meet,
+    Message,
+    NeedJobs,
+    Pause,
+    Ping,
+    Pong,
+    Queued,
+    ReplJob,
+    SetAck,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+
+SPECIAL = b"\r\n$*:+-=0149 \"'\\x"
+"""Bytes that mean something to RESP or to inline requests."""
+
+u8 = st.integers(0, (1 << 8) - 1)
+u16 = st.integers(0, (1 << 16) - 1)
+u32 = st.integers(0, (1 << 32) - 1)
+u64 = st.integers(0, (1 << 64) - 1)
+
+
+def payloads(max_size: int = 60) -> st.SearchStrategy[bytes]:
+    """Queue names, bodies, arguments: any bytes, and often those that look like protocol."""
+    special = st.lists(st.sampled_from(SPECIAL), max_size=max_size).map(bytes)
+    return st.binary(max_size=max_size) | special
+
+
+def node_ids() -> st.SearchStrategy[NodeId]:
+    """Any node id."""
+    return st.integers(0, (1 << 160) - 1).map(lambda number: b"%040x" % number)
+
+
+def job_ids() -> st.SearchStrategy[JobId]:
+    """Any well-formed job id."""
+    return st.builds(
+        lambda node, bits, ttl_s, at_least_once: make_id(
+            node, bits, ttl_s, at_least_once=at_least_once
+        ),
+        node_ids(),
+        st.integers(0, (1 << 144) - 1),
+        st.integers(1, 1 << 22),
+        st.booleans(),
+    )
+
+
+def job_copies() -> st.SearchStrategy[JobCopy]:
+    """Any job that the wire can carry."""
+    return st.builds(
+        JobCopy,
+        id=job_ids(),
+        state=st.integers(0, 3),
+        gc_attempt=st.integers(0, 15),
+        flags=u8,
+        replicas=u16,
+        etime=u32,
+        ctime=u64,
+        delay=u32,
+        retry=u32,
+        nacks=u16,
+        deliveries=u16,
+        queue=payloads(20),
+        body=payloads(),
+        holders=st.lists(node_ids(), max_size=4).map(tuple),
+    )
+
+
+def gossips() -> st.SearchStrategy[Gossip]:
+    """What one node may say of another; a node whose address is lost has an empty one."""
+    return st.builds(
+        Gossip,
+        id=node_ids(),
+        ip=st.ip_addresses().map(lambda ip: str(ip).encode()) | st.just(b""),
+        port=u16,
+        flags=st.lists(st.sampled_from([PFAIL, FAIL, NOADDR, LEAVING]), unique=True).map(sum),
+        ping_sent=u32,
+        pong_received=u32,
+    )
+
+
+def messages() -> st.SearchStrategy[Message]:
+    """Any message of any of the sixteen types."""
+    gossip = st.lists(gossips(), max_size=4).map(tuple)
+    ids = job_ids()
+    return st.one_of(
+        st.builds(Ping, gossip),
+        st.builds(Pong, gossip),
+        st.builds(Meet, gossip),
+        st.builds(Fail, node_ids()),
+        st.builds(ReplJob, job_copies().map(lambda copy: (copy,)), st.booleans()),
+        st.builds(YourJobs, st.lists(job_copies(), min_size=1, max_size=4).map(tuple)),
+        st.builds(GotJob, ids),
+        st.builds(Enqueue, ids, u32),
+        st.builds(Queued, ids, st.booleans(), st.booleans()),
+        st.builds(SetAck, ids, u32),
+        st.builds(WillQueue, ids),
+        st.builds(GotAck, ids, st.booleans()),
+        st.builds(DelJob, ids),
+        st.builds(Working, ids),
+        st.builds(NeedJobs, payloads(20), u32),
+        st.builds(Pause, payloads(20), st.integers(0, 3)),
+    )
+
+
+def frames() -> st.SearchStrategy[Frame]:
+    """Any message with any sender's header around it."""
+    return st.builds(
+        Frame,
+        sender=node_ids(),
+        port=u16,
+        flags=st.sampled_from([MYSELF, MYSELF | LEAVING]),
+        message=messages(),
+        capabilities=u16,
+    )
+
+
+def requests() -> st.SearchStrategy[list[bytes]]:
+    """Any request of a client."""
+    return st.lists(payloads(20), min_size=1, max_size=5)
+
+
+def replies() -> st.SearchStrategy[Reply]:
+    """Any reply of a node, as it reads after the wire: no line ends in texts."""
+    texts = st.binary(max_size=20).map(lambda text: text.translate(None, b"\r\n"))
+    leaves = st.one_of(
+        st.integers(-(1 << 63), (1 << 63) - 1),
+        payloads(20),
+        st.none(),
+        st.just(NULL_ARRAY),
+        texts.map(Status),
+        texts.map(Failure),
+    )
+    return st.recursive(leaves, lambda items: st.lists(items, max_size=5), max_leaves=20)
+
+
+def cuts() -> st.SearchStrategy[list[float]]:
+    """Where to cut some bytes, as shares of their length; `pieces` does it."""
+    return st.lists(st.floats(0, 1), max_size=8)
+
+
+def pieces(data: bytes, shares: list[float]) -> list[bytes]:
+    """The bytes in as many pieces as there are cuts, and one more. Some may be empty."""
+    places = [0, *sorted(int(share * len(data)) for share in shares), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(places)]

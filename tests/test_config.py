@@ -1,0 +1,397 @@
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from disque_trio.config import ConfigFileError, Loaded, load, rewrite, rewrite_file
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.directives import get
+
+EXAMPLE = Path(__file__).parent.parent / "disque.conf"
+
+
+def from_stdin(text: str | bytes, *options: str) -> Config:
+    raw = text if isinstance(text, bytes) else text.encode()
+    return load(["-", *options], io.BytesIO(raw)).config
+
+
+def refusal(text: str | bytes, *options: str) -> ConfigFileError:
+    with pytest.raises(ConfigFileError) as caught:
+        from_stdin(text, *options)
+    return caught.value
+
+
+def test_nothing_given_means_all_defaults_in_the_working_directory() -> None:
+    loaded = load([], io.BytesIO())
+
+    assert loaded == Loaded(Config(dir=os.getcwd()), "")
+
+
+def test_a_file_is_read_line_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "node.conf"
+    file.write_text("# a comment\n\n  port 7712  \r\nTIMEOUT 30\n\t# another\nport 7713")
+
+    loaded = load([str(file)], io.BytesIO())
+
+    assert loaded.path == str(file)
+    assert loaded.config.port == 7713
+    assert loaded.config.timeout_s == 30
+
+
+def test_the_path_of_the_file_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "node.conf").write_text("port 7712\n")
+    monkeypatch.chdir(tmp_path)
+
+    assert load(["node.conf"], io.BytesIO()).path == str(tmp_path / "node.conf")
+
+
+def test_values_are_quoted_as_in_inline_commands() -> None:
+    config = from_stdin(
+        b'requirepass "a \\"b\\" \\xff\\n"\n'
+        b'logfile ""\n'
+        b"syslog-ident 'it\\'s'\n"
+        b'pidfile /run/"a b"\n'
+    )
+
+    assert config.requirepass == b'a "b" \xff\n'
+    assert config.logfile == ""
+    assert config.syslog_ident == "it's"
+    assert config.pidfile == "/run/a b"
+
+
+def test_options_of_the_command_line_come_after_the_file() -> None:
+    config = from_stdin(
+        "port 7712\ntimeout 5\n",
+        *("--port", "7713", "--bind", "127.0.0.1", "::1", "--requirepass", "a b", "--logfile", ""),
+    )
+
+    assert config.port == 7713
+    assert config.timeout_s == 5
+    assert config.bind == ("127.0.0.1", "::1")
+    assert config.requirepass == b"a b"
+
+
+def test_options_may_stand_alone() -> None:
+    assert load(["--port", "7712"], io.BytesIO()).config.port == 7712
+
+
+def test_a_value_that_belongs_to_no_option_is_refused() -> None:
+    error = refusal("", "7712", "--port")
+
+    assert error.render() == (
+        "\n*** FATAL CONFIG FILE ERROR ***\n'7712' belongs to no option: write '--directive 7712'\n"
+    )
+
+
+def test_an_error_says_which_line_and_why() -> None:
+    error = refusal("port 7711\n\ntimeout soon\n")
+
+    assert (error.number, error.line) == (3, "timeout soon")
+    assert error.render() == (
+        "\n*** FATAL CONFIG FILE ERROR ***\n"
+        "Reading the configuration file, at line 3\n"
+        ">>> 'timeout soon'\n"
+        "Invalid timeout value: 'soon' is not a whole number from 0 up\n"
+    )
+
+
+def test_options_count_as_lines_after_the_file() -> None:
+    error = refusal("port 7711\n", "--timeout", "5", "--hz", "often")
+
+    assert (error.number, error.line) == (3, 'hz "often"')
+
+
+def test_jobs_on_disk_are_refused_with_advice() -> None:
+    error = refusal("appendonly yes\n")
+
+    assert "keeps jobs in memory only" in error.reason
+    assert "remove the line" in error.reason
+
+
+def test_a_line_may_have_1024_bytes() -> None:
+    assert from_stdin("pidfile " + "x" * 1016).pidfile == "x" * 1016
+
+
+def test_a_longer_line_is_refused() -> None:
+    assert refusal("pidfile " + "x" * 1017).reason == (
+        "The line is longer than 1024 bytes: split or shorten it"
+    )
+
+
+def test_an_open_quote_is_refused() -> None:
+    assert refusal('requirepass "abc').reason == (
+        "Unbalanced quotes: close each quote, and put a space behind it"
+    )
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigFileError) as caught:
+        load([str(tmp_path / "none.conf")], io.BytesIO())
+
+    assert caught.value.render() == (
+        "\n*** FATAL CONFIG FILE ERROR ***\n"
+        f"Can't open the configuration file '{tmp_path}/none.conf': No such file or directory\n"
+    )
+
+
+def test_an_included_file_counts_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text("port 7712\ntimeout 5\n")
+
+    config = from_stdin(f"port 7711\ninclude {tmp_path}/more.conf\ntimeout 6\n")
+
+    assert (config.port, config.timeout_s) == (7712, 6)
+
+
+def test_an_included_file_is_looked_for_in_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text("port 7712\n")
+
+    assert from_stdin(f"dir {tmp_path}\ninclude more.conf\n").port == 7712
+
+
+def test_a_file_may_be_included_twice(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text("port 7712\n")
+
+    config = from_stdin(f"dir {tmp_path}\ninclude more.conf\nport 1\ninclude more.conf\n")
+
+    assert config.port == 7712
+
+
+def test_an_error_in_an_included_file_names_it(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text("\nnonsense on stilts\n")
+
+    error = refusal("", "--include", f"{tmp_path}/more.conf")
+
+    assert error.render() == (
+        "\n*** FATAL CONFIG FILE ERROR ***\n"
+        f"Reading the configuration file, at line 2 of {tmp_path}/more.conf\n"
+        ">>> 'nonsense on stilts'\n"
+        "Bad directive or wrong number of arguments: there is no 'nonsense', remove it\n"
+    )
+
+
+def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.conf", tmp_path / "two.conf"
+    one.write_text(f"include {two}\n")
+    two.write_text(f"include {one}\n")
+
+    with pytest.raises(ConfigFileError) as caught:
+        load([str(one)], io.BytesIO())
+
+    assert caught.value.source == str(two)
+    assert caught.value.reason == (f"'{one}' is being read already: remove one of the includes")
+
+
+def test_a_missing_include_is_refused_at_its_line(tmp_path: Path) -> None:
+    error = refusal(f"port 7711\ninclude {tmp_path}/none.conf\n")
+
+    assert error.number == 2
+    assert error.reason == (
+        f"Can't open the configuration file '{tmp_path}/none.conf': No such file or directory"
+    )
+
+
+@pytest.mark.parametrize("line", ["include", "include a b", 'include "a\\x00b"'])
+def test_an_include_without_a_file_name_is_refused(line: str) -> None:
+    assert refusal(line).reason == (
+        "Bad directive or wrong number of arguments: 'include' takes one file name"
+    )
+
+
+def test_directories_count_from_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+
+    config = from_stdin(f"dir {tmp_path}\ndir a\ndir ./b\n")
+
+    assert config.dir == str(tmp_path / "a" / "b")
+
+
+def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert refusal(f"dir {tmp_path}/none").reason == (
+        f"Can't chdir to '{tmp_path}/none': No such file or directory"
+    )
+    assert refusal(f"dir {tmp_path}/file").reason == (
+        f"Can't chdir to '{tmp_path}/file': Not a directory"
+    )
+
+
+def test_commands_are_renamed_one_after_the_other() -> None:
+    config = from_stdin(
+        'rename-command CONFIG setup\nrename-command setup s\nrename-command DEBUG ""\n'
+        "rename-command ping debug\n"
+    )
+
+    assert config.renamed_commands == (
+        ("config", "setup"),
+        ("setup", "s"),
+        ("debug", ""),
+        ("ping", "debug"),
+    )
+
+
+def test_a_command_that_is_not_there_cannot_be_renamed() -> None:
+    error = refusal('rename-command DEBUG ""\nrename-command DEBUG d\n')
+
+    assert error.number == 2
+    assert error.reason == "No such command in rename-command: nothing is called 'debug' here"
+
+
+def test_a_command_cannot_take_anothers_name() -> None:
+    assert refusal("rename-command debug PING\n").reason == (
+        "Target command name already exists: choose another than 'ping'"
+    )
+
+
+def test_the_example_file_loads_and_says_the_defaults() -> None:
+    config = load([str(EXAMPLE)], io.BytesIO()).config
+
+    assert config == Config(dir=os.getcwd())
+
+
+def test_the_example_file_names_every_directive() -> None:
+    text = EXAMPLE.read_text()
+    names = [name.decode() for name in get(Config(), b"*")[::2]]
+    names.remove("watchdog-period")
+    names += [
+        *("appendfilename", "cluster-config-file", "include"),
+        *("rename-command", "syslog-enabled", "syslog-ident"),
+    ]
+
+    missing = [
+        name for name in names if f"\n{name} " not in text and f"\n# {name} " not in text
+    ]  # fmt: skip
+
+    assert missing == []
+
+
+# CONFIG REWRITE.
+
+OLD = """\
+# Our node.
+port 7711
+
+
+# How long?
+timeout 5
+include /etc/more.conf
+requirepass gone
+TIMEOUT 6
+rename-command DEBUG ""
+databases 4
+nonsense
+maxmemory 1000000
+"""
+
+
+def test_rewrite_keeps_comments_order_and_what_it_does_not_know() -> None:
+    config = Config(dir="/srv", timeout_s=7, maxmemory=2 << 30, databases=4)
+
+    assert rewrite(OLD, config) == (
+        "# Our node.\n"
+        "port 7711\n"
+        "\n"
+        "# How long?\n"
+        "timeout 7\n"
+        "include /etc/more.conf\n"
+        "\n"
+        'rename-command DEBUG ""\n'
+        "databases 4\n"
+        "nonsense\n"
+        "maxmemory 2gb\n"
+        "# Generated by CONFIG REWRITE\n"
+        'dir "/srv"\n'
+    )
+
+
+def test_rewrite_appends_only_what_differs_from_the_default() -> None:
+    config = Config(dir='/a "b"', hz=20, bind=("::1", "127.0.0.1"), requirepass=b"\xff", port=7712)
+
+    assert rewrite("", config) == (
+        "# Generated by CONFIG REWRITE\n"
+        'requirepass "\\xff"\n'
+        "port 7712\n"
+        "hz 20\n"
+        'dir "/a \\"b\\""\n'
+        "bind ::1 127.0.0.1\n"
+    )
+
+
+def test_rewrite_of_what_it_wrote_changes_nothing() -> None:
+    config = Config(dir="/srv", hz=20)
+    once = rewrite("# Our node.\nport 7711\n", config)
+
+    assert rewrite(once, config) == once
+
+
+def test_rewrite_says_only_once_that_it_generated_lines() -> None:
+    once = rewrite("", Config(dir="/srv"))
+
+    assert rewrite(once, Config(dir="/srv", hz=20)) == (
+        '# Generated by CONFIG REWRITE\ndir "/srv"\nhz 20\n'
+    )
+
+
+def test_a_rewritten_file_loads_to_the_same_config(tmp_path: Path) -> None:
+    file = tmp_path / "node.conf"
+    config = Config(
+        dir=str(tmp_path),
+        requirepass=b'\x00\xff "\\',
+        timeout_s=5,
+        client_output_buffer_limit=(1 << 20, 1000, 5),
+        bind=("::1",),
+        delivery_lease=False,
+        syslog_ident="a b",
+    )
+
+    error = rewrite_file(str(file), config)
+
+    assert error is None
+    assert load([str(file)], io.BytesIO()).config == config
+
+
+def test_the_new_file_keeps_the_olds_mode_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "node.conf"
+    file.write_text("port 7711\n")
+    file.chmod(0o640)
+
+    rewrite_file(str(file), Config(dir="/srv"))
+
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["node.conf"]
+
+
+def test_a_symbolic_link_is_followed(tmp_path: Path) -> None:
+    file, link = tmp_path / "node.conf", tmp_path / "link.conf"
+    file.write_text("port 7711\n")
+    link.symlink_to(file)
+
+    rewrite_file(str(link), Config(dir="/srv", port=7712))
+
+    assert link.is_symlink()
+    assert file.read_text() == 'port 7712\n# Generated by CONFIG REWRITE\ndir "/srv"\n'
+
+
+def test_a_file_that_cannot_be_written_is_left_as_it_is(tmp_path: Path) -> None:
+    target = tmp_path / "node.conf"
+    target.mkdir()
+
+    assert rewrite_file(str(target), Config(dir="/srv")) == "Is a directory"
+    assert rewrite_file(str(tmp_path / "none" / "a.conf"), Config(dir="/srv")) == (
+        "No such file or directory"
+    )
+
+
+def test_a_failed_replacement_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+
+    assert rewrite_file(str(tmp_path / "node.conf"), Config(dir="/srv")) == (
+        "No space left on device"
+    )
+    assert os.listdir(tmp_path) == []

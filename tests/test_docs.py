@@ -1,0 +1,46 @@
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from disque_trio import docs
+from disque_trio.statemachine.commands.table import ROWS
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+
+
+def test_the_page_of_commands_is_current() -> None:
+    assert (DOCS / "commands.md").read_text() == docs.commands_page(), "run `make docs`"
+
+
+def test_the_page_is_what_the_module_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    docs.main()
+
+    assert capsys.readouterr().out == docs.commands_page()
+
+
+def test_every_command_has_its_section() -> None:
+    sections = re.findall(r"^## (.*)$", docs.commands_page(), re.MULTILINE)
+
+    assert sections == [row.name.upper() for row in ROWS]
+
+
+def test_each_form_of_a_command_has_its_line() -> None:
+    page = docs.commands_page()
+
+    for line in (
+        "ADDJOB queue body ms-timeout [REPLICATE n]",
+        "CLUSTER FORGET id\n",
+        "CLUSTER LEAVING [yes|no]\n",
+        "COMMAND\n    COMMAND COUNT\n",
+        "HELLO [version] ",
+        "TIME\n",
+    ):
+        assert f"\n    {line}" in page
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target

@@ -1,0 +1,350 @@
+"""What the design promises of the code itself, checked on its syntax trees (docs/design.md)."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PACKAGE: Final = Path(__file__).parents[1] / "disque_trio"
+STATEMACHINE: Final = PACKAGE / "statemachine"
+
+MAX_FUNCTION_LINES: Final = 60
+MAX_FILE_LINES: Final = 400
+
+_RUNGS: Final = """
+    base
+    values pattern config directives
+    timers messages events chores stats slowlog latency address cluster
+    client job queue outbox
+    state
+    invariants
+    post trace heart links metrics
+    lifecycle nodetable
+    copies waiters pausing
+    replication federation acks requeue delivery sessions
+    failure handshake gossip membership nodesfile
+    commands.rows commands.parse
+    commands.addjob commands.jobs commands.queues commands.scans
+    commands.cluster commands.config commands.clients commands.info commands.server
+    commands.greeting commands.slowlog commands.latency commands.introspection
+    commands.table
+    machine
+"""
+LADDER: Final = _RUNGS.split()
+"""From low to high: a module of the state machine imports only from those before it."""
+
+NOUNS: Final = ("base", "messages")
+"""What the wire knows of the state machine."""
+
+RECEIVERS: Final = {
+    "job": "Job",
+    "heapq.heappop(late)[-1]": "Job",
+    "in_order.popleft()": "Job",
+    "queue": "Queue",
+    "queue_for(node, name)": "Queue",
+    "client": "Client",
+    "blocking": "Client",
+    "caller": "Client",
+    "peer": "Peer",
+    "link.peer": "Peer",
+    "sender": "Peer",
+    "myself": "Peer",
+    "other": "Peer",
+    "link": "Link",
+    "cluster": "Cluster",
+    "node.cluster": "Cluster",
+    "node": "NodeState",
+    "node.out": "Outbox",
+    "node.stats": "Stats",
+    "self.state.stats": "Stats",
+    "stat": "CommandStat",
+    "sampler": "Sampler",
+    "owner": "Timed",
+    "cron": "Cron",
+    "log": "Slowlog",
+    "node.slowlog": "Slowlog",
+    "node.latency": "LatencyMonitor",
+    "samples": "Samples",
+}
+"""What a name stands for wherever its attributes are written."""
+
+OWNERS: Final = {
+    "lifecycle": """
+        Job.state Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at NodeState.jobs
+        NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
+    """,
+    "copies": "Job.holders",
+    "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
+    "acks": "Job.confirmed Job.gc_attempt",
+    "queue": "Job.in_line",
+    "waiters": """
+        Client.blocked Client.queues Client.deadline Client.with_counters Client.active
+        Queue.waiting Outbox.resumed
+    """,
+    "pausing": "Queue.paused",
+    "federation": """
+        Queue.responders Queue.import_started Queue.import_count Queue.import_previous_started
+        Queue.import_previous_count Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
+        Queue.adhoc_attempt
+    """,
+    "sessions": """
+        Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
+        NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client
+        Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
+        Stats.connections_rejected
+    """,
+    "post": "Cluster.messages_sent Outbox.messages Outbox.replies",
+    "trace": "NodeState.trace",
+    "timers": "Timed.due Timed.slot",
+    "heart": "Cron.runs",
+    "links": """
+        Cluster.links Cluster.last_link Peer.link Peer.link_created Peer.is_connected
+        Link.local_ip Link.remote_ip Outbox.dials Outbox.hangups
+    """,
+    "nodetable": """
+        Cluster.nodes Cluster.reachable Cluster.size Peer.id Peer.ip Peer.port Peer.flags
+        Peer.reports Outbox.nodes_changed
+    """,
+    "failure": "Peer.reports",
+    "gossip": "Peer.ping_sent Peer.pong_received",
+    "membership": """
+        Peer.capabilities Peer.created Peer.ping_sent Peer.pong_received
+    """,
+    "metrics": "NodeState.stats Sampler.last_time Sampler.last_value",
+    "commands.config": "NodeState.config",
+    "commands.clients": "Client.name Client.reply_mode",
+    "commands.server": "Client.authenticated",
+    "commands.greeting": "Client.protocol",
+    "commands.scans": "NodeState.last_scan",
+    "commands.slowlog": "Slowlog.entries Slowlog.next_id",
+    "commands.latency": "LatencyMonitor.events Samples.worst",
+    "machine": """
+        NodeState.mono NodeState.wall NodeState.micros NodeState.out Client.active Client.command
+        Cluster.messages_received Stats.commands Stats.commands_processed Stats.protocol_errors
+        CommandStat.calls CommandStat.usec Stats.frames_dropped
+    """,
+}
+"""Which module writes which field. Its docstring says so too."""
+
+MUTATORS: Final = {
+    "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem",
+    "popleft", "remove", "setdefault", "update",
+}  # fmt: skip
+
+WORLD: Final = {
+    "asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "secrets", "select",
+    "selectors", "signal", "socket", "subprocess", "threading", "time", "trio", "uuid",
+}  # fmt: skip
+"""Modules of which the state machine must not know."""
+
+
+def modules(root: Path) -> list[Path]:
+    return sorted(root.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """The module's name below the state machine, such as `commands.table`."""
+    return path.relative_to(STATEMACHINE).with_suffix("").as_posix().replace("/", ".")
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(PACKAGE.parent).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+ALL: Final = modules(PACKAGE)
+PURE: Final = [path for path in modules(STATEMACHINE) if path.stem != "__init__"]
+every_file = pytest.mark.parametrize("path", ALL, ids=shown)
+every_pure_file = pytest.mark.parametrize("path", PURE, ids=name_of)
+
+
+# The ladder.
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of the modules of this package that are imported when the program runs."""
+    for node in tree(path).body:
+        # What stands under `if TYPE_CHECKING` is no import.
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def rung(imported: str) -> str | None:
+    """Which module of the state machine an imported name belongs to."""
+    prefix = "disque_trio.statemachine."
+    if not imported.startswith(prefix):
+        return None
+    words = imported.removeprefix(prefix).split(".")
+    return ".".join(words[:2]) if words[0] == "commands" else words[0]
+
+
+def test_the_ladder_has_every_module_once() -> None:
+    assert sorted(LADDER) == sorted(name_of(path) for path in PURE)
+
+
+@every_pure_file
+def test_the_state_machine_imports_from_below_only(path: Path) -> None:
+    below = LADDER[: LADDER.index(name_of(path))]
+    for imported in imports(path):
+        assert not imported.startswith("disque_trio.") or rung(imported) in below, imported
+
+
+@pytest.mark.parametrize("path", modules(PACKAGE / "wire"), ids=shown)
+def test_the_wire_knows_only_words_and_messages(path: Path) -> None:
+    for imported in imports(path):
+        if imported.startswith("disque_trio."):
+            assert imported.startswith("disque_trio.wire.") or rung(imported) in NOUNS, imported
+
+
+# Who writes what.
+
+
+def written(path: Path) -> Iterator[ast.Attribute]:
+    """Attributes that are assigned, deleted or, as containers, changed."""
+    for node in ast.walk(tree(path)):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign | ast.Delete):
+            targets = node.targets
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign):
+            targets = [node.target]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            targets = [node.func.value] if node.func.attr in MUTATORS else []
+        for target in targets:
+            yield from attributes(target)
+
+
+def attributes(target: ast.expr) -> Iterator[ast.Attribute]:
+    if isinstance(target, ast.Tuple):
+        for element in target.elts:
+            yield from attributes(element)
+    elif isinstance(target, ast.Subscript):
+        yield from attributes(target.value)
+    elif isinstance(target, ast.Attribute):
+        yield target
+
+
+def test_each_field_is_written_by_its_owners_only() -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in PURE:
+        for attribute in written(path):
+            receiver = ast.unparse(attribute.value)
+            if receiver not in ("self", "options"):
+                assert receiver in RECEIVERS, f"{name_of(path)}: what is {receiver}?"
+                found[name_of(path)].add(f"{RECEIVERS[receiver]}.{attribute.attr}")
+
+    assert dict(found) == {module: set(fields.split()) for module, fields in OWNERS.items()}
+
+
+@pytest.mark.parametrize("module", OWNERS)
+def test_an_owner_says_what_it_owns(module: str) -> None:
+    text = ast.get_docstring(tree(STATEMACHINE / f"{module.replace('.', '/')}.py")) or ""
+    for field in OWNERS[module].split():
+        kind, name = field.split(".")
+        assert f"`{kind}`" in text or f"`{field}`" in text or f"`{name}`" in text, field
+
+
+# Determinism.
+
+
+@every_pure_file
+def test_the_state_machine_does_not_know_the_world(path: Path) -> None:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            assert not WORLD & {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None
+            assert node.module.split(".")[0] not in WORLD
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in ("id", "hash", "open", "print", "input"), called
+            assert not re.fullmatch(r"random\.[a-z_]+", called), called
+
+
+@every_pure_file
+def test_no_set_decides_an_order(path: Path) -> None:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.For | ast.comprehension):
+            assert not is_set(node.iter), f"line {node.iter.lineno}"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "iter"):
+            assert not any(is_set(argument) for argument in node.args), f"line {node.lineno}"
+
+
+def is_set(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func) in ("set", "frozenset")
+    return isinstance(value, ast.Set | ast.SetComp)
+
+
+# Style.
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@every_file
+def test_functions_and_files_fit_the_eye(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
+    for function in functions(path):
+        assert function.end_lineno is not None
+        lines = function.end_lineno - function.lineno + 1
+        assert lines <= MAX_FUNCTION_LINES, f"{function.name} has {lines} lines"
+
+
+@every_file
+def test_imports_stand_at_the_top_and_name_what_they_bring(path: Path) -> None:
+    for function in functions(path):
+        for node in ast.walk(function):
+            assert not isinstance(node, ast.Import | ast.ImportFrom), function.name
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert all(alias.name != "*" for alias in node.names)
+
+
+@every_file
+def test_nothing_is_left_to_do_without_an_issue(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        assert not re.search(r"\b(TODO|FIXME|XXX)\b(?!.*#\d)", line), line
+
+
+@every_file
+def test_only_the_command_line_prints(path: Path) -> None:
+    if PACKAGE / "cli" not in path.parents:
+        for node in ast.walk(tree(path)):
+            assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print")
+
+
+@every_file
+def test_everything_public_says_what_it_is(path: Path) -> None:
+    module = tree(path)
+    assert ast.get_docstring(module), "the module"
+    for node in public(module):
+        assert ast.get_docstring(node), node.name
+
+
+def public(
+    parent: ast.Module | ast.ClassDef,
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Classes, functions and methods that others may use. What a class takes over from another
+    is described there."""
+    for node in parent.body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef) and not node.bases:
+                yield from public(node)
