@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -380,6 +381,15 @@ def test_a_seed_that_takes_too_long_has_failed(tmp_path: Path, capsys: Capture) 
     assert "violated hang not finished after 1 s" in capsys.readouterr().err
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Tests in the background of a shell ignore Ctrl-C, and so would what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     results = out / "results.jsonl"
@@ -397,7 +407,8 @@ def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Pa
         os.killpg(sweep.pid, signal.SIGINT)
         told, complaint = sweep.communicate(timeout=30)
     finally:
-        sweep.kill()
+        if sweep.poll() is None:
+            os.killpg(sweep.pid, signal.SIGKILL)
 
     assert sweep.returncode == INTERRUPTED
     assert "Traceback" not in complaint
