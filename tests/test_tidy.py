@@ -19,7 +19,7 @@ MAX_FILE_LINES: Final = 400
 _RUNGS: Final = """
     base
     values pattern config directives
-    timers messages events chores stats slowlog latency address cluster
+    timers messages records events chores stats slowlog latency address cluster
     client job queue outbox
     state
     invariants
@@ -38,7 +38,7 @@ _RUNGS: Final = """
 LADDER: Final = _RUNGS.split()
 """From low to high: a module of the state machine imports only from those before it."""
 
-NOUNS: Final = ("base", "messages")
+NOUNS: Final = ("base", "messages", "records")
 """What the wire knows of the state machine."""
 
 RECEIVERS: Final = {

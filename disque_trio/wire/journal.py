@@ -4,30 +4,11 @@ A record is a command as a client would send it, in canonical form; there are tw
 a whole job in storage form, DELJOB an id.
 """
 
-import attrs
-
-from disque_trio.statemachine.base import JOB_ID_LENGTH, JobId
-from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.base import JOB_ID_LENGTH
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.resp import RequestParser, encode_request
-
-
-@attrs.define
-class LoadJob:
-    """This node holds this job."""
-
-    copy: JobCopy
-
-
-@attrs.define
-class DeleteJob:
-    """This node does not hold this job any more."""
-
-    id: JobId
-
-
-Record = LoadJob | DeleteJob
 
 
 def encode(record: Record) -> bytes:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire.jobs import DamagedError
-from disque_trio.wire.journal import DeleteJob, LoadJob, Record, decode, encode
+from disque_trio.wire.journal import decode, encode
 from tests.conformance import CONFORMANCE, needs_conformance
 from tests.strategies import job_copies, job_ids
 from tests.wire.test_jobs import COPY, STORED
