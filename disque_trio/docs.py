@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Final
 
+from disque_trio import manual
 from disque_trio.cli.usage import forms, show
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import ROWS
@@ -44,7 +45,8 @@ bodies are any bytes. Numbers are signed 64-bit integers; an empty word counts a
 
 A job is an array of queue, id and body; with WITHCOUNTERS `nacks` and `additional-deliveries`
 follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time and
-closes the connection. The numbers of words below count the command's name.
+closes the connection. The numbers of words below count the command's name. In the examples `$1` is
+the id of the job that was added last, and `…` any text.
 """
 
 
@@ -59,7 +61,8 @@ def _section(row: Command) -> str:
     usage = "\n".join(f"    {form}".rstrip() for form in _forms(row))
     flags = ", ".join((flag.name or "").lower() for flag in row.flags)
     return (
-        f"\n## {_title(row)}\n\n{row.summary}\n\n{usage}\n\nWords: {_words(row)}. Flags: {flags}.\n"
+        f"\n## {_title(row)}\n\n{row.summary}\n\n{usage}\n\n{manual.text(row.name)}\n"
+        f"Words: {_words(row)}. Flags: {flags}.\n"
     )
 
 

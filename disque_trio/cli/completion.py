@@ -6,8 +6,8 @@ from typing import Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from disque_trio.cli.manual import FORMS, OWN_WORDS, SUMMARIES
 from disque_trio.cli.usage import Form, candidates, forms, rest, show
+from disque_trio.cli.vocabulary import FORMS, OWN_WORDS, SUMMARIES
 from disque_trio.statemachine.directives import DIRECTIVES
 from disque_trio.wire.words import UnbalancedQuotesError, split
 

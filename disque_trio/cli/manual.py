@@ -2,21 +2,14 @@
 
 import difflib
 from collections.abc import Sequence
-from typing import Final
+from io import StringIO
 
-from disque_trio.cli.usage import Form, forms, show
-from disque_trio.statemachine.commands.table import ROWS
+from rich.console import Console
+from rich.markdown import Markdown
 
-OWN_WORDS: Final = {
-    "help": ("[command]", "This list, or one command."),
-    "connect": ("host port", "Talk to another node."),
-    "clear": ("", "Clear the screen."),
-    "exit": ("", "Leave; so do quit and Ctrl-D."),
-}
-"""What the prompt itself understands."""
-
-SUMMARIES: Final = {row.name.upper(): row.summary for row in ROWS}
-FORMS: Final[dict[str, list[Form]]] = {row.name.upper(): forms(row.usage) for row in ROWS}
+from disque_trio import manual
+from disque_trio.cli.usage import show
+from disque_trio.cli.vocabulary import FORMS, OWN_WORDS, SUMMARIES
 
 
 def page(topic: Sequence[bytes]) -> str:
@@ -47,4 +40,12 @@ def _list() -> str:
 
 def _command(name: str) -> str:
     lines = [f"{name} {show([form])}".rstrip() for form in FORMS[name]]
-    return "\n".join([*lines, SUMMARIES[name]])
+    return "\n".join([*lines, SUMMARIES[name], "", _for_terminals(manual.text(name.lower()))])
+
+
+def _for_terminals(markdown: str) -> str:
+    """Markdown laid out as plain text."""
+    console = Console(width=100, color_system=None, force_terminal=False, file=StringIO())
+    with console.capture() as capture:
+        console.print(Markdown(markdown))
+    return "\n".join(line.rstrip() for line in capture.get().split("\n")).strip("\n")

@@ -1,0 +1,17 @@
+"""The words that the prompt knows: those of the node's table of commands, and its own."""
+
+from typing import Final
+
+from disque_trio.cli.usage import Form, forms
+from disque_trio.statemachine.commands.table import ROWS
+
+OWN_WORDS: Final = {
+    "help": ("[command]", "This list, or one command."),
+    "connect": ("host port", "Talk to another node."),
+    "clear": ("", "Clear the screen."),
+    "exit": ("", "Leave; so do quit and Ctrl-D."),
+}
+"""What the prompt itself understands."""
+
+SUMMARIES: Final = {row.name.upper(): row.summary for row in ROWS}
+FORMS: Final[dict[str, list[Form]]] = {row.name.upper(): forms(row.usage) for row in ROWS}
