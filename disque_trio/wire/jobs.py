@@ -48,6 +48,14 @@ def encode(copy: JobCopy) -> bytes:
     return b"".join((fixed, queue, count(len(body)), body, count(len(copy.holders)), holders))
 
 
+def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
+    """The job that fills the bytes from `offset` to `limit`. Raises DamagedError."""
+    copy, end = decode(data, offset, limit)
+    if end != limit:
+        raise DamagedError("job lengths do not add up")
+    return copy
+
+
 def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobCopy, int]:
     """The job at `offset`, and where it ends, before `limit`. Raises DamagedError."""
     if limit is None:

@@ -1,42 +1,160 @@
-"""The append-only file's records, as bytes and back (reference 7.1). Reads and writes no files.
+"""The append-only file's bytes, in our format and in the original's. Reads and writes no files.
 
-A record is a command as a client would send it, in canonical form; there are two. LOADJOB carries
-a whole job in storage form, DELJOB an id.
+`Writer` makes bytes of records, `Reader` records of bytes. The two formats themselves are in
+`framed` and `commandlog`.
 """
 
-from disque_trio.statemachine.base import JOB_ID_LENGTH
-from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
-from disque_trio.wire import jobs
+import enum
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from disque_trio.statemachine.records import Record
+from disque_trio.wire import commandlog, framed
+from disque_trio.wire.framed import Stop
 from disque_trio.wire.jobs import DamagedError
-from disque_trio.wire.resp import RequestParser, encode_request
+
+_RESTORE: Final = "restore the file from a backup or take it away (then peers' copies remain)"
+_SKIP: Final = "'disque-trio aof repair --skip-damaged FILE' saves every other record; or "
 
 
-def encode(record: Record) -> bytes:
-    """A record's bytes."""
-    if isinstance(record, LoadJob):
-        return encode_request([b"LOADJOB", jobs.encode(record.copy)])
-    return encode_request([b"DELJOB", record.id])
+class Format(enum.Enum):
+    """How records lie in a file. The values are those of `aof-format`."""
+
+    FRAMED = "framed"
+    """Ours: each record has a length and a checksum, so that no damage goes unseen."""
+    DISQUE = "disque"
+    """The original's: commands as a client would send them."""
 
 
-def decode(data: bytes) -> list[Record]:
-    """The records of a file. Raises DamagedError if there is anything else, or half of one."""
-    parser = RequestParser()
-    records = [_record(request) for request in parser.feed(data)]
-    if parser.error is not None:
-        raise DamagedError("not a journal")
-    if parser.buffered:
-        raise DamagedError("record cut short")
-    return records
+class DamagedFileError(DamagedError):
+    """A file is damaged at `offset`, which is where its last sound record ends.
+
+    `advice` says what can be done about it, FILE standing for the file.
+    """
+
+    def __init__(self, reason: str, offset: int, advice: str) -> None:
+        super().__init__(reason)
+        self.offset = offset
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.reason} at byte {self.offset:,}"
 
 
-def _record(request: list[bytes]) -> Record:
-    match request:
-        case [b"LOADJOB", serialized]:
-            copy, end = jobs.decode(serialized)
-            if end != len(serialized):
-                raise DamagedError("job lengths do not add up")
-            return LoadJob(copy)
-        case [b"DELJOB", job_id] if len(job_id) == JOB_ID_LENGTH:
-            return DeleteJob(job_id)
-        case _:
-            raise DamagedError("record unknown")
+class Writer:
+    """Makes the bytes of one file. Every framed file has a `salt` of its own: 32 random bits."""
+
+    __slots__ = ("encode", "format", "header", "salt")
+
+    def __init__(self, format_: Format, salt: int = 0) -> None:
+        self.format = format_
+        self.salt = salt
+        self.encode: Callable[[Record], bytes] = commandlog.encode
+        """A record's bytes."""
+        self.header = b""
+        """What the file begins with."""
+        if format_ is Format.FRAMED:
+            self.encode = partial(framed.encode, salt)
+            self.header = framed.header(salt)
+
+
+class Reader:
+    """Makes records of a file's bytes, however they are cut, and tells their format by itself.
+
+    A record that is whole is sound, or damage is reported. A last record that is not whole, or
+    nothing but zeros at the end, is what a crash leaves behind: `finish` tells how much it is.
+    """
+
+    def __init__(self) -> None:
+        self.format: Format | None = None
+        """Known from the first bytes on; an empty file has none."""
+        self.salt = 0
+        self.offset = 0
+        """Where the last whole record ends; a file cut here is sound."""
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._needed = 1
+        self._is_blank = False
+        self._damage: DamagedFileError | None = None
+
+    def feed(self, chunk: bytes) -> list[Record]:
+        """The records that these bytes complete.
+
+        Raises DamagedFileError once all records before the damage have been returned.
+        """
+        if self._damage is not None:
+            raise self._damage
+        if self._is_blank:
+            return self._wait(chunk)
+        self._pieces.append(chunk)
+        self._held += len(chunk)
+        if self._held < self._needed:
+            return []
+        data = b"".join(self._pieces)
+        found: list[Record] = []
+        stop = self._read(data, found)
+        self.offset += stop.at
+        self._pieces = [data[stop.at :]]
+        self._held = len(data) - stop.at
+        self._needed = stop.needed
+        if stop.damage:
+            self._stumble(stop.damage, found)
+        return found
+
+    def finish(self) -> int:
+        """How many bytes at the end of the file are no whole record: a torn tail, to be cut off.
+
+        Raises DamagedFileError as `feed` does.
+        """
+        if self._damage is not None:
+            raise self._damage
+        return self._held
+
+    def writer(self) -> Writer:
+        """A writer that goes on with this file. It must have a format."""
+        assert self.format is not None
+        return Writer(self.format, self.salt)
+
+    def _read(self, data: bytes, found: list[Record]) -> Stop:
+        if self.format is Format.FRAMED:
+            return framed.decode(self.salt, data, 0, found)
+        if self.format is Format.DISQUE:
+            return commandlog.decode(data, 0, found)
+        if data[:1] == b"*":
+            self.format = Format.DISQUE
+            return commandlog.decode(data, 0, found)
+        start = data[: len(framed.MAGIC)]
+        if start != framed.MAGIC[: len(start)]:
+            return Stop(0, damage="not an append-only file")
+        if len(data) < framed.HEADER_SIZE:
+            return Stop(0, needed=framed.HEADER_SIZE)
+        try:
+            self.salt = framed.salt_of(data[: framed.HEADER_SIZE])
+        except DamagedError as error:
+            return Stop(0, damage=error.reason)
+        self.format = Format.FRAMED
+        return framed.decode(self.salt, data, framed.HEADER_SIZE, found)
+
+    def _stumble(self, reason: str, found: list[Record]) -> None:
+        """What stands here is no record: zeros where nothing was ever written, or damage."""
+        rest = self._pieces[0]
+        if rest.count(0) == len(rest):
+            self._pieces = []
+            self._is_blank = True
+            return
+        self._damage = self._damaged(reason)
+        if not found:
+            raise self._damage
+
+    def _wait(self, chunk: bytes) -> list[Record]:
+        """Nothing but zeros may follow zeros."""
+        if chunk.count(0) < len(chunk):
+            self._damage = self._damaged("zeros in place of a record")
+            raise self._damage
+        self._held += len(chunk)
+        return []
+
+    def _damaged(self, reason: str) -> DamagedFileError:
+        advice = _SKIP + _RESTORE if self.format is Format.FRAMED else _RESTORE
+        return DamagedFileError(reason, self.offset, advice)

@@ -1,0 +1,80 @@
+"""The original's append-only file: commands as a client would send them (reference 7.1).
+
+There are two. LOADJOB carries a whole job in storage form, DELJOB an id. They are always written
+in canonical form, and nothing else is taken for sound: there is no checksum to go by.
+"""
+
+import re
+from typing import Final
+
+from disque_trio.statemachine.base import JOB_ID_LENGTH
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from disque_trio.wire import jobs
+from disque_trio.wire.framed import Stop
+from disque_trio.wire.jobs import DamagedError
+
+_LOAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
+_DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
+_END: Final = b"\r\n"
+_DELETE_SIZE: Final = len(_DELETE) + JOB_ID_LENGTH + len(_END)
+_LENGTH: Final = re.compile(rb"([1-9]\d{0,9}|\Z)(?:\r\n|\r?\Z)")
+"""The length of a job with its line end, or as much of it as there is."""
+_STRANGE: Final = "neither LOADJOB nor DELJOB"
+_BAD_LENGTH: Final = "length of a LOADJOB wrong"
+
+
+def encode(record: Record) -> bytes:
+    """A record's bytes."""
+    if isinstance(record, LoadJob):
+        payload = jobs.encode(record.copy)
+        return b"".join((_LOAD, b"%d\r\n" % len(payload), payload, _END))
+    return b"".join((_DELETE, record.id, _END))
+
+
+def decode(data: bytes, at: int, found: list[Record]) -> Stop:
+    """Append the records from `at` on to `found`, as far as they are whole and sound."""
+    while True:
+        try:
+            record, end = _next(data, at)
+        except DamagedError as error:
+            return Stop(at, damage=error.reason)
+        if record is None:
+            return Stop(at, needed=end - at)
+        found.append(record)
+        at = end
+
+
+def _next(data: bytes, at: int) -> tuple[Record | None, int]:
+    """The record at `at`, or None, and where it ends, as far as that is known."""
+    if data.startswith(_LOAD, at):
+        return _load(data, at + len(_LOAD))
+    end = at + _DELETE_SIZE
+    if data.startswith(_DELETE, at) and len(data) >= end:
+        if data[end - 2 : end] != _END:
+            raise DamagedError("no line end behind an id")
+        return DeleteJob(data[at + len(_DELETE) : end - 2]), end
+    start = data[at : at + len(_DELETE)]
+    if not (_LOAD.startswith(start) or _DELETE.startswith(start)):
+        raise DamagedError(_STRANGE)
+    return None, at + len(start) + 1
+
+
+def _load(data: bytes, at: int) -> tuple[Record | None, int]:
+    size = _LENGTH.match(data, at)
+    if size is None:
+        raise DamagedError(_BAD_LENGTH)
+    line_end = size.end(1)
+    if len(data) < line_end + len(_END):
+        return None, len(data) + 1
+    start = line_end + len(_END)
+    end = start + int(size[1]) + len(_END)
+    if len(data) < start + 4:
+        return None, start + 4
+    # Said twice, so that a wrong length at the end of a file does not pass for a torn record.
+    if int.from_bytes(data[start : start + 4], "little") + 4 != end - len(_END) - start:
+        raise DamagedError(_BAD_LENGTH)
+    if len(data) < end:
+        return None, end
+    if data[end - 2 : end] != _END:
+        raise DamagedError("no line end behind a job")
+    return LoadJob(jobs.decode_whole(data, start, end - 2)), end

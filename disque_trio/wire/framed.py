@@ -1,0 +1,110 @@
+"""The append-only file's own format: records with a length and a checksum (docs/journal.md).
+
+    file    header, records
+    header  "disqueaof 1" and a line end, salt (u32), CRC-32C of these 16 bytes (u32)
+    record  tag (4 bytes), length of the payload (u32), its complement (u32), payload,
+            CRC-32C of all that, started from the salt (u32)
+
+Little-endian. The complement tells a wrong length from a record that was cut short. The salt is
+a random number of the file: neither what a client puts into a job's body nor what lay in the same
+blocks of the disk before can pass for a record.
+"""
+
+import struct
+from typing import Final
+
+import attrs
+import google_crc32c
+
+from disque_trio.statemachine.base import JOB_ID_LENGTH
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from disque_trio.wire import jobs
+from disque_trio.wire.jobs import DamagedError
+
+MAGIC: Final = b"disqueaof 1\n"
+HEADER_SIZE: Final = 20
+MARK: Final = b"\xd1\xa5"
+"""Every record begins with it."""
+MAX_PAYLOAD: Final = (1 << 30) + (1 << 23)
+"""No request is longer than 1 GiB, and a job's holders are 65,535 at most."""
+
+_HEAD: Final = struct.Struct("<4sII")
+_CHECKSUM_SIZE: Final = 4
+_OVERHEAD: Final = _HEAD.size + _CHECKSUM_SIZE
+_LOAD: Final = MARK + b"LJ"
+_DELETE: Final = MARK + b"DJ"
+_ALL_ONES: Final = 0xFFFFFFFF
+_RESIDUE: Final = 0x48674BC7
+"""CRC-32C of anything and its own CRC-32C behind it."""
+
+_extend = google_crc32c.extend
+_unpack_head = _HEAD.unpack_from
+
+
+@attrs.define
+class Stop:
+    """Where and why reading went no further."""
+
+    at: int
+    """Where the last whole record ends."""
+    needed: int = 0
+    """How many bytes from there on it takes to go on."""
+    damage: str = ""
+    """What is wrong there, if more bytes would not help."""
+
+
+def header(salt: int) -> bytes:
+    """What a file begins with. `salt` is any number of 32 bits."""
+    start = MAGIC + salt.to_bytes(4, "little")
+    checksum: int = _extend(0, start)
+    return start + checksum.to_bytes(_CHECKSUM_SIZE, "little")
+
+
+def salt_of(start: bytes) -> int:
+    """The salt in a file's first HEADER_SIZE bytes. Raises DamagedError."""
+    if start != header(salt := int.from_bytes(start[12:16], "little")):
+        raise DamagedError("header damaged, or of a version that is not known here")
+    return salt
+
+
+def encode(salt: int, record: Record) -> bytes:
+    """A record's bytes in a file of this salt."""
+    if isinstance(record, LoadJob):
+        tag, payload = _LOAD, jobs.encode(record.copy)
+    else:
+        tag, payload = _DELETE, record.id
+    size = len(payload)
+    frame = _HEAD.pack(tag, size, size ^ _ALL_ONES) + payload
+    checksum: int = _extend(salt, frame)
+    return frame + checksum.to_bytes(_CHECKSUM_SIZE, "little")
+
+
+def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
+    """Append the records from `at` on to `found`, as far as they are whole and sound."""
+    limit = len(data)
+    while limit - at >= _OVERHEAD:
+        tag, size, complement = _unpack_head(data, at)
+        if size ^ complement != _ALL_ONES or size > MAX_PAYLOAD or tag[:2] != MARK:
+            return Stop(at, damage="record without a proper beginning")
+        end = at + _OVERHEAD + size
+        if end > limit:
+            return Stop(at, needed=end - at)
+        if _extend(salt, data[at:end]) != _RESIDUE:
+            return Stop(at, damage="checksum wrong")
+        try:
+            found.append(_record(tag, data, at + _HEAD.size, end - _CHECKSUM_SIZE))
+        except DamagedError as error:
+            return Stop(at, damage=error.reason)
+        at = end
+    start = data[at : at + 2]
+    if start != MARK[: len(start)]:
+        return Stop(at, damage="record without a proper beginning")
+    return Stop(at, needed=_OVERHEAD)
+
+
+def _record(tag: bytes, data: bytes, at: int, end: int) -> Record:
+    if tag == _LOAD:
+        return LoadJob(jobs.decode_whole(data, at, end))
+    if tag == _DELETE and end - at == JOB_ID_LENGTH:
+        return DeleteJob(data[at:end])
+    raise DamagedError("record of a kind that is not known here")
