@@ -62,8 +62,8 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         return "it is not acknowledged here"
     if not case.has_messages:
         return ""
-    asked = [state for (collector, _), state in job.asked_gc.items() if collector == row.node]
-    confirmed = sum(state == 2 for state in asked)
+    asked = {peer: state for (node, peer), state in job.asked_gc.items() if node == row.node}
+    confirmed = sum(state == 2 for state in asked.values())
     excused = case.world.names_forgotten
     if copy.is_dummy:
         waiting = len(asked) - confirmed
@@ -71,7 +71,17 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     holders = job.gc_holders.get(row.node, 0)
     if confirmed + 1 + excused < holders:
         return f"only {confirmed} of {holders - 1} other holders have confirmed"
-    return ""
+    return _overlooked(case, job, row.node, [peer for peer in asked if asked[peer] == 2])
+
+
+def _overlooked(case: Case, job: Job, node: str, confirmed: list[str]) -> str:
+    """Holders that the node knows of and has not even asked. Of those that it has been told of
+    while nodes come and go, it may not know all."""
+    if case.world.is_changing:
+        return ""
+    listed = job.listed.get(node, {})
+    missing = [peer for peer in sorted(listed) if peer not in {node, *confirmed}]
+    return f"{' '.join(missing)} have not confirmed" if missing else ""
 
 
 def _deleted(case: Case, row: Row, job: Job, _copy: Copy) -> str:

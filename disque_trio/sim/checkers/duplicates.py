@@ -84,7 +84,10 @@ def forget(job: Job) -> None:
 def on_deliver(
     case: Case, row: Row, job: Job, serve: Lease, partition: Partition | None
 ) -> Duplicate:
-    """A delivery after the first, with its cause."""
+    """A delivery after the first, with its cause.
+
+    One that another has overtaken on the way to the clients repeats that one.
+    """
     if partition is not None:
         partition.duplicates += 1
     case.mark("duplicate.any")
@@ -97,7 +100,7 @@ def on_deliver(
         row.time,
         row.node,
         row.client,
-        serve.cause or "DX",
+        serve.cause or job.first_cause or "DX",
         serve.time if serve.queueing is None else serve.queueing.root().time,
         before.time,
         is_after_ack,
@@ -106,12 +109,18 @@ def on_deliver(
     )
 
 
+def note_first(job: Job, serve: Lease) -> None:
+    """The first delivery of a job, which need not be of its first serve."""
+    job.first_cause = serve.cause
+
+
 def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
     """The trace has no word of the node about it: take it as queued just now, by itself."""
     copy = job.copies.get(row.node)
     stay = None if copy is None else copy.last_queueing
     stay = stay or Queueing(row.time, row.mono, row.node, "retry")
     serve = Lease(row.time, row.node, row.client, stay, job.awaits, job.lease)
+    serve.counted = (job.nacked, job.requeued)
     job.lease = serve
     job.serves += 1
     job.awaits = row.time

@@ -112,6 +112,8 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     if copy is not None:
         copy.queueing = copy.last_queueing = queueing
     job.last_event = row.time
+    if job.first_queueing is None:
+        job.first_queueing = queueing
     _count_queueing(job, row.cause)
     if row.cause in _QUEUE_MARKS:
         case.mark(_QUEUE_MARKS[row.cause])
@@ -128,7 +130,6 @@ def _count_queueing(job: Job, cause: str) -> None:
         job.nacked += 1
     elif cause not in {"first", "import"}:
         job.requeued += 1
-    job.was_queued = True
 
 
 def _take_in(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
@@ -157,6 +158,7 @@ def on_serve(_case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
     job.lease = Lease(row.time, row.node, row.client, queueing, job.awaits, job.lease)
+    job.lease.counted = (job.nacked, job.requeued)
     job.open_serves.append(job.lease)
     job.serves += 1
     job.awaits = job.last_event = row.time

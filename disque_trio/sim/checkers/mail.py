@@ -134,8 +134,7 @@ def on_recv(case: Case, row: Row) -> None:
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
     """REPLJOB or YOURJOBS: the node may make a record of it. Of several in a batch it takes the
-    first."""
-    _learn_lists(case, row, row.node)
+    first, and with it begins a new list of holders."""
     bases = {} if flight is None or flight.bases is None else flight.bases
     for job_id in jobs_in(row):
         base = bases.get(job_id)
@@ -143,6 +142,9 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         last = job.incoming.get(row.node)
         if last is None or last[0] != row.time:
             job.incoming[row.node] = (row.time, None if base is None else row.mono + base)
+            if row.node not in job.copies:
+                job.listed.pop(row.node, None)
+    _learn_lists(case, row, row.node)
 
 
 def _take_confirmation(row: Row, job: Job) -> None:
@@ -189,14 +191,16 @@ def _list(job: Job, node: str, holder: str) -> None:
 
 
 def _learn_lists(case: Case, row: Row, node: str) -> None:
-    """REPLJOB and YOURJOBS tell who has copies."""
+    """REPLJOB and YOURJOBS tell who has copies. Who gets one has one, and who gives a job to be
+    delivered at least once keeps one."""
     _, _, rest = row.detail.partition("holders=")
     lists = rest.partition(" ")[0].split(";")
     for job_id, holders in zip(jobs_in(row), lists, strict=False):
         job = case.job(job_id)
         for holder in holders.split(","):
             _list(job, node, holder)
-        _list(job, node, row.peer)
+        if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
+            _list(job, node, row.peer)
 
 
 def on_lost(case: Case, row: Row) -> None:

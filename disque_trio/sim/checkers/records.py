@@ -72,6 +72,8 @@ class Lease:
     """Of the duplicate that the delivery is, unless the ones before were lost on the way."""
     is_dominated: bool = False
     """Its node might have known of an acknowledgement, by way of some third node or client."""
+    counted: tuple[int, int] = (0, 0)
+    """By then, how often the job was queued by NACKs, and otherwise after the first time."""
 
 
 @attrs.define(eq=False)
@@ -158,13 +160,15 @@ class Job:
     ended: Micros | None = None
     """When somebody settled that nobody shall work on it any more, or when it expired."""
     ended_by: str = ""
-    was_queued: bool = False
+    first_queueing: Queueing | None = None
     serves: int = 0
     open_serves: list[Lease] = attrs.Factory(list)
     """Deliveries that have not arrived yet."""
     lease: Lease | None = None
     deliveries: int = 0
     first_delivered: Micros = NEVER
+    first_cause: str = ""
+    """Why the delivery that came first was a duplicate, if it has overtaken one served before."""
     awaits: Micros = NEVER
     """Since when it may be expected to come (again)."""
     ack_invoked: Micros | None = None
@@ -196,8 +200,8 @@ class Job:
     last_event: Micros = NEVER
     """When its record was last made, queued, served or acknowledged somewhere."""
     first_ack: Micros | None = None
-    counters: dict[str, tuple[Micros, int, int]] = attrs.Factory(dict)
-    """By node: when it last served the job, and which NACKs and additional deliveries it told."""
+    counters: dict[str, list[tuple[Micros, int, int]]] = attrs.Factory(dict)
+    """By node, in order of serving: when, and which NACKs and additional deliveries it told."""
     nacked: int = 0
     requeued: int = 0
     """How often it was queued by NACKs, and otherwise after the first time."""

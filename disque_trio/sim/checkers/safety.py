@@ -4,7 +4,10 @@ Each function looks at one kind of row. Those named `before_…` look before `hi
 row, the others afterwards.
 """
 
+import bisect
 import heapq
+import itertools
+from collections.abc import Iterator
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
@@ -71,7 +74,8 @@ def before_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def after_add_ok(case: Case, _row: Row, job: Job) -> None:
-    """S1 begins with the producer's knowledge."""
+    """S1 begins with the producer's knowledge; S6 is caught up with."""
+    _check_delay(case, job)
     if not case.has_node_rows:
         return
     options = job.options
@@ -107,6 +111,7 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
     if not waiting:
         del case.unclaimed[queue, body]
     add.job, job.add = job.id, add
+    _check_delay(case, job)
     return add
 
 
@@ -114,20 +119,25 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S6: not before its delay. S8: not where it is acknowledged."""
+    """S8: not where it is acknowledged."""
     _check_ack_is_final(case, row, job)
-    options = job.options
-    if job.was_queued or options is None or not options.delay or job.born is None:
+
+
+def _check_delay(case: Case, job: Job) -> None:
+    """S6: not before its delay. Asked when it is queued for the first time, and when it turns out
+    what its delay was, if that is later."""
+    options, first = job.options, job.first_queueing
+    if first is None or first.cause not in _OWN_DOING:
         return
-    if row.cause not in _OWN_DOING:
+    if options is None or not options.delay or job.born is None:
         return
     case.check("S6")
-    elapsed = row.time - job.born
+    elapsed = first.time - job.born
     if elapsed < case.terms.shortest(options.delay):
         detail = (
             f"queued {elapsed / SECOND:.3f} s after its birth, DELAY is {options.delay // SECOND} s"
         )
-        case.violate("S6", detail, job.id, row.node)
+        case.violate("S6", detail, job.id, first.node)
 
 
 def _check_ack_is_final(case: Case, row: Row, job: Job) -> None:
@@ -139,10 +149,13 @@ def _check_ack_is_final(case: Case, row: Row, job: Job) -> None:
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
-    """S10: in calm, no two nodes have it queued for longer than they need to find out.
+    """S6; S10: in calm, no two nodes have it queued for longer than they need to find out.
 
     What two sides queued while they were parted stays queued, and may move to other nodes.
     """
+    first = job.first_queueing
+    if first is not None and (first.node, first.time) == (row.node, row.time):
+        _check_delay(case, job)
     if len(job.copies) > 1 and job.doubled is None and len(_queued(job)) > 1:
         case.mark("queued.twice")
         if row.cause != "import" and case.world.is_calm(row.time, row.time):
@@ -296,26 +309,42 @@ def _check_order(case: Case, row: Row, job: Job) -> None:
 
 # S12, S14.
 
+_Count = tuple[Micros, int, int]
+
 
 def on_exception(case: Case, row: Row) -> None:
     """S12: nothing that a client or a node says makes a machine raise."""
     case.violate("S12", f"{row.cause}: {row.detail}", row.job, row.node)
 
 
-def check_counters(case: Case, row: Row, job: Job, served: Micros) -> None:
-    """S14: counters never go down, and count no more than there was."""
+def _neighbours(job: Job, serve: Lease, now: _Count) -> Iterator[tuple[_Count, _Count]]:
+    """What this copy told when the job was served before and afterwards."""
+    copy = job.copies.get(serve.node)
+    if copy is not None and serve.time < copy.since:
+        return iter(())
+    told = job.counters.setdefault(serve.node, [])
+    place = bisect.bisect_right(told, (now[0], sum(now[1:])), key=lambda n: (n[0], sum(n[1:])))
+    told.insert(place, now)
+    return itertools.pairwise(told[max(place - 1, 0) : place + 2])
+
+
+def check_counters(case: Case, row: Row, job: Job, serve: Lease) -> None:
+    """S14: counters never go down from serve to serve of a node, and count no more than there was.
+
+    Replies may arrive in another order.
+    """
     if "additional=" not in row.detail or not case.terms.is_stream:
         return
     case.check("S14")
     nacks, more = number_in(row.detail, "nacks"), number_in(row.detail, "additional")
-    last = job.counters.get(row.node)
-    if last is not None and last[0] <= served and (nacks < last[1] or more < last[2]):
-        detail = f"{last[1]} NACKs and {last[2]} additional deliveries became {nacks} and {more}"
-        case.violate("S14", detail, job.id, row.node)
-    if last is None or last[0] <= served:
-        job.counters[row.node] = (served, nacks, more)
-    if case.has_node_rows and not case.is_live and (nacks > job.nacked or more > job.requeued):
-        detail = (
-            f"{nacks} NACKs and {more} additional deliveries, of {job.nacked} and {job.requeued}"
-        )
+    for before, after in _neighbours(job, serve, (serve.time, nacks, more)):
+        if after[1] < before[1] or after[2] < before[2]:
+            detail = (
+                f"{before[1]} NACKs and {before[2]} additional deliveries became {after[1]} and "
+                f"{after[2]}"
+            )
+            case.violate("S14", detail, job.id, row.node)
+    most = serve.counted
+    if case.has_node_rows and not case.is_live and (nacks > most[0] or more > most[1]):
+        detail = f"{nacks} NACKs and {more} additional deliveries, of {most[0]} and {most[1]}"
         case.violate("S14", detail, job.id, row.node)

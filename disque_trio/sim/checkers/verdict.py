@@ -141,10 +141,11 @@ class Judge:
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
-        safety.check_counters(case, row, job, serve.time)
+        safety.check_counters(case, row, job, serve)
         liveness.on_deliver(case, job, serve, self._findings)
         if job.deliveries == 1:
             agents.note_recovery(case, job)
+            duplicates.note_first(job, serve)
         else:
             self._repeat(row, job, serve)
 

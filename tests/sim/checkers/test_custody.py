@@ -39,6 +39,53 @@ def test_it_does_not_go_before() -> None:
     assert told(tale) == ["n1 drops it (collected) though only 1 of 2 other holders have confirmed"]
 
 
+def test_who_has_asked_nobody_has_no_confirmations() -> None:
+    tale = acknowledged()
+    tale.collect(2.2, "n1", "n2", "n3")
+
+    assert told(tale) == ["n1 drops it (collected) though n2 n3 have not confirmed"]
+
+
+def test_the_only_holder_asks_nobody() -> None:
+    tale = Tale()
+    tale.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
+    tale.serve(1)
+    tale.ack(2)
+    tale.say(2.001, "drop", "n1", job=JOB, cause="collected")
+
+    assert told(tale) == []
+
+
+def test_an_importer_is_asked_too() -> None:
+    tale = Tale(nodes=4)
+    tale.add(0)
+    tale.say(1, "unqueue", "n1", job=JOB, cause="given")
+    tale.say(1, "give", "n1", job=JOB, peer="n4", cause="given")
+    tale.tell(1, "yourjobs", "n1", "n4", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    tale.say(1.002, "hold", "n4", job=JOB, cause="yourjobs")
+    tale.ack(2)
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.told_of_ack(2.001, "n1", "n3")
+    tale.collect(2.2, "n1", "n2", "n3")
+
+    assert told(tale) == ["n1 drops it (collected) though n4 have not confirmed"]
+
+
+def test_a_node_that_came_back_empty_asks_whom_its_new_copy_names() -> None:
+    tale = Tale(nodes=4)
+    tale.add(0)
+    tale.crash(1, "n2", back=1.5)
+    tale.tell(2, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1,n2")
+    tale.say(2.002, "hold", "n2", job=JOB, cause="repljob")
+    tale.ack(3, "n2")
+    tale.tell(3.001, "setack", "n2", "n1", detail="holders=2")
+    tale.say(3.003, "acked", "n1", job=JOB, cause="setack")
+    tale.tell(3.003, "gotack", "n1", "n2", detail="known")
+    tale.collect(3.1, "n2", "n1")
+
+    assert told(tale) == []
+
+
 def test_holders_that_were_forgotten_are_not_waited_for() -> None:
     tale = acknowledged()
     tale.told_of_ack(2.001, "n1", "n2")

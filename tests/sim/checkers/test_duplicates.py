@@ -399,6 +399,18 @@ def test_a_delivery_after_one_that_never_arrived_is_no_duplicate() -> None:
     assert verdict.marks["reply.lost"] == 1
 
 
+def test_a_delivery_that_another_has_overtaken_repeats_that_one() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.say(1, "unqueue", "n1", job=JOB, cause="served")
+    tale.say(1, "serve", "n1", job=JOB, client="c1", cause="served")
+    tale.working(1, "n1", "n2", "n3")
+    again(tale, 10.9)
+    tale.deliver(11.5, "n1", "c1")
+
+    assert tale.verdict().duplicates == {"D1": 1}
+
+
 # Traces that tell less.
 
 

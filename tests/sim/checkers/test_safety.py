@@ -206,6 +206,15 @@ def test_a_job_waits_for_its_delay(wait: float, due: list[str]) -> None:
     assert broken(tale.verdict()) == due
 
 
+@pytest.mark.parametrize("outcome", ["ok", "unknown"])
+def test_a_job_that_is_queued_before_its_producer_knows_of_it_waits_too(outcome: str) -> None:
+    tale = Tale()
+    tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=5", outcome=outcome)
+    tale.serve(1)
+
+    assert broken(tale.verdict()) == ["S6"]
+
+
 def test_a_fast_clock_may_be_early() -> None:
     tale = Tale(clocks=[ClockPlan(drift_ppm=50_000)])
     tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=5", is_queued=False)
@@ -486,6 +495,37 @@ def counting(additional: list[int]) -> Tale:
 
 def test_counters_count_deliveries() -> None:
     assert counting([0, 1, 2]).verdict().ok
+
+
+@pytest.mark.parametrize(("additional", "due"), [((0, 1), []), ((1, 0), ["S14"])])
+def test_counters_are_compared_in_the_order_of_serving(
+    additional: tuple[int, int], due: list[str]
+) -> None:
+    """The first reply comes after the second."""
+    tale = Tale()
+    tale.add(0)
+    for time, more, lag in zip((1, 12), additional, (20, 0.1), strict=True):
+        if time > 1:
+            tale.requeue(time, "n1")
+        tale.say(time, "unqueue", "n1", job=JOB, cause="served")
+        tale.say(time, "serve", "n1", job=JOB, client=f"c{time}", cause="served")
+        tale.working(time, "n1", "n2", "n3")
+        detail = f"nacks=0 additional={more} body=b"
+        tale.say(time + lag, "get.deliver", "n1", job=JOB, client=f"c{time}", detail=detail)
+
+    assert broken(tale.verdict()) == due
+
+
+def test_counters_count_no_more_than_there_was_when_the_job_was_served() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.say(1, "unqueue", "n1", job=JOB, cause="served")
+    tale.say(1, "serve", "n1", job=JOB, client="c1", cause="served")
+    tale.requeue(12, "n2")
+    detail = "nacks=0 additional=1 body=b"
+    tale.say(13, "get.deliver", "n1", job=JOB, client="c1", detail=detail)
+
+    assert broken(tale.verdict()) == ["S14"]
 
 
 @pytest.mark.parametrize("additional", [[0, 1, 0], [1, 1, 1]])
