@@ -20,7 +20,7 @@ _RUNGS: Final = """
     base
     values pattern config directives
     timers messages records events chores stats slowlog latency address cluster
-    client job queue outbox
+    client job queue outbox tombstones
     state
     invariants
     post trace heart links metrics

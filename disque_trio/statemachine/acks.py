@@ -113,6 +113,8 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
     job = node.jobs.get(message.id)
     if job is not None and job.state != ACKED and not _settle(node, job, Cause.SETACK):
         return
+    if job is None:
+        node.tombstones.bury(message.id)
     if job is None or len(job.holders) <= message.holders:
         answer_setack(node, sender, message.id, job)
         return
@@ -147,6 +149,7 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
 
 def on_deljob(node: NodeState, _sender: Peer, message: DelJob) -> None:
     """Drop the job, whatever its state."""
+    node.tombstones.bury(message.id)
     job = node.jobs.get(message.id)
     if job is not None:
         replication.drop(node, job, Cause.DELJOB)
@@ -156,8 +159,11 @@ def fast_ack(node: NodeState, job_id: JobId) -> bool:
     """FASTACK: tell whoever may hold it to drop it, and drop it here; was it known?"""
     job = node.jobs.get(job_id)
     if job is None:
+        node.tombstones.bury(job_id)
         post.to_all(node, DelJob(job_id))
         return False
+    if len(job.holders) > 1:
+        node.tombstones.bury(job_id)
     post.to_holders(node, job, DelJob(job_id))
     replication.drop(node, job, Cause.FASTACK)
     return True

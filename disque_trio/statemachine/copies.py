@@ -5,10 +5,12 @@ Owns `Job.holders`.
 
 from typing import Final
 
-from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, CARRIED_FLAGS, NodeId
+from disque_trio.statemachine import post
+from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, CARRIED_FLAGS, JobId, NodeId
+from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.lifecycle import desync
-from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.messages import JobCopy, SetAck
 from disque_trio.statemachine.state import NodeState
 
 MAX_SECONDS: Final = 0xFFFF_FFFF
@@ -73,3 +75,11 @@ def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
     missing = tuple(dict.fromkeys(id for id in ids if id not in job.holders))
     if missing:
         job.holders += missing
+
+
+def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
+    """Is a job that is not here known to be over? Then the sender, who still has it, learns so."""
+    if job_id not in node.tombstones:
+        return False
+    post.to_node(node, sender, SetAck(job_id, 0))
+    return True

@@ -17,7 +17,7 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, known, snapshot
+from disque_trio.statemachine.copies import add_holders, adopt, is_over, known, snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, YourJobs
@@ -185,6 +185,8 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
     if job is not None and job.state == ACKED:
         # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
         post.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        return
+    if job is None and is_over(node, sender, copy.id):
         return
     if job is None:
         job = adopt(node, copy)

@@ -52,8 +52,13 @@ def begin(node: NodeState, job: Job) -> None:
 
 
 def unregister(node: NodeState, job: Job, cause: Cause) -> None:
-    """Forget the job here, whatever its state."""
+    """Forget the job here, whatever its state.
+
+    One that is acknowledged is over; if other nodes may hold it, so much is remembered.
+    """
     dequeue(node, job, Cause.DROPPED)
+    if job.state == ACKED and len(job.holders) != 1:
+        node.tombstones.bury(job.id)
     node.timers.disarm(job)
     del node.jobs[job.id]
     trace.note(node, Kind.DROP, job, cause)

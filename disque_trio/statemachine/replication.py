@@ -17,7 +17,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, known, snapshot
+from disque_trio.statemachine.copies import add_holders, adopt, is_over, known, snapshot
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
@@ -163,6 +163,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
     if node.cluster.myself.id in job.holders:
         return True
     post.to_holders(node, job, SetAck(job.id, len(job.holders)))
+    node.tombstones.bury(job.id)
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     return False
 
@@ -200,6 +201,8 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     if lifecycle.is_paused_in(node, copy.queue):
         return
     job = node.jobs.get(copy.id)
+    if job is None and is_over(node, sender, copy.id):
+        return
     if job is None:
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)

@@ -14,7 +14,7 @@ from disque_trio.statemachine.base import (
     JobId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders
+from disque_trio.statemachine.copies import add_holders, is_over
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, wins
 from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
@@ -62,6 +62,7 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
     """The job that a holder speaks of; one that is acknowledged here is news for the sender."""
     job = node.jobs.get(job_id)
     if job is None:
+        is_over(node, sender, job_id)
         return None
     if job.state == ACKED:
         post.to_node(node, sender, SetAck(job.id, len(job.holders)))

@@ -159,3 +159,4 @@ def flush(node: NodeState) -> None:
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)
     lifecycle.drop_queues(node)
+    node.tombstones.level()

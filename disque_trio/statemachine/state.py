@@ -16,6 +16,7 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.slowlog import Slowlog
 from disque_trio.statemachine.stats import Facts, Stats
 from disque_trio.statemachine.timers import Timed, Timers
+from disque_trio.statemachine.tombstones import Tombstones
 
 
 @attrs.define(eq=False)
@@ -42,6 +43,7 @@ class NodeState:
     stats: Stats
     jobs: dict[JobId, Job] = attrs.Factory(dict)
     """`lifecycle`."""
+    tombstones: Tombstones = attrs.Factory(Tombstones)
     queues: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle`."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)
