@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: up test check format lint types fast ablations soak bench docs clean help
+.PHONY: up test check format lint types fast ablations soak bench simbench docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -49,6 +49,10 @@ soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 
 bench: $(STAMP) ## ops/s beside redis-server, in one run
 	$(BIN)/python -m benchmarks
+
+simbench: $(STAMP) ## speed of the simulator, cost of gossip, duplicates by cause
+	$(BIN)/python -m benchmarks sim --json simbench.json
+	$(BIN)/python -m benchmarks duplicates --seeds 0:50
 
 docs: $(STAMP) ## write the generated pages anew
 	$(BIN)/python -m disque_trio.docs > docs/commands.md

@@ -1,28 +1,42 @@
-"""`python -m benchmarks`: run everything in rounds, show medians and ratios."""
+"""`python -m benchmarks`: run everything in rounds, show medians and ratios.
+
+`python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
+with it.
+"""
 
 import argparse
 import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from benchmarks import duplicates, simulator
 from benchmarks.contenders import OURS, YARDSTICK, Contender, alone, has_yardstick, together
 from benchmarks.loads import ALONE, TOGETHER, Load
 from benchmarks.tool import CLIENTS, HOW_TO_INSTALL, BenchmarkError, is_installed
 
 Samples = dict[str, dict[str, list[float]]]
 """Ops/s of each round, by load and contender."""
+OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
+    "sim": simulator.main,
+    "duplicates": duplicates.main,
+}
+"""What else can be measured."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, and print; the exit code."""
-    options = _options(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in OTHERS:
+        return OTHERS[words[0]](words[1:])
+    options = _options(words)
     console = Console()
     if not is_installed():
         console.print(HOW_TO_INSTALL, style="red", highlight=False)
@@ -41,10 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Ops/s of disque_trio, beside redis-server and another Disque server.",
+        epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed) and "
+        "'python -m benchmarks duplicates --help' (how often jobs come twice).",
     )
     parser.add_argument(
         "--against",

@@ -196,9 +196,9 @@ class _TableWriter:
 
     def close(self) -> None:
         """Finish the file."""
-        self._flush()
-        self._writer.close()
-        self._file.close()
+        with self._file:
+            self._flush()
+            self._writer.close()
 
 
 def _read_table(path: str) -> Trace:

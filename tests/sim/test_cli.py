@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -93,8 +94,21 @@ def test_a_failure_tells_property_seed_command_and_last_events(again: str, capsy
     out = capsys.readouterr().out
     assert "violated D1 at" in out
     assert f"seed 3, again with: disque-trio sim run {again} --seed 3" in out
+    assert re.search(r"^    t= .* deliver .*\[[.hQx]{2}\]  delivery 2: D1$", out, re.MULTILINE)
     assert "the last events of job D-" in out
     assert out.rstrip().splitlines()[-1].split()[2] == "get.deliver"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "arrow"])
+def test_a_trace_that_finds_the_disk_full_is_no_failure_of_a_node(
+    small: str, tmp_path: Path, capsys: Capture, kind: str
+) -> None:
+    target = tmp_path / f"full.{kind}"
+    target.symlink_to("/dev/full")
+
+    assert main(["run", small, "--trace", str(target)]) == USAGE
+
+    assert f"cannot write {target}: No space left on device" in capsys.readouterr().err
 
 
 def test_a_run_in_which_nothing_is_delivered_tests_nothing(tmp_path: Path, capsys: Capture) -> None:
@@ -416,3 +430,18 @@ def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Pa
     assert "small" in told
     lines = results.read_text().splitlines()
     assert all(json.loads(line)["is_ok"] for line in lines)
+
+
+def test_results_that_cannot_be_written_end_a_sweep_and_keep_what_was(
+    small: str, tmp_path: Path
+) -> None:
+    sweep = [sys.executable, "-m", "disque_trio", "sim", "sweep", small, "--seeds", "0:40"]
+    limited = ["sh", "-c", 'ulimit -f 4; exec "$@"', "sh", *sweep, "--jobs", "1"]
+
+    done = subprocess.run(
+        [*limited, "--out", "out"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == USAGE
+    assert "cannot write to out: File too large; what was written before is kept" in done.stderr
+    assert len(Path(tmp_path, "out", "results.jsonl").read_text("utf-8").splitlines()) > 1

@@ -1,5 +1,8 @@
 import importlib
+import re
 import sys
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,3 +38,27 @@ def test_without_hypothesis_the_error_says_what_to_install(
 
     with pytest.raises(ImportError, match=r"pip install 'disque-trio\[testing\]'"):
         importlib.import_module("disque_trio.testing")
+
+
+# The page's examples.
+
+EXAMPLES: Final = re.findall(
+    r"^```python\n(.*?)^```$",
+    (Path(__file__).parents[2] / "docs" / "simulation.md").read_text("utf-8"),
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["plans", "state machine", "by hand"])
+def test_the_examples_of_the_page_are_tests_that_pass(example: str) -> None:
+    names: dict[str, Any] = {}
+
+    exec(example, names)
+
+    tests = [test for name, test in names.items() if name.startswith("test_")]
+    machines = [case for name, case in names.items() if name.startswith("Test")]
+    assert len(tests) + len(machines) > 0
+    for test in tests:
+        test()
+    for case in machines:
+        case("runTest").runTest()

@@ -153,6 +153,7 @@ def _replay(commands: "_Commands[argparse.ArgumentParser]") -> None:
         "the first row that differs is shown. Traces of several live nodes are judged together.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="a plan, a trace, or live traces")
+    _add_seed(parser)
     _add_engine(parser)
     parser.add_argument("--html", metavar="OUT", help="draw it into this HTML file")
     _add_json(parser)
@@ -221,8 +222,11 @@ def _seed(word: str) -> int:
 
 
 def _seeds(word: str) -> range | str:
-    if word in {"ci", "nightly"}:
-        return word
+    return word if word in {"ci", "nightly"} else seeds_from(word)
+
+
+def seeds_from(word: str) -> range:
+    """A range in the form `A:B`, or one seed."""
     match = _SEEDS.fullmatch(word)
     if match is None:
         raise argparse.ArgumentTypeError(f"{word} is no range of seeds, such as 0:1000")

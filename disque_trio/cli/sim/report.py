@@ -72,8 +72,14 @@ def causes(duplicates: dict[str, int]) -> str:
     return ", ".join(f"{cause} {count:,}" for cause, count in duplicates.items()) or "none"
 
 
-def show_failure(console: Console, result: Result, command: str, last: Sequence[str]) -> None:
-    """What is wrong, how to see it again, and what came to the job."""
+def show_failure(
+    console: Console,
+    result: Result,
+    command: str,
+    last: Sequence[str],
+    story: Sequence[str] = (),
+) -> None:
+    """What is wrong, how to see it again, what became of the job, and what came to it last."""
     for finding in result.findings[:MOST_FINDINGS]:
         console.print(f"[bold red]violated[/] {sentence(finding)}")
     rest = len(result.findings) - MOST_FINDINGS
@@ -81,6 +87,10 @@ def show_failure(console: Console, result: Result, command: str, last: Sequence[
         console.print(f"  and {rest:,} more")
     console.print(f"  seed {result.seed}, again with: [bold]{escape(command)}[/]")
     finding_of_job = about_a_job(result)
+    if finding_of_job and story:
+        console.print(f"  what became of job {finding_of_job.job}, a column for each node:")
+        for line in story:
+            console.print(f"    {escape(line)}")
     if finding_of_job and last:
         console.print(f"  the last events of job {finding_of_job.job}:")
         for line in last:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class Store:
         self.found: dict[Key, Result] = {}
         if directory is None:
             return
+        self._directory = directory
         self._failures = Path(directory, FAILURES)
         path = Path(directory, FILE)
         try:
@@ -55,17 +57,24 @@ class Store:
         if self._file is None:
             return
         line = report.as_json(result, path=path, version=self._versions[path])
-        self._file.write(line + "\n")
-        self._file.flush()
-        if plan is not None:
-            note = f"{result.findings[0].property}: {result.findings[0].text}"
-            target = self._failures / f"{result.scenario}-{result.seed}.json"
-            target.write_text(planfile.dump(plan, note), "utf-8")
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+            if plan is not None:
+                note = f"{result.findings[0].property}: {result.findings[0].text}"
+                target = self._failures / f"{result.scenario}-{result.seed}.json"
+                target.write_text(planfile.dump(plan, note), "utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {self._directory}: {error.strerror or error}; "
+                "what was written before is kept, and the same command goes on from there"
+            ) from None
 
     def close(self) -> None:
         """Nothing more comes."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what could not be written was told when it was to be written
+                self._file.close()
 
 
 def _facts(line: str) -> dict[str, Any] | None:

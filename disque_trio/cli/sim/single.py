@@ -11,14 +11,13 @@ from rich.markup import escape
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
+    TAIL,
     Finding,
     Run,
     Tail,
     Watcher,
-    engine_called,
     execute,
     judged,
-    last_events,
 )
 from disque_trio.cli.sim.options import Options
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED, UsageError
@@ -61,28 +60,58 @@ def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
         writer = tracefile.create(options.trace, plan)
     except TraceError as error:
         raise UsageError(str(error)) from None
+    scribe = _Scribe(writer)
     try:
-        return execute(plan, options.engine, [*watchers, lambda row: writer.write((row,))])
+        done = execute(plan, options.engine, [*watchers, scribe.see])
     finally:
-        writer.close()
+        scribe.close()
+    if scribe.error is not None:
+        reason = scribe.error.strerror or scribe.error
+        raise UsageError(f"cannot write {options.trace}: {reason}")
+    return done
+
+
+class _Scribe:
+    """Writes a trace. A disk that is full is no failure of the node that is just being watched."""
+
+    def __init__(self, writer: tracefile.TraceWriter) -> None:
+        self._writer = writer
+        self.error: OSError | None = None
+
+    def see(self, row: Row) -> None:
+        """One more row."""
+        if self.error is None:
+            try:
+                self._writer.write((row,))
+            except OSError as error:
+                self.error = error
+
+    def close(self) -> None:
+        """The last one has been written."""
+        try:
+            self._writer.close()
+        except OSError as error:
+            self.error = self.error or error
 
 
 def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: str) -> int:
     """Draw it, tell it, and say how it ended."""
     result = done.result
     if options.html is not None:
-        write_text(options.html, _picture(plan, rows, done))
+        write_text(options.html, _picture(plan, rows, done, command))
     finding = report.about_a_job(result)
+    story: list[str] = []
     if finding is not None:
-        tail = _tail(options, plan, rows, finding)
-        result = attrs.evolve(result, last=tuple(report.event(row) for row in tail))
+        rows = rows or _again(options, plan)
+        story = _story(plan, rows, done, finding)
+        result = attrs.evolve(result, last=_last(rows, finding))
     if options.is_json:
         print(report.as_json(result, replay=command))
     else:
         console = report.out()
         report.show_result(console, result)
         if not result.is_ok:
-            report.show_failure(console, result, command, result.last)
+            report.show_failure(console, result, command, result.last, story)
         elif not result.delivered:
             console.print("[bold yellow]nothing tested[/]: no job was delivered")
     if not result.is_ok:
@@ -90,18 +119,32 @@ def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: s
     return PASSED if result.delivered else NOTHING_TESTED
 
 
-def _tail(options: Options, plan: Plan, rows: list[Row], finding: Finding) -> list[Row]:
-    if not rows:
-        return last_events(plan, finding, engine_called(options.engine))
+def _again(options: Options, plan: Plan) -> list[Row]:
+    """The rows of a run that nobody has kept, for a run that passes needs none."""
+    rows: list[Row] = []
+    execute(plan, options.engine, [rows.append])
+    return rows
+
+
+def _last(rows: Iterable[Row], finding: Finding) -> tuple[str, ...]:
     tail = Tail(finding)
     for row in rows:
         tail.see(row)
-    return list(tail.rows)
+    return tuple(report.event(row) for row in tail.rows)
 
 
-def _picture(plan: Plan, rows: list[Row], done: Run) -> str:
+def _story(plan: Plan, rows: list[Row], done: Run, finding: Finding) -> list[str]:
+    """What became of the job, with a column for each node."""
+    seen = [row for row in rows if not finding.time or row.time <= finding.time]
+    terminal = import_module("disque_trio.sim.picture.terminal")
+    told: list[str] = terminal.lines(plan, seen, done.verdict, job=finding.job, last=TAIL)
+    return told
+
+
+def _picture(plan: Plan, rows: list[Row], done: Run, command: str) -> str:
     """Only here when needed: the page's files are read with the module."""
-    page: str = import_module("disque_trio.sim.picture").render(plan, rows, done.verdict)
+    picture = import_module("disque_trio.sim.picture")
+    page: str = picture.render(plan, rows, done.verdict, replay=command)
     return page
 
 
@@ -125,13 +168,15 @@ def draw(options: Options) -> int:
             raise UsageError(f"{path} has its seed in it: leave --seed out")
         plan, rows = _history([path])
         done = _judge(plan, rows)
+        command = f"disque-trio sim replay {path}"
     else:
         plan, rows = plan_from(path, options.seed), []
+        command = replay_command(path, plan, options.engine)
         check_engine(path, options.engine)
         check_writable(options.html)
         done = execute(plan, options.engine, [rows.append])
     target = options.html or f"{plan.scenario}-{plan.seed}.html"
-    write_text(target, _picture(plan, rows, done))
+    write_text(target, _picture(plan, rows, done, command))
     report.out().print(f"drawn into {target}")
     return PASSED
 
@@ -145,6 +190,8 @@ def replay(options: Options) -> int:
         if len(options.files) > 1:
             raise UsageError("one plan at a time")
         return run(options)
+    if options.seed is not None:
+        raise UsageError(f"{options.files[0]} has its seed in it: leave --seed out")
     check_writable(options.html)
     plan, rows = _history(options.files)
     done = _judge(plan, rows)
