@@ -11,6 +11,7 @@ blocks of the disk before can pass for a record.
 """
 
 import struct
+from mmap import mmap
 from typing import Final
 
 import attrs
@@ -108,3 +109,13 @@ def _record(tag: bytes, data: bytes, at: int, end: int) -> Record:
     if tag == _DELETE and end - at == JOB_ID_LENGTH:
         return DeleteJob(data[at:end])
     raise DamagedError("record of a kind that is not known here")
+
+
+def size_at(data: bytes | mmap, at: int) -> int:
+    """How long the record at `at` says it is, or 0 if it has no proper beginning."""
+    if len(data) - at < _OVERHEAD:
+        return 0
+    tag, size, complement = _unpack_head(data, at)
+    if size ^ complement != _ALL_ONES or size > MAX_PAYLOAD or tag[:2] != MARK:
+        return 0
+    return _OVERHEAD + int(size)

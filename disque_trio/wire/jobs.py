@@ -14,6 +14,8 @@ from disque_trio.statemachine.messages import JobCopy
 # deliveries, length of the queue's name.
 _FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
 _COUNT: Final = struct.Struct("<I")
+_read_fixed = _FIXED.unpack_from
+_read_count = _COUNT.unpack_from
 _SHORTEST: Final = _FIXED.size + 2 * _COUNT.size
 _COUNTER_MASK: Final = 0xFFFF
 
@@ -75,7 +77,7 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         nacks,
         deliveries,
         queue_length,
-    ) = _FIXED.unpack_from(data, offset)
+    ) = _read_fixed(data, offset)
     end = offset + 4 + length
     if end > limit:
         raise DamagedError("job cut short")
@@ -83,10 +85,15 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         raise DamagedError("job state unknown")
     queue_at = offset + _FIXED.size
     queue_end = queue_at + queue_length
-    body_length, body_at = _count(data, queue_end, end)
-    body_end = body_at + body_length
-    holder_count, holders_at = _count(data, body_end, end)
-    if holders_at + holder_count * NODE_ID_LENGTH != end:
+    # Four bytes for a count must be there before it is read, and what it counts as well.
+    body_at = queue_end + 4
+    if body_at > end:
+        raise DamagedError("job lengths do not add up")
+    body_end = body_at + _read_count(data, queue_end)[0]
+    holders_at = body_end + 4
+    if holders_at > end:
+        raise DamagedError("job lengths do not add up")
+    if holders_at + _read_count(data, body_end)[0] * NODE_ID_LENGTH != end:
         raise DamagedError("job lengths do not add up")
     copy = JobCopy(
         job_id,
@@ -105,11 +112,3 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         tuple([data[at : at + NODE_ID_LENGTH] for at in range(holders_at, end, NODE_ID_LENGTH)]),
     )
     return copy, end
-
-
-def _count(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends, unless that is beyond `end`."""
-    if at + _COUNT.size > end:
-        raise DamagedError("job lengths do not add up")
-    count: int = _COUNT.unpack_from(data, at)[0]
-    return count, at + _COUNT.size

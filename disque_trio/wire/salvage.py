@@ -1,0 +1,86 @@
+"""What can be saved of a damaged file in our format: every record that is sound, wherever it is.
+
+It needs the whole file at hand, mapped into memory, for damage to a record's beginning hides where
+the next one is. It is then searched for; the salt of the checksums keeps what a client has put
+into a job's body from being taken for a record (`framed`).
+"""
+
+from collections.abc import Iterator
+from mmap import mmap
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.records import Record
+from disque_trio.wire import framed
+from disque_trio.wire.jobs import DamagedError
+
+_WINDOW: Final = 1 << 20
+
+
+@attrs.frozen
+class Gap:
+    """Bytes that are no sound record, from `start` up to `end`."""
+
+    start: int
+    end: int
+    reason: str
+
+
+Data = bytes | mmap
+
+
+def salvage(data: Data) -> Iterator[Record | Gap]:
+    """The sound records and the gaps between them, in the file's order.
+
+    Raises DamagedError if not even the header can be guessed.
+    """
+    salt, is_sound = _salt(data)
+    at = framed.HEADER_SIZE
+    if not is_sound:
+        yield Gap(0, at, "header damaged")
+    while at < len(data):
+        found: list[Record] = []
+        stop = _decode(salt, data, at, found)
+        yield from found
+        at = stop.at
+        if at < len(data) and not found:
+            after = _next_sound(salt, data, at + 1)
+            yield Gap(at, after, stop.damage or "cut short")
+            at = after
+
+
+def _decode(salt: int, data: Data, at: int, found: list[Record]) -> framed.Stop:
+    """Decode a piece of the file, and more if a record is longer than that."""
+    size = max(_WINDOW, framed.size_at(data, at))
+    stop = framed.decode(salt, data[at : at + size], 0, found)
+    return framed.Stop(at + stop.at, stop.needed, stop.damage)
+
+
+def _next_sound(salt: int, data: Data, at: int) -> int:
+    """Where the next sound record begins, or the end of the file."""
+    while (at := data.find(framed.MARK, at)) >= 0:
+        if _is_sound(salt, data, at):
+            return at
+        at += 1
+    return len(data)
+
+
+def _is_sound(salt: int, data: Data, at: int) -> bool:
+    size = framed.size_at(data, at)
+    if not size or size > len(data) - at:
+        return False
+    return framed.decode(salt, data[at : at + size], 0, []).at == size
+
+
+def _salt(data: Data) -> tuple[int, bool]:
+    """The file's salt, and whether its header is sound."""
+    try:
+        return framed.salt_of(data[: framed.HEADER_SIZE]), True
+    except DamagedError:
+        # The salt itself may be fine, or one bit of it may be wrong.
+        written = int.from_bytes(data[12:16], "little")
+        for guess in (written, *[written ^ 1 << bit for bit in range(32)]):
+            if _is_sound(guess, data, framed.HEADER_SIZE):
+                return guess, False
+        raise
