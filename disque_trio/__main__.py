@@ -1,4 +1,4 @@
-"""The command line: ``disque-trio server``, ``up``, ``cli`` and ``sim``."""
+"""The command line: ``disque-trio server``, ``up``, ``cli``, ``sim`` and ``aof``."""
 
 import argparse
 import platform
@@ -16,11 +16,18 @@ def _sim(arguments: list[str]) -> int:
     return status
 
 
+def _aof(arguments: list[str]) -> int:
+    """Likewise."""
+    status: int = import_module("disque_trio.cli.aof").main(arguments)
+    return status
+
+
 COMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
     "server": server.main,
     "up": up.main,
     "cli": cli.main,
     "sim": _sim,
+    "aof": _aof,
 }
 _EPILOG: Final = """\
 commands:
@@ -28,6 +35,7 @@ commands:
   up       run a whole cluster in this process, to try things on
   cli      talk to a node: disque-trio cli -p 7711
   sim      run a cluster in simulated time, through faults: disque-trio sim run FILE
+  aof      check, mend and convert append-only files: disque-trio aof check disque.aof
 
 disque-trio COMMAND --help tells more.
 """

@@ -123,22 +123,22 @@ def for_programs(args: Sequence[bytes], reply: Reply) -> bytes:
 def _plain(reply: Reply) -> Json:
     match reply:
         case Status(text):
-            return _text(text)
+            return text_of(text)
         case Failure(text):
-            return {"error": _text(text)}
+            return {"error": text_of(text)}
         case int():
             return reply
         case bytes():
-            return _text(reply)
+            return text_of(reply)
         case None | Special():
             return None
         case Map(items):
-            return {_text(name): _plain(item) for name, item in items.items()}
+            return {text_of(name): _plain(item) for name, item in items.items()}
         case _:
             return [_plain(item) for item in reply]
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
     """UTF-8 where it is that; otherwise one character for each byte (Latin-1).
 
     Lone surrogates would keep the two apart, but many JSON readers refuse or replace them.

@@ -14,8 +14,9 @@ from disque_trio.wire import commandlog, framed
 from disque_trio.wire.framed import Stop
 from disque_trio.wire.jobs import DamagedError
 
-_RESTORE: Final = "restore the file from a backup or take it away (then peers' copies remain)"
-_SKIP: Final = "'disque-trio aof repair --skip-damaged FILE' saves every other record; or "
+_SKIP: Final = "'disque-trio aof repair --skip-damaged FILE' keeps every record that is sound; "
+_CUT: Final = "'disque-trio aof repair --cut-damaged FILE' keeps what stands before the damage; "
+_RESTORE: Final = "or restore the file from a backup, or move it away to start without it"
 
 
 class Format(enum.Enum):
@@ -156,5 +157,5 @@ class Reader:
         return []
 
     def _damaged(self, reason: str) -> DamagedFileError:
-        advice = _SKIP + _RESTORE if self.format is Format.FRAMED else _RESTORE
+        advice = (_CUT if self.format is Format.DISQUE else _SKIP) + _RESTORE
         return DamagedFileError(reason, self.offset, advice)

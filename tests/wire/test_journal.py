@@ -235,6 +235,7 @@ def test_records_before_damage_are_read_and_then_damage_is_final() -> None:
 def test_damage_comes_with_advice() -> None:
     assert "aof repair --skip-damaged FILE" in damage(FRAMED[:40] + FRAMED[50:]).advice
     assert "--skip-damaged" not in damage(LOADJOB[:-1] + LOADJOB).advice
+    assert "aof repair --cut-damaged FILE" in damage(LOADJOB[:-1] + LOADJOB).advice
     assert "backup" in damage(b"nothing of ours").advice
 
 

@@ -1,0 +1,81 @@
+"""`disque-trio aof convert`: write a file anew, in either format."""
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+
+from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, UsageError
+from disque_trio.cli.aof.report import as_json, counted, out
+from disque_trio.cli.aof.scan import Scan, scan, scan_and_count
+from disque_trio.cli.aof.source import Source
+from disque_trio.cli.aof.tally import Tally
+from disque_trio.cli.aof.target import Target
+from disque_trio.statemachine.records import Record
+from disque_trio.wire.journal import Writer
+
+
+def convert(options: Options) -> int:
+    """Check the file, then write the new one."""
+    if os.path.lexists(options.out):
+        raise UsageError(f"{options.out} is there already: take it away, or take another name")
+    source = Source(options.file)
+    try:
+        found, tally = scan_and_count(source, "checking")
+        if found.damage is not None:
+            return _refuse(options, found)
+        written, size = _write(options, source, tally)
+    finally:
+        source.close()
+    if options.is_json:
+        facts = {"out": options.out, "to": options.to.value, "written": written, "new_size": size}
+        print(as_json({**found.facts, **facts}))
+        return SOUND
+    out().print(
+        f"{options.out}: {counted(written, 'record')} of {tally.records:,} in "
+        f"{counted(size, 'byte')} ({options.to.value})"
+    )
+    if found.torn:
+        out().print(f"  a torn tail of {counted(found.torn, 'byte')} was left out")
+    return SOUND
+
+
+def _refuse(options: Options, found: Scan) -> int:
+    if options.is_json:
+        print(as_json({**found.facts, "written": 0}))
+    else:
+        out().print(f"{options.file}: {found.verdict}")
+    return DAMAGED
+
+
+def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:
+    """How many records have been written, and how many bytes."""
+    writer = Writer(options.to, secrets.randbits(32))
+    chosen = _living(tally) if options.is_compact else list[Record]
+    written = 0
+    with Target(options.out, source.status) as target:
+        target.write(writer.header)
+
+        def sink(records: list[Record]) -> None:
+            nonlocal written
+            kept = chosen(records)
+            written += len(kept)
+            target.write(b"".join(map(writer.encode, kept)))
+
+        scan(source, "writing", sink)
+        return written, target.size
+
+
+def _living(tally: Tally) -> Callable[[list[Record]], list[Record]]:
+    """Picks, of batches of records in turn, the last one of each job that is alive."""
+    now = time.time()
+    last = {number for number, etime, _queue in tally.jobs.values() if etime > now}
+    passed = 0
+
+    def chosen(records: list[Record]) -> list[Record]:
+        nonlocal passed
+        first, passed = passed, passed + len(records)
+        return [record for number, record in enumerate(records, first) if number in last]
+
+    return chosen

@@ -1,0 +1,99 @@
+"""`disque-trio aof dump`: every record, one on each line."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.outcomes import SOUND
+from disque_trio.cli.aof.report import as_json, errors
+from disque_trio.cli.aof.scan import scan
+from disque_trio.cli.aof.source import Source
+from disque_trio.cli.formats import quoted, text_of
+from disque_trio.statemachine.base import STATE_NAMES
+from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.records import LoadJob, Record
+
+
+def dump(options: Options) -> int:
+    """Show them as they come."""
+    line_of = _json_line if options.is_json else _line
+
+    def show(records: list[Record]) -> None:
+        lines = [line_of(record, has_body=options.has_bodies) for record in records]
+        sys.stdout.write("".join(lines))
+
+    source = Source(options.file)
+    found = scan(source, "reading", show)
+    source.close()
+    sys.stdout.flush()
+    if found.status != SOUND:
+        errors().print(f"disque-trio aof: {options.file}: {found.verdict}")
+    return found.status
+
+
+def _line(record: Record, *, has_body: bool) -> str:
+    if not isinstance(record, LoadJob):
+        return f"DELJOB {text_of(record.id)}\n"
+    copy = record.copy
+    words = [
+        "LOADJOB",
+        text_of(copy.id),
+        _word(copy.queue),
+        STATE_NAMES[copy.state].decode(),
+        f"created={_created(copy)}",
+        f"expires={_moment(copy.etime)}",
+        f"retry={copy.retry}",
+        f"delay={copy.delay}",
+        f"replicate={copy.replicas}",
+        f"nacks={copy.nacks}",
+        f"additional-deliveries={copy.deliveries}",
+        f"flags={copy.flags}",
+        f"holders={','.join([text_of(holder)[:8] for holder in copy.holders])}",
+        f"body={_word(copy.body)}" if has_body else f"bytes={len(copy.body)}",
+    ]
+    return " ".join(words) + "\n"
+
+
+def _json_line(record: Record, *, has_body: bool) -> str:
+    if not isinstance(record, LoadJob):
+        return as_json({"record": "DELJOB", "id": text_of(record.id)}) + "\n"
+    copy = record.copy
+    facts: dict[str, Any] = {
+        "record": "LOADJOB",
+        "id": text_of(copy.id),
+        "queue": text_of(copy.queue),
+        "state": STATE_NAMES[copy.state].decode(),
+        "created": _created(copy),
+        "expires": _moment(copy.etime),
+        "ctime": copy.ctime,
+        "etime": copy.etime,
+        "retry": copy.retry,
+        "delay": copy.delay,
+        "replicate": copy.replicas,
+        "nacks": copy.nacks,
+        "additional-deliveries": copy.deliveries,
+        "flags": copy.flags,
+        "gc-attempt": copy.gc_attempt,
+        "holders": [text_of(holder) for holder in copy.holders],
+        "bytes": len(copy.body),
+    }
+    if has_body:
+        facts["body"] = text_of(copy.body)
+    return as_json(facts) + "\n"
+
+
+def _word(value: bytes) -> str:
+    return quoted(value).decode()
+
+
+def _created(copy: JobCopy) -> str:
+    """The creation stamp is nearly nanoseconds; beyond the year 9999 it is no time."""
+    return _moment(copy.ctime // 1_000_000_000)
+
+
+def _moment(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return str(seconds)

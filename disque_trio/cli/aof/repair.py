@@ -1,0 +1,152 @@
+"""`disque-trio aof repair`: cut off a torn tail, or leave out what is damaged."""
+
+import mmap
+import secrets
+import sys
+from collections.abc import Iterator
+
+import attrs
+
+from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, UsageError
+from disque_trio.cli.aof.report import as_json, counted, errors, out
+from disque_trio.cli.aof.scan import Scan, scan
+from disque_trio.cli.aof.source import Source
+from disque_trio.cli.aof.target import Target, keep
+from disque_trio.wire.jobs import DamagedError
+from disque_trio.wire.journal import Format, Writer
+from disque_trio.wire.salvage import Gap, salvage
+
+_CHUNK = 1 << 20
+_MOST_GAPS = 8
+
+
+@attrs.define
+class Loss:
+    """What a repair leaves out."""
+
+    records: int = 0
+    """That are kept; counted only where the file is written record by record."""
+    gaps: list[Gap] = attrs.field(factory=list)
+
+    @property
+    def bytes(self) -> int:
+        """All that is left out."""
+        return sum(gap.end - gap.start for gap in self.gaps)
+
+
+def repair(options: Options) -> int:
+    """Mend the file, if it needs it and if that is wanted."""
+    source = Source(options.file, is_exclusive=True)
+    try:
+        return _repair(options, source)
+    finally:
+        source.close()
+
+
+def _repair(options: Options, source: Source) -> int:
+    found = scan(source, "checking")
+    if found.damage is not None and not (options.is_skipping or options.is_cutting):
+        return _refuse(options, found)
+    if found.damage is None and not found.torn:
+        return _tell(options, found, "", Loss())
+    if options.is_skipping and found.damage is not None:
+        if found.format is Format.DISQUE:
+            raise UsageError(
+                "--skip-damaged needs the checksums of our format; in the original's format, take "
+                "--cut-damaged"
+            )
+        chunks, loss = _salvaged(source)
+    else:
+        chunks, loss = _copied(source, found.end), Loss(gaps=[_rest(found)])
+    _agree(options, found)
+    with Target(options.file, source.status) as target:
+        for chunk in chunks:
+            target.write(chunk)
+        kept = keep(options.file)
+    return _tell(options, found, kept, loss)
+
+
+def _refuse(options: Options, found: Scan) -> int:
+    if options.is_json:
+        print(as_json({**found.facts, "repaired": False}))
+    else:
+        out().print(f"{options.file}: {found.verdict}")
+    return DAMAGED
+
+
+def _rest(found: Scan) -> Gap:
+    reason = "torn tail" if found.damage is None else found.damage.reason
+    return Gap(found.end, found.source.size, reason)
+
+
+def _copied(source: Source, size: int) -> Iterator[bytes]:
+    with open(source.path, "rb") as file:
+        while size and (chunk := file.read(min(_CHUNK, size))):
+            size -= len(chunk)
+            yield chunk
+
+
+def _salvaged(source: Source) -> tuple[Iterator[bytes], Loss]:
+    """What is sound of the file, written anew, and what is not, known once that is all read."""
+    loss = Loss()
+    return _sound_parts(source, loss), loss
+
+
+def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
+    writer = Writer(Format.FRAMED, secrets.randbits(32))
+    yield writer.header
+    with mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ) as data:
+        try:
+            for part in salvage(data):
+                if isinstance(part, Gap):
+                    loss.gaps.append(part)
+                else:
+                    loss.records += 1
+                    yield writer.encode(part)
+        except DamagedError as error:
+            raise UsageError(
+                f"{source.path}: {error.reason}, and no record of our format behind it"
+            ) from None
+
+
+def _agree(options: Options, found: Scan) -> None:
+    """Ask, unless --yes has been given. Raises UsageError if the answer is no."""
+    if options.is_agreed:
+        return
+    errors().print(f"{options.file}: {found.verdict.splitlines()[0]}")
+    if options.is_skipping and found.damage is not None:
+        plan = "leave out what is damaged"
+    else:
+        plan = f"cut the file at byte {found.end:,} of {found.source.size:,}"
+    if not sys.stdin.isatty():
+        raise UsageError(f"say --yes to {plan}")
+    errors().print(f"{plan[0].upper()}{plan[1:]}? The old file is kept. [y/N] ", end="")
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise UsageError("nothing was changed")
+
+
+def _tell(options: Options, found: Scan, kept: str, loss: Loss) -> int:
+    if options.is_json:
+        facts = {
+            **found.facts,
+            "repaired": bool(kept),
+            "kept": kept or None,
+            "lost": [
+                {"start": gap.start, "end": gap.end, "reason": gap.reason} for gap in loss.gaps
+            ],
+        }
+        print(as_json(facts))
+        return SOUND
+    say = out().print
+    if not kept:
+        say(f"{options.file}: sound, nothing to repair")
+        return SOUND
+    places = "" if len(loss.gaps) == 1 else f" in {len(loss.gaps):,} places"
+    say(f"{options.file}: repaired, without {counted(loss.bytes, 'byte')}{places}")
+    for gap in loss.gaps[:_MOST_GAPS]:
+        say(f"  bytes {gap.start:,} to {gap.end - 1:,}: {gap.reason}")
+    if len(loss.gaps) > _MOST_GAPS:
+        say(f"  and {len(loss.gaps) - _MOST_GAPS:,} more places")
+    say(f"  the old file is {kept}")
+    return SOUND

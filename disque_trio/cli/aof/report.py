@@ -1,0 +1,27 @@
+"""Where results, progress and complaints go, and how they look."""
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+
+def out() -> Console:
+    """Where results go."""
+    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+
+def errors() -> Console:
+    """Where progress and questions go."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+
+def as_json(facts: dict[str, Any]) -> str:
+    """One line."""
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as "1 job" or "2,000 jobs"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

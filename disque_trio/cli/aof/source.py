@@ -1,0 +1,78 @@
+"""The file that a command is given: opened, locked if it is to change, read with progress."""
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from rich.progress import wrap_file
+
+from disque_trio.cli.aof import report
+from disque_trio.cli.aof.outcomes import UsageError
+from disque_trio.statemachine.records import Record
+from disque_trio.wire.journal import Reader
+
+_CHUNK = 1 << 20
+_LONG = 16 << 20
+"""Files of this many bytes take long enough for a progress bar."""
+
+
+class Source:
+    """One file, open for reading as often as wanted, up to where it ended when it was opened."""
+
+    def __init__(self, path: str, *, is_exclusive: bool = False) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "rb")  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        self.status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(self.status.st_mode):
+            self.close()
+            raise UsageError(f"{path} is no regular file")
+        self.is_held = not self._lock()
+        """A running node has it."""
+        if self.is_held and is_exclusive:
+            self.close()
+            raise UsageError(f"{path}: a running node holds it; stop the node first")
+        if not is_exclusive:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has, or had when a node that holds it was not yet as far."""
+        return self.status.st_size
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._file.fileno()
+
+    def read(self, reader: Reader, doing: str) -> Iterator[list[Record]]:
+        """The records, in batches. `doing` stands beside the progress bar, such as "checking"."""
+        self._file.seek(0)
+        left = self.size
+        with contextlib.ExitStack() as stack:
+            file: BinaryIO = self._file
+            if left >= _LONG:
+                bar = wrap_file(
+                    self._file, left, description=doing, console=report.errors(), transient=True
+                )
+                file = stack.enter_context(bar)
+            while left and (chunk := file.read(min(_CHUNK, left))):
+                left -= len(chunk)
+                yield reader.feed(chunk)
+
+    def close(self) -> None:
+        """Let go of it, and of its lock."""
+        self._file.close()
+
+    def _lock(self) -> bool:
+        """Nodes hold an exclusive lock on their file as long as they live."""
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True

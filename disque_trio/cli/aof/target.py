@@ -1,0 +1,88 @@
+"""A new file, written beside its place and moved there in one step once it is on the disk."""
+
+import contextlib
+import os
+import shutil
+from types import TracebackType
+
+from disque_trio.cli.aof.outcomes import UsageError
+
+_BUFFER = 1 << 20
+
+
+class Target:
+    """`with Target(path) as target`: on success the file is complete; on failure not there."""
+
+    def __init__(self, path: str, like: os.stat_result) -> None:
+        self.path = path
+        self.size = 0
+        self._new = f"{path}.new"
+        self._like = like
+        try:
+            self._file = open(self._new, "wb", buffering=_BUFFER)  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"cannot write {self._new}: {error.strerror}") from None
+
+    def write(self, data: bytes) -> None:
+        """Append to it."""
+        self.size += len(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def __enter__(self) -> "Target":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        except OSError as wrong:
+            raise self._refused(wrong) from None
+        finally:
+            # After a full disk, closing tries once more to write what is left, in vain.
+            with contextlib.suppress(OSError):
+                self._file.close()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._new)
+
+    def _refused(self, error: OSError) -> UsageError:
+        return UsageError(f"cannot write {self.path}: {error.strerror}; nothing was changed")
+
+    def _finish(self) -> None:
+        self._file.flush()
+        descriptor = self._file.fileno()
+        os.fchmod(descriptor, self._like.st_mode & 0o777)
+        # Repaired by root, it must still be the node's.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, self._like.st_uid, self._like.st_gid)
+        os.fsync(descriptor)
+        os.rename(self._new, self.path)
+        folder = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def keep(path: str) -> str:
+    """Give a file that is about to be replaced a second name, which is returned."""
+    number = 0
+    while True:
+        name = f"{path}.before-repair" + (f".{number}" if number else "")
+        try:
+            os.link(path, name)
+        except FileExistsError:
+            number += 1
+        except OSError:
+            # A file system without links, such as FAT.
+            shutil.copy2(path, name)
+            return name
+        else:
+            return name

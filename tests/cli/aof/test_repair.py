@@ -1,0 +1,158 @@
+import fcntl
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from disque_trio.cli.aof import main
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, USAGE
+from tests.cli.aof.conftest import Make
+from tests.cli.aof.files import RECORDS, disque, framed
+from tests.wire.journals import read
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def records_in(path: str) -> int:
+    found, torn = read(Path(path).read_bytes())
+    assert not torn
+    return len(found)
+
+
+def test_a_sound_file_is_left_alone(make: Make, capsys: Capture) -> None:
+    path = make(framed())
+    before = os.stat(path)
+
+    assert main(["repair", path]) == SOUND
+
+    assert os.stat(path) == before
+    assert "nothing to repair" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("data", [framed(), disque()])
+def test_a_torn_tail_is_cut_and_the_old_file_kept(data: bytes, make: Make) -> None:
+    path = make(data[:-1])
+    os.chmod(path, 0o640)
+
+    assert main(["repair", path, "--yes"]) == SOUND
+
+    assert records_in(path) == len(RECORDS) - 1
+    assert Path(f"{path}.before-repair").read_bytes() == data[:-1]
+    assert os.stat(path).st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(os.path.dirname(path))) == ["disque.aof", "disque.aof.before-repair"]
+
+
+def test_a_second_repair_keeps_both_old_files(make: Make) -> None:
+    for _ in range(2):
+        main(["repair", make(framed()[:-1]), "--yes"])
+
+    assert Path(f"{make(b'')}.before-repair.1").exists()
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", SOUND), ("\n", USAGE), ("", USAGE)])
+def test_without_yes_it_asks(
+    answer: str, status: int, make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    path = make(framed()[:-1])
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+
+    assert main(["repair", path]) == status
+
+    assert "Cut the file at byte" in capsys.readouterr().err
+    assert os.path.exists(f"{path}.before-repair") == (status == SOUND)
+
+
+def test_where_nobody_can_answer_it_wants_yes(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+
+    assert main(["repair", make(framed()[:-1])]) == USAGE
+
+    assert "say --yes to cut the file at byte" in capsys.readouterr().err
+
+
+def test_damage_is_not_mended_unasked(make: Make, capsys: Capture) -> None:
+    data = framed()[:200] + b"x" + framed()[201:]
+    path = make(data)
+
+    assert main(["repair", path, "--yes"]) == DAMAGED
+
+    assert Path(path).read_bytes() == data
+    assert f"repair --skip-damaged {path}" in capsys.readouterr().out
+
+
+def test_damaged_records_are_left_out_and_counted(make: Make, capsys: Capture) -> None:
+    path = make(framed()[:200] + b"x" + framed()[201:400] + b"x" + framed()[401:-1])
+
+    assert main(["repair", path, "--yes", "--skip-damaged"]) == SOUND
+
+    assert records_in(path) == len(RECORDS) - 3
+    out = capsys.readouterr().out
+    assert "in 3 places" in out
+    assert "checksum wrong" in out
+
+
+def test_everything_from_the_damage_on_is_cut(make: Make, capsys: Capture) -> None:
+    path = make(disque() + b"noise" + disque())
+
+    assert main(["repair", path, "--cut-damaged", "--yes", "--json"]) == SOUND
+
+    assert Path(path).read_bytes() == disque()
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["repaired"] is True
+    assert facts["kept"] == f"{path}.before-repair"
+    assert facts["lost"] == [
+        {
+            "start": len(disque()),
+            "end": 2 * len(disque()) + 5,
+            "reason": "neither LOADJOB nor DELJOB",
+        }
+    ]
+
+
+def test_records_of_the_original_cannot_be_told_apart_behind_damage(
+    make: Make, capsys: Capture
+) -> None:
+    assert main(["repair", make(disque() + b"noise"), "--skip-damaged", "-y"]) == USAGE
+
+    assert "take --cut-damaged" in capsys.readouterr().err
+
+
+def test_a_file_of_another_kind_stays_as_it_is(make: Make, capsys: Capture) -> None:
+    path = make(b"REDIS0011" * 20)
+
+    assert main(["repair", path, "--skip-damaged", "-y"]) == USAGE
+
+    assert os.listdir(os.path.dirname(path)) == ["disque.aof"]
+    assert "no record of our format behind it" in capsys.readouterr().err
+
+
+def test_a_file_that_a_running_node_holds_is_not_touched(make: Make, capsys: Capture) -> None:
+    path = make(framed()[:-1])
+    with open(path, "rb") as node:
+        fcntl.flock(node, fcntl.LOCK_EX)
+
+        assert main(["repair", path, "--yes"]) == USAGE
+
+    assert "a running node holds it; stop the node first" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_beside_is_told(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    path = make(framed()[:-1])
+    os.mkdir(f"{path}.new")
+
+    assert main(["repair", path, "--yes"]) == USAGE
+
+    assert f"cannot write {path}.new: Is a directory" in capsys.readouterr().err
