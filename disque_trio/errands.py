@@ -7,6 +7,7 @@ from disque_trio.session import Session
 from disque_trio.statemachine.base import ClientId
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
+    JournalChore,
     RaiseFileLimit,
     ReadVitals,
     RewriteConfig,
@@ -16,7 +17,9 @@ from disque_trio.statemachine.chores import (
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
 
-Errand = SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals
+Errand = (
+    SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals | JournalChore
+)  # fmt: skip
 
 
 class Errands:
@@ -47,6 +50,8 @@ class Errands:
                 return self._host.raise_file_limit(errand.clients)
             case ReadVitals():
                 return self._vitals()
+            case _:
+                return "This version keeps jobs in memory only: there is no append-only file"
 
     def save_nodes(self) -> str | None:
         """Write nodes.conf; the system's error text if that fails."""

@@ -70,6 +70,9 @@ def main(arguments: Sequence[str]) -> int:
     except ConfigFileError as error:
         sys.stderr.write(error.render())
         return 1
+    if loaded.config.appendonly or loaded.config.aof_enqueue_jobs_once:
+        reason = "this version keeps jobs in memory only: say 'appendonly no'"
+        return _fail(loaded.config, reason)
     came_from = os.getcwd()
     os.chdir(loaded.config.dir)
     try:

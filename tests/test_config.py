@@ -102,13 +102,6 @@ def test_options_count_as_lines_after_the_file() -> None:
     assert (error.number, error.line) == (3, 'hz "often"')
 
 
-def test_jobs_on_disk_are_refused_with_advice() -> None:
-    error = refusal("appendonly yes\n")
-
-    assert "keeps jobs in memory only" in error.reason
-    assert "remove the line" in error.reason
-
-
 def test_a_line_may_have_1024_bytes() -> None:
     assert from_stdin("pidfile " + "x" * 1016).pidfile == "x" * 1016
 

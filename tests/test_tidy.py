@@ -23,9 +23,9 @@ _RUNGS: Final = """
     client job queue outbox tombstones
     state
     invariants
-    post trace heart links metrics
+    post trace journaling heart links metrics
     lifecycle nodetable
-    copies waiters pausing
+    copies waiters pausing recovery
     replication federation acks requeue delivery sessions
     failure handshake gossip membership nodesfile
     commands.rows commands.parse
@@ -79,6 +79,8 @@ OWNERS: Final = {
         NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
     """,
     "copies": "Job.holders",
+    "journaling": "Outbox.records",
+    "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance",
     "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
     "acks": "Job.confirmed Job.gc_attempt",
     "queue": "Job.in_line",
@@ -95,7 +97,7 @@ OWNERS: Final = {
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client
-        Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
+        NodeState.hindrance Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
         Stats.connections_rejected
     """,
     "post": "Cluster.messages_sent Outbox.messages Outbox.replies",

@@ -5,7 +5,7 @@ acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt
 acked.
 """
 
-from disque_trio.statemachine import lifecycle, post, replication
+from disque_trio.statemachine import journaling, lifecycle, post, replication
 from disque_trio.statemachine.base import ACKED, HANDSHAKE, WAIT_REPL, JobId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holders
@@ -25,7 +25,15 @@ def ack(node: NodeState, job_id: JobId) -> bool:
     if was_pending and not _settle(node, job, Cause.ACKJOB):
         return True
     try_collect(node, job)
+    if was_pending:
+        _record(node, job)
     return was_pending
+
+
+def _record(node: NodeState, job: Job) -> None:
+    """Unless it has been collected at once, a restart must know of the acknowledgement."""
+    if node.config.appendonly and job.id in node.jobs:
+        journaling.hold(node, job)
 
 
 def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -65,6 +73,7 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
     )
     lifecycle.register(node, job, Cause.DUMMY)
     try_collect(node, job)
+    _record(node, job)
 
 
 def try_collect(node: NodeState, job: Job) -> None:
@@ -111,16 +120,20 @@ def on_due(node: NodeState, job: Job) -> None:
 def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
     """The job is acknowledged elsewhere; whoever knows of more copies collects them."""
     job = node.jobs.get(message.id)
-    if job is not None and job.state != ACKED and not _settle(node, job, Cause.SETACK):
+    was_pending = job is not None and job.state != ACKED
+    if job is not None and was_pending and not _settle(node, job, Cause.SETACK):
         return
     if job is None:
         node.tombstones.bury(message.id)
-    if job is None or len(job.holders) <= message.holders:
+    is_sender_s_task = job is None or len(job.holders) <= message.holders
+    if is_sender_s_task or message.holders == 0:
         answer_setack(node, sender, message.id, job)
+    if job is None:
         return
-    if message.holders == 0:
-        answer_setack(node, sender, message.id, job)
-    try_collect(node, job)
+    if not is_sender_s_task:
+        try_collect(node, job)
+    if was_pending:
+        _record(node, job)
 
 
 def answer_setack(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:

@@ -22,6 +22,8 @@ Millis = int
 FOREVER: Final[Millis] = 1 << 61
 NODE_ID_LENGTH: Final = 40
 JOB_ID_LENGTH: Final = 40
+MAX_SECONDS: Final = 0xFFFF_FFFF
+"""What a serialized job can say of its expiry."""
 
 
 @attrs.define
@@ -54,6 +56,8 @@ DELIVERED: Final = 4
 """This node has handed the job out at least once."""
 QUEUED_ONCE: Final = 8
 """An at-most-once job has had its turn in this node's queue. Never leaves the node."""
+RECORDED: Final = 16
+"""In the journal only: whoever wrote this at-most-once job also records that it is handed out."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (reference 4.5)."""
 

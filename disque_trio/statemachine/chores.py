@@ -56,9 +56,38 @@ class Shutdown:
     restart: bool = False
     graceful: bool = True
     delay: Millis = 0
+    rewrite_journal: bool = False
+    """Write the journal anew first; if that fails, do not end."""
 
 
-Chore = SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals | Sleep | Shutdown
+@attrs.define
+class StartJournal:
+    """Keep a journal from now on, and begin to write what there is. Outcome: None, or an error
+    text. The records of the batches that follow belong to it."""
+
+
+@attrs.define
+class StopJournal:
+    """Keep no journal any more; the file stays as it is. Outcome: None."""
+
+
+@attrs.define
+class RewriteJournal:
+    """Begin to write the journal anew, from the jobs that there are. Outcome: None, or an error
+    text. Done once even if no journal is kept."""
+
+
+@attrs.define
+class ReadJournal:
+    """Read the whole journal, while everything waits (DEBUG LOADAOF). Outcome: its records, or an
+    error text."""
+
+
+JournalChore = StartJournal | StopJournal | RewriteJournal | ReadJournal
+Chore = (
+    SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals | Sleep | Shutdown
+    | JournalChore
+)  # fmt: skip
 
 
 @attrs.define
@@ -78,6 +107,32 @@ class Connection:
 
 
 @attrs.define
+class JournalVitals:
+    """The journal at this moment, as INFO shows it. Bytes, seconds, -1 for never or none."""
+
+    state: str = "off"
+    """`off`, `on`, or `wait-rewrite` until the first version of the file is complete."""
+    is_rewriting: bool = False
+    last_rewrite_s: int = -1
+    current_rewrite_s: int = -1
+    last_rewrite_ok: bool = True
+    last_write_ok: bool = True
+    size: int = 0
+    base_size: int = 0
+    """What it was after the last load or rewrite."""
+    unwritten: int = 0
+    rewrite_unwritten: int = 0
+    is_syncing: bool = False
+    delayed_syncs: int = 0
+    """How often a write had to wait for a sync that took over two seconds."""
+    loading_since: int = 0
+    """Unix seconds; 0 while nothing is loaded."""
+    loading_bytes: int = 0
+    loaded_bytes: int = 0
+    loading_left_s: int = 0
+
+
+@attrs.define
 class Vitals:
     """The process at this moment. Bytes and seconds.
 
@@ -91,3 +146,4 @@ class Vitals:
     cpu_system_children: float = 0.0
     cpu_user_children: float = 0.0
     connections: dict[ClientId, Connection] = attrs.Factory(dict)
+    journal: JournalVitals = attrs.Factory(JournalVitals)

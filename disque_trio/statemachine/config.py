@@ -50,6 +50,8 @@ class Config:
     appendfsync: str = "everysec"
     appendonly: bool = False
     appendfilename: str = "disque.aof"
+    aof_format: str = "framed"
+    """`framed`, or `disque` as original servers write it; ours alone."""
     syslog_enabled: bool = False
     syslog_ident: str = "disque"
     syslog_facility: str = "local0"

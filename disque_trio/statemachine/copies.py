@@ -3,17 +3,20 @@
 Owns `Job.holders`.
 """
 
-from typing import Final
-
 from disque_trio.statemachine import post
-from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, CARRIED_FLAGS, JobId, NodeId
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    BCAST_WILLQUEUE,
+    CARRIED_FLAGS,
+    MAX_SECONDS,
+    JobId,
+    NodeId,
+)
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.lifecycle import desync
 from disque_trio.statemachine.messages import JobCopy, SetAck
 from disque_trio.statemachine.state import NodeState
-
-MAX_SECONDS: Final = 0xFFFF_FFFF
 
 
 def snapshot(node: NodeState, job: Job) -> JobCopy:

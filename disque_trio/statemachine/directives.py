@@ -6,7 +6,7 @@ The file and CONFIG SET do not always take the same values; where they differ, t
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import attrs
 
@@ -68,24 +68,6 @@ def _live(name: str, kind: AnyKind, **rest: Any) -> Directive:
     return Directive(name, kind, kind.read, **rest)
 
 
-def _memory_only_flag(words: Sequence[str]) -> bool:
-    """``no``: a ``yes`` would promise that jobs outlive the process, and they do not yet."""
-    if flag_from(words):
-        raise ConfigError(
-            "this version keeps jobs in memory only: there is no append-only file to write or to "
-            "load; say 'no' or remove the line"
-        )
-    return False
-
-
-def _memory_only_flag_set(words: Sequence[str]) -> bool:
-    return flag_from(words) and _cannot_turn_on()
-
-
-def _cannot_turn_on() -> NoReturn:
-    raise CommandError(b"ERR Unable to turn on AOF. This version keeps jobs in memory only.")
-
-
 _KEEPALIVE_S: Final = 60
 
 
@@ -98,7 +80,6 @@ _COUNT: Final = number(0)
 _FROM_ONE: Final = number(1)
 _INT32_MAX: Final = (1 << 31) - 1
 _INT64_MIN: Final = -(1 << 63)
-_ON_DISK_FLAG: Final = Kind(_memory_only_flag, flag_shown, flag_shown)
 _SYSLOG_FACILITY: Final = choice("user", *(f"local{n}" for n in range(8)))
 
 DIRECTIVES: Final = (
@@ -138,12 +119,12 @@ DIRECTIVES: Final = (
     _live("activerehashing", FLAG),
     _live("aof-rewrite-incremental-fsync", FLAG),
     _live("aof-load-truncated", FLAG),
-    Directive("aof-enqueue-jobs-once", _ON_DISK_FLAG, _memory_only_flag_set),
+    _live("aof-enqueue-jobs-once", FLAG),
     _live("maxmemory-policy", choice("acks", "noeviction")),
     _live("loglevel", choice("debug", "verbose", "notice", "warning")),
     _live("appendfsync", choice("everysec", "always", "no")),
     Directive("syslog-facility", _SYSLOG_FACILITY),
-    Directive("appendonly", _ON_DISK_FLAG, _memory_only_flag_set),
+    _live("appendonly", FLAG),
     _live("dir", TEXT_OR_UNSET),
     Directive("client-output-buffer-limit", OUTPUT_LIMITS, output_limits_from_one_word),
     Directive("unixsocketperm", OCTAL),
@@ -153,6 +134,7 @@ DIRECTIVES: Final = (
     Directive("log-format", choice("human", "json")),
     _live("bus-send-buffer", POSITIVE_SIZE),
     Directive("trace-file", TEXT),
+    Directive("aof-format", choice("framed", "disque")),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),

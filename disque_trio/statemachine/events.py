@@ -31,6 +31,7 @@ class Cause(enum.StrEnum):
     REPLJOB = "repljob"
     YOURJOBS = "yourjobs"
     DUMMY = "dummy"
+    LOADED = "loaded"
     # drop
     COLLECTED = "collected"
     DELJOB = "deljob"

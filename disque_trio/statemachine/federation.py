@@ -8,7 +8,7 @@ is asked directly, and for as many as are consumed. Owns the import and broadcas
 import enum
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, post, trace
+from disque_trio.statemachine import journaling, lifecycle, post, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -182,6 +182,7 @@ def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
 
 def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
     job = node.jobs.get(copy.id)
+    is_news = job is None or not job.retry
     if job is not None and job.state == ACKED:
         # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
         post.to_node(node, sender, SetAck(job.id, len(job.holders)))
@@ -200,6 +201,8 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
     if job.queue is not None and lifecycle.enqueue(node, job, Cause.IMPORT):
         _show_to_holders(node, job, sender)
         _note_responder(node, lifecycle.queue_for(node, job.queue), sender)
+    if is_news:
+        journaling.hold(node, job)
 
 
 def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:

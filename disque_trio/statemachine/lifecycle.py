@@ -1,13 +1,13 @@
 """The life of a job in this node: registered, queued, fetched, acknowledged, gone (reference 6.1).
 
 Owns `Job.state`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job;
-`NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`. Journal records
-will be written here, beside the transitions that they record (docs/design.md).
+`NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`. What begins or
+ends here is recorded at once; what comes in is recorded by whoever takes it in, once it is settled.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import post, trace
+from disque_trio.statemachine import journaling, post, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -49,6 +49,23 @@ def begin(node: NodeState, job: Job) -> None:
         schedule(node, job)
     else:
         enqueue(node, job, Cause.FIRST)
+    if node.config.appendonly:
+        journaling.hold(node, job)
+
+
+def restore(node: NodeState, job: Job, *, is_queued: bool) -> None:
+    """Take in a job that the journal has kept; queue it if it was queued when the node ended.
+
+    That is neither announced nor counted: it stands where it stood.
+    """
+    if job.state != ACKED:
+        job.state = ACTIVE
+    register(node, job, Cause.LOADED)
+    if job.state == ACKED:
+        trace.note(node, Kind.ACKED, job, Cause.LOADED)
+    elif is_queued:
+        job.flags &= ~BCAST_QUEUED
+        enqueue(node, job, Cause.LOADED)
 
 
 def unregister(node: NodeState, job: Job, cause: Cause) -> None:
@@ -56,6 +73,8 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
 
     One that is acknowledged is over; if other nodes may hold it, so much is remembered.
     """
+    if node.config.appendonly:
+        journaling.drop(node, job)
     dequeue(node, job, Cause.DROPPED)
     if job.state == ACKED and len(job.holders) != 1:
         node.tombstones.bury(job.id)
@@ -194,6 +213,8 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
         return None
     job.state = ACTIVE
     trace.note(node, Kind.UNQUEUE, job, cause)
+    if not job.retry:
+        journaling.delivered(node, job)
     job.flags |= DELIVERED
     queue.accessed = node.mono
     queue.jobs_out += 1

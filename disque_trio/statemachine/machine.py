@@ -26,6 +26,7 @@ from disque_trio.statemachine import (
     metrics,
     pausing,
     post,
+    recovery,
     replication,
     requeue,
     sessions,
@@ -43,6 +44,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
+from disque_trio.statemachine.commands import config as configuration
 from disque_trio.statemachine.commands import latency, server, slowlog
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.table import renamed
@@ -67,6 +69,7 @@ from disque_trio.statemachine.messages import (
 )
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.state import Cron, NodeState
 from disque_trio.statemachine.stats import CommandStat, Facts, Stats
 from disque_trio.statemachine.timers import Timed
@@ -95,6 +98,8 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Timed: sessions.on_pause_end,
 }
 
+_NEWS: Final = (ReplJob, YourJobs, NeedJobs)
+"""Messages that make a node take or give jobs; without a journal to write it does neither."""
 _OPEN: Final = ("auth", "hello")
 """Commands by which a client may authenticate itself."""
 MAX_DUE_PER_TICK: Final = 10_000
@@ -177,8 +182,7 @@ class Machine:
     def _refusal(self, client: Client, args: list[bytes], row: Command | None) -> Failure | None:
         """The checks before a command runs, in the original's order (reference 1.4).
 
-        Those for memory, write errors and loading belong here too, once there is something to
-        check.
+        Those for memory belong here too, once there is something to check.
         """
         if row is None:
             shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
@@ -188,7 +192,15 @@ class Machine:
             return Failure(b"ERR wrong number of arguments for '%b' command" % name)
         if self.state.config.requirepass and not client.authenticated and row.name not in _OPEN:
             return Failure(b"NOAUTH Authentication required.")
-        return None
+        return None if self.state.hindrance is None else self._hindrance(row)
+
+    def _hindrance(self, row: Command) -> Failure | None:
+        """While the journal is loaded nearly everything has to wait; while it cannot be written,
+        whatever would have to be written."""
+        hindrance = self.state.hindrance
+        if hindrance is recovery.LOADING:
+            return None if Flag.LOADING in row.flags else hindrance
+        return hindrance if Flag.WRITE in row.flags or row.name == "ping" else None
 
     def _execute(self, client: Client, args: list[bytes], row: Command) -> Reply:
         node = self.state
@@ -244,6 +256,32 @@ class Machine:
         sessions.done(self.state, client, outcome)
         self._serve()
 
+    # The journal.
+
+    def load(self, records: Iterable[Record], now: Now) -> None:
+        """Take in records of the journal, as many at a time as the driver likes, before any link
+        is up. Clients are told that it is LOADING until `loaded` says True."""
+        self._set_clocks(now)
+        recovery.load(self.state, records)
+
+    def loaded(self, now: Now, most: int = 1 << 60) -> bool:
+        """All records have been given: let up to `most` jobs live. True once all do."""
+        self._set_clocks(now)
+        is_done = recovery.finish(self.state, most)
+        if is_done:
+            configuration.turn_off_once(self.state)
+        return is_done
+
+    def journal_failed(self, reason: str, now: Now) -> None:
+        """The journal cannot be written: refuse what would have to be."""
+        self._set_clocks(now)
+        sessions.refuse_writes(self.state, reason)
+
+    def journal_mended(self, now: Now) -> None:
+        """Everything is in the journal again."""
+        self._set_clocks(now)
+        sessions.allow_writes(self.state)
+
     # The bus.
 
     def accepted(self, local_ip: str, remote_ip: str, now: Now) -> LinkId:
@@ -276,6 +314,8 @@ class Machine:
         sender = node.cluster.nodes.get(frame.sender)
         if sender is None or sender.flags & HANDSHAKE or sender is node.cluster.myself:
             metrics.count_refused(node, "unknown sender", 1)
+            return
+        if node.hindrance is not None and isinstance(message, _NEWS):
             return
         ON_MESSAGE[type(message)](node, sender, message)
         self._serve()

@@ -1,8 +1,8 @@
 """What a batch of inputs leads to, as data (ARCHITECTURE, decision 1).
 
-The driver carries it out in this order: dials, messages, replies, closes, hangups; then chores,
-then the clients that may be read again. Journal records will stand before all of them once the
-append-only file is there (docs/design.md).
+The driver carries it out in this order: records, as durable as `appendfsync` says; then dials,
+messages, replies, closes, hangups; then chores, then the clients that may be read again
+(docs/design.md).
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,15 @@ from disque_trio.statemachine.base import LinkId, Reply
 from disque_trio.statemachine.chores import Chore
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.messages import Message
+from disque_trio.statemachine.records import Record
 
 
 @attrs.define(eq=False)
 class Outbox:
     """One batch of outputs. A message stands with all its links, so that it is encoded once."""
 
+    records: list[Record] = attrs.Factory(list)
+    """For the journal: what the rest of this batch promises. Empty while there is none."""
     dials: list[tuple[LinkId, str, int]] = attrs.Factory(list)
     """Links to open: the address is that of the peer's client port."""
     messages: list[tuple[Sequence[LinkId], Message]] = attrs.Factory(list)
@@ -36,6 +39,7 @@ class Outbox:
         return bool(
             self.replies
             or self.messages
+            or self.records
             or self.closes
             or self.resumed
             or self.chores

@@ -6,7 +6,7 @@ Owns `Client.job` and `widen_at`, `NodeState.last_ctime`, and while a job waits 
 
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, post, waiters
+from disque_trio.statemachine import journaling, lifecycle, post, waiters
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     WAIT_REPL,
@@ -207,6 +207,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)
         lifecycle.register(node, job, Cause.REPLJOB)
+        journaling.hold(node, job)
     elif not job.is_dummy:
         add_holders(job, known(node, copy.holders))
     if not message.no_reply:

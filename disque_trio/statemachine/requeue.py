@@ -4,7 +4,7 @@ Whoever of the holders wakes first warns the others, and half a second later que
 one of them has it queued. Adds to `Job.holders` those who show that they hold a copy.
 """
 
-from disque_trio.statemachine import acks, lifecycle, post, replication
+from disque_trio.statemachine import acks, journaling, lifecycle, post, replication
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -56,6 +56,8 @@ def _requeue(node: NodeState, job: Job) -> None:
         return
     first = Cause.RETRY if job.flags & BCAST_QUEUED else Cause.DELAY_OVER
     lifecycle.enqueue(node, job, first)
+    if not job.retry:
+        journaling.hold(node, job)
 
 
 def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
@@ -113,6 +115,8 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     lifecycle.requeue_in(node, job, message.delay * 1000)
     if not message.delay:
         lifecycle.enqueue(node, job, Cause.TOLD)
+    if not job.retry:
+        journaling.hold(node, job)
 
 
 def working(node: NodeState, job: Job) -> None:

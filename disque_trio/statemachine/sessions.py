@@ -1,6 +1,7 @@
 """Client connections: they come, are held back, do chores, go (reference 1.4 to 1.6).
 
-Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`; `Client.is_closing`,
+Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `hindrance` while
+the journal cannot be written; `Client.is_closing`,
 `is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `resumed`; and in `Stats` what it
 says of connections.
 """
@@ -22,6 +23,7 @@ from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.timers import Timed
+from disque_trio.statemachine.values import encode
 
 
 def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
@@ -139,6 +141,18 @@ def done(node: NodeState, client: Client, outcome: object) -> None:
     if reply is not PENDING:
         post.answer(node, client, reply)
         node.out.resumed.append(client)
+
+
+def refuse_writes(node: NodeState, reason: str) -> None:
+    """The journal cannot be written. Who waits for jobs would get some that are not recorded."""
+    text = encode(reason)
+    node.hindrance = Failure(b"MISCONF Errors writing to the AOF file: %b" % text)
+    waiters.release_all_for_jobs(node, node.hindrance)
+
+
+def allow_writes(node: NodeState) -> None:
+    """The journal can be written again."""
+    node.hindrance = None
 
 
 def enter_silence(client: Client) -> None:

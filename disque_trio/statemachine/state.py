@@ -1,10 +1,11 @@
 """Everything that a node knows, in one flat record (ARCHITECTURE, decision 2). No methods."""
 
 import random
+from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.statemachine.base import ClientId, JobId, Millis
+from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
@@ -59,6 +60,11 @@ class NodeState:
     """`replication`: the last creation stamp given out."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
+    hindrance: Failure | None = None
+    """`recovery` and `journaling`: why commands are refused, LOADING or MISCONF."""
+    recovered: dict[JobId, Job] = attrs.Factory(dict)
+    """`recovery`: what the journal says, until it has been read to its end."""
+    recovering: Iterator[Job] | None = None
     timers: Timers = attrs.Factory(Timers)
     cron: Cron = attrs.Factory(Cron)
     pause_timer: Timed = attrs.Factory(Timed)

@@ -13,11 +13,6 @@ from disque_trio.statemachine.directives import (
 from disque_trio.statemachine.pattern import matches
 from disque_trio.statemachine.values import ConfigError, decode, encode, quoted, size_written
 
-MEMORY_ONLY = (
-    "this version keeps jobs in memory only: there is no append-only file to write or to load; "
-    "say 'no' or remove the line"
-)
-
 NO_MEMORY = "You need to specify a memory limit greater than zero, such as 'maxmemory 1gb'"
 BAD_FILE_NAME = (
     "Invalid appendfilename value: 'a/b' is not a bare file name; the directory is that of 'dir'"
@@ -67,6 +62,7 @@ DEFAULTS = [
     ("log-format", "human"),
     ("bus-send-buffer", "33554432"),
     ("trace-file", ""),
+    ("aof-format", "framed"),
 ]
 
 REFUSED_BY_SET = [
@@ -83,6 +79,7 @@ REFUSED_BY_SET = [
     "bind",
     "log-format",
     "trace-file",
+    "aof-format",
     "appendfilename",
     "cluster-config-file",
     "rename-command",
@@ -216,16 +213,6 @@ def test_set_refuses_what_cannot_be_set(name: str) -> None:
     assert caught.value.text == b"ERR Unsupported CONFIG parameter: " + name.upper().encode()
 
 
-@pytest.mark.parametrize("name", [b"appendonly", b"aof-enqueue-jobs-once"])
-def test_set_does_not_pretend_to_keep_jobs_on_disk(name: bytes) -> None:
-    with pytest.raises(CommandError) as caught:
-        set_value(Config(), name, b"Yes")
-
-    assert caught.value.text == (
-        b"ERR Unable to turn on AOF. This version keeps jobs in memory only."
-    )
-
-
 def test_a_password_may_be_any_bytes() -> None:
     changed = set_value(Config(), b"requirepass", b"\xff\x00\xc3\xa9")
 
@@ -327,8 +314,6 @@ def test_renamed_commands_add_up() -> None:
             "bus-send-buffer 0",
             "Invalid bus-send-buffer value: 0 bytes leave no room for anything",
         ),
-        ("appendonly yes", MEMORY_ONLY),
-        ("aof-enqueue-jobs-once yes", MEMORY_ONLY),
     ],
 )
 def test_a_line_of_the_file_is_refused_with_a_reason(line: str, reason: str) -> None:

@@ -6,9 +6,17 @@ need nothing more. Those that the process must agree to take effect once it has.
 
 from typing import Final
 
+import attrs
+
 from disque_trio.statemachine import directives, metrics, sessions, waiters
 from disque_trio.statemachine.base import OK, CommandError, Map, Reply
-from disque_trio.statemachine.chores import ChangeDirectory, RaiseFileLimit, RewriteConfig
+from disque_trio.statemachine.chores import (
+    ChangeDirectory,
+    RaiseFileLimit,
+    RewriteConfig,
+    StartJournal,
+    StopJournal,
+)
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import decode, encode
@@ -42,12 +50,36 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             return _change_directory(node, client, value)
         case b"maxclients":
             return _set_maxclients(node, client, value)
+        case b"appendonly":
+            return _set_appendonly(node, client, value)
         case b"timeout":
             node.config = directives.set_value(node.config, name, value)
             _watch_idle_anew(node)
         case _:
             node.config = directives.set_value(node.config, name, value)
     return OK
+
+
+def _set_appendonly(node: NodeState, client: Client, value: bytes) -> Reply:
+    """The driver opens or closes the file; from its answer on, jobs are recorded or not."""
+    wanted = directives.set_value(node.config, b"appendonly", value)
+    if wanted.appendonly == node.config.appendonly:
+        return OK
+
+    def then(node: NodeState, _client: Client, error: str | None) -> Reply:
+        if error is not None:
+            raise CommandError(b"ERR Unable to turn on AOF. Check server logs.")
+        node.config = directives.set_value(node.config, b"appendonly", value)
+        return OK
+
+    chore = StartJournal() if wanted.appendonly else StopJournal()
+    return sessions.ask(node, client, chore, then)
+
+
+def turn_off_once(node: NodeState) -> None:
+    """`aof-enqueue-jobs-once` has had its effect: it is meant for one restart."""
+    if node.config.aof_enqueue_jobs_once:
+        node.config = attrs.evolve(node.config, aof_enqueue_jobs_once=False)
 
 
 def _change_directory(node: NodeState, client: Client, value: bytes) -> Reply:

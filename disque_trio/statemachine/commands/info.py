@@ -62,17 +62,32 @@ def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_queues", len(node.queues)
 
 
-def _persistence(_node: NodeState, _vitals: Vitals) -> Iterator[Field]:
-    """There is no append-only file yet: what an original server says when it has none."""
-    yield "loading", 0
-    yield "aof_enabled", 0
-    yield "aof_state", "off"
-    yield "aof_rewrite_in_progress", 0
+def _persistence(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
+    journal = vitals.journal
+    yield "loading", int(bool(journal.loading_since))
+    yield "aof_enabled", int(journal.state != "off")
+    yield "aof_state", journal.state
+    yield "aof_rewrite_in_progress", int(journal.is_rewriting)
     yield "aof_rewrite_scheduled", 0
-    yield "aof_last_rewrite_time_sec", -1
-    yield "aof_current_rewrite_time_sec", -1
-    yield "aof_last_bgrewrite_status", "ok"
-    yield "aof_last_write_status", "ok"
+    yield "aof_last_rewrite_time_sec", journal.last_rewrite_s
+    yield "aof_current_rewrite_time_sec", journal.current_rewrite_s
+    yield "aof_last_bgrewrite_status", "ok" if journal.last_rewrite_ok else "err"
+    yield "aof_last_write_status", "ok" if journal.last_write_ok else "err"
+    if journal.state != "off":
+        yield "aof_current_size", journal.size
+        yield "aof_base_size", journal.base_size
+        yield "aof_pending_rewrite", 0
+        yield "aof_buffer_length", journal.unwritten
+        yield "aof_rewrite_buffer_length", journal.rewrite_unwritten
+        yield "aof_pending_bio_fsync", int(journal.is_syncing)
+        yield "aof_delayed_fsync", journal.delayed_syncs
+    if journal.loading_since:
+        percent = 100 * journal.loaded_bytes / max(journal.loading_bytes, 1)
+        yield "loading_start_time", journal.loading_since
+        yield "loading_total_bytes", journal.loading_bytes
+        yield "loading_loaded_bytes", journal.loaded_bytes
+        yield "loading_loaded_perc", f"{percent:.2f}"
+        yield "loading_eta_seconds", journal.loading_left_s
 
 
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
@@ -120,7 +135,7 @@ SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
     }
 )
 _UNITS: Final = "BKMGTP"
-_FROM_VITALS: Final = (b"clients", b"memory", b"cpu")
+_FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu")
 
 
 def info(node: NodeState, client: Client, args: list[bytes]) -> Reply:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine import sessions
+from disque_trio.statemachine import journaling, recovery, sessions
 from disque_trio.statemachine.base import (
     OK,
     SILENCE,
@@ -19,15 +19,22 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.chores import RewriteConfig, Shutdown, Sleep
+from disque_trio.statemachine.chores import (
+    ReadJournal,
+    RewriteConfig,
+    RewriteJournal,
+    Shutdown,
+    Sleep,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.values import encode
 
-_NO_FILE: Final = b"ERR This version keeps jobs in memory only: there is no append-only file"
 _LONGEST_S: Final = 1 << 30
 """34 years: no system call sleeps much longer, and it must still do as milliseconds."""
 _NOT_OFFERED: Final = b"ERR This server offers no command that crashes it on purpose"
@@ -76,9 +83,9 @@ def shutdown(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """SHUTDOWN: everything that is owed to clients is written, then the process ends."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
         raise CommandError(SYNTAX_ERROR)
-    if len(args) == 2:
-        raise CommandError(_NO_FILE)
-    return sessions.ask(node, client, Shutdown(), _not_shut_down)
+    # What is being loaded is on disk already, and not yet all here.
+    rewrite = len(args) == 2 and node.hindrance is not recovery.LOADING
+    return sessions.ask(node, client, Shutdown(rewrite_journal=rewrite), _not_shut_down)
 
 
 def _not_shut_down(_node: NodeState, _client: Client, _error: str) -> Reply:
@@ -109,19 +116,27 @@ def loadjob(_node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
     raise CommandError(b"ERR LOADJOB is a special command only processed from AOF")
 
 
-def bgrewriteaof(_node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
-    """BGREWRITEAOF has nothing to write yet (docs/differences.md)."""
-    raise CommandError(_NO_FILE)
+def bgrewriteaof(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
+    """BGREWRITEAOF."""
+    return sessions.ask(node, client, RewriteJournal(), _rewriting)
+
+
+def _rewriting(_node: NodeState, _client: Client, error: str | None) -> Reply:
+    if error is not None:
+        raise CommandError(b"ERR %b" % encode(error))
+    return Status(b"Background append only file rewriting started")
 
 
 def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """DEBUG FLUSHALL | SLEEP | ERROR | STRUCTSIZE | RESTART | CRASH-AND-RECOVER."""
+    """DEBUG FLUSHALL | LOADAOF | SLEEP | ERROR | STRUCTSIZE | RESTART | CRASH-AND-RECOVER."""
     match [args[1].lower(), *args[2:]]:
         case [b"flushall"]:
             sessions.flush(node)
             return OK
         case [b"loadaof"]:
-            raise CommandError(_NO_FILE)
+            if not node.config.appendonly:
+                raise CommandError(b"ERR There is no append-only file: appendonly is no")
+            return sessions.ask(node, client, ReadJournal(), _load_anew)
         case [b"sleep", seconds]:
             return sessions.ask(node, client, Sleep(_seconds(seconds)), _slept)
         case [b"error", text]:
@@ -135,6 +150,17 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     raise CommandError(
         b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%b'" % args[1]
     )
+
+
+def _load_anew(node: NodeState, _client: Client, found: list[Record] | str) -> Reply:
+    """The jobs that go and come are in the journal already: no record is written (defect 9)."""
+    if isinstance(found, str):
+        raise CommandError(b"ERR %b" % encode(found))
+    sessions.flush(node)
+    journaling.unwrite(node)
+    recovery.load(node, found)
+    recovery.finish(node, len(found) + 1)
+    return OK
 
 
 def _seconds(text: bytes) -> float:

@@ -127,7 +127,7 @@ ROWS: Final = (
     Command("monitor", monitor, 1, R | ADMIN, "",
             "Stream every command that the node executes."),
     Command("debug", debug, -2, ADMIN,
-            "FLUSHALL | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms]"
+            "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms]"
             " | CRASH-AND-RECOVER [ms]",
             "Tools for tests and developers."),
     Command("shutdown", shutdown, -1, R | ADMIN | LOADING, "[REWRITE-AOF]",

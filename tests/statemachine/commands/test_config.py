@@ -3,7 +3,14 @@ from collections.abc import Sequence
 import pytest
 
 from disque_trio.statemachine.base import OK, Failure
-from disque_trio.statemachine.chores import ChangeDirectory, Chore, RaiseFileLimit, RewriteConfig
+from disque_trio.statemachine.chores import (
+    ChangeDirectory,
+    Chore,
+    RaiseFileLimit,
+    RewriteConfig,
+    StartJournal,
+    StopJournal,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from tests.rig import Rig
@@ -50,10 +57,46 @@ def test_set_leaves_the_configuration_alone_when_it_refuses() -> None:
     assert rig.ask("CONFIG", "SET", "Port", "1") == Failure(
         b"ERR Unsupported CONFIG parameter: Port"
     )
-    assert rig.ask("CONFIG", "SET", "appendonly", "yes") == Failure(
-        b"ERR Unable to turn on AOF. This version keeps jobs in memory only."
+    assert rig.ask("CONFIG", "SET", "appendonly", "maybe") == Failure(
+        b"ERR Invalid argument 'maybe' for CONFIG SET 'appendonly'"
     )
     assert rig.node.config is before
+
+
+def test_a_journal_is_kept_once_the_driver_has_opened_it() -> None:
+    rig = Rig()
+    rig.request("CONFIG", "SET", "appendonly", "yes")
+    assert chores(rig) == [(rig.client, StartJournal())]
+
+    rig.machine.done(rig.client, None, rig.now)
+    rig.take()
+
+    assert rig.reply() == OK
+    assert rig.node.config.appendonly
+    assert rig.ask("CONFIG", "SET", "appendonly", "yes") == OK
+
+
+def test_a_journal_that_cannot_be_opened_is_not_kept() -> None:
+    rig = Rig()
+    rig.request("CONFIG", "SET", "appendonly", "yes")
+
+    rig.machine.done(rig.client, "Permission denied", rig.now)
+    rig.take()
+
+    assert rig.reply() == Failure(b"ERR Unable to turn on AOF. Check server logs.")
+    assert not rig.node.config.appendonly
+
+
+def test_a_journal_is_kept_until_the_driver_has_closed_it() -> None:
+    rig = Rig(config=Config(appendonly=True))
+    rig.request("CONFIG", "SET", "appendonly", "no")
+    assert chores(rig) == [(rig.client, StopJournal())]
+
+    rig.machine.done(rig.client, None, rig.now)
+    rig.take()
+
+    assert rig.reply() == OK
+    assert not rig.node.config.appendonly
 
 
 def test_a_password_counts_at_once_even_for_who_set_it() -> None:

@@ -2,7 +2,7 @@ import attrs
 import pytest
 
 from disque_trio.statemachine.base import OK, Failure
-from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
+from disque_trio.statemachine.chores import Connection, JournalVitals, ReadVitals, Vitals
 from disque_trio.statemachine.commands import info
 from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.stats import Facts, Traffic
@@ -163,6 +163,44 @@ def test_persistence_is_off() -> None:
         ("aof_current_rewrite_time_sec", "-1"),
         ("aof_last_bgrewrite_status", "ok"),
         ("aof_last_write_status", "ok"),
+    ]
+
+
+def test_persistence_shows_the_journal() -> None:
+    journal = JournalVitals(
+        state="on", is_rewriting=True, last_rewrite_ok=False, last_write_ok=False, size=200,
+        base_size=100, unwritten=7, rewrite_unwritten=8, is_syncing=True, delayed_syncs=9,
+    )  # fmt: skip
+
+    shown = fields_of(Rig(), "persistence", Vitals(journal=journal))
+
+    assert shown["aof_state"] == "on"
+    assert shown["aof_last_bgrewrite_status"] == shown["aof_last_write_status"] == "err"
+    assert list(shown.items())[-7:] == [
+        ("aof_current_size", "200"),
+        ("aof_base_size", "100"),
+        ("aof_pending_rewrite", "0"),
+        ("aof_buffer_length", "7"),
+        ("aof_rewrite_buffer_length", "8"),
+        ("aof_pending_bio_fsync", "1"),
+        ("aof_delayed_fsync", "9"),
+    ]
+
+
+def test_persistence_shows_how_far_loading_is() -> None:
+    journal = JournalVitals(
+        loading_since=1_800_000_000, loading_bytes=400, loaded_bytes=100, loading_left_s=3
+    )
+
+    shown = fields_of(Rig(), "persistence", Vitals(journal=journal))
+
+    assert shown["loading"] == "1"
+    assert list(shown.items())[-5:] == [
+        ("loading_start_time", "1800000000"),
+        ("loading_total_bytes", "400"),
+        ("loading_loaded_bytes", "100"),
+        ("loading_loaded_perc", "25.00"),
+        ("loading_eta_seconds", "3"),
     ]
 
 

@@ -1,15 +1,21 @@
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Reply, Status
-from disque_trio.statemachine.chores import RewriteConfig, Shutdown, Sleep
+from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Status
+from disque_trio.statemachine.chores import (
+    ReadJournal,
+    RewriteConfig,
+    RewriteJournal,
+    Shutdown,
+    Sleep,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import server
 from disque_trio.statemachine.config import Config
-from tests.rig import WALL, Rig
+from disque_trio.statemachine.records import LoadJob
+from tests.rig import JOB, WALL, Rig, copy_of
 from tests.statemachine.commands.chores import asked, done
 
-NO_FILE = Failure(b"ERR This version keeps jobs in memory only: there is no append-only file")
 NOAUTH = Failure(b"NOAUTH Authentication required.")
 SYNTAX_ERROR = Failure(b"ERR syntax error")
 
@@ -88,8 +94,19 @@ def test_a_shutdown_that_fails_is_an_error() -> None:
     assert rig.reply() == Failure(b"ERR Errors trying to SHUTDOWN. Check logs.")
 
 
-def test_there_is_no_file_to_rewrite_on_shutdown() -> None:
-    assert Rig().ask("SHUTDOWN", "rewrite-aof") == NO_FILE
+def test_a_shutdown_may_write_the_journal_anew() -> None:
+    rig = Rig()
+    rig.request("SHUTDOWN", "rewrite-aof")
+
+    assert asked(rig) == Shutdown(rewrite_journal=True)
+
+
+def test_a_shutdown_while_loading_leaves_the_journal_as_it_is() -> None:
+    rig = Rig()
+    rig.machine.load([], rig.now)
+    rig.request("SHUTDOWN", "REWRITE-AOF")
+
+    assert asked(rig) == Shutdown()
 
 
 @pytest.mark.parametrize("words", [("NOW",), ("REWRITE-AOF", "NOW")])
@@ -304,20 +321,58 @@ def test_other_debug_subcommands_are_refused(words: tuple[str, ...]) -> None:
     assert Rig().ask("DEBUG", *words) == Failure(text % words[0].encode())
 
 
-# The append-only file that is not there.
+# The append-only file.
 
 
-@pytest.mark.parametrize(
-    ("words", "reply"),
-    [
-        (("DEBUG", "LOADAOF"), NO_FILE),
-        (("BGREWRITEAOF",), NO_FILE),
-        (
-            ("LOADJOB", "x"),
-            Failure(b"ERR LOADJOB is a special command only processed from AOF"),
-        ),
-    ],
-    ids=str,
-)
-def test_there_is_no_append_only_file(words: tuple[str, ...], reply: Reply) -> None:
-    assert Rig().ask(*words) == reply
+def test_a_record_of_the_file_is_no_request() -> None:
+    assert Rig().ask("LOADJOB", "x") == Failure(
+        b"ERR LOADJOB is a special command only processed from AOF"
+    )
+
+
+def test_bgrewriteaof_is_the_drivers_work() -> None:
+    rig = Rig()
+    rig.request("BGREWRITEAOF")
+    assert asked(rig) == RewriteJournal()
+
+    done(rig, None)
+
+    assert rig.reply() == Status(b"Background append only file rewriting started")
+
+
+def test_bgrewriteaof_tells_why_it_cannot() -> None:
+    rig = Rig()
+    rig.request("BGREWRITEAOF")
+
+    done(rig, "Background append only file rewriting already in progress")
+
+    assert rig.reply() == Failure(b"ERR Background append only file rewriting already in progress")
+
+
+def test_debug_loadaof_replaces_what_there_is_and_writes_no_record() -> None:
+    rig = Rig(config=Config(appendonly=True))
+    rig.add("RETRY", 60)
+    rig.take()
+    rig.request("DEBUG", "LOADAOF")
+    assert asked(rig) == ReadJournal()
+
+    done(rig, [LoadJob(copy_of(ttl=WALL // 1000 + 60))])
+
+    assert rig.reply() == OK
+    assert list(rig.node.jobs) == [JOB]
+    assert not rig.outboxes[-1].records
+
+
+def test_debug_loadaof_tells_why_it_cannot() -> None:
+    rig = Rig(config=Config(appendonly=True))
+    rig.request("DEBUG", "LOADAOF")
+
+    done(rig, "No such file or directory")
+
+    assert rig.reply() == Failure(b"ERR No such file or directory")
+
+
+def test_debug_loadaof_needs_a_file() -> None:
+    assert Rig().ask("DEBUG", "LOADAOF") == Failure(
+        b"ERR There is no append-only file: appendonly is no"
+    )

@@ -1,0 +1,152 @@
+"""Jobs that come back from the journal at start, before any link is up (reference 7.4, 7.5).
+
+A job that may be in a worker's hands waits for a whole retry period; one whose delay is not over,
+for that (defect 24). An at-most-once job is queued again only if it is certain that nobody has
+been given it: see `_is_untouched`. An acknowledgement goes on being collected.
+
+After a controlled restart (`aof-enqueue-jobs-once`) what was queued is queued again at once, and
+that is no additional delivery (defect 23).
+
+Owns `NodeState.recovered` and `recovering`, and `hindrance` while the journal is loaded.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from disque_trio.statemachine import lifecycle
+from disque_trio.statemachine.base import (
+    ACKED,
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    DELIVERED,
+    QUEUED,
+    QUEUED_ONCE,
+    RECORDED,
+    Failure,
+    Millis,
+)
+from disque_trio.statemachine.copies import known
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.state import NodeState
+
+LOADING: Final = Failure(b"LOADING Disque is loading the dataset in memory")
+FIRST_COLLECTION: Final[Millis] = 1000
+"""Links need a moment before an acknowledgement can be passed on."""
+
+
+def load(node: NodeState, records: Iterable[Record]) -> None:
+    """Take in the next records, in their order. The last one of a job counts."""
+    node.hindrance = LOADING
+    for record in records:
+        if isinstance(record, LoadJob):
+            _load(node, record.copy)
+        else:
+            node.recovered.pop(record.id, None)
+
+
+def finish(node: NodeState, most: int) -> bool:
+    """Everything has been read: let up to `most` jobs live. True once all do."""
+    if node.recovering is None:
+        node.recovering = iter(node.recovered.values())
+    jobs = list(islice(node.recovering, most))
+    again = node.config.aof_enqueue_jobs_once
+    for job in jobs:
+        lifecycle.restore(node, job, is_queued=again and job.state == QUEUED)
+    if len(jobs) == most:
+        return False
+    node.recovering = None
+    node.recovered = {}
+    node.hindrance = None
+    return True
+
+
+def _load(node: NodeState, copy: JobCopy) -> None:
+    left = copy.etime * 1000 - node.wall
+    if left <= 0:
+        node.recovered.pop(copy.id, None)
+    elif copy.state == ACKED:
+        node.recovered[copy.id] = _acknowledgement(node, copy, left)
+    else:
+        node.recovered[copy.id] = _job(node, copy, left)
+
+
+def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
+    """Without holders it is a dummy ack."""
+    return Job(
+        id=copy.id,
+        queue=copy.queue if copy.holders else None,
+        body=copy.body if copy.holders else None,
+        replicas=copy.replicas,
+        ctime=copy.ctime,
+        expires=node.mono + left,
+        delay=copy.delay * 1000,
+        retry=copy.retry * 1000,
+        holders=known(node, copy.holders) if copy.holders else (),
+        state=ACKED,
+        flags=copy.flags,
+        nacks=copy.nacks,
+        deliveries=copy.deliveries,
+        gc_at=node.mono + FIRST_COLLECTION + lifecycle.desync(node),
+    )
+
+
+def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
+    flags = copy.flags & ~(RECORDED | QUEUED_ONCE)
+    until_due = copy.ctime // 1_000_000 + copy.delay * 1000 - node.wall if copy.delay else 0
+    if copy.retry:
+        flags |= BCAST_WILLQUEUE
+        wait = _wait(node, copy, until_due)
+        if until_due <= 0:
+            # Somebody may have queued it since: the next time is not the first.
+            flags |= BCAST_QUEUED
+    elif _is_untouched(node, copy, until_due):
+        wait = max(until_due, 0)
+        flags &= ~BCAST_QUEUED
+    else:
+        wait = None
+        flags |= QUEUED_ONCE
+    return Job(
+        id=copy.id,
+        queue=copy.queue,
+        body=copy.body,
+        replicas=copy.replicas,
+        ctime=copy.ctime,
+        expires=node.mono + left,
+        delay=copy.delay * 1000,
+        retry=copy.retry * 1000,
+        holders=known(node, copy.holders),
+        state=copy.state,
+        flags=flags,
+        requeue_at=0 if wait is None else max(node.mono + wait, 1),
+        nacks=copy.nacks,
+        deliveries=copy.deliveries,
+    )
+
+
+def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
+    """How long a job with RETRY above 0 waits before this node queues it.
+
+    Whoever has it only as a copy (it announces its first time) gives the one that shall queue it
+    first a period more, as always.
+    """
+    a_period = copy.retry * 1000 + lifecycle.desync(node)
+    if until_due <= 0:
+        return a_period
+    return until_due + (a_period if copy.flags & BCAST_QUEUED else 0)
+
+
+def _is_untouched(node: NodeState, copy: JobCopy, until_due: Millis) -> bool:
+    """Is it certain that this at-most-once job has not been handed out, and is it ours to queue?
+
+    A copy that announces its first time has not been told to queue it. Otherwise it is certain
+    when the delay is not over yet, after a controlled restart, and where each delivery was on
+    disk before it left: with `appendfsync always`, unless an original server wrote the record.
+    """
+    if copy.flags & DELIVERED or (copy.flags & BCAST_QUEUED and copy.state != QUEUED):
+        return False
+    if until_due > 0 or node.config.aof_enqueue_jobs_once:
+        return True
+    return bool(copy.flags & RECORDED) and node.config.appendfsync == "always"

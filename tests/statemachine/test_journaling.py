@@ -1,0 +1,296 @@
+"""What the journal is told, and when."""
+
+import pytest
+
+from disque_trio.statemachine.base import ACKED, ACTIVE, QUEUED, RECORDED, JobId
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    GotAck,
+    GotJob,
+    NeedJobs,
+    ReplJob,
+    SetAck,
+    YourJobs,
+)
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from tests.rig import JOB, ME, N2, N3, ONCE, WALL, Rig, copy_of
+
+KEEPING = Config(appendonly=True, cluster_node_timeout=1_000_000_000)
+
+
+def keeper(peers: int = 0) -> Rig:
+    rig = Rig(peers=peers, config=KEEPING)
+    rig.outboxes.clear()
+    return rig
+
+
+def records(rig: Rig) -> list[Record]:
+    """Everything that was recorded since this was last asked."""
+    found = [record for out in rig.outboxes for record in out.records]
+    rig.outboxes.clear()
+    return found
+
+
+def only_load(rig: Rig) -> LoadJob:
+    (record,) = records(rig)
+    assert isinstance(record, LoadJob)
+    return record
+
+
+def deletions(rig: Rig) -> list[JobId]:
+    found = records(rig)
+    assert all(isinstance(record, DeleteJob) for record in found), found
+    return [record.id for record in found if isinstance(record, DeleteJob)]
+
+
+def test_without_a_journal_nothing_is_recorded() -> None:
+    rig = Rig(peers=1)
+    job = rig.add("REPLICATE", 1, "RETRY", 1)
+    rig.hold(copy_of())
+    rig.ask("GETJOB", "FROM", "q")
+    rig.ask("ACKJOB", job.id, JOB)
+    rig.add("REPLICATE", 1, "RETRY", 0, "TTL", 5)
+    rig.advance(10_000)
+
+    assert records(rig) == []
+
+
+# Jobs that come.
+
+
+def test_a_new_job_is_recorded_as_queued_with_its_expiry_on_the_wall_clock() -> None:
+    rig = keeper()
+    job = rig.add("TTL", 100, "RETRY", 7)
+
+    copy = only_load(rig).copy
+
+    assert (copy.id, copy.queue, copy.body, copy.holders) == (job.id, b"q", b"body", (ME,))
+    assert (copy.state, copy.flags) == (QUEUED, 3)
+    assert (copy.etime, copy.retry) == (WALL // 1000 + 100, 7)
+
+
+def test_a_delayed_job_is_recorded_as_active() -> None:
+    rig = keeper()
+    rig.add("DELAY", 5)
+
+    copy = only_load(rig).copy
+
+    assert (copy.state, copy.flags, copy.delay) == (ACTIVE, 0, 5)
+
+
+def test_a_job_is_recorded_once_it_has_its_copies_and_not_before() -> None:
+    rig = keeper(peers=1)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+    (job_id,) = rig.node.jobs
+    assert records(rig) == []
+
+    rig.message(N2, GotJob(job_id))
+
+    assert only_load(rig).copy.holders == (ME, N2)
+
+
+def test_a_job_that_never_got_its_copies_leaves_no_record() -> None:
+    rig = keeper(peers=1)
+    rig.request("ADDJOB", "q", "body", 100, "REPLICATE", 2)
+    rig.advance(200)
+
+    assert not rig.node.jobs
+    assert records(rig) == []
+
+
+def test_a_copy_is_recorded_with_the_message_that_confirms_it() -> None:
+    rig = keeper(peers=1)
+    rig.message(N2, ReplJob((copy_of(),)))
+
+    (out,) = rig.outboxes
+
+    assert [type(message) for _, message in out.messages] == [GotJob]
+    (record,) = out.records
+    assert isinstance(record, LoadJob)
+    assert (record.copy.id, record.copy.state) == (JOB, ACTIVE)
+
+
+def test_an_import_is_recorded() -> None:
+    rig = keeper(peers=1)
+    rig.message(N2, YourJobs((copy_of(),)))
+
+    copy = only_load(rig).copy
+
+    assert (copy.id, copy.state, copy.holders) == (JOB, QUEUED, (N2, ME))
+
+
+def test_the_import_of_a_copy_that_is_here_already_needs_no_record() -> None:
+    rig = keeper(peers=1)
+    rig.hold(copy_of())
+    records(rig)
+
+    rig.message(N2, YourJobs((copy_of(),)))
+
+    assert records(rig) == []
+
+
+# Jobs that go.
+
+
+def test_a_lone_job_that_is_acknowledged_is_deleted_at_once() -> None:
+    rig = keeper()
+    job = rig.add()
+    records(rig)
+
+    rig.ask("ACKJOB", job.id)
+
+    assert deletions(rig) == [job.id]
+
+
+def test_an_acknowledgement_is_kept_without_its_body_until_all_copies_are_gone() -> None:
+    rig = keeper(peers=1)
+    rig.hold(copy_of())
+    records(rig)
+
+    rig.ask("ACKJOB", JOB)
+    copy = only_load(rig).copy
+    assert (copy.state, copy.body, copy.holders) == (ACKED, b"", (N2, ME))
+
+    rig.message(N2, GotAck(JOB, known=True))
+    assert deletions(rig) == [JOB]
+
+
+def test_an_acknowledgement_that_others_bring_is_kept_too() -> None:
+    rig = keeper(peers=1)
+    rig.hold(copy_of())
+    records(rig)
+
+    rig.message(N2, SetAck(JOB, 2))
+    assert only_load(rig).copy.state == ACKED
+
+    rig.message(N2, SetAck(JOB, 2))
+    assert records(rig) == []
+
+    rig.message(N2, DelJob(JOB))
+    assert deletions(rig) == [JOB]
+
+
+def test_an_acknowledgement_that_this_node_collects_itself_is_kept() -> None:
+    rig = keeper(peers=2)
+    rig.hold(copy_of(holders=(N2, N3, ME)))
+    records(rig)
+
+    rig.message(N2, SetAck(JOB, 2))
+
+    assert only_load(rig).copy.state == ACKED
+
+
+def test_a_dummy_ack_is_kept() -> None:
+    rig = keeper(peers=1)
+    rig.ask("ACKJOB", JOB)
+
+    copy = only_load(rig).copy
+    assert (copy.state, copy.queue, copy.holders) == (ACKED, b"", ())
+
+    rig.message(N2, GotAck(JOB, known=True))
+    assert deletions(rig) == [JOB]
+
+
+@pytest.mark.parametrize("words", [("FASTACK",), ("DELJOB",)])
+def test_a_job_that_is_dropped_is_deleted(words: tuple[str]) -> None:
+    rig = keeper()
+    job = rig.add()
+    records(rig)
+
+    rig.ask(*words, job.id)
+
+    assert deletions(rig) == [job.id]
+
+
+def test_a_job_that_expires_is_deleted() -> None:
+    rig = keeper()
+    job = rig.add("TTL", 5)
+    records(rig)
+
+    rig.advance(6000)
+
+    assert deletions(rig) == [job.id]
+
+
+def test_a_delivery_needs_no_record() -> None:
+    rig = keeper()
+    rig.add("RETRY", 1)
+    records(rig)
+
+    rig.ask("GETJOB", "FROM", "q")
+    rig.advance(5000)
+
+    assert rig.node.queues[b"q"].jobs_in > 1
+    assert records(rig) == []
+
+
+# At-most-once jobs.
+
+
+def test_a_delivery_of_an_at_most_once_job_is_recorded_with_it() -> None:
+    rig = keeper()
+    job = rig.add("RETRY", 0)
+    assert only_load(rig).copy.flags & RECORDED
+
+    rig.request("GETJOB", "FROM", "q")
+
+    (out,) = rig.outboxes
+    assert out.replies
+    assert out.records == [DeleteJob(job.id)]
+
+
+def test_it_is_recorded_when_a_client_waits_for_it() -> None:
+    rig = keeper()
+    waiting = rig.connect()
+    rig.request("GETJOB", "FROM", "q", client=waiting)
+    rig.outboxes.clear()
+
+    job = rig.add("RETRY", 0)
+
+    load, delete = records(rig)
+    assert isinstance(load, LoadJob)
+    assert delete == DeleteJob(job.id)
+
+
+def test_the_end_of_a_delivered_at_most_once_job_is_no_news() -> None:
+    rig = keeper()
+    rig.add("RETRY", 0, "TTL", 5)
+    rig.ask("GETJOB", "FROM", "q")
+    records(rig)
+
+    rig.advance(6000)
+
+    assert not rig.node.jobs
+    assert records(rig) == []
+
+
+def test_an_at_most_once_job_that_moves_is_deleted_with_the_move() -> None:
+    rig = keeper(peers=1)
+    job = rig.add("RETRY", 0, "REPLICATE", 1)
+    records(rig)
+
+    rig.message(N2, NeedJobs(b"q", 1))
+
+    assert deletions(rig) == [job.id]
+
+
+def test_a_delayed_at_most_once_job_is_recorded_again_when_it_is_queued() -> None:
+    rig = keeper()
+    rig.add("RETRY", 0, "DELAY", 1)
+    assert only_load(rig).copy.state == ACTIVE
+
+    rig.advance(1100)
+
+    assert only_load(rig).copy.state == QUEUED
+
+
+def test_an_at_most_once_copy_is_recorded_again_when_this_node_is_to_queue_it() -> None:
+    rig = keeper(peers=1)
+    rig.hold(copy_of(ONCE, retry=0))
+    records(rig)
+
+    rig.message(N2, Enqueue(ONCE, 0))
+
+    assert only_load(rig).copy.state == QUEUED
