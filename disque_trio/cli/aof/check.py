@@ -6,6 +6,7 @@ from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.report import as_json, counted, out
 from disque_trio.cli.aof.scan import NAMES, scan_and_count
 from disque_trio.cli.aof.source import Source
+from disque_trio.cli.aof.tally import sum_up
 
 
 def check(options: Options) -> int:
@@ -13,17 +14,16 @@ def check(options: Options) -> int:
     source = Source(options.file)
     found, tally = scan_and_count(source, "checking")
     source.close()
-    now = time.time()
-    alive = tally.alive(now)
-    expired = len(tally.jobs) - alive
+    jobs = sum_up(tally, time.time())
     if options.is_json:
         facts = {
             **found.facts,
             "loads": tally.loads,
             "deletes": tally.deletes,
-            "jobs": alive,
-            "queues": tally.queues(now),
-            "expired": expired,
+            "jobs": jobs.alive,
+            "queues": jobs.queues,
+            "acked": jobs.acked,
+            "expired": jobs.expired,
         }
         print(as_json(facts))
         return found.status
@@ -31,8 +31,9 @@ def check(options: Options) -> int:
     say(f"{options.file}: {NAMES[found.format]}, {counted(source.size, 'byte')}")
     say(f"  {counted(tally.records, 'record')}: {tally.loads:,} LOADJOB, {tally.deletes:,} DELJOB")
     say(
-        f"  {counted(alive, 'job')} alive in {counted(tally.queues(now), 'queue')}"
-        + (f", and {expired:,} expired" if expired else "")
+        f"  {counted(jobs.alive, 'job')} alive in {counted(jobs.queues, 'queue')}"
+        + (f", {jobs.acked:,} acknowledged" if jobs.acked else "")
+        + (f", {jobs.expired:,} expired" if jobs.expired else "")
     )
     say(f"  {found.verdict}")
     if source.is_held:

@@ -68,9 +68,8 @@ def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:
 
 
 def _living(tally: Tally) -> Callable[[list[Record]], list[Record]]:
-    """Picks, of batches of records in turn, the last one of each job that is alive."""
-    now = time.time()
-    last = {number for number, etime, _queue in tally.jobs.values() if etime > now}
+    """Picks, of batches of records in turn, those that a node would load in the end."""
+    last = {last.number for last in tally.left(time.time())}
     passed = 0
 
     def chosen(records: list[Record]) -> list[Record]:

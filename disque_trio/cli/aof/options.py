@@ -120,7 +120,7 @@ def _convert(commands: "_Commands[argparse.ArgumentParser]") -> None:
     )  # fmt: skip
     parser.add_argument(
         "--compact", dest="is_compact", action="store_true",
-        help="only jobs that are alive: neither deleted nor expired",
+        help="only the last record of each job that is neither deleted nor expired",
     )  # fmt: skip
 
 

@@ -1,19 +1,31 @@
-"""What a file comes to: its records counted, and the jobs that are alive at its end."""
+"""What a file comes to: its records counted, and what is left of its jobs at its end."""
+
+from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.statemachine.base import JobId
+from disque_trio.statemachine.base import ACKED, JobId
 from disque_trio.statemachine.records import LoadJob, Record
 
 
 @attrs.define
+class Last:
+    """What the last record of a job says, if that is not its deletion."""
+
+    number: int
+    """Which of the file's records it is, from 0 on."""
+    etime: int
+    queue: bytes
+    is_acked: bool
+
+
+@attrs.define
 class Tally:
-    """Counts records. Of each job that is alive it knows the record that says so last."""
+    """Counts records, and knows the last one of each job."""
 
     loads: int = 0
     deletes: int = 0
-    jobs: dict[JobId, tuple[int, int, bytes]] = attrs.field(factory=dict)
-    """Number of its last record, when it expires (Unix seconds), its queue."""
+    jobs: dict[JobId, Last] = attrs.field(factory=dict)
 
     @property
     def records(self) -> int:
@@ -27,17 +39,37 @@ class Tally:
         for record in records:
             if isinstance(record, LoadJob):
                 copy = record.copy
-                jobs[copy.id] = (number, copy.etime, copy.queue)
+                jobs[copy.id] = Last(number, copy.etime, copy.queue, copy.state == ACKED)
                 self.loads += 1
             else:
                 jobs.pop(record.id, None)
                 self.deletes += 1
             number += 1
 
-    def alive(self, now_s: float) -> int:
-        """Jobs that are neither deleted nor expired."""
-        return sum(etime > now_s for _number, etime, _queue in self.jobs.values())
+    def left(self, now_s: float) -> Iterator[Last]:
+        """Jobs and acknowledgements that a node would load."""
+        return (last for last in self.jobs.values() if last.etime > now_s)
 
-    def queues(self, now_s: float) -> int:
-        """In how many queues these are."""
-        return len({queue for _number, etime, queue in self.jobs.values() if etime > now_s})
+
+@attrs.frozen
+class Sum:
+    """The jobs at the end of a file, at one moment."""
+
+    alive: int
+    queues: int
+    """In so many queues these are."""
+    acked: int
+    """Acknowledged, and other nodes' copies are still to be collected."""
+    expired: int
+
+
+def sum_up(tally: Tally, now_s: float) -> Sum:
+    """Count what is left."""
+    left = list(tally.left(now_s))
+    queues = [last.queue for last in left if not last.is_acked]
+    return Sum(
+        alive=len(queues),
+        queues=len(set(queues)),
+        acked=len(left) - len(queues),
+        expired=len(tally.jobs) - len(left),
+    )

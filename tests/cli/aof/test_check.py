@@ -16,8 +16,8 @@ def test_a_sound_file_is_counted(make: Make, capsys: Capture) -> None:
 
     out = capsys.readouterr().out
     assert "disque.aof: our format (framed), " in out
-    assert "6 records: 5 LOADJOB, 1 DELJOB" in out
-    assert "2 jobs alive in 2 queues, and 1 expired" in out
+    assert "7 records: 6 LOADJOB, 1 DELJOB" in out
+    assert "2 jobs alive in 2 queues, 1 acknowledged, 1 expired" in out
     assert out.endswith("  sound\n")
 
 
@@ -28,7 +28,7 @@ def test_a_torn_tail_has_its_own_status_and_advice(make: Make, capsys: Capture) 
 
     out = capsys.readouterr().out
     assert "the original's format" in out
-    assert "torn tail: 153 bytes from byte 690 on" in out
+    assert "torn tail: 153 bytes from byte 846 on" in out
     assert f"'disque-trio aof repair {path}' cuts them off" in out
 
 

@@ -17,7 +17,7 @@ def test_each_record_has_a_line(make: Make, capsys: Capture) -> None:
     assert main(["dump", make(disque())]) == SOUND
 
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert lines[0].startswith('LOADJOB D-8f3c6c1a-000000000000000000000001-05a1 "q1" queued ')
     assert lines[0].endswith(" flags=3 holders=8f3c6c1a bytes=5")
     assert lines[2] == "DELJOB D-8f3c6c1a-000000000000000000000001-05a1"
@@ -62,7 +62,7 @@ def test_records_before_damage_are_shown_and_then_the_damage(make: Make, capsys:
     assert main(["dump", make(framed() + b"x")]) == DAMAGED
 
     captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 6
+    assert len(captured.out.splitlines()) == 7
     assert "proper beginning at byte" in captured.err
 
 
