@@ -7,28 +7,16 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final
 
-from disque_trio import __version__, cli, server, up
+from disque_trio import __version__
 
-
-def _sim(arguments: list[str]) -> int:
-    """The simulator is imported only when asked for: a server should start without it."""
-    status: int = import_module("disque_trio.cli.sim").main(arguments)
-    return status
-
-
-def _aof(arguments: list[str]) -> int:
-    """Likewise."""
-    status: int = import_module("disque_trio.cli.aof").main(arguments)
-    return status
-
-
-COMMANDS: Final[dict[str, Callable[[list[str]], int]]] = {
-    "server": server.main,
-    "up": up.main,
-    "cli": cli.main,
-    "sim": _sim,
-    "aof": _aof,
+COMMANDS: Final = {
+    "server": "disque_trio.server",
+    "up": "disque_trio.up",
+    "cli": "disque_trio.cli",
+    "sim": "disque_trio.cli.sim",
+    "aof": "disque_trio.cli.aof",
 }
+"""Modules with a `main`. Each is imported when it is asked for: a client should start at once."""
 _EPILOG: Final = """\
 commands:
   server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
@@ -59,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
-    return COMMANDS[options.command](words[1:])
+    run: Callable[[list[str]], int] = import_module(COMMANDS[options.command]).main
+    return run(words[1:])
 
 
 def _version() -> str:

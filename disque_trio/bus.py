@@ -6,10 +6,15 @@ frames beyond that are lost, which every part of the protocol stands. Dialling a
 machine's business.
 """
 
+import contextlib
 import select
 import socket
 from typing import TYPE_CHECKING, Final
 
+import trio
+
+from disque_trio.host import link_room
+from disque_trio.proof import Proof, ProofError
 from disque_trio.readiness import Channel, Listener, Readiness, keep_alive
 
 if TYPE_CHECKING:
@@ -17,10 +22,14 @@ if TYPE_CHECKING:
     from disque_trio.session import LinkSession
 
 READ_SIZE: Final = 1 << 18
+PROOF_SIZE: Final = 256
+"""Bytes read at once from a link that is not open yet."""
 WRITE_SIZE: Final = 1 << 20
 """Bytes of what was left over that are written to one peer per turn."""
-MAX_ACCEPTED: Final = 2048
-"""Links that others may open to us: twice the nodes that the table takes from the bus."""
+MAX_STRANGERS: Final = 256
+"""Links that may come from where no node of the table is."""
+SILENCE_S: Final = 10
+"""How long an accepted link may take to say what a node says."""
 
 KEEPALIVE_S: Final = 60
 
@@ -31,7 +40,7 @@ _OUT: Final = select.EPOLLOUT
 class Bus:
     """What all bus channels of a node share."""
 
-    __slots__ = ("accepted", "node", "readiness", "source_ip")
+    __slots__ = ("accepted", "challenges", "node", "opening", "readiness", "source_ip", "strangers")
 
     def __init__(self, readiness: Readiness, node: "Node", source_ip: str) -> None:
         self.readiness = readiness
@@ -39,6 +48,12 @@ class Bus:
         self.source_ip = source_ip
         """The first bind address: dials come from there (reference 1.1)."""
         self.accepted = 0
+        self.strangers = 0
+        """Accepted links that have not shown yet that they are nodes'."""
+        self.opening: dict[LinkChannel, float] = {}
+        """Links of which that is not sure, and when they are given up."""
+        self.challenges: dict[bytes, None] = {}
+        """What this node has asked for a proof of, and not been given yet."""
 
     def dial(self, session: "LinkSession", ip: str, port: int) -> "LinkChannel | None":
         """Begin to connect. Whatever comes of it, the node hears of it in a later turn.
@@ -49,9 +64,9 @@ class Bus:
         try:
             sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as error:
-            self.node.warn("cannot dial", error)
+            self.node.warn("cannot dial", error=error.strerror)
             return None
-        channel = LinkChannel(self, sock, session, is_dialling=True)
+        channel = LinkChannel(self, sock, session)
         self.readiness.add(channel, _OUT)
         try:
             set_up(sock)
@@ -64,70 +79,188 @@ class Bus:
             self.readiness.end(channel)
         return channel
 
+    def has_room(self, ip: str) -> bool:
+        """May a link from there be accepted? Strangers never take the places of nodes."""
+        if self.accepted >= link_room(self.node.state.config.maxclients):
+            return False
+        if self.strangers < MAX_STRANGERS:
+            return True
+        return any(peer.ip == ip for peer in self.node.state.cluster.nodes.values())
+
+    def sweep(self) -> None:
+        """Once a second: give up links that have had their time."""
+        now = trio.current_time()
+        for channel in [each for each, until in self.opening.items() if until < now]:
+            channel.give_up("it takes too long to show that it is a node")
+
 
 class LinkChannel(Channel):
-    """One bus socket: the `LinkPort` of a node."""
+    """One bus socket: the `LinkPort` of a node.
 
-    __slots__ = ("_recv", "_send", "bus", "is_dialling", "session", "unsent", "was_accepted")
+    It carries frames once it is open: connected and, if the cluster has a secret, proven.
+    """
 
-    session: "LinkSession"
+    __slots__ = (
+        "_proof",
+        "_recv",
+        "_send",
+        "bus",
+        "is_connected",
+        "is_open",
+        "session",
+        "unsent",
+        "was_accepted",
+    )
 
-    def __init__(
-        self, bus: Bus, sock: socket.socket, session: "LinkSession | None", *, is_dialling: bool
-    ) -> None:
+    def __init__(self, bus: Bus, sock: socket.socket, session: "LinkSession | None") -> None:
         super().__init__(bus.readiness, sock)
         self.bus = bus
         self.unsent = bytearray()
-        self.is_dialling = is_dialling
-        self.was_accepted = not is_dialling
+        self.session = session
+        """None before an accepted link is open."""
+        self.was_accepted = self.is_connected = session is None
+        self.is_open = False
+        self._proof: Proof | None = None
         self._recv = sock.recv
         self._send = sock.send
-        if session is not None:
-            self.session = session
 
     def ready(self, mask: int) -> None:
-        if self.is_dialling:
-            self._dialled()
+        if not self.is_open:
+            self._open_on(mask)
         elif mask & _IN:
             self._read()
         elif mask & ~_OUT:
             self.readiness.end(self)
-        if mask & _OUT and self.unsent and not self.is_dialling:
+        if mask & _OUT and self.unsent and self.is_open:
             self._write_on()
 
-    def _dialled(self) -> None:
-        if self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+    # Until it is open.
+
+    def _open_on(self, mask: int) -> None:
+        if not self.is_connected:
+            if self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                self.readiness.end(self)
+                return
+            self.is_connected = True
+            self.greet()
+        elif mask & _IN:
+            self._read_proof()
+        else:
+            self.readiness.end(self)
+
+    def greet(self) -> None:
+        """It is connected: ask for a proof, where there is a secret."""
+        bus = self.bus
+        secret = bus.node.state.config.cluster_secret
+        if not secret:
+            self._open()
+            if self.was_accepted:
+                self._expect(SILENCE_S)
+            return
+        self._proof = Proof(
+            secret.split(b"\n"), is_dialler=not self.was_accepted, own_challenges=bus.challenges
+        )
+        self._expect(SILENCE_S)
+        self.watch(_IN)
+        if self.was_accepted:
+            bus.challenges[self._proof.number] = None
+            self._say(self._proof.opening)
+
+    def _expect(self, seconds: float) -> None:
+        self.bus.opening[self] = trio.current_time() + seconds
+        self.bus.strangers += self.was_accepted
+
+    def _forget_expectation(self) -> None:
+        bus = self.bus
+        if bus.opening.pop(self, None) is not None:
+            bus.strangers -= self.was_accepted
+        if self._proof is not None:
+            bus.challenges.pop(self._proof.number, None)
+            self._proof = None
+
+    def _read_proof(self) -> None:
+        assert self._proof is not None
+        try:
+            data = self._recv(PROOF_SIZE)
+            if not data:
+                self.give_up("it has hung up instead of proving the cluster secret")
+                return
+            answer = self._proof.feed(data)
+        except BlockingIOError:
+            return
+        except ProofError as error:
+            self.give_up(str(error))
+            return
+        except OSError:
             self.readiness.end(self)
             return
+        rest = self._proof.rest
+        if answer:
+            self._say(answer)
+        if rest is not None:
+            self._forget_expectation()
+            self._open()
+            if rest and self.session is not None:
+                self.bus.node.link_received(self.session, rest)
+
+    def _say(self, data: bytes) -> None:
+        """A few bytes on a fresh connection: they always fit."""
+        try:
+            if self._send(data) == len(data):
+                return
+        except OSError:
+            pass
+        self.readiness.end(self)
+
+    def give_up(self, reason: str) -> None:
+        """The other side is no node of this cluster, as far as one can tell."""
+        with contextlib.suppress(OSError):
+            ip = plain_ip(self.sock.getpeername()[0])
+            event = "bus link refused" if self.was_accepted else "bus link given up"
+            self.bus.node.warn(f"{event}: {reason}", peer=ip)
+        self.readiness.end(self)
+
+    def _open(self) -> None:
         try:
             local, remote = self.sock.getsockname(), self.sock.getpeername()
         except OSError:
             self.readiness.end(self)
             return
-        self.is_dialling = False
+        self.is_open = True
         self.watch(_IN | (_OUT if self.unsent else 0))
-        self.bus.node.link_up(self.session, plain_ip(local[0]), plain_ip(remote[0]))
+        node, local_ip, remote_ip = self.bus.node, plain_ip(local[0]), plain_ip(remote[0])
+        if self.session is None:
+            self.session = node.accept_link(self, local_ip, remote_ip)
+        else:
+            node.link_up(self.session, local_ip, remote_ip)
+
+    # Once it is open.
 
     def _read(self) -> None:
+        assert self.session is not None
         try:
             data = self._recv(READ_SIZE)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        if data:
-            self.bus.node.link_received(self.session, data)
-        else:
+        if not data:
             self.readiness.end(self)
+            return
+        if self.bus.opening:
+            self._forget_expectation()
+        self.bus.node.link_received(self.session, data)
 
     def ended(self) -> None:
+        self._forget_expectation()
         if self.was_accepted:
             self.bus.accepted -= 1
-        self.bus.node.link_lost(self.session)
-        del self.session  # a cycle less for the collector
+        if self.session is not None:
+            self.bus.node.link_lost(self.session)
+            self.session = None  # a cycle less for the collector
 
     def send(self, frames: list[bytes]) -> int:
-        if self.is_dialling or self.unsent:
+        if not self.is_open or self.unsent:
             return self._queue(frames)
         data = frames[0] if len(frames) == 1 else b"".join(frames)
         try:
@@ -180,25 +313,21 @@ class BusListener(Listener):
         self.bus = bus
 
     def starve(self, error: OSError) -> None:
-        self.bus.node.warn("cannot accept bus links", error)
+        self.bus.node.warn("cannot accept bus links", error=error.strerror)
         super().starve(error)
 
     def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
         bus = self.bus
-        if bus.accepted >= MAX_ACCEPTED:
-            sock.close()
-            return
-        try:
-            local_ip = sock.getsockname()[0]
-        except OSError:
+        if not bus.has_room(plain_ip(address[0])):
+            bus.node.warn("bus link refused: there are too many", peer=address[0])
             sock.close()
             return
         sock.setblocking(False)
         set_up(sock)
         bus.accepted += 1
-        channel = LinkChannel(bus, sock, None, is_dialling=False)
-        channel.session = bus.node.accept_link(channel, plain_ip(local_ip), plain_ip(address[0]))
+        channel = LinkChannel(bus, sock, None)
         self.readiness.add(channel, _IN)
+        channel.greet()
 
 
 def set_up(sock: socket.socket) -> None:

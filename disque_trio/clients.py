@@ -5,6 +5,7 @@ which never reads is cut off when the limits say so, and one that is to be disco
 linger for ever.
 """
 
+import contextlib
 import os
 import select
 import socket
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_trio.readiness import Channel, Listener, Readiness, keep_alive
 from disque_trio.statemachine.chores import Connection
+from disque_trio.strangers import DENIED, TOO_MANY, Strangers, is_barred
 
 if TYPE_CHECKING:
     from disque_trio.node import Node
@@ -31,7 +33,7 @@ _RDHUP: Final = select.EPOLLRDHUP
 class Clients:
     """What all client channels of a node share."""
 
-    __slots__ = ("channels", "is_reading", "node", "owing", "readiness")
+    __slots__ = ("channels", "is_reading", "node", "owing", "readiness", "strangers")
 
     def __init__(self, readiness: Readiness, node: "Node") -> None:
         self.readiness = readiness
@@ -40,6 +42,7 @@ class Clients:
         self.is_reading = True
         """False once the node is winding up."""
         self.owing: dict[ClientChannel, None] = {}
+        self.strangers = Strangers(node)
 
     def stop_reading(self) -> None:
         """The node winds up: only replies leave from now on."""
@@ -51,6 +54,7 @@ class Clients:
         """Once a second."""
         for channel in list(self.owing):
             channel.sweep()
+        self.strangers.sweep()
 
 
 class ClientChannel(Channel):
@@ -60,6 +64,7 @@ class ClientChannel(Channel):
         "_recv",
         "_send",
         "clients",
+        "group",
         "is_closing",
         "is_half_closed",
         "is_held",
@@ -80,6 +85,8 @@ class ClientChannel(Channel):
         self.is_closing = False
         self.is_half_closed = False
         self.lingered_s = 0
+        self.group = ""
+        """Among which strangers it stands."""
         self._recv = sock.recv
         self._send = sock.send
 
@@ -121,6 +128,8 @@ class ClientChannel(Channel):
     def ended(self) -> None:
         self.clients.owing.pop(self, None)
         self.clients.channels.pop(self, None)
+        if self.group:
+            self.clients.strangers.forget(self)
         self.clients.node.lost(self.session)
         del self.session  # a cycle less for the collector
 
@@ -227,12 +236,17 @@ class ClientListener(Listener):
         self.path = os.fsencode(sock.getsockname()) if sock.family == socket.AF_UNIX else None
 
     def starve(self, error: OSError) -> None:
-        self.clients.node.warn("cannot accept clients", error)
+        self.clients.node.warn("cannot accept clients", error=error.strerror)
         super().starve(error)
 
     def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
         sock.setblocking(False)
         node = self.clients.node
+        if self.path is None and (reason := self._refusal(address)):
+            with contextlib.suppress(OSError):
+                sock.send(reason)
+            sock.close()
+            return
         if self.path is None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             keep_alive(sock, node.state.config.tcp_keepalive_s)
@@ -247,4 +261,16 @@ class ClientListener(Listener):
             return
         channel.session = session
         self.clients.channels[channel] = None
+        if self.path is None and node.state.config.requirepass:
+            self.clients.strangers.add(channel, address[0])
         self.readiness.add(channel, _IN | _RDHUP)
+
+    def _refusal(self, address: tuple[str, int]) -> bytes:
+        node = self.clients.node
+        if is_barred(address[0], node.state.config):
+            node.turned_away("client refused: protected mode, and no password", address=address[0])
+            return DENIED
+        if self.clients.strangers.are_too_many(address[0]):
+            node.turned_away("client refused: too many without password", address=address[0])
+            return TOO_MANY
+        return b""

@@ -14,7 +14,14 @@ import attrs
 
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.directives import BAD_DIRECTIVE, BY_NAME, DIRECTIVES, parse_line
+from disque_trio.statemachine.directives import (
+    BAD_DIRECTIVE,
+    BY_NAME,
+    DIRECTIVES,
+    SECRETS,
+    is_from_file,
+    parse_line,
+)
 from disque_trio.statemachine.values import ConfigError, Renames, decode, encode, quoted
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
@@ -71,7 +78,7 @@ def load(arguments: Sequence[str], stdin: BinaryIO) -> Loaded:
             config = _apply(config, words, ("",))
         except ConfigError as error:
             line = " ".join([words[0], *map(quoted, words[1:])])
-            raise ConfigFileError(error.reason, number, line) from None
+            raise ConfigFileError(error.reason, number, _safe(line)) from None
     return Loaded(config, path)
 
 
@@ -119,8 +126,14 @@ def _apply_lines(config: Config, lines: list[bytes], files: tuple[str, ...]) -> 
         try:
             config = _apply(config, _words(line), files)
         except ConfigError as error:
-            raise ConfigFileError(error.reason, number, decode(line), source) from None
+            raise ConfigFileError(error.reason, number, _safe(decode(line)), source) from None
     return config
+
+
+def _safe(line: str) -> str:
+    """The line without the secret in it: errors end up in logs."""
+    name = line.split(maxsplit=1)[0]
+    return f"{name} (redacted)" if name.lower() in SECRETS else line
 
 
 def _words(line: bytes) -> list[str]:
@@ -226,7 +239,9 @@ def _lines_of(config: Config) -> dict[str, str]:
     written: dict[str, str] = {}
     for directive in DIRECTIVES:
         if directive.is_rewritten:
-            value = directive.kind.write(getattr(config, directive.field))
+            value = ""
+            if not is_from_file(config, directive):
+                value = directive.kind.write(getattr(config, directive.field))
             written[directive.name] = f"{directive.name} {value}" if value else ""
     return written
 

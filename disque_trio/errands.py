@@ -66,5 +66,6 @@ class Errands:
         for number, session in self._sessions.items():
             facts = session.port.facts()
             facts.input_bytes = session.parser.buffered
+            facts.input_free = session.parser.spare
             vitals.connections[number] = facts
         return vitals

@@ -21,8 +21,13 @@ from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
 
-RESERVED_FILES: Final = 128
-"""Descriptors that are not clients': listeners, bus links, logs."""
+MAX_LINKS: Final = 2048
+"""Links that others may open to a node: twice the nodes that its table takes from the bus."""
+_OWN_FILES: Final = 128
+"""Descriptors that are neither clients' nor links': listeners, logs, files."""
+_RESERVED_FILES: Final = _OWN_FILES + 2 * MAX_LINKS
+_LEAST_LINKS: Final = 64
+"""Each way, where the system does not allow as many files as all of this wants."""
 _PAGE: Final = resource.getpagesize()
 _COLLECTOR: Final = (20_000, 10, 1000)
 """Its defaults cost a factor of three while jobs pile up, for it looks at all of them again and
@@ -95,7 +100,7 @@ def _rss_bytes() -> int:
 
 def raise_file_limit(clients: int) -> int:
     """Make room for so many clients; how many there is room for."""
-    wanted = clients + RESERVED_FILES
+    wanted = clients + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _covers(soft, wanted):
         return clients
@@ -105,7 +110,19 @@ def raise_file_limit(clients: int) -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             break
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return clients if _covers(soft, wanted) else max(1, soft - RESERVED_FILES)
+    return clients if _covers(soft, wanted) else _room_beside_links(soft, clients)
+
+
+def _room_beside_links(limit: int, clients: int) -> int:
+    return max(1, min(clients, limit - _OWN_FILES - 2 * _LEAST_LINKS))
+
+
+def link_room(clients: int) -> int:
+    """How many links others may open, beside so many clients and as many links of our own."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MAX_LINKS
+    return max(_LEAST_LINKS, min(MAX_LINKS, (limit - _OWN_FILES - clients) // 2))
 
 
 def _covers(limit: int, wanted: int) -> bool:

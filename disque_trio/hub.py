@@ -105,5 +105,6 @@ class EpollHub:
             if trio.current_time() >= sweep_at:
                 sweep_at = trio.current_time() + SWEEP_S
                 self._clients.sweep()
+                self._bus.sweep()
                 readiness.revive()
                 is_busy = True

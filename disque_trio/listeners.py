@@ -42,9 +42,10 @@ def listen(config: Config) -> Listeners:
     try:
         if config.port:
             listeners.clients += _listen_tcp(config, config.port, "port")
+            # Without a port nobody could be told where the bus is: such a node is alone.
+            listeners.bus += _listen_tcp(config, config.port + BUS_OFFSET, "bus port")
         if config.unixsocket:
             listeners.clients.append(_listen_unix(config))
-        listeners.bus += _listen_tcp(config, config.port + BUS_OFFSET, "bus port")
     except ListenError:
         listeners.close()
         raise

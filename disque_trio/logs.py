@@ -114,6 +114,23 @@ class Sink:
                 self._stream.flush()
 
 
+class LogFileError(Exception):
+    """The log file cannot be written: which, and why."""
+
+
+def check_log(config: Config) -> None:
+    """Make sure that there will be a log. Raises `LogFileError`."""
+    if config.logfile:
+        try:
+            with open(config.logfile, "a", encoding="utf-8"):
+                pass
+        except OSError as error:
+            raise LogFileError(
+                f"cannot write the log file '{config.logfile}': {error.strerror}; give another "
+                "'logfile', or none to log to standard output"
+            ) from None
+
+
 def open_log(config: Config, stream: TextIO = sys.stdout) -> OperatorLog:
     """The log that the configuration asks for."""
     if isinstance(stream, io.TextIOWrapper):

@@ -15,6 +15,7 @@ from typing import Final
 
 import trio
 
+from disque_trio.allowance import STRANGER_LIMIT, has_sent_too_much, owes_too_much
 from disque_trio.errands import Errands
 from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore
 from disque_trio.session import LinkSession, Session
@@ -25,16 +26,12 @@ from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
 from disque_trio.wire.frames import FrameParser, encode
-from disque_trio.wire.resp import encode_reply
+from disque_trio.wire.resp import RequestParser, encode_reply
 
 CHOKE: Final = 1 << 20
 """Unsent bytes beyond which a client's further requests wait."""
 TURN: Final = 128
 """Requests of one client per batch, so that replies leave and other clients have their turn."""
-MONITOR_LIMIT: Final = 64 << 20
-"""Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
-QUERY_LIMIT: Final = 1 << 30
-"""Bytes of one unfinished request beyond which a client is cut off (reference 1.3)."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
 NODES_RETRY: Final[Millis] = 1000
@@ -119,7 +116,7 @@ class Node:
             self._log.verbose("client refused: maxclients reached", address=shown)
             port.write(b"-ERR max number of clients reached\r\n")
             return None
-        session = Session(client, port)
+        session = Session(client, port, RequestParser(self.state.config.proto_max_bulk_len))
         self._sessions[client.id] = session
         return session
 
@@ -130,11 +127,11 @@ class Node:
         session.backlog.extend(parser.feed(data))
         if parser.error is not None:
             session.fault = parser.error.text
-        elif parser.buffered > QUERY_LIMIT:
+        self._feed(session)
+        # Only now: AUTH may stand before the request that is too long for a stranger.
+        if parser.buffered > STRANGER_LIMIT and has_sent_too_much(session, self.state.config):
             self._log.warning("client cut off: query buffer limit", client=session.client.id)
             session.port.abort()
-            return
-        self._feed(session)
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has said that it will not send any more."""
@@ -253,8 +250,7 @@ class Node:
         if out.replies:
             self._answer(out)
         for client in out.closes:
-            if (session := self._sessions.get(client.id)) is not None:
-                session.port.close()
+            self._close(client)
         for link in out.hangups:
             self._hang_up(link)
         for client, chore in out.chores:
@@ -262,6 +258,12 @@ class Node:
         if out.resumed:
             sessions = [self._sessions.get(client.id) for client in out.resumed]
             self._hungry.update((session, None) for session in sessions if session is not None)
+
+    def _close(self, client: Client) -> None:
+        """One that the machine has forgotten was killed: it may never read what it is owed."""
+        if (session := self._sessions.get(client.id)) is not None:
+            is_killed = client.id not in self.state.clients
+            (session.port.abort if is_killed else session.port.close)()
 
     def _dial(self, link: LinkId, ip: str, port: int) -> None:
         session = self._link(link)
@@ -323,15 +325,7 @@ class Node:
         session.unsent = unsent
         if unsent > CHOKE:
             self._hold(session)
-        hard, soft, soft_s = self.state.config.client_output_buffer_limit
-        if session.client.is_monitor:
-            hard = min(hard or MONITOR_LIMIT, MONITOR_LIMIT)
-        if soft and unsent > soft:
-            session.over_since = session.over_since or self.now.mono
-        else:
-            session.over_since = 0
-        too_long = session.over_since and self.now.mono - session.over_since > soft_s * 1000
-        if too_long or (hard and unsent > hard):
+        if owes_too_much(session, unsent, self.state.config, self.now):
             self._log.warning(
                 "client cut off: output buffer limit", client=session.client.id, unsent=unsent
             )
@@ -369,9 +363,14 @@ class Node:
         for client in nappers:
             self.machine.done(client, None, self.now)
 
-    def warn(self, event: str, error: OSError) -> None:
+    def warn(self, event: str, **facts: object) -> None:
         """The hub has trouble of which the operator should know."""
-        self._watch.trouble(event, error, self.now)
+        self._watch.repeat(event, self.now, **facts)
+
+    def turned_away(self, event: str, **facts: object) -> None:
+        """The hub has refused a client at the door."""
+        self.machine.turned_away()
+        self._watch.repeat(event, self.now, **facts)
 
     # Its life.
 

@@ -30,10 +30,11 @@ from disque_trio.host import (
 )
 from disque_trio.hub import EpollHub
 from disque_trio.listeners import BUS_OFFSET, ListenError, Listeners, listen
-from disque_trio.logs import OperatorLog, open_log
+from disque_trio.logs import LogFileError, OperatorLog, check_log, open_log
 from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError
 from disque_trio.ports import NodesStore
+from disque_trio.secretfiles import SecretFileError, with_secrets
 from disque_trio.statemachine.address import new_node_id
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
@@ -41,6 +42,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.strangers import is_of_this_machine
 from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
 
@@ -77,7 +79,10 @@ def main(arguments: Sequence[str]) -> int:
     os.chdir(loaded.config.dir)
     try:
         shutdown = _run(loaded, from_stdin=arguments[:1] == ["-"])
-    except (ListenError, NodesConfError, TraceFileError) as error:
+    except LogFileError as error:
+        sys.stderr.write(f"disque-trio: {error}\n")
+        return 1
+    except (ListenError, NodesConfError, SecretFileError, TraceFileError) as error:
         return _fail(loaded.config, str(error))
     if shutdown.restart:
         time.sleep(shutdown.delay / 1000)
@@ -95,7 +100,9 @@ def _fail(config: Config, reason: str) -> int:
 
 
 def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
-    config = loaded.config
+    check_log(loaded.config)
+    warnings: list[str] = []
+    config = with_secrets(loaded.config, warnings.append)
     listeners = listen(config)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(listeners.close)
@@ -107,6 +114,8 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
             # Absolute, as below: CONFIG SET dir must not have another file removed.
             cleanup.callback(_remove, os.path.abspath(config.unixsocket))
         log = open_log(config)
+        for warning in warnings:
+            log.warning(warning)
         config = _with_room_for_clients(config, log)
         host = SystemHost(loaded.path, restart_refusal=_FROM_STDIN if from_stdin else "")
         node = assemble(config, listeners, store, known, host, log, loaded.path)
@@ -183,16 +192,24 @@ def _announce(node: Node, log: OperatorLog) -> None:
         version=__version__,
         node=state.cluster.myself.id.decode(),
         port=state.config.port,
-        bus_port=state.config.port + BUS_OFFSET,
+        bus_port=state.config.port + BUS_OFFSET if state.config.port else "none",
         bind=",".join(state.config.bind) or "all interfaces",
         pid=state.facts.pid,
         known_nodes=len(state.cluster.nodes) - 1,
     )
-    if not state.config.bind:
+    _warn_of_strangers(state.config, log)
+
+
+def _warn_of_strangers(config: Config, log: OperatorLog) -> None:
+    if not config.port or (all(map(is_of_this_machine, config.bind)) and config.bind):
+        return
+    if not config.cluster_secret:
         log.warning(
-            "reachable from everywhere: the bus has no password, so keep strangers away from "
-            "both ports, or set 'bind'"
+            "the bus is open to everybody who can reach it: set 'cluster-secret-file', or keep "
+            "strangers away from the bus port with 'bind' or a firewall"
         )
+    if not config.requirepass and not config.protected_mode:
+        log.warning("clients need no password, and protected-mode is off: everybody is served")
 
 
 def _with_room_for_clients(config: Config, log: OperatorLog) -> Config:

@@ -21,7 +21,7 @@ class Session:
 
     client: Client
     port: ClientPort
-    parser: RequestParser = attrs.Factory(RequestParser)
+    parser: RequestParser
     backlog: deque[list[bytes]] = attrs.Factory(deque)
     """Requests that the machine has not been given yet."""
     replies: list[bytes] = attrs.Factory(list)

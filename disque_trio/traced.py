@@ -31,6 +31,7 @@ from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, Frame, GossipMessage, JobsMessage, Message
 from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.redaction import redacted
 from disque_trio.statemachine.stats import Facts
 
 SHORT: Final = 8
@@ -236,7 +237,7 @@ class TracedMachine(Machine):
 
 def _words(row: Command, args: list[bytes]) -> list[bytes]:
     """The request under the command's own name."""
-    words = [row.name.upper().encode(), *args[1:]]
+    words = [row.name.upper().encode(), *redacted(row.name, args)[1:]]
     if row.name == "addjob" and len(words) > 2:
         words[2] = _shown(words[2])
     return words

@@ -8,7 +8,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -57,8 +57,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="disque-trio up",
         description="Run a cluster of nodes in this process, to try things on. Ctrl-C ends it.",
     )
-    parser.add_argument("--nodes", type=_count, default=3, metavar="N", help="how many (3)")
-    parser.add_argument("--port", type=_port, default=7711, help="of the first node (7711)")
+    parser.add_argument(
+        "--nodes", type=_up_to(MAX_NODES), default=3, metavar="N", help="how many (3)"
+    )
+    parser.add_argument(
+        "--port", type=_up_to(MAX_PORT), default=7711, help="of the first node (7711)"
+    )
     parser.add_argument(
         "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
     )
@@ -75,18 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _count(word: str) -> int:
-    count = int(word)
-    if not 1 <= count <= MAX_NODES:
-        raise argparse.ArgumentTypeError(f"from 1 to {MAX_NODES}")
-    return count
+def _up_to(most: int) -> Callable[[str], int]:
+    def read(word: str) -> int:
+        if not word.isdecimal() or not 1 <= int(word) <= most:
+            raise argparse.ArgumentTypeError(f"'{word}' is not a number from 1 to {most}")
+        return int(word)
 
-
-def _port(word: str) -> int:
-    port = int(word)
-    if not 1 <= port <= MAX_PORT:
-        raise argparse.ArgumentTypeError(f"from 1 to {MAX_PORT}")
-    return port
+    return read
 
 
 def _configs(options: argparse.Namespace) -> list[Config]:

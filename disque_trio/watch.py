@@ -23,12 +23,13 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.directives import BY_NAME, SECRETS
 from disque_trio.statemachine.state import NodeState
 
 QUIET: Final[Millis] = 10_000
 """How long the same kind of trouble is only counted after it was reported."""
 LOOK_EVERY: Final[Millis] = 100
-_SECRETS: Final = ("requirepass",)
+_SECRETS: Final = {BY_NAME[name].field for name in SECRETS}
 
 
 @attrs.define
@@ -143,7 +144,7 @@ class Watch:
         before, self._refused = self._refused, dict(self._state.stats.frames_refused)
         for reason, count in self._refused.items():
             if count > before.get(reason, 0):
-                self._repeat(f"bus frames refused: {reason}", now)
+                self.repeat(f"bus frames refused: {reason}", now)
 
     def _config_changed(self) -> None:
         before, self._config = self._config, self._state.config
@@ -158,7 +159,7 @@ class Watch:
 
     def protocol_error(self, client: Client, text: bytes, now: Now) -> None:
         """A client was refused for what it sent."""
-        self._repeat(
+        self.repeat(
             "protocol error of a client",
             now,
             client=client.address.decode("latin-1"),
@@ -168,22 +169,19 @@ class Watch:
     def damaged_link(self, link: LinkId, reason: str, now: Now) -> None:
         """A bus link ended because what came on it was no frame."""
         peer = self._peer_ip(link)
-        self._repeat("bus link closed: no frame of this protocol", now, peer=peer, error=reason)
+        self.repeat("bus link closed: no frame of this protocol", now, peer=peer, error=reason)
 
     def link_full(self, link: LinkId, dropped: int, now: Now) -> None:
         """A peer does not read: frames to it were dropped."""
         peer = self._peer_ip(link)
-        self._repeat("frames dropped: a peer does not keep up", now, peer=peer, frames=dropped)
+        self.repeat("frames dropped: a peer does not keep up", now, peer=peer, frames=dropped)
 
     def _peer_ip(self, number: LinkId) -> str:
         link = self._state.cluster.links.get(number)
         return link.remote_ip if link is not None else ""
 
-    def trouble(self, event: str, error: OSError, now: Now) -> None:
-        """The system refuses something."""
-        self._repeat(event, now, error=error.strerror)
-
-    def _repeat(self, event: str, now: Now, **facts: object) -> None:
+    def repeat(self, event: str, now: Now, **facts: object) -> None:
+        """Say it once, and then how often it came."""
         repeats = self._repeats.get(event)
         if repeats is None:
             self._repeats[event] = Repeats(now.mono)

@@ -18,7 +18,7 @@ MAX_FILE_LINES: Final = 400
 
 _RUNGS: Final = """
     base
-    values pattern config directives
+    values pattern config directives redaction
     timers messages records events chores stats slowlog latency address cluster
     client job queue outbox tombstones
     state
@@ -30,8 +30,8 @@ _RUNGS: Final = """
     failure handshake gossip membership nodesfile
     commands.rows commands.parse
     commands.addjob commands.jobs commands.queues commands.scans
-    commands.cluster commands.config commands.clients commands.info commands.server
-    commands.greeting commands.slowlog commands.latency commands.introspection
+    commands.cluster commands.config commands.clients commands.info
+    commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.table
     machine
 """

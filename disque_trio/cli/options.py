@@ -1,6 +1,7 @@
 """What may stand on the command line, in redis-cli's spelling where it has one."""
 
 import argparse
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -201,21 +202,20 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 < port < 65536:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
         raise argparse.ArgumentTypeError(f"{text} is no port: 1 to 65535")
-    return port
+    return int(text)
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1 and count != FOREVER:
-        raise argparse.ArgumentTypeError(f"{text} is no number of times: 1 or more, or -1")
-    return count
+    with contextlib.suppress(ValueError):
+        if (count := int(text)) >= 1 or count == FOREVER:
+            return count
+    raise argparse.ArgumentTypeError(f"{text} is no number of times: 1 or more, or -1")
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds: 0 or more")
-    return seconds
+    with contextlib.suppress(ValueError):
+        if 0 <= (seconds := float(text)) < 1e9:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text} is no number of seconds: 0 or more")

@@ -98,6 +98,7 @@ class Connection:
     input_bytes: int = 0
     """Received and not parsed yet."""
     input_free: int = 0
+    """Reserved for more of that."""
     output_bytes: int = 0
     """Owed to the client, not taken by its socket yet."""
     output_chunks: int = 0

@@ -13,7 +13,22 @@ from disque_trio.statemachine.base import Millis
 class Config:
     """One node's configuration. Sizes are bytes; an empty string means "not set"."""
 
-    requirepass: bytes = b""
+    requirepass: bytes = attrs.field(default=b"", repr=False)
+    requirepass_file: str = ""
+    """Where the password was read from; ours alone, as all that follows up to `unixsocket`."""
+    cluster_secret: bytes = attrs.field(default=b"", repr=False)
+    """What nodes prove to each other that they know; several lines while it is being changed."""
+    cluster_secret_file: str = ""
+    protected_mode: bool = True
+    """Without a password, serve clients of this machine only."""
+    auth_timeout_s: int = 10
+    """How long a connection may take for its handshake and its password; 0 is for ever."""
+    unauthenticated_clients: int = 1000
+    """How many clients of one address may still owe their password."""
+    client_query_buffer_limit: int = 1 << 30
+    """Bytes of one client's unfinished request beyond which it is cut off."""
+    proto_max_bulk_len: int = 512 << 20
+    """Bytes of one argument of a request."""
     unixsocket: str = ""
     unixsocketperm: int = 0
     logfile: str = ""

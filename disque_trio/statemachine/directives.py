@@ -5,7 +5,7 @@ The file and CONFIG SET do not always take the same values; where they differ, t
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -23,6 +23,7 @@ from disque_trio.statemachine.values import (
     PASSWORD,
     POSITIVE_SIZE,
     RENAMES,
+    SHARED_SECRET,
     SIZE,
     TEXT,
     TEXT_OR_UNSET,
@@ -38,6 +39,7 @@ from disque_trio.statemachine.values import (
     flag_shown,
     number,
     output_limits_from_one_word,
+    size_from_to,
 )
 
 
@@ -55,6 +57,8 @@ class Directive:
     """By CONFIG GET."""
     is_rewritten: bool = attrs.field(default=True, kw_only=True)
     """CONFIG REWRITE brings its lines up to date; it leaves the others as they are."""
+    is_secret: bool = attrs.field(default=False, kw_only=True)
+    """Its value is in no log, MONITOR, SLOWLOG, trace or error."""
     adds_up: bool = attrs.field(default=False, kw_only=True)
     """Each line of the file adds to those before it."""
 
@@ -80,11 +84,14 @@ _COUNT: Final = number(0)
 _FROM_ONE: Final = number(1)
 _INT32_MAX: Final = (1 << 31) - 1
 _INT64_MIN: Final = -(1 << 63)
+_INT64_MAX: Final = (1 << 63) - 1
+_QUERY_LIMIT: Final = size_from_to(1 << 20, _INT64_MAX)
+_BULK_LIMIT: Final = size_from_to(4 << 10, 512 << 20)
 _SYSLOG_FACILITY: Final = choice("user", *(f"local{n}" for n in range(8)))
 
 DIRECTIVES: Final = (
     # In the order of CONFIG GET.
-    _live("requirepass", PASSWORD),
+    _live("requirepass", PASSWORD, is_secret=True),
     Directive("unixsocket", TEXT_OR_UNSET),
     Directive("logfile", TEXT),
     Directive("pidfile", TEXT),
@@ -135,6 +142,13 @@ DIRECTIVES: Final = (
     _live("bus-send-buffer", POSITIVE_SIZE),
     Directive("trace-file", TEXT),
     Directive("aof-format", choice("framed", "disque")),
+    Directive("requirepass-file", TEXT_OR_UNSET),
+    Directive("cluster-secret-file", TEXT_OR_UNSET),
+    _live("protected-mode", FLAG),
+    _live("auth-timeout", _COUNT, field="auth_timeout_s"),
+    _live("unauthenticated-clients", _FROM_ONE),
+    _live("client-query-buffer-limit", _QUERY_LIMIT),
+    _live("proto-max-bulk-len", _BULK_LIMIT),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),
@@ -148,9 +162,16 @@ DIRECTIVES: Final = (
     ),
     Directive("syslog-enabled", FLAG, is_shown=False),
     Directive("syslog-ident", TEXT, is_shown=False),
+    Directive("cluster-secret", SHARED_SECRET, is_shown=False, is_secret=True),
 )
 
 BY_NAME: Final = {directive.name: directive for directive in DIRECTIVES}
+SECRETS: Final = frozenset(directive.name for directive in DIRECTIVES if directive.is_secret)
+SECRET_FILES: Final[Mapping[str, str]] = {
+    "requirepass": "requirepass_file",
+    "cluster-secret": "cluster_secret_file",
+}
+"""Where secrets may have been read from. A value that is given itself takes the file's place."""
 
 
 def get(config: Config, pattern: bytes) -> list[bytes]:
@@ -159,8 +180,20 @@ def get(config: Config, pattern: bytes) -> list[bytes]:
     for directive in DIRECTIVES:
         name = encode(directive.name)
         if directive.is_shown and matches(pattern, name):
-            pairs += [name, encode(directive.kind.show(getattr(config, directive.field)))]
+            pairs += [name, encode(_shown(config, directive))]
     return pairs
+
+
+def _shown(config: Config, directive: Directive) -> str:
+    """A secret that was read from a file stays there."""
+    if is_from_file(config, directive):
+        return ""
+    return directive.kind.show(getattr(config, directive.field))
+
+
+def is_from_file(config: Config, directive: Directive) -> bool:
+    """Does the value stand in a file of its own?"""
+    return bool(directive.name in SECRET_FILES and getattr(config, SECRET_FILES[directive.name]))
 
 
 def set_value(config: Config, name: bytes, value: bytes) -> Config:
@@ -171,7 +204,8 @@ def set_value(config: Config, name: bytes, value: bytes) -> Config:
     try:
         read = directive.on_set([decode(value)])
     except (ValueError, ConfigError):
-        text = b"ERR Invalid argument '%b' for CONFIG SET '%b'" % (value, name)
+        shown = b"(redacted)" if directive.is_secret else value
+        text = b"ERR Invalid argument '%b' for CONFIG SET '%b'" % (shown, name)
         raise CommandError(text) from None
     return _changed(config, directive, read)
 
@@ -212,4 +246,6 @@ def _value_count(kind: AnyKind) -> str:
 
 def _changed(config: Config, directive: Directive, value: object) -> Config:
     change: dict[str, Any] = {directive.field: value}
+    if directive.name in SECRET_FILES:
+        change[SECRET_FILES[directive.name]] = ""
     return attrs.evolve(config, **change)

@@ -13,7 +13,7 @@ and in `Stats` and `CommandStat` what they say of requests and frames; sets `Cli
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from disque_trio.statemachine import (
@@ -70,6 +70,7 @@ from disque_trio.statemachine.messages import (
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
+from disque_trio.statemachine.redaction import redacted
 from disque_trio.statemachine.state import Cron, NodeState
 from disque_trio.statemachine.stats import CommandStat, Facts, Stats
 from disque_trio.statemachine.timers import Timed
@@ -137,6 +138,10 @@ class Machine:
         """A client has connected; None when there are too many already."""
         self._set_clocks(now)
         return sessions.connect(self.state, address, is_unix=is_unix)
+
+    def turned_away(self) -> None:
+        """Count a client that the driver did not let in."""
+        sessions.turn_away(self.state)
 
     def accepts(self, client: Client) -> bool:
         """May a request of this client be fed now?"""
@@ -207,13 +212,13 @@ class Machine:
         client.command = row.name
         node.stats.commands_processed += 1
         if node.monitors:
-            self._show_to_monitors(client, args)
+            self._show_to_monitors(client, redacted(row.name, args))
         try:
             return row.handler(node, client, args)
         except CommandError as error:
             return Failure(error.text)
 
-    def _show_to_monitors(self, client: Client, args: list[bytes]) -> None:
+    def _show_to_monitors(self, client: Client, args: Sequence[bytes]) -> None:
         line = Status(server.monitor_line(self.state, client, args))
         for monitor in self.state.monitors.values():
             post.answer(self.state, monitor, line)
@@ -234,7 +239,7 @@ class Machine:
         stat.calls += 1
         stat.usec += usec
         if 0 <= node.config.slowlog_log_slower_than_us <= usec:
-            slowlog.record(node, args, usec)
+            slowlog.record(node, redacted(row.name, args), usec)
         threshold = node.config.latency_monitor_threshold
         if threshold and usec >= threshold * 1000:
             event = b"fast-command" if Flag.FAST in row.flags else b"command"

@@ -29,7 +29,7 @@ from disque_trio.statemachine.values import encode
 def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
     """A new client, or None when there are too many."""
     if len(node.clients) >= node.config.maxclients:
-        node.stats.connections_rejected += 1
+        turn_away(node)
         return None
     node.last_client += 1
     node.stats.connections_received += 1
@@ -43,6 +43,11 @@ def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
     node.clients[client.id] = client
     waiters.watch_idle(node, client)
     return client
+
+
+def turn_away(node: NodeState) -> None:
+    """Count a client that did not get in."""
+    node.stats.connections_rejected += 1
 
 
 def disconnect(node: NodeState, client: Client) -> None:

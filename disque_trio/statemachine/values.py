@@ -148,6 +148,21 @@ def positive_size_from(words: Sequence[str]) -> int:
 POSITIVE_SIZE: Final = Kind(positive_size_from, str, size_written)
 
 
+def size_from_to(least: int, most: int) -> Kind[int]:
+    """Bytes within bounds."""
+    bounds = f"at least {size_written(least)}"
+    if most != _INT64_MAX:
+        bounds = f"from {size_written(least)} to {size_written(most)}"
+
+    def read(words: Sequence[str]) -> int:
+        size = size_from(words)
+        if not least <= size <= most:
+            raise ValueError(f"'{words[0]}' is not {bounds}")
+        return size
+
+    return Kind(read, str, size_written)
+
+
 def _memory_limit(words: Sequence[str]) -> int:
     limit = size_from(words)
     if not limit:
@@ -235,6 +250,23 @@ def _password(words: Sequence[str]) -> bytes:
 PASSWORD: Final = Kind(
     _password, decode, lambda password: _quoted_or_no_line(decode(password))
 )  # fmt: skip
+
+LEAST_SECRET: Final = 16
+"""Bytes: whoever has listened to a handshake may try short secrets out at leisure."""
+
+
+def _shared_secret(words: Sequence[str]) -> bytes:
+    secret = encode(words[0])
+    for line in secret.split(b"\n"):
+        if secret and not LEAST_SECRET <= len(line) <= _PASSWORD_LIMIT:
+            raise ValueError(
+                f"a shared secret has {LEAST_SECRET} to {_PASSWORD_LIMIT} bytes; "
+                "`openssl rand -hex 32` makes one"
+            )
+    return secret
+
+
+SHARED_SECRET: Final = attrs.evolve(PASSWORD, read=_shared_secret)
 
 # Several words.
 

@@ -42,9 +42,11 @@ class RequestParser:
     it should not read on.
     """
 
-    __slots__ = ("_args", "_elements", "_needed", "_rest", "_taken", "buffered", "error")
+    __slots__ = ("_args", "_elements", "_most", "_needed", "_rest", "_taken", "buffered", "error")
 
-    def __init__(self) -> None:
+    def __init__(self, max_bulk: int = MAX_BULK) -> None:
+        self._most = max_bulk
+        """Bytes that one argument may have, `canonical.SHORT` at least."""
         self.error: ProtocolError | None = None
         self.buffered = 0
         """Bytes held of a request that is not complete."""
@@ -56,6 +58,11 @@ class RequestParser:
         self._rest = bytearray()
         self._needed = 0
         """How long `_rest` must be for another look to be worth it."""
+
+    @property
+    def spare(self) -> int:
+        """Bytes reserved for the rest of that request."""
+        return max(0, self._rest.__alloc__() - len(self._rest))
 
     def feed(self, data: bytes) -> list[list[bytes]]:
         """The requests that these bytes complete."""
@@ -152,7 +159,7 @@ class RequestParser:
             header = data[at:end]
             size = canonical.BULK_SIZES.get(header)
             if size is None:
-                size = _bulk_size(header)
+                size = _bulk_size(header, self._most)
             after = end + size + 4
             if after > here:
                 self._needed = after - at
@@ -174,12 +181,12 @@ def _expect_line_end(data: bytes, at: int, complaint: bytes) -> None:
         raise ProtocolError(b"ERR Protocol error: " + complaint)
 
 
-def _bulk_size(header: bytes) -> int:
+def _bulk_size(header: bytes, most: int) -> int:
     if header[:1] != b"$":
         # Only an empty header has no first byte, and what stands there then is its CR.
         raise ProtocolError(b"ERR Protocol error: expected '$', got '%b'" % (header[:1] or b"\r"))
     size = _integer(header[1:])
-    if size is None or not 0 <= size <= MAX_BULK:
+    if size is None or not 0 <= size <= most:
         raise ProtocolError(b"ERR Protocol error: invalid bulk length")
     return size
 

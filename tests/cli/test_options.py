@@ -67,7 +67,7 @@ def test_repetition_may_have_no_end() -> None:
     ("line", "complaint"),
     [
         ("-p 0", "0 is no port"),
-        ("-p x", "invalid"),
+        ("-p x", "x is no port"),
         ("-r 0 PING", "0 is no number of times"),
         ("-r -2 PING", "-2 is no number of times"),
         ("-i -1 PING", "-1 is no number of seconds"),

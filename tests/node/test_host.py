@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from disque_trio.host import RESERVED_FILES, SystemClock, SystemHost, facts, raise_file_limit
+from disque_trio.host import MAX_LINKS, SystemClock, SystemHost, facts, raise_file_limit
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
 
@@ -21,9 +21,9 @@ def test_the_file_limit_is_raised_as_far_as_needed(file_limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, file_limit))
 
     assert raise_file_limit(1000) == 1000
-    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1000 + RESERVED_FILES
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1000 + 2 * MAX_LINKS + 128
     assert raise_file_limit(500) == 500
-    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1000 + RESERVED_FILES
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1000 + 2 * MAX_LINKS + 128
 
 
 def test_more_than_the_system_allows_is_cut(file_limit: int) -> None:

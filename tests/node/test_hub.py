@@ -25,7 +25,8 @@ from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Pong
 from disque_trio.statemachine.stats import Facts
 from disque_trio.wire.frames import encode
-from tests.node.world import ME, MemoryHost, MemoryLog, MemoryStore, until
+from tests.cluster.processes import free_port
+from tests.node.world import MemoryHost, MemoryLog, MemoryStore, until
 
 
 @attrs.define
@@ -79,11 +80,13 @@ async def live(
     *more: socket.socket,
     within: trio.Nursery | None = None,
 ) -> Live:
-    clients, bus = listening(), listening()
+    clients, bus = listening(), listening(place=("127.0.0.1", free_port() + 10_000))
     port, bus_port = clients.getsockname()[1], bus.getsockname()[1]
     clock, log = SystemClock(), MemoryLog()
-    myself = Peer(ME, "", port, MYSELF)
-    machine = Machine(config or Config(), myself, random.Random(0), clock.now(), Facts(port=port))
+    known_as = bus_port - 10_000
+    myself = Peer(os.urandom(20).hex().encode(), "", known_as, MYSELF)
+    facts = Facts(port=known_as)
+    machine = Machine(config or Config(), myself, random.Random(0), clock.now(), facts)
     hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1")
     node = Node(machine, clock, hub, MemoryStore(), MemoryHost(), log)
     await (within or nursery).start(node.run)

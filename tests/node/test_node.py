@@ -6,7 +6,8 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio import node as node_module
-from disque_trio.node import CHOKE, GRACE_S, MONITOR_LIMIT, TURN
+from disque_trio.allowance import MONITOR_LIMIT
+from disque_trio.node import CHOKE, GRACE_S, TURN
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
 from tests.node.world import World, until
@@ -214,10 +215,9 @@ async def test_a_monitor_that_does_not_read_is_cut_off(
 
 
 async def test_an_endless_request_is_cut_off(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(node_module, "QUERY_LIMIT", 100_000)
-    client = (await started(nursery)).client()
+    client = (await started(nursery, Config(client_query_buffer_limit=100_000))).client()
 
     client.send(b"*2\r\n$4\r\nPING\r\n$500000\r\n")
     for _ in range(11):

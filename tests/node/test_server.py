@@ -128,6 +128,48 @@ def test_nothing_to_listen_on_is_refused(tmp_path: Path) -> None:
     assert "nothing to listen on" in output
 
 
+def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    status, output = run(tmp_path, "server", "--port", "0", "--logfile", "no/where.log")
+
+    assert status == 1
+    assert "cannot write the log file 'no/where.log': No such file or directory" in output
+    assert "Traceback" not in output
+
+
+def test_a_secret_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    status, output = run(tmp_path, "server", "--requirepass-file", "nowhere")
+
+    assert status == 1
+    assert "requirepass-file nowhere: No such file or directory" in output
+
+
+def test_a_password_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("hush-hush\n")
+    (tmp_path / "password").chmod(0o644)
+
+    with server(tmp_path, "--requirepass-file", "password") as (process, port), Talk(port) as talk:
+        assert talk.ask("PING").startswith(b"-NOAUTH")
+        assert talk.ask("AUTH hush-hush") == b"+OK\r\n"
+        assert talk.ask("PING") == b"+PONG\r\n"
+        assert b"hush" not in talk.ask("CONFIG GET *")
+        assert talk.ask("CONFIG SET timeout 5") == b"+OK\r\n"
+        process.says("setting changed")
+        assert "chmod 600" in process.text()
+        assert "hush" not in process.text()
+
+
+def test_a_node_with_a_socket_alone_has_no_bus(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+
+    with running(tmp_path, "server", "--port", "0", "--unixsocket", path) as process:
+        process.says("node started")
+        with Talk(path) as talk:
+            assert talk.ask("PING") == b"+PONG\r\n"
+        with socket.socket() as other:
+            other.bind(("0.0.0.0", 10_000))
+        assert "bus_port=none" in process.text()
+
+
 def test_an_address_that_is_not_here_is_named(tmp_path: Path) -> None:
     status, output = run(tmp_path, "server", "--port", str(free_port()), "--bind", "192.0.2.1")
 

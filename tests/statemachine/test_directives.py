@@ -17,6 +17,10 @@ NO_MEMORY = "You need to specify a memory limit greater than zero, such as 'maxm
 BAD_FILE_NAME = (
     "Invalid appendfilename value: 'a/b' is not a bare file name; the directory is that of 'dir'"
 )
+BAD_SECRET = (
+    "Invalid cluster-secret value: a shared secret has 16 to 512 bytes; "
+    "`openssl rand -hex 32` makes one"
+)
 BAD_CLASS = (
     "Invalid client-output-buffer-limit value: 'replica' is no class of clients; "
     "the only one is 'normal'"
@@ -63,6 +67,13 @@ DEFAULTS = [
     ("bus-send-buffer", "33554432"),
     ("trace-file", ""),
     ("aof-format", "framed"),
+    ("requirepass-file", ""),
+    ("cluster-secret-file", ""),
+    ("protected-mode", "yes"),
+    ("auth-timeout", "10"),
+    ("unauthenticated-clients", "1000"),
+    ("client-query-buffer-limit", "1073741824"),
+    ("proto-max-bulk-len", "536870912"),
 ]
 
 REFUSED_BY_SET = [
@@ -80,6 +91,9 @@ REFUSED_BY_SET = [
     "log-format",
     "trace-file",
     "aof-format",
+    "requirepass-file",
+    "cluster-secret-file",
+    "cluster-secret",
     "appendfilename",
     "cluster-config-file",
     "rename-command",
@@ -156,6 +170,10 @@ def test_every_directive_has_its_field() -> None:
         ("delivery-lease", "no", "no"),
         ("bus-send-buffer", "1mb", "1048576"),
         ("TimeOut", "7", "7"),
+        ("protected-mode", "no", "no"),
+        ("auth-timeout", "0", "0"),
+        ("proto-max-bulk-len", "4kb", "4096"),
+        ("client-query-buffer-limit", "1mb", "1048576"),
     ],
 )
 def test_set_takes(name: str, value: str, shown: str) -> None:
@@ -167,7 +185,10 @@ def test_set_takes(name: str, value: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("requirepass", "x" * 513),
+        ("proto-max-bulk-len", "4095"),
+        ("proto-max-bulk-len", "513mb"),
+        ("client-query-buffer-limit", "0"),
+        ("unauthenticated-clients", "0"),
         ("maxmemory", "0"),
         ("maxmemory", "-1"),
         ("maxmemory", "lots"),
@@ -203,6 +224,37 @@ def test_set_refuses_a_bad_value(name: str, value: str) -> None:
         set_value(Config(), name.encode(), value.encode())
 
     assert caught.value.text == f"ERR Invalid argument '{value}' for CONFIG SET '{name}'".encode()
+
+
+def test_a_bad_password_is_not_repeated() -> None:
+    with pytest.raises(CommandError) as caught:
+        set_value(Config(), b"requirepass", b"hush" * 200)
+
+    assert caught.value.text == b"ERR Invalid argument '(redacted)' for CONFIG SET 'requirepass'"
+
+
+def test_a_password_from_a_file_is_not_shown() -> None:
+    config = Config(requirepass=b"hush", requirepass_file="/run/password")
+
+    assert get(config, b"requirepass*") == [
+        *(b"requirepass", b""),
+        *(b"requirepass-file", b"/run/password"),
+    ]
+
+
+def test_a_password_that_is_given_takes_the_place_of_the_files() -> None:
+    config = Config(requirepass=b"hush", requirepass_file="/run/password")
+
+    changed = set_value(config, b"requirepass", b"other")
+
+    assert (changed.requirepass, changed.requirepass_file) == (b"other", "")
+
+
+def test_no_secret_is_in_the_text_of_a_configuration() -> None:
+    config = parse_line(Config(requirepass=b"hush"), ["cluster-secret", "hush" * 8])
+
+    assert "hush" not in repr(config)
+    assert b"hush" not in b"".join(get(config, b"cluster*"))
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_SET)
@@ -310,6 +362,16 @@ def test_renamed_commands_add_up() -> None:
             "Invalid requirepass value: a password has at most 512 bytes",
         ),
         ("client-output-buffer-limit replica 0 0 0", BAD_CLASS),
+        ("cluster-secret " + "x" * 15, BAD_SECRET),
+        ("cluster-secret " + "x" * 513, BAD_SECRET),
+        (
+            "proto-max-bulk-len 1",
+            "Invalid proto-max-bulk-len value: '1' is not from 4kb to 512mb",
+        ),
+        (
+            "client-query-buffer-limit 1",
+            "Invalid client-query-buffer-limit value: '1' is not at least 1mb",
+        ),
         (
             "bus-send-buffer 0",
             "Invalid bus-send-buffer value: 0 bytes leave no room for anything",

@@ -240,3 +240,11 @@ def test_a_flush_removes_jobs_queues_and_pauses() -> None:
     assert rig.sent() == []
     rig.add("REPLICATE", 1)
     assert rig.ask("QLEN", "q") == 1
+
+
+def test_a_client_that_is_refused_at_the_door_is_counted() -> None:
+    rig = Rig()
+
+    rig.machine.turned_away()
+
+    assert rig.node.stats.connections_rejected == 1

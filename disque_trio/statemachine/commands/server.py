@@ -5,7 +5,7 @@ Owns `Client.authenticated`.
 
 import hmac
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from disque_trio.statemachine import journaling, recovery, sessions
@@ -28,7 +28,7 @@ from disque_trio.statemachine.chores import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Link, Peer
-from disque_trio.statemachine.commands import parse
+from disque_trio.statemachine.commands import latency, parse, slowlog
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
@@ -138,7 +138,7 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
                 raise CommandError(b"ERR There is no append-only file: appendonly is no")
             return sessions.ask(node, client, ReadJournal(), _load_anew)
         case [b"sleep", seconds]:
-            return sessions.ask(node, client, Sleep(_seconds(seconds)), _slept)
+            return sessions.ask(node, client, Sleep(_seconds(seconds)), _slept(node, args))
         case [b"error", text]:
             return Failure(text.replace(b"\r", b" ").replace(b"\n", b" "))
         case [b"structsize"]:
@@ -174,8 +174,17 @@ def _seconds(text: bytes) -> float:
     return min(seconds, _LONGEST_S)
 
 
-def _slept(_node: NodeState, _client: Client, _outcome: None) -> Reply:
-    return OK
+def _slept(node: NodeState, args: Sequence[bytes]) -> Callable[[NodeState, Client, None], Reply]:
+    """What comes then: it counts as a slow command, for everybody has waited."""
+    started = node.mono
+
+    def then(node: NodeState, _client: Client, _outcome: None) -> Reply:
+        took = node.mono - started
+        slowlog.record(node, args, took * 1000)
+        latency.record(node, b"command", took)
+        return OK
+
+    return then
 
 
 def _record_sizes() -> bytes:

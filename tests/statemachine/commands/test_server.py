@@ -217,6 +217,18 @@ def test_debug_sleep_is_answered_after_the_sleep(word: str, seconds: float) -> N
     assert rig.reply() == OK
 
 
+def test_a_sleep_counts_as_a_slow_command() -> None:
+    rig = Rig(config=Config(latency_monitor_threshold=100))
+    rig.request("DEBUG", "SLEEP", "0.3")
+
+    rig.advance(300)
+    done(rig, None)
+
+    [entry] = rig.node.slowlog.entries
+    assert (entry.usec, entry.args) == (300_000, [b"DEBUG", b"SLEEP", b"0.3"])
+    assert rig.node.latency.events[b"command"].worst == 300
+
+
 @pytest.mark.parametrize("word", ["x", "", "-1", "nan", "inf", "\xff"])
 def test_debug_sleep_wants_a_time_that_passes(word: str) -> None:
     assert Rig().ask("DEBUG", "SLEEP", word) == Failure(b"ERR value is not a valid float")

@@ -1,0 +1,43 @@
+"""How much memory one client may hold: what it has sent without an end, what it has not read.
+
+A client that still owes its password is a stranger, who has no business that needs much.
+"""
+
+from typing import Final
+
+from disque_trio.session import Session
+from disque_trio.statemachine.base import Now
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.config import Config
+
+MONITOR_LIMIT: Final = 64 << 20
+"""Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
+STRANGER_LIMIT: Final = 1 << 16
+"""Bytes that a stranger may have in an unfinished request, or leave unread."""
+
+
+def is_stranger(client: Client, config: Config) -> bool:
+    """Does the client still owe its password?"""
+    return bool(config.requirepass) and not client.authenticated
+
+
+def has_sent_too_much(session: Session, config: Config) -> bool:
+    """Is its unfinished request too long? Ask when it is longer than `STRANGER_LIMIT`."""
+    if is_stranger(session.client, config):
+        return True
+    return session.parser.buffered > config.client_query_buffer_limit
+
+
+def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bool:
+    """Does it read too slowly? Ask again at least once a second, for the soft limit's sake."""
+    hard, soft, soft_s = config.client_output_buffer_limit
+    if session.client.is_monitor:
+        hard = min(hard or MONITOR_LIMIT, MONITOR_LIMIT)
+    if is_stranger(session.client, config):
+        hard = min(hard or STRANGER_LIMIT, STRANGER_LIMIT)
+    if soft and unsent > soft:
+        session.over_since = session.over_since or now.mono
+    else:
+        session.over_since = 0
+    too_long = session.over_since and now.mono - session.over_since > soft_s * 1000
+    return bool(too_long or (hard and unsent > hard))

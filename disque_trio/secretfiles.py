@@ -1,0 +1,64 @@
+"""Secrets that stand in files of their own: neither in the configuration nor on a command line.
+
+Such a file is a systemd credential, a container's secret, or one that its owner alone can read.
+Its text is the secret; a line end behind it does not count.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.directives import BY_NAME, SECRET_FILES
+from disque_trio.statemachine.values import decode
+
+LONGEST: Final = 4096
+"""Bytes of such a file."""
+
+
+class SecretFileError(Exception):
+    """A secret cannot be had: of which directive, from which file, and why."""
+
+
+def with_secrets(config: Config, warn: Callable[[str], None]) -> Config:
+    """The configuration with what its files say. Raises `SecretFileError`."""
+    changes: dict[str, Any] = {}
+    for name, field in SECRET_FILES.items():
+        path = getattr(config, field)
+        if path:
+            text = _read(f"{name}-file", path, warn)
+            try:
+                changes[BY_NAME[name].field] = BY_NAME[name].kind.read([text])
+            except ValueError as error:
+                raise SecretFileError(f"{name}-file {path}: {error}") from None
+    return attrs.evolve(config, **changes)
+
+
+def read_password(path: str) -> bytes:
+    """For whoever asks a node for something. Raises OSError."""
+    with open(path, "rb") as file:
+        return _stripped(file.read(LONGEST + 1))
+
+
+def _read(directive: str, path: str, warn: Callable[[str], None]) -> str:
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            raw = file.read(LONGEST + 1)
+    except OSError as error:
+        raise SecretFileError(f"{directive} {path}: {error.strerror}") from None
+    text = _stripped(raw)
+    if not text:
+        raise SecretFileError(f"{directive} {path} is empty: write the secret into it")
+    if len(raw) > LONGEST:
+        raise SecretFileError(f"{directive} {path} has more than {LONGEST} bytes: is it a secret?")
+    if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
+        warn(f"{directive} {path} is open to other users of this machine: chmod 600 {path}")
+    return decode(text)
+
+
+def _stripped(raw: bytes) -> bytes:
+    return raw.removesuffix(b"\n").removesuffix(b"\r")

@@ -1,0 +1,34 @@
+"""Requests as others may see them: in MONITOR, in SLOWLOG, in a trace, without their secrets."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.statemachine.directives import SECRETS
+
+HIDDEN: Final = b"(redacted)"
+"""What stands where a secret stood."""
+
+
+def redacted(name: str, args: Sequence[bytes]) -> Sequence[bytes]:
+    """The arguments without passwords. `name` is the command's own, whatever it was renamed to."""
+    if name == "auth":
+        return [args[0], *[HIDDEN] * (len(args) - 1)]
+    if name == "hello":
+        return _greeting(args)
+    if name == "config" and len(args) > 3 and _name(args[2]) in SECRETS:
+        return [*args[:3], *[HIDDEN] * (len(args) - 3)]
+    return args
+
+
+def _name(word: bytes) -> str:
+    return word.decode("latin-1").lower()
+
+
+def _greeting(args: Sequence[bytes]) -> Sequence[bytes]:
+    """The name behind AUTH is hidden too: whoever forgets it has the password there."""
+    words = list(args)
+    for at, word in enumerate(args[2:], 2):
+        if word.upper() == b"AUTH":
+            words[at + 1 : at + 3] = [HIDDEN] * len(args[at + 1 : at + 3])
+            break
+    return words

@@ -1,0 +1,112 @@
+"""Clients that have not shown yet that they belong here: who is let in, how many, for how long.
+
+A node without a password serves its own machine only (protected mode). With one, a client that
+owes it is a stranger: those of one address are limited in number, and all of them in time, so
+that whoever knows no password cannot take the places of those who do.
+"""
+
+import ipaddress
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from disque_trio.allowance import is_stranger
+from disque_trio.statemachine.config import Config
+
+if TYPE_CHECKING:
+    from disque_trio.node import Node
+    from disque_trio.session import Session
+
+DENIED: Final = (
+    b"-DENIED This node is in protected mode: it has no password, so it serves clients of its own"
+    b" machine only. To let others in, do one of these there: (1) set a password with"
+    b" 'requirepass-file' in its configuration, or with CONFIG SET requirepass; (2) ask clients for"
+    b" certificates with 'tls-port' and 'tls-auth-clients yes'; (3) if only people whom you trust"
+    b" can reach this port, say CONFIG SET protected-mode no, and the same in the"
+    b" configuration.\r\n"
+)
+TOO_MANY: Final = (
+    b"-ERR too many clients of your address have not sent their password yet; see"
+    b" 'unauthenticated-clients'\r\n"
+)
+
+
+def is_barred(ip: str, config: Config) -> bool:
+    """Does protected mode refuse a client from there?"""
+    if not config.protected_mode or config.requirepass:
+        return False
+    return not is_of_this_machine(ip)
+
+
+def is_of_this_machine(ip: str) -> bool:
+    """Does it lead no further than the loopback?"""
+    return ip.removeprefix("::ffff:").startswith("127.") or ip in ("::1", "localhost")
+
+
+class Stranger(Protocol):
+    """A client's channel, as far as it matters here."""
+
+    group: str
+    session: "Session"
+
+    def abort(self) -> None:
+        """Disconnect it."""
+
+
+class Strangers:
+    """Those that have come and not authenticated themselves, as far as is known."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._groups: dict[str, dict[Stranger, float]] = {}
+        """By address, with the time when each of them came."""
+
+    def add(self, channel: Stranger, ip: str) -> None:
+        """One has come."""
+        channel.group = _group(ip)
+        self._groups.setdefault(channel.group, {})[channel] = trio.current_time()
+
+    def forget(self, channel: Stranger) -> None:
+        """It has gone, or is a stranger no more."""
+        group = self._groups[channel.group]
+        del group[channel]
+        if not group:
+            del self._groups[channel.group]
+        channel.group = ""
+
+    def are_too_many(self, ip: str) -> bool:
+        """Must another one from this address be refused?"""
+        most = self._node.state.config.unauthenticated_clients
+        group = self._groups.get(_group(ip), {}) if self._groups else {}
+        if len(group) < most:
+            return False
+        self._forget_friends(group)
+        return len(group) >= most
+
+    def sweep(self) -> None:
+        """Once a second: end those who have had their time."""
+        limit = self._node.state.config.auth_timeout_s
+        for group in list(self._groups.values()):
+            self._forget_friends(group)
+            if not limit:
+                continue
+            overdue = trio.current_time() - limit
+            for channel in [each for each, came in group.items() if came < overdue]:
+                self._node.turned_away("client cut off: no password in time", address=channel.group)
+                self.forget(channel)
+                channel.abort()
+
+    def _forget_friends(self, group: dict[Stranger, float]) -> None:
+        config = self._node.state.config
+        for channel in [each for each in group if not is_stranger(each.session.client, config)]:
+            self.forget(channel)
+
+
+def _group(ip: str) -> str:
+    """Whoever has one IPv6 address has all that share its first half."""
+    if ":" not in ip:
+        return ip
+    address = ipaddress.IPv6Address(ip.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
