@@ -26,7 +26,7 @@ _RUNGS: Final = """
     post trace journaling heart links metrics
     lifecycle nodetable
     copies waiters pausing recovery
-    replication federation acks requeue delivery sessions
+    replication federation acks requeue delivery sessions repair
     failure handshake gossip membership nodesfile
     commands.rows commands.parse
     commands.addjob commands.jobs commands.queues commands.scans
@@ -66,6 +66,8 @@ RECEIVERS: Final = {
     "sampler": "Sampler",
     "owner": "Timed",
     "cron": "Cron",
+    "repair": "Repair",
+    "node.repair": "Repair",
     "log": "Slowlog",
     "node.slowlog": "Slowlog",
     "node.latency": "LatencyMonitor",
@@ -82,6 +84,11 @@ OWNERS: Final = {
     "journaling": "Outbox.records",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance",
     "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
+    "repair": """
+        Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news
+        Repair.names Repair.position Repair.found Repair.under Repair.again Repair.awaited
+        Repair.silent Job.confirmed Stats.copies_repaired
+    """,
     "acks": "Job.confirmed Job.gc_attempt",
     "queue": "Job.in_line",
     "waiters": """

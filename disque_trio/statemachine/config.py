@@ -82,3 +82,5 @@ class Config:
     """A delivery starts the retry period anew, here and at the other holders; ours alone."""
     bus_send_buffer: int = 32 << 20
     """Bytes queued for one bus link before frames are dropped; ours alone (defect 32)."""
+    replica_repair_after_s: int = 600
+    """How long a holder may fail before others take its place; 0 is for ever. Ours alone."""

@@ -149,6 +149,7 @@ DIRECTIVES: Final = (
     _live("unauthenticated-clients", _FROM_ONE),
     _live("client-query-buffer-limit", _QUERY_LIMIT),
     _live("proto-max-bulk-len", _BULK_LIMIT),
+    _live("replica-repair-after", number(0, _INT32_MAX), field="replica_repair_after_s"),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),

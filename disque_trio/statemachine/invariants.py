@@ -44,7 +44,7 @@ def _check_job(node: NodeState, job: Job) -> None:
         assert job.queue in node.queues, f"{job.id!r} is queued in no queue"
         assert job.in_line, f"{job.id!r} is queued without an entry"
     if job.state in (ACTIVE, QUEUED):
-        assert job.confirmed is None, f"{job.id!r} keeps confirmations in state {job.state}"
+        assert set(job.confirmed or ()) <= set(job.holders), f"{job.id!r}: {job.confirmed}"
         assert job.requeue_at or not job.retry, f"{job.id!r} would never be queued again"
     if not job.retry and job.flags & QUEUED_ONCE:
         assert not job.requeue_at, f"{job.id!r} would be queued twice"

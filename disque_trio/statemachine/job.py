@@ -1,8 +1,8 @@
 """The job record, its id, and the arithmetic of its deadlines (reference 3 and 4).
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
-`replication` (confirmed while it waits for copies, and who waits), `acks` (confirmed and attempts
-while it is acked), `queue` (in_line).
+`replication` (confirmed while it waits for copies, and who waits), `repair` (confirmed while it is
+active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line).
 """
 
 import binascii
@@ -50,7 +50,8 @@ class Job(Timed):
     holders: tuple[NodeId, ...]
     """Nodes that may hold a copy ("nodes-delivered")."""
     confirmed: tuple[NodeId, ...] | None = None
-    """While wait-repl: nodes known to hold a copy. While acked: nodes known to hold it as acked."""
+    """While wait-repl: nodes known to hold a copy. While acked: nodes known to hold it as acked.
+    Else None, unless holders were asked for a copy by `repair` and have not answered."""
     state: int = WAIT_REPL
     flags: int = 0
     requeue_at: Millis = 0
@@ -130,7 +131,11 @@ def is_at_least_once(job_id: JobId) -> bool:
     return bool(ttl_minutes(job_id) & 1)
 
 
+def rank(node: NodeId, job_id: JobId) -> int:
+    """A number by which all order the nodes alike, and differently for each job."""
+    return int.from_bytes(node, "big") ^ int.from_bytes((job_id[11:35] * 2)[:40], "big")
+
+
 def wins(mine: NodeId, other: NodeId, job_id: JobId) -> bool:
     """Does `other` keep a job that both have queued? The job's id decides (reference 5.12)."""
-    mask = int.from_bytes((job_id[11:35] * 2)[:40], "big")
-    return int.from_bytes(other, "big") ^ mask > int.from_bytes(mine, "big") ^ mask
+    return rank(other, job_id) > rank(mine, job_id)

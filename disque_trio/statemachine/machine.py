@@ -27,6 +27,7 @@ from disque_trio.statemachine import (
     pausing,
     post,
     recovery,
+    repair,
     replication,
     requeue,
     sessions,
@@ -71,14 +72,14 @@ from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.redaction import redacted
-from disque_trio.statemachine.state import Cron, NodeState
+from disque_trio.statemachine.state import Cron, NodeState, Repair
 from disque_trio.statemachine.stats import CommandStat, Facts, Stats
 from disque_trio.statemachine.timers import Timed
 
 ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     Fail: failure.on_fail,
     ReplJob: replication.on_repljob,
-    GotJob: replication.on_gotjob,
+    GotJob: repair.on_gotjob,
     Enqueue: requeue.on_enqueue,
     Queued: requeue.on_queued,
     Working: requeue.on_working,
@@ -96,6 +97,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Client: sessions.on_due,
     Queue: federation.on_queue_due,
     Cron: membership.on_cron,
+    Repair: repair.on_due,
     Timed: sessions.on_pause_end,
 }
 

@@ -11,7 +11,7 @@ counted or bounded before it is kept.
 from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine import federation, gossip, handshake, metrics, post
+from disque_trio.statemachine import federation, gossip, handshake, metrics, post, repair
 from disque_trio.statemachine.address import is_node_id, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, NOADDR, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
@@ -103,7 +103,10 @@ def on_cron(node: NodeState, cron: Cron) -> None:
         if not peer.flags & HANDSHAKE:
             _watch(node, peer)
     refresh(node)
-    if len(node.cluster.nodes) > 1:
+    is_alone = len(node.cluster.nodes) == 1
+    if is_alone or beats % _BEATS_PER_PING == 0:
+        repair.watch(node)
+    if not is_alone:
         rest(node, _idle_beats(node, beats))
 
 

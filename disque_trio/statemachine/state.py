@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis
+from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
@@ -25,6 +25,38 @@ class Cron(Timed):
     """The one owner of the cluster's heartbeat in the timer wheel."""
 
     runs: int = 0
+
+
+@attrs.define(eq=False)
+class Repair(Timed):
+    """How far the repair of copies has come. `repair` writes it."""
+
+    members: tuple[NodeId, ...] = ()
+    """Who was in the node table when it was last looked at."""
+    targets: tuple[NodeId, ...] = ()
+    """Who could be given copies then."""
+    failing: dict[NodeId, Millis] = attrs.Factory(dict)
+    """Since when the nodes that fail do."""
+    lost: tuple[NodeId, ...] = ()
+    """Those that have been failing for too long."""
+    news_at: Millis = 0
+    """When a node was last found lost."""
+    has_news: bool = False
+    """No pass has begun since."""
+    names: list[JobId] = attrs.Factory(list)
+    """The jobs of the running pass; empty between passes."""
+    position: int = 0
+    """How many of them have been looked at."""
+    found: int = 0
+    """How many of those have too few holders."""
+    under: int = 0
+    """What the last whole pass found, less what was repaired since."""
+    again: Millis = 0
+    """When another pass makes sense."""
+    awaited: dict[JobId, Millis] = attrs.Factory(dict)
+    """Jobs with copies under way, and until when they are waited for."""
+    silent: dict[NodeId, Millis] = attrs.Factory(dict)
+    """Nodes that did not answer, and until when they are asked last."""
 
 
 @attrs.define(eq=False)
@@ -67,6 +99,7 @@ class NodeState:
     recovering: Iterator[Job] | None = None
     timers: Timers = attrs.Factory(Timers)
     cron: Cron = attrs.Factory(Cron)
+    repair: Repair = attrs.Factory(Repair)
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)

@@ -1,6 +1,6 @@
 """Counters that INFO and CLUSTER INFO show, and facts of the process that never change.
 
-The counters are written by `machine` and `sessions`, the rates by `metrics`.
+The counters are written by `machine`, `repair` and `sessions`, the rates by `metrics`.
 """
 
 from collections import deque
@@ -73,6 +73,8 @@ class Stats:
     frames_dropped: int = 0
     """Bus output that found no room, because a peer does not keep up."""
     protocol_errors: int = 0
+    copies_repaired: int = 0
+    """Copies that this node has had made in place of lost ones."""
     received_before: int = 0
     sent_before: int = 0
     """What `Facts.traffic` had counted at the last reset."""

@@ -74,6 +74,7 @@ DEFAULTS = [
     ("unauthenticated-clients", "1000"),
     ("client-query-buffer-limit", "1073741824"),
     ("proto-max-bulk-len", "536870912"),
+    ("replica-repair-after", "600"),
 ]
 
 REFUSED_BY_SET = [

@@ -56,6 +56,8 @@ def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
 
 def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_jobs", len(node.jobs)
+    yield "under_replicated_jobs", node.repair.under
+    yield "repaired_copies", node.stats.copies_repaired
 
 
 def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:

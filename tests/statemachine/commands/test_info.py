@@ -148,7 +148,11 @@ def test_jobs_and_queues_are_counted_whatever_their_state() -> None:
     rig.add("DELAY", 10, queue="two")
     rig.ask("PAUSE", "three", "in")
 
-    assert fields_of(rig, "jobs") == {"registered_jobs": "2"}
+    assert fields_of(rig, "jobs") == {
+        "registered_jobs": "2",
+        "under_replicated_jobs": "0",
+        "repaired_copies": "0",
+    }
     assert fields_of(rig, "queues") == {"registered_queues": str(len(rig.node.queues))}
 
 

@@ -1,0 +1,260 @@
+"""Repair of copies: jobs that have lost holders for good get new ones (docs/design.md).
+
+A holder is lost when it has been forgotten, or has been failing for longer than
+`replica-repair-after`. Of the holders that are left one adds copies until the job has as many as
+its ADDJOB asked for; the next in line takes over if it does not. The work is cut in slices: each
+run looks at so many jobs and has so many copies under way, whatever the number of jobs.
+
+Owns `Repair`, `Stats.copies_repaired`, and `Job.confirmed` while a job that is active or queued has
+holders that were asked for a copy here and have not answered. Original nodes take part as targets
+alone.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine import post, replication
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    NOADDR,
+    PFAIL,
+    QUEUED,
+    JobId,
+    Millis,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holders, snapshot
+from disque_trio.statemachine.job import Job, rank
+from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
+from disque_trio.statemachine.state import NodeState, Repair
+
+RUN_EVERY: Final[Millis] = 20
+LOOKS: Final = 1000
+"""How many jobs one run looks at."""
+WINDOW: Final = 100
+"""How many jobs may wait for confirmation at once."""
+WINDOW_BYTES: Final = 4 << 20
+"""A run sends no further copy once the bodies under way are this long."""
+PATIENCE: Final[Millis] = 5000
+"""After so long without GOTJOB another node is asked in the next pass."""
+TAKE_OVER: Final[Millis] = 15_000
+"""How long each holder in line leaves the work to the one before it."""
+SILENCE: Final[Millis] = 60_000
+"""For so long a node that did not answer is asked last: it may refuse copies for want of memory."""
+AGAIN: Final[Millis] = 30_000
+"""How long after the end of a pass that left work to do the next one begins."""
+
+_DOWN: Final = FAIL | NOADDR
+
+
+def watch(node: NodeState) -> None:
+    """Once a second: notice who is lost, and begin a pass over the jobs if that may change them."""
+    repair = node.repair
+    _note_failures(node)
+    lost = _failed_for_long(node)
+    members = tuple(id for id, peer in node.cluster.nodes.items() if not peer.flags & HANDSHAKE)
+    targets = tuple(peer.id for peer in node.cluster.reachable if peer.is_connected)
+    is_first = not repair.members
+    if is_first or not _has_all(members, repair.members) or not _has_all(repair.lost, lost):
+        repair.news_at = repair.again = node.mono
+        repair.has_news = True
+    elif not _has_all(repair.targets, targets):
+        repair.again = node.mono
+    repair.members = members
+    repair.targets = targets
+    repair.lost = lost
+    if (repair.has_news or repair.under) and repair.again <= node.mono and not repair.names:
+        _begin(node)
+
+
+def _has_all(one: tuple[NodeId, ...], other: tuple[NodeId, ...]) -> bool:
+    return all(id in one for id in other)
+
+
+def _note_failures(node: NodeState) -> None:
+    """Since when each failing node fails, as far as this node has seen it."""
+    failing = node.repair.failing
+    node.repair.failing = {
+        id: failing.get(id, node.mono)
+        for id, peer in node.cluster.nodes.items()
+        if peer.flags & _DOWN
+    }
+
+
+def _failed_for_long(node: NodeState) -> tuple[NodeId, ...]:
+    after = node.config.replica_repair_after_s * 1000
+    if not after:
+        return ()
+    return tuple(id for id, since in node.repair.failing.items() if node.mono - since >= after)
+
+
+def _begin(node: NodeState) -> None:
+    """A pass over the jobs that there are now."""
+    repair = node.repair
+    repair.names = list(node.jobs)
+    repair.position = repair.found = 0
+    repair.has_news = False
+    if repair.names:
+        node.timers.arm(repair, node.mono + RUN_EVERY)
+    else:
+        _end_pass(node)
+
+
+def on_due(node: NodeState, repair: Repair) -> None:
+    """One slice."""
+    _forget_late(node)
+    if repair.position < len(repair.names):
+        _look(node)
+        if repair.position == len(repair.names):
+            _end_pass(node)
+    if repair.awaited or repair.names:
+        node.timers.arm(repair, node.mono + RUN_EVERY)
+
+
+def _end_pass(node: NodeState) -> None:
+    repair = node.repair
+    repair.names = []
+    repair.position = 0
+    repair.under = repair.found
+    if not repair.has_news:
+        repair.again = node.mono + AGAIN
+
+
+def _forget_late(node: NodeState) -> None:
+    """Those who have not answered in time: the next pass asks others."""
+    repair = node.repair
+    late = [id for id, until in repair.awaited.items() if until <= node.mono]
+    for id in late:
+        del repair.awaited[id]
+        job = node.jobs.get(id)
+        if job is not None and _is_in_repair(job):
+            for holder in _asked(job):
+                repair.silent[holder] = node.mono + SILENCE
+            repair.again = node.mono
+
+
+def _is_in_repair(job: Job) -> bool:
+    return job.state in (ACTIVE, QUEUED) and job.confirmed is not None
+
+
+def _asked(job: Job) -> list[NodeId]:
+    """Who was asked for a copy and has not answered."""
+    return [id for id in job.holders if id not in (job.confirmed or ())]
+
+
+def _look(node: NodeState) -> None:
+    """At the next jobs of the pass, until there are enough copies under way."""
+    repair = node.repair
+    live: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
+    room = WINDOW_BYTES - sum(
+        len(node.jobs[id].body or b"") for id in repair.awaited if id in node.jobs
+    )
+    end = min(repair.position + LOOKS, len(repair.names))
+    while repair.position < end and len(repair.awaited) < WINDOW and room > 0:
+        job = node.jobs.get(repair.names[repair.position])
+        repair.position += 1
+        if job is None or job.state not in (ACTIVE, QUEUED) or not job.retry:
+            # An at-most-once job has one holder: a copy that is never queued would save nothing.
+            continue
+        holding = holders = job.holders if job.confirmed is None else job.confirmed
+        if holders in live:
+            holding = live[holders]
+        else:
+            holding = live[holders] = tuple(id for id in holders if _is_live(node, id))
+        if len(holding) < job.replicas:
+            repair.found += 1
+            room -= _mend(node, job, holding)
+
+
+def _is_live(node: NodeState, id: NodeId) -> bool:
+    return id in node.cluster.nodes and id not in node.repair.lost
+
+
+def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
+    """Ask nodes to hold a copy, if it is this node's turn; how many bytes are under way to each."""
+    if job.id in node.repair.awaited or not _is_my_turn(node, job, holding):
+        return 0
+    chosen = _choose(node, job, holding, job.replicas - len(holding))
+    if not chosen:
+        return 0
+    others = tuple(id for id in job.holders if id not in chosen)
+    job.confirmed = holding
+    add_holders(job, chosen)
+    node.repair.awaited[job.id] = node.mono + PATIENCE
+    copy = _copy(node, job)
+    post.to_ids(node, chosen, ReplJob((copy,)))
+    # They need to know of the new holders: whoever of them is acknowledged has to tell these too.
+    post.to_ids(node, others, ReplJob((copy,), no_reply=True))
+    return len(copy.body)
+
+
+def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
+    """Holders that are well stand in a line that all can work out; each waits for those before."""
+    if not node.config.replica_repair_after_s:
+        return False
+    nodes = node.cluster.nodes
+    mine = _place(node.cluster.myself, job)
+    before = [
+        id
+        for id in holding
+        if not nodes[id].flags & (PFAIL | FAIL | NOADDR) and _place(nodes[id], job) < mine
+    ]
+    return node.mono >= node.repair.news_at + len(before) * TAKE_OVER
+
+
+def _place(holder: Peer, job: Job) -> tuple[bool, int]:
+    """Where it stands: those that leave come last."""
+    return bool(holder.flags & LEAVING), rank(holder.id, job.id)
+
+
+def _choose(
+    node: NodeState, job: Job, holding: tuple[NodeId, ...], count: int
+) -> tuple[NodeId, ...]:
+    """Who shall hold it: rather not those that gave no answer lately, or none about this job.
+
+    In the order of the line, so that two nodes that act at once ask the same ones.
+    """
+    silent = node.repair.silent
+    fit = [id for id in node.repair.targets if id not in holding and id in node.cluster.nodes]
+    fit.sort(key=lambda id: (silent.get(id, 0) > node.mono, id in job.holders, rank(id, job.id)))
+    return tuple(fit[:count])
+
+
+def _copy(node: NodeState, job: Job) -> JobCopy:
+    """With what is left of its delay, for its holder counts from now on."""
+    left = min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000
+    return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left)
+
+
+def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
+    """A node holds a copy: of a job that is repaired here, or of a new one."""
+    if message.id in node.repair.awaited:
+        _confirm(node, sender, message.id)
+    else:
+        replication.on_gotjob(node, sender, message)
+
+
+def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
+    repair = node.repair
+    job = node.jobs.get(job_id)
+    if job is None or not _is_in_repair(job):
+        del repair.awaited[job_id]
+        return
+    repair.silent.pop(sender.id, None)
+    add_holders(job, (sender.id,))
+    confirmed = job.confirmed or ()
+    if sender.id not in confirmed:
+        job.confirmed = confirmed = (*confirmed, sender.id)
+        node.stats.copies_repaired += 1
+    if sum(_is_live(node, id) for id in confirmed) < job.replicas:
+        return
+    del repair.awaited[job_id]
+    repair.under = max(repair.under - 1, 0)
+    repair.found = max(repair.found - 1, 0)
+    if not any(_is_live(node, id) for id in _asked(job)):
+        job.confirmed = None
