@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import post, replication
+from disque_trio.statemachine import journaling, post, replication
 from disque_trio.statemachine.base import (
     ACTIVE,
     FAIL,
@@ -185,6 +185,7 @@ def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     others = tuple(id for id in job.holders if id not in chosen)
     job.confirmed = holding
     add_holders(job, chosen)
+    journaling.hold(node, job)
     node.repair.awaited[job.id] = node.mono + PATIENCE
     copy = _copy(node, job)
     post.to_ids(node, chosen, ReplJob((copy,)))
@@ -226,9 +227,15 @@ def _choose(
 
 
 def _copy(node: NodeState, job: Job) -> JobCopy:
-    """With what is left of its delay, for its holder counts from now on."""
+    """With what is left of its delay, for its holder counts from now on.
+
+    The creation stamp moves on by the rest, so that their sum stays: a restart goes by it.
+    """
     left = min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000
-    return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left)
+    passed = job.delay // 1000 - left
+    return attrs.evolve(
+        snapshot(node, job), state=ACTIVE, delay=left, ctime=job.ctime + passed * 1_000_000_000
+    )
 
 
 def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:

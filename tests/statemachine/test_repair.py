@@ -6,6 +6,7 @@ from disque_trio.statemachine.base import ACKED, FAIL, NOADDR, PFAIL, JobId, Mil
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job, make_id, rank
 from disque_trio.statemachine.messages import GotJob, JobCopy, Queued, ReplJob, SetAck, WillQueue
+from disque_trio.statemachine.records import LoadJob
 from tests.cluster_rig import ClusterRig
 from tests.rig import CALM, JOB, ME, N2, N3, N4, ONCE, Rig, copy_of
 
@@ -193,7 +194,7 @@ def test_a_job_that_is_gone_meanwhile_is_not_missed() -> None:
 
 def test_a_copy_counts_its_delay_from_now_on() -> None:
     rig = Rig(peers=3, config=CALM)
-    rig.hold(attrs.evolve(copy_of(holders=(ME, N2), delay=100, retry=10), replicas=2))
+    job = rig.hold(attrs.evolve(copy_of(holders=(ME, N2), delay=100, retry=10), replicas=2))
     rig.advance(70_000)
     forget(rig, N2)
 
@@ -201,6 +202,7 @@ def test_a_copy_counts_its_delay_from_now_on() -> None:
 
     ((_, copy),) = asked(rig)
     assert 30 <= copy.delay <= 40
+    assert copy.ctime + copy.delay * 1_000_000_000 == job.ctime + 100 * 1_000_000_000
 
 
 def test_a_delay_that_is_over_is_over() -> None:
@@ -254,6 +256,19 @@ def test_the_other_holders_learn_of_the_new_one_and_need_not_confirm() -> None:
 
     told = [(to, m.copies[0].holders, m.no_reply) for to, m in rig.sent() if isinstance(m, ReplJob)]
     assert told == [(N4, (ME, N2, N3, N4), False), (N3, (ME, N2, N3, N4), True)]
+
+
+def test_the_journal_learns_of_the_new_holder_before_it_has_a_copy() -> None:
+    rig = Rig(peers=3, config=attrs.evolve(CALM, appendonly=True))
+    held(rig, (ME, N2))
+    forget(rig, N2)
+
+    rig.advance(SOON)
+
+    ((target, _),) = asked(rig)
+    records = [record for out in rig.outboxes for record in out.records]
+    assert isinstance(records[-1], LoadJob)
+    assert records[-1].copy.holders == (ME, N2, target)
 
 
 # Targets that do not answer.
