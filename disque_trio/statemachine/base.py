@@ -58,6 +58,8 @@ QUEUED_ONCE: Final = 8
 """An at-most-once job has had its turn in this node's queue. Never leaves the node."""
 RECORDED: Final = 16
 """In the journal only: whoever wrote this at-most-once job also records that it is handed out."""
+LEASED: Final = 32
+"""This node has given the lease that runs, or ran last. Never leaves the node."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (reference 4.5)."""
 

@@ -20,7 +20,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holders, adopt, is_over, known, snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, YourJobs
+from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, Working, YourJobs
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -195,6 +195,10 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
     else:
         add_holders(job, known(node, copy.holders))
     add_holders(job, (sender.id,) if job.retry else ())
+    if lifecycle.lease_runs(node, job):
+        # The giver has not heard of it yet: it may even have given the job twice.
+        post.to_node(node, sender, Working(job.id))
+        return
     lifecycle.unmark(job, BCAST_QUEUED)
     if not job.retry and job.state == ACTIVE and not lifecycle.had_its_turn(job):
         lifecycle.requeue_in(node, job, 0)

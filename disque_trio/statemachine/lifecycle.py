@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELIVERED,
+    LEASED,
     PAUSE_IN,
     PAUSE_OUT,
     QUEUED,
@@ -21,7 +22,7 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.job import DESYNC, Job, gc_wait, next_wake
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, gc_wait, next_wake
 from disque_trio.statemachine.messages import Queued, Working
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -45,7 +46,8 @@ def begin(node: NodeState, job: Job) -> None:
         if node.trace is not None:
             trace.note(node, Kind.HOLD, job, Cause.ADD)
     job.state = ACTIVE
-    if job.delay:
+    if job.delay or job.flags & BCAST_QUEUED:
+        # With the flag, another holder has queued it already.
         schedule(node, job)
     else:
         enqueue(node, job, Cause.FIRST)
@@ -140,6 +142,11 @@ def had_its_turn(job: Job) -> bool:
     return not job.retry and bool(job.flags & (DELIVERED | QUEUED_ONCE))
 
 
+def has_been_out(job: Job) -> bool:
+    """Has any node queued this job, as far as is known here?"""
+    return bool(job.flags & (DELIVERED | QUEUED_ONCE) or job.deliveries or job.nacks)
+
+
 def may_be_queued(job: Job) -> bool:
     """Only an active job that has a time to be queued at; an at-most-once job only once."""
     if job.state != ACTIVE or not job.requeue_at:
@@ -156,13 +163,15 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if not may_be_queued(job) or job.queue is None:
         return False
     job.state = QUEUED
+    job.flags &= ~LEASED
     if not job.retry:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0
     nack = cause is Cause.NACK
     if nack or job.flags & BCAST_QUEUED:
         count_delivery(job, nack=nack, redelivery=not nack)
-        post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack))
+        told = cause is Cause.ENQUEUE
+        post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
     else:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
@@ -228,8 +237,24 @@ def start_lease(node: NodeState, job: Job) -> None:
     was queued (docs/differences.md, delivery lease).
     """
     if job.retry and node.config.delivery_lease:
-        restart_retry(node, job)
-        post.to_holders(node, job, Working(job.id))
+        lease(node, job)
+
+
+def lease(node: NodeState, job: Job) -> None:
+    """Somebody works on the job from now on, and has the whole of RETRY."""
+    job.flags |= LEASED
+    restart_retry(node, job)
+    post.to_holders(node, job, Working(job.id))
+
+
+def lease_runs(node: NodeState, job: Job) -> bool:
+    """Has this node given the job to somebody who may be working on it still?
+
+    As long as no holder may have come to its next period: those are spread, and warn ahead.
+    """
+    if job.state != ACTIVE or not job.flags & LEASED:
+        return False
+    return job.requeue_at - ANNOUNCE_AHEAD > node.mono
 
 
 def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:

@@ -114,10 +114,15 @@ class Enqueue(JobMessage):
 
 @attrs.define
 class Queued(JobMessage):
-    """I have queued it: postpone yours. Says whether it was a NACK or a redelivery."""
+    """I have queued it: postpone yours. Says whether it was a NACK or a redelivery.
+
+    `told` is ours: a client wanted it queued, so a lease that runs is over. Original nodes neither
+    say it nor mind it.
+    """
 
     nack: bool = False
     redelivery: bool = False
+    told: bool = False
 
 
 @attrs.define

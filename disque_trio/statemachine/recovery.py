@@ -20,6 +20,7 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELIVERED,
+    LEASED,
     QUEUED,
     QUEUED_ONCE,
     RECORDED,
@@ -94,7 +95,7 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
 
 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
-    flags = copy.flags & ~(RECORDED | QUEUED_ONCE)
+    flags = copy.flags & ~(RECORDED | QUEUED_ONCE | LEASED)
     until_due = copy.ctime // 1_000_000 + copy.delay * 1000 - node.wall if copy.delay else 0
     if copy.retry:
         flags |= BCAST_WILLQUEUE

@@ -149,7 +149,7 @@ def achieved(node: NodeState, job: Job) -> None:
         return
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     others = tuple(id for id in confirmed if id in node.cluster.nodes)
-    if others:
+    if others and not job.flags & BCAST_QUEUED:
         _let_one_queue(node, job, others)
 
 

@@ -10,7 +10,9 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
+    LEASED,
     QUEUED,
+    WAIT_REPL,
     JobId,
 )
 from disque_trio.statemachine.cluster import Peer
@@ -78,9 +80,33 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     job = _pending(node, sender, message.id)
     if job is None:
         return
-    if job.state == QUEUED and wins(node.cluster.myself.id, sender.id, job.id):
-        lifecycle.dequeue(node, job, Cause.YIELD)
     lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
+    if lifecycle.lease_runs(node, job) and not (message.nack or message.told):
+        # It has not heard of the lease. Ours is not renewed, or two nodes could go on like this.
+        post.to_node(node, sender, Working(job.id))
+        return
+    if job.state == QUEUED:
+        _settle_who_queues(node, sender, job)
+    _postpone(node, job)
+
+
+def _settle_who_queues(node: NodeState, sender: Peer, job: Job) -> None:
+    """Both have it queued. Who keeps it says so: its QUEUED may be older than what it knows of the
+    other."""
+    if wins(node.cluster.myself.id, sender.id, job.id):
+        lifecycle.dequeue(node, job, Cause.YIELD)
+    else:
+        post.to_node(node, sender, Queued(job.id))
+
+
+def _postpone(node: NodeState, job: Job) -> None:
+    """Another holder has taken care of it: a new period begins, without a lease of ours.
+
+    If it waits for copies here, then it does not have to be queued when it has them.
+    """
+    lifecycle.unmark(job, LEASED)
+    if job.retry and job.state == WAIT_REPL:
+        lifecycle.mark(job, BCAST_QUEUED)
     lifecycle.restart_retry(node, job)
 
 
@@ -90,14 +116,18 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
     if job is None:
         return
     lifecycle.dequeue(node, job, Cause.WORKING)
-    lifecycle.restart_retry(node, job)
+    _postpone(node, job)
 
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
-    """The sender will queue it, unless it hears that we have it queued."""
+    """The sender will queue it, unless it hears that we have it queued, or given to a worker."""
     job = _pending(node, sender, message.id)
-    if job is not None and job.state == QUEUED:
+    if job is None:
+        return
+    if job.state == QUEUED:
         post.to_holders(node, job, Queued(job.id))
+    elif lifecycle.lease_runs(node, job):
+        post.to_node(node, sender, Working(job.id))
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
@@ -107,7 +137,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     loses it here (defect 14).
     """
     job = node.jobs.get(message.id)
-    if job is None or job.state != ACTIVE or lifecycle.had_its_turn(job):
+    if job is None or job.state != ACTIVE or lifecycle.has_been_out(job):
         return
     if job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         return
@@ -122,5 +152,4 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
 def working(node: NodeState, job: Job) -> None:
     """A client asks for more time: the period starts anew here and at the other holders."""
     lifecycle.dequeue(node, job, Cause.WORKING)
-    lifecycle.restart_retry(node, job)
-    post.to_holders(node, job, Working(job.id))
+    lifecycle.lease(node, job)

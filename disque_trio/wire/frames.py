@@ -49,6 +49,8 @@ REPLICATE allows, makes a longer one."""
 NO_REPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
+TOLD: Final = 8
+"""Ours: original nodes leave this bit alone."""
 
 # Signature, length, version, capabilities, type, count, sender, its address, nothing, its client
 # port, its node flags, cluster state, message flags, nothing.
@@ -116,6 +118,8 @@ def _write_enqueue(message: Enqueue) -> Body:
 
 def _write_queued(message: Queued) -> Body:
     marks = (INCR_NACKS if message.nack else 0) | (INCR_DELIVERIES if message.redelivery else 0)
+    if message.told:
+        marks |= TOLD
     return 0, marks, _JOB.pack(message.id, 0)
 
 
@@ -311,7 +315,12 @@ def _read_enqueue(data: bytes, at: int, end: int, _count: int, _marks: int) -> M
 
 
 def _read_queued(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
-    return Queued(_job(data, at, end)[0], bool(marks & INCR_NACKS), bool(marks & INCR_DELIVERIES))
+    return Queued(
+        _job(data, at, end)[0],
+        bool(marks & INCR_NACKS),
+        bool(marks & INCR_DELIVERIES),
+        bool(marks & TOLD),
+    )
 
 
 def _read_setack(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:

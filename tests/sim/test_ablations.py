@@ -47,7 +47,7 @@ FOUND: Final = (
     Case(broken.ignoring(Queued), weather.backlog, "S10 D5", name="ignoring-queued"),
     Case(broken.without_tie_break, weather.careless, "S10", seeds=4),
     Case(broken.silent_requeue, weather.backlog, "S10 D5"),
-    Case(broken.never_armed_again, weather.backlog, "S10 D5 L2"),
+    Case(broken.never_armed_again, weather.careless, "L2"),
     Case(broken.without_lease, weather.queue_and_work, "S11"),
     Case(broken.half_a_period, weather.queue_and_work, "S11"),
     Case(broken.by_the_wall_clock, weather.jumps, "S11 D10", seeds=6),

@@ -7,6 +7,7 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELIVERED,
+    LEASED,
     QUEUED,
     WAIT_REPL,
 )
@@ -43,7 +44,7 @@ def test_a_copy_never_says_that_the_job_was_delivered_here() -> None:
     rig = Rig()
     job = rig.add()
     rig.request("GETJOB", "FROM", "q")
-    assert job.flags == BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
+    assert job.flags == BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED | LEASED
 
     assert copies.snapshot(rig.node, job).flags == BCAST_QUEUED | BCAST_WILLQUEUE
 

@@ -468,6 +468,31 @@ def test_a_job_that_waits_for_copies_here_goes_on_waiting() -> None:
     assert job.state == WAIT_REPL
 
 
+def test_a_job_that_is_given_twice_is_delivered_once() -> None:
+    rig = Rig(peers=1, config=CALM)
+    give(rig, N2, JOB)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.sent()
+
+    # Both were under way before the giver could hear of the delivery.
+    rig.message(N2, Queued(JOB, redelivery=True))
+    give(rig, N2, JOB)
+
+    assert rig.ask("QLEN", "q") == 0
+    assert rig.sent() == [(N2, Working(JOB)), (N2, Working(JOB))]
+
+
+def test_it_is_taken_again_when_a_client_of_the_giver_wanted_it_queued() -> None:
+    rig = Rig(peers=1, config=CALM)
+    give(rig, N2, JOB)
+    rig.ask("GETJOB", "FROM", "q")
+
+    rig.message(N2, Queued(JOB, redelivery=True, told=True))
+    give(rig, N2, JOB)
+
+    assert rig.ask("QLEN", "q") == 1
+
+
 def test_imports_are_welcome_in_paused_queues_and_on_leaving_nodes() -> None:
     rig = Rig(peers=1)
     rig.ask("PAUSE", "q", "all")

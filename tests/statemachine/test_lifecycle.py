@@ -52,7 +52,7 @@ def test_the_next_time_is_announced_and_counts_as_a_delivery() -> None:
 
     assert rig.ask("ENQUEUE", job_id) == 1
 
-    assert rig.sent() == [(N2, Queued(job_id, redelivery=True))]
+    assert rig.sent() == [(N2, Queued(job_id, redelivery=True, told=True))]
     assert rig.node.jobs[job_id].deliveries == 1
 
 

@@ -10,9 +10,11 @@ from disque_trio.statemachine.base import (
     JobId,
     Status,
 )
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
     Enqueue,
+    GotJob,
     Queued,
     SetAck,
     WillQueue,
@@ -32,6 +34,19 @@ def holder_rig(*, retry: int = 60, delay: int = 0, job_id: JobId = JOB) -> Rig:
     rig = Rig(peers=2, config=CALM)
     rig.hold(copy_of(job_id, holders=(N2, N3, ME), retry=retry, delay=delay))
     return rig
+
+
+def leased_rig(by: str = "GETJOB", config: Config = CALM) -> tuple[Rig, Job]:
+    """Three nodes hold a job that somebody works on: it was delivered here, or is worked on."""
+    rig = Rig(peers=2, config=config)
+    job = rig.hold(copy_of(holders=(N2, N3, ME)))
+    if by == "GETJOB":
+        rig.ask("ENQUEUE", JOB)
+        rig.ask("GETJOB", "FROM", "q")
+    else:
+        rig.ask("WORKING", JOB)
+    rig.sent()
+    return rig, job
 
 
 def advance_to(rig: Rig, moment: int) -> None:
@@ -209,6 +224,17 @@ def test_of_two_nodes_that_have_it_queued_one_gives_way(job_id: JobId, state: in
     assert rig.ask("QLEN", "q") == (state == QUEUED)
 
 
+def test_the_one_who_keeps_it_says_so() -> None:
+    rig = holder_rig(job_id=I_WIN)
+    rig.ask("ENQUEUE", I_WIN)
+    rig.sent()
+
+    # It comes from one that was not a holder yet when the job was queued here.
+    rig.message(N2, Queued(I_WIN))
+
+    assert rig.sent() == [(N2, Queued(I_WIN))]
+
+
 def test_queued_for_a_job_that_waits_for_copies_postpones_it_too() -> None:
     rig = Rig(peers=2)
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3, "RETRY", 100)
@@ -218,6 +244,42 @@ def test_queued_for_a_job_that_waits_for_copies_postpones_it_too() -> None:
 
     assert (job.state, job.deliveries) == (WAIT_REPL, 1)
     assert job.requeue_at - rig.now.mono - 100_000 in SPREAD
+
+
+@pytest.mark.parametrize("kind", [Queued, Working])
+def test_a_job_that_others_have_queued_is_not_queued_for_having_its_copies(
+    kind: type[Queued | Working],
+) -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3, "RETRY", 100)
+    job = next(iter(rig.node.jobs.values()))
+    rig.message(N2, kind(job.id))
+    rig.advance(10_000)
+
+    rig.message(N2, GotJob(job.id))
+    rig.message(N3, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+    assert (job.state, rig.ask("QLEN", "q")) == (ACTIVE, 0)
+    rig.sent()
+    rig.advance(91_000)
+    assert job.state == QUEUED
+    assert rig.sent()[-1] == (N3, Queued(job.id, redelivery=True))
+
+
+def test_a_leaving_node_has_nobody_queue_a_job_that_somebody_has_queued() -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.ask("CLUSTER", "LEAVING", "yes")
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+    job = next(iter(rig.node.jobs.values()))
+    rig.message(N2, Queued(job.id, redelivery=True))
+    rig.sent()
+
+    rig.message(N2, GotJob(job.id))
+    rig.message(N3, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+    assert rig.sent() == []
 
 
 def test_an_at_most_once_job_is_not_given_a_time_by_what_others_say() -> None:
@@ -261,6 +323,76 @@ def test_a_client_that_works_on_a_job_has_everybody_postpone_it() -> None:
     assert job.state == ACTIVE
     assert job.flags & BCAST_WILLQUEUE
     assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
+
+
+# A lease that runs.
+
+
+@pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Queued(JOB, redelivery=True)])
+@pytest.mark.parametrize("by", ["GETJOB", "WORKING"])
+def test_who_would_queue_a_job_that_somebody_works_on_is_told(
+    by: str, message: WillQueue | Queued
+) -> None:
+    rig, job = leased_rig(by)
+    due = job.requeue_at
+    rig.advance(30_000)
+
+    rig.message(N2, message)
+
+    assert rig.sent() == [(N2, Working(JOB))]
+    # Or else two nodes could renew each other's periods for ever.
+    assert job.requeue_at == due
+
+
+@pytest.mark.parametrize("message", [Queued(JOB, nack=True), Queued(JOB, told=True)])
+def test_a_client_may_end_a_lease(message: Queued) -> None:
+    rig, job = leased_rig()
+
+    rig.message(N2, message)
+    rig.message(N2, Queued(JOB))
+
+    assert rig.sent() == []
+    assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
+
+
+def test_the_last_half_second_of_a_lease_is_free_to_all() -> None:
+    rig, job = leased_rig()
+    advance_to(rig, job.requeue_at - 500)
+
+    rig.message(N2, WillQueue(JOB))
+    rig.message(N2, Queued(JOB, redelivery=True))
+
+    assert rig.sent() == []
+    assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
+
+
+def test_the_lease_of_another_node_is_for_that_one_to_defend() -> None:
+    rig, job = leased_rig()
+    rig.message(N2, Working(JOB))
+
+    rig.message(N3, Queued(JOB))
+
+    assert rig.sent() == []
+    assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
+
+
+def test_a_job_that_is_queued_again_is_not_leased_any_more() -> None:
+    rig, _ = leased_rig()
+    rig.ask("NACK", JOB)
+    rig.ask("DEQUEUE", JOB)
+    rig.sent()
+
+    rig.message(N2, Queued(JOB))
+
+    assert rig.sent() == []
+
+
+def test_without_leases_a_delivery_defends_nothing() -> None:
+    rig, _ = leased_rig(config=Config(cluster_node_timeout=1_000_000_000, delivery_lease=False))
+
+    rig.message(N2, Queued(JOB))
+
+    assert rig.sent() == []
 
 
 # WILLQUEUE.
@@ -383,6 +515,16 @@ def test_an_at_most_once_job_that_had_its_turn_is_given_none(delay: int) -> None
 
     job = rig.node.jobs[ONCE]
     assert (job.state, job.requeue_at) == (ACTIVE, 0)
+
+
+@pytest.mark.parametrize("message", [Queued(JOB, redelivery=True), Queued(JOB, nack=True)])
+def test_a_job_that_has_been_out_already_is_not_queued_as_if_it_were_new(message: Queued) -> None:
+    rig = holder_rig()
+    rig.message(N3, message)
+
+    rig.message(N2, Enqueue(JOB))
+
+    assert rig.node.jobs[JOB].state == ACTIVE
 
 
 def test_a_queue_paused_in_input_is_not_added_to() -> None:

@@ -87,6 +87,7 @@ GOLDEN: list[tuple[Message, bytes]] = [
     (Queued(JOB), head(188, 7) + ID_AND_ZERO),
     (Queued(JOB, nack=True), head(188, 7, marks=2) + ID_AND_ZERO),
     (Queued(JOB, redelivery=True), head(188, 7, marks=4) + ID_AND_ZERO),
+    (Queued(JOB, redelivery=True, told=True), head(188, 7, marks=12) + ID_AND_ZERO),
     (SetAck(JOB, 3), head(188, 8) + JOB + bytes.fromhex("00000003")),
     (WillQueue(JOB), head(188, 9) + ID_AND_ZERO),
     (GotAck(JOB, known=True), head(188, 10) + JOB + bytes.fromhex("00000001")),

@@ -63,6 +63,7 @@ def never_armed_again(patch: Patch) -> None:
     def restart(node: NodeState, job: Job) -> None:
         if job.retry:
             job.requeue_at = node.mono + job.retry + lifecycle.desync(node)
+            node.timers.disarm(job)
 
     patch.setattr(lifecycle, "restart_retry", restart)
 
