@@ -56,6 +56,7 @@ simbench: $(STAMP) ## speed of the simulator, cost of gossip, duplicates by caus
 
 docs: $(STAMP) ## write the generated pages anew
 	$(BIN)/python -m disque_trio.docs > docs/commands.md
+	$(BIN)/python -m disque_trio.sim.reference > docs/scenario-keys.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -300,6 +300,7 @@ def _count_loss(case: Case, job: Job, copy: Copy) -> None:
         case.mark("ack.destroyed")
     if not copy.is_dummy:
         job.destroyed += 1
+        job.bereft[copy.node] = None
         job.losses["crash"] = None
         case.mark("copy.destroyed")
 

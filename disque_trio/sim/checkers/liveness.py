@@ -125,6 +125,8 @@ def finish(case: Case, findings: Findings) -> None:
         for job in list(case.jobs.values()):
             if job.copies and job.first_ack is not None:
                 _judge_collection(case, job, findings)
+            elif job.copies and job.is_added and job.ended is None:
+                _judge_repair(case, job, findings)
         _judge_rejoin(case, findings)
     _judge_leaks(case)
     _judge_unanswered(case)
@@ -238,6 +240,33 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
             else f"{copy.node} has a copy that was never told of the ack"
         )
         case.violate("L3", detail, job.id, copy.node)
+
+
+def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
+    """L7: of the copies on nodes that are gone for good, as many are made again as can be.
+
+    A node that comes back with nothing is no loss that the others could see.
+    """
+    world, options = case.world, job.options
+    assert world.healed is not None
+    assert options is not None, job.id
+    gone = [node for node in job.bereft if node in world.removed]
+    if not gone or not options.retry or not case.terms.repair_after or _has_expired(case, job):
+        return
+    if any(queue == job.queue for _, queue in world.closed):
+        return
+    fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
+    promised = options.replicate - sum(node not in world.removed for node in job.bereft)
+    have = sum(node in fit for node in job.copies)
+    due = min(promised, len(fit))
+    since = max(world.healed, job.born or 0)
+    if have < due and (case.now - since <= case.terms.repair or not _is_whole(case)):
+        findings.leave_open("L7")
+        return
+    case.check("L7")
+    if have < due:
+        detail = f"{have} of {due} copies, {' '.join(gone)} gone for good; made again were too few"
+        case.violate("L7", detail, job.id)
 
 
 def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:

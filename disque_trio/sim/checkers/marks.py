@@ -66,6 +66,7 @@ MARKS: Final[dict[str, str]] = {
     "join": "a node joined",
     "message.lost": "a message about a job was lost",
     "copy.destroyed": "a fault destroyed a copy",
+    "copy.restored": "a copy was made in place of one that a fault had destroyed",
     "ack.destroyed": "a fault destroyed an acknowledgement",
     "excused": "a job was lost as it may be: too many copies were destroyed",
 }

@@ -156,7 +156,9 @@ class Job:
     """Its number among the jobs of its origin."""
     copies: dict[str, Copy] = attrs.Factory(dict)
     destroyed: int = 0
-    """Copies that faults have destroyed since it was born."""
+    """Copies that faults have destroyed since it was born, and that have not been made again."""
+    bereft: dict[str, None] = attrs.Factory(dict)
+    """The nodes whose copies they were, made again or not."""
     ended: Micros | None = None
     """When somebody settled that nobody shall work on it any more, or when it expired."""
     ended_by: str = ""

@@ -43,6 +43,16 @@ def check_retention(case: Case, job: Job) -> None:
         case.violate("S1", detail, job.id)
 
 
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """S1: what has been made again is promised again, so a job outlives any number of losses."""
+    options = job.options
+    if row.cause == "repljob" and job.destroyed and options is not None and job.is_promised:
+        owed = max(options.replicate - job.holders(), 0)
+        if owed < job.destroyed:
+            job.destroyed = owed
+            case.mark("copy.restored")
+
+
 # S3, S4: what comes out is what was put in.
 
 

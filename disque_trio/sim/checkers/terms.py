@@ -26,6 +26,10 @@ GC_WAIT: Final[Micros] = 180 * SECOND
 """The longest pause between two attempts to collect an acknowledged job."""
 BREAKS_AFTER: Final[Micros] = 16 * SECOND
 """How long a connection or a dial may take to find out that there was a cut."""
+TAKE_OVER: Final[Micros] = 15 * SECOND
+"""How long a holder leaves the repair of copies to the one before it in line."""
+REPAIR_PASS: Final[Micros] = 40 * SECOND
+"""The longest from one look at all jobs to the end of the next."""
 TRANSFER: Final[Micros] = 400 * MILLI
 """The longest that jobs take each when they move to where the consumers are: five to a request."""
 
@@ -125,6 +129,8 @@ class Terms:
     """Some messages are so slow that links may be given up for it."""
     node_timeout: Micros
     has_lease: bool
+    repair_after: Micros
+    """Until a failing holder counts as gone for good; 0 is for ever."""
     has_disk: bool
     can_step: bool
     """Wall clocks differ or jump."""
@@ -144,6 +150,12 @@ class Terms:
     def collection(self) -> Micros:
         """G: how long the copies of an acknowledged job may take to go."""
         return self.longest(GC_WAIT + DESYNC) + self.reconnect + 4 * self.latency
+
+    @property
+    def repair(self) -> Micros:
+        """How long after the heal copies on nodes that are gone for good may be missing."""
+        passes = 2 * REPAIR_PASS + (self.nodes - 1) * TAKE_OVER
+        return self.longest(self.repair_after + passes) + self.reconnect + 4 * self.latency
 
     def shortest(self, period: Micros) -> Micros:
         """A period on the fastest clock."""
@@ -184,6 +196,7 @@ def terms_of(plan: Plan) -> Terms:
         has_tail=bool(link.latency.p_slow or link.bytes_per_second),
         node_timeout=int(config.get("cluster-node-timeout", "15000")) * MILLI,
         has_lease=config.get("delivery-lease", "yes") == "yes",
+        repair_after=int(config.get("replica-repair-after", "600")) * SECOND,
         has_disk=config.get("appendonly", "no") == "yes",
         can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
     )

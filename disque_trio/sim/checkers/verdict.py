@@ -48,6 +48,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "L4": "nothing outlives its TTL",
     "L5": "a node that is up takes jobs with REPLICATE 1",
     "L6": "after the heal all nodes hear each other",
+    "L7": "copies on nodes that are gone for good are made again",
 }
 
 
@@ -222,7 +223,7 @@ def _told(found: Duplicate) -> str:
 
 # What cannot be judged.
 
-_OF_NODES: Final = ("S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4")
+_OF_NODES: Final = ("S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4", "L7")
 _ON_STREAMS: Final = ("S5", "S10", "S11", "S14")
 
 
@@ -243,7 +244,9 @@ def _not_judged(case: Case, findings: Findings) -> dict[str, str]:
     if case.is_live and not case.seen.get("gossip"):
         reasons["L6"] = "the trace has no gossip"
     if case.world.healed is None:
-        reasons.update(dict.fromkeys(("L1", "L2", "L3", "L6"), "the trace has no end of the heal"))
+        reasons.update(
+            dict.fromkeys(("L1", "L2", "L3", "L6", "L7"), "the trace has no end of the heal")
+        )
     for name, count in findings.open.items():
         reasons[name] = f"of {count} the bound lies beyond the end of the run"
     return reasons
@@ -294,7 +297,13 @@ def _forget(_case: Case, _row: Row, job: Job) -> None:
 
 
 _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
-    "hold": (_note_kind, custody.before_hold, safety.before_hold, history.on_hold),
+    "hold": (
+        _note_kind,
+        custody.before_hold,
+        safety.before_hold,
+        history.on_hold,
+        safety.after_hold,
+    ),
     "drop": (custody.before_drop, history.on_drop, _left, _retained),
     "queue": (
         custody.before_queue,

@@ -288,3 +288,62 @@ def test_gossip_will_do_where_nobody_looks_into_the_nodes() -> None:
 
     assert verdict.ok
     assert verdict.checks["L6"] == 1
+
+
+# L7
+
+
+def bereft(*, after: str = "10", options: str = "replicate=2 retry=10 ttl=3600") -> Tale:
+    """A node with a copy is gone for good. All is well after 20 s, but for what it had."""
+    tale = Tale(4, consumers=(), config=(("replica-repair-after", after),))
+    tale.add(0, to=("n2",), options=options)
+    tale.say(10, "crash", "n2", cause="kill")
+    tale.say(10, "remove", "n2")
+    tale.heal(20)
+    return tale
+
+
+REPAIR = 10 + 2 * 40 + 3 * 15 + 17 + 1
+
+
+def test_a_copy_that_is_gone_for_good_must_be_made_again() -> None:
+    assert broken(bereft().verdict(end=20 + REPAIR + 1)) == ["L7"]
+
+
+def test_it_has_been_made_again() -> None:
+    tale = bereft()
+    tale.copy(40, "n1", "n3")
+
+    verdict = tale.verdict(end=20 + REPAIR + 1)
+
+    assert broken(verdict) == []
+    assert verdict.checks["L7"] == 1
+    assert verdict.marks["copy.restored"] == 1
+
+
+def test_making_it_again_takes_a_while() -> None:
+    assert "L7" in bereft().verdict(end=60).not_judged
+
+
+def test_nothing_is_made_again_where_repair_is_off_or_promised_once() -> None:
+    assert "L7" in bereft(after="0").verdict(end=300).not_judged
+
+
+def test_more_copies_than_nodes_are_not_asked_for() -> None:
+    tale = Tale(3, consumers=())
+    tale.add(0)
+    tale.say(10, "crash", "n2", cause="kill")
+    tale.say(10, "remove", "n2")
+    tale.heal(20)
+
+    verdict = tale.verdict(end=100)
+
+    assert broken(verdict) == []
+    assert verdict.checks["L7"] == 1
+
+
+def test_a_queue_that_is_paused_takes_no_copies() -> None:
+    tale = bereft()
+    tale.say(15, "pause-queue", "n3", detail="q in")
+
+    assert "L7" in tale.verdict(end=300).not_judged

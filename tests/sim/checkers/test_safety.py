@@ -78,6 +78,18 @@ def test_nothing_is_promised_of_jobs_that_are_done() -> None:
     assert tale.verdict().ok
 
 
+def test_a_copy_that_has_been_made_again_is_promised_as_the_first_was() -> None:
+    tale = Tale()
+    tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    tale.crash(1, "n2")
+    tale.copy(2, "n1", "n3")
+    assert tale.verdict(end=2.5).ok
+
+    tale.say(3, "drop", "n3", job=JOB, cause="deljob")
+
+    assert "S1" in broken(tale.verdict())
+
+
 # S3, S4
 
 
