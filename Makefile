@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: up test check format lint types fast ablations soak bench simbench docs clean help
+.PHONY: up test check format lint types fast ablations soak bench simbench fuzz docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -46,6 +46,10 @@ ablations: $(STAMP) ## break parts of the node, one at a time, and see the judge
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster
+
+fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as long at each parser
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
 
 bench: $(STAMP) ## ops/s beside redis-server, in one run
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,93 @@
+"""`python -m tests.fuzz`: some minutes of hostile bytes (`make fuzz MINUTES=10`).
+
+Half of the time each reader of strangers' bytes is fed with them; then a real cluster is besieged
+for as long as was said.
+"""
+
+import argparse
+import importlib.util
+import random
+import subprocess
+import sys
+import time
+
+from tests.fuzz.mutation import mutated
+from tests.fuzz.siege import besiege, told
+from tests.fuzz.targets import TARGETS
+
+
+def main() -> int:
+    """Run it; 1 if anything was found."""
+    options = _options()
+    failed = []
+    if options.what != "siege":
+        each_s = max(60 * options.minutes / 2 / len(TARGETS), 1)
+        is_guided = importlib.util.find_spec("atheris") is not None
+        failed = [name for name in TARGETS if not _fuzz(name, each_s, options.seed, is_guided)]
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    if options.what != "readers":
+        print(told(*besiege(60 * options.minutes, options.seed)))
+    return bool(failed)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("what", nargs="?", default="all", choices=("all", "readers", "siege"))
+    parser.add_argument("--minutes", type=float, default=10.0, help="of siege (10)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is random")
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    return options
+
+
+def _fuzz(name: str, seconds: float, seed: int, is_guided: bool) -> bool:
+    """Did it stand everything?"""
+    if is_guided:
+        return _guided(name, seconds, seed)
+    target, rng = TARGETS[name], random.Random(f"{seed}/{name}")
+    examples = target.seeds()
+    until = time.monotonic() + seconds
+    count = 0
+    while time.monotonic() < until:
+        data = mutated(rng, rng.choice(examples), examples)
+        try:
+            target.run(data)
+        except Exception as error:
+            print(f"{name}: {error!r} from {data!r}")
+            return False
+        count += 1
+    print(f"{name}: {count:,} inputs")
+    return True
+
+
+def _guided(name: str, seconds: float, seed: int) -> bool:
+    """Atheris takes 0 for "choose a seed"."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.fuzz.guided", name),
+            *(f"-max_total_time={max(int(seconds), 1)}", f"-seed={seed % (1 << 31) or 1}"),
+            *("-print_final_stats=1", "-artifact_prefix=fuzz-"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+    )
+    if done.returncode:
+        print(f"{name}: {done.stdout[-4000:]}")
+        return False
+    facts = dict(
+        line.removeprefix("stat::").split(":", 1)
+        for line in done.stdout.splitlines()
+        if line.startswith("stat::")
+    )
+    print(
+        f"{name}: {int(facts['number_of_executed_units']):,} inputs, guided by coverage; "
+        f"{int(facts['new_units_added']):,} reached new code"
+    )
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

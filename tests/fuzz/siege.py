@@ -1,0 +1,147 @@
+"""A real cluster under siege: strangers at its ports, and an honest client that goes on working.
+
+It must not end, let anybody in, hold more memory than it should, or leave the honest client alone.
+"""
+
+import random
+import secrets
+import statistics
+import tempfile
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from tests.cluster.processes import Cluster, Fleet, Server, node_lines
+from tests.cluster.talk import Client, as_items
+from tests.fuzz.strangers import Deeds, Stranger, harass, overhear
+
+PASSWORD: Final = "hush, friend"
+SECRET: Final = "what only nodes know"
+STRANGERS: Final = 4
+"""At each node."""
+MOST_MIB: Final = 250.0
+"""A node at rest has about 60; what strangers may make it hold is far less than the rest."""
+WATCH_S: Final = 0.25
+
+
+@attrs.define
+class Watch:
+    """What the honest client and the operator see."""
+
+    pings_ms: list[float] = attrs.Factory(list)
+    jobs: int = 0
+    rss_mib: dict[int, float] = attrs.Factory(dict)
+    """The most of each node, by port."""
+    first_mib: dict[int, float] = attrs.Factory(dict)
+
+
+def besiege(seconds: float, seed: int) -> tuple[Deeds, Watch]:
+    """Hold out so long. Raises AssertionError for whatever must not happen."""
+    with tempfile.TemporaryDirectory() as name:
+        fleet = Fleet(Path(name))
+        try:
+            cluster = fleet.cluster(2, "--cluster-secret", SECRET)
+            return _besiege(cluster, seconds, seed)
+        finally:
+            fleet.close()
+
+
+def _besiege(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch]:
+    for server in cluster.servers:
+        server.client.call("CONFIG", "SET", "requirepass", PASSWORD)
+    honest = [_friend(server) for server in cluster.servers]
+    before = [_settings(client) for client in honest]
+    watch = Watch()
+    # In another process, so that only the nodes are slowed down by what they do.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        members = [server.id.encode() for server in cluster.servers]
+        ports = [server.port for server in cluster.servers]
+        harassing = pool.submit(harass_all, ports, members, seconds, seed)
+        while not harassing.done():
+            for server, client in zip(cluster.servers, honest, strict=True):
+                _look(server, client, watch)
+            time.sleep(WATCH_S)
+        deeds = harassing.result()
+    for server, client in zip(cluster.servers, honest, strict=True):
+        server.client.call("AUTH", PASSWORD)
+        assert client.registered_jobs() == 0, "somebody has added a job"
+    assert [_settings(client) for client in honest] == before, "somebody has changed settings"
+    assert cluster.is_whole(), "nodes have come or gone"
+    return deeds, watch
+
+
+def _friend(server: Server) -> Client:
+    """Knows the password."""
+    client = Client(server.port)
+    client.call("AUTH", PASSWORD)
+    server.client.call("AUTH", PASSWORD)
+    return client
+
+
+def _settings(client: Client) -> list[object]:
+    return list(as_items(client.call("CONFIG", "GET", "*")))
+
+
+def _look(server: Server, client: Client, watch: Watch) -> None:
+    """The honest client's day, and the operator's gauges."""
+    assert server.is_running(), f"the node has ended: {server.log()[-4000:]}"
+    began = time.monotonic()
+    assert client.text("PING") == b"PONG"
+    watch.pings_ms.append(1000 * (time.monotonic() - began))
+    body = secrets.token_bytes(50)
+    queue = f"honest-{server.port}"
+    job = client.add(queue, body, "REPLICATE", 2, "RETRY", 60)
+    (delivery,) = client.get(queue, timeout=10_000)
+    assert (delivery.id, delivery.body) == (job, body)
+    assert client.number("FASTACK", job) == 1
+    watch.jobs += 1
+    assert len(node_lines(server)) == 2, "somebody has become a member"
+    rss = server.rss_mib()
+    watch.first_mib.setdefault(server.port, rss)
+    watch.rss_mib[server.port] = max(watch.rss_mib.get(server.port, 0), rss)
+    assert rss < MOST_MIB, f"the node has {rss:.0f} MiB"
+
+
+def harass_all(ports: list[int], members: list[bytes], seconds: float, seed: int) -> Deeds:
+    """Strangers at all these nodes, for so long."""
+    deeds = Deeds()
+    until = time.monotonic() + seconds
+    threads = []
+    for number, port in enumerate(ports * STRANGERS):
+        overheard = overhear(port, SECRET.encode())
+        stranger = Stranger(random.Random(f"{seed}/{number}"), port, members, overheard, deeds)
+        threads.append(threading.Thread(target=harass, args=(stranger, until)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return deeds
+
+
+def told(deeds: Deeds, watch: Watch) -> str:
+    """In words."""
+    attacks = sum(deeds.attacks.values())
+    pings = sorted(watch.pings_ms)
+    latencies = {
+        "median": statistics.median(pings),
+        "99 %": pings[len(pings) * 99 // 100],
+        "at most": pings[-1],
+    }
+    sent_mib = deeds.sent_bytes / (1 << 20)
+    lines = [
+        f"{attacks:,} attacks, {deeds.refused:,} of them cut off; {sent_mib:,.0f} MiB sent",
+        "  " + ", ".join(f"{name} {count:,}" for name, count in sorted(deeds.attacks.items())),
+        f"the honest client: {watch.jobs:,} jobs, each with two copies",
+        "  PING: " + ", ".join(f"{what} {value:.1f} ms" for what, value in latencies.items()),
+        "resident memory: "
+        + ", ".join(
+            f"{watch.first_mib[port]:.0f} MiB at first, {most:.0f} at most"
+            for port, most in watch.rss_mib.items()
+        ),
+    ]
+    return "\n".join(lines)
