@@ -9,6 +9,7 @@ machine's business.
 import contextlib
 import select
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -16,6 +17,7 @@ import trio
 from disque_trio.host import link_room
 from disque_trio.proof import Proof, ProofError
 from disque_trio.readiness import Channel, Listener, Readiness, keep_alive
+from disque_trio.tls import Keeper, TlsSocket, explained
 
 if TYPE_CHECKING:
     from disque_trio.node import Node
@@ -40,13 +42,23 @@ _OUT: Final = select.EPOLLOUT
 class Bus:
     """What all bus channels of a node share."""
 
-    __slots__ = ("accepted", "challenges", "node", "opening", "readiness", "source_ip", "strangers")
+    __slots__ = (
+        "accepted",
+        "challenges",
+        "node",
+        "opening",
+        "readiness",
+        "source_ip",
+        "strangers",
+        "tls",
+    )
 
-    def __init__(self, readiness: Readiness, node: "Node", source_ip: str) -> None:
+    def __init__(self, readiness: Readiness, node: "Node", source_ip: str, tls: Keeper) -> None:
         self.readiness = readiness
         self.node = node
         self.source_ip = source_ip
         """The first bind address: dials come from there (reference 1.1)."""
+        self.tls = tls
         self.accepted = 0
         self.strangers = 0
         """Accepted links that have not shown yet that they are nodes'."""
@@ -104,6 +116,7 @@ class LinkChannel(Channel):
         "_proof",
         "_recv",
         "_send",
+        "_tls",
         "bus",
         "is_connected",
         "is_open",
@@ -121,10 +134,15 @@ class LinkChannel(Channel):
         self.was_accepted = self.is_connected = session is None
         self.is_open = False
         self._proof: Proof | None = None
-        self._recv = sock.recv
-        self._send = sock.send
+        self._tls: TlsSocket | None = None
+        self._recv: Callable[[int], bytes] = sock.recv
+        self._send: Callable[[bytes | memoryview], int] = sock.send
 
     def ready(self, mask: int) -> None:
+        if self._tls is not None and self._tls.wants_out:
+            self._tls.wants_out = False
+            mask |= _IN
+            self.watch(_IN | (_OUT if self.unsent else 0))
         if not self.is_open:
             self._open_on(mask)
         elif mask & _IN:
@@ -142,14 +160,45 @@ class LinkChannel(Channel):
                 self.readiness.end(self)
                 return
             self.is_connected = True
-            self.greet()
+            self.begin()
+        elif self._tls is not None and not self._tls.is_ready:
+            self._shake(self._tls)
         elif mask & _IN:
             self._read_proof()
         else:
             self.readiness.end(self)
 
-    def greet(self) -> None:
-        """It is connected: ask for a proof, where there is a secret."""
+    def begin(self) -> None:
+        """It is connected: with TLS the handshake comes first."""
+        contexts = self.bus.tls.contexts
+        context = contexts.accept if self.was_accepted else contexts.dial
+        if context is None:
+            self._greet()
+            return
+        try:
+            self._tls = TlsSocket(self.sock, context, is_server=self.was_accepted)
+        except OSError:
+            self.readiness.end(self)
+            return
+        self.sock, self._recv, self._send = self._tls.sock, self._tls.recv, self._tls.send
+        self._expect(SILENCE_S)
+        self.watch(_IN if self.was_accepted else _OUT)
+
+    def _shake(self, tls: TlsSocket) -> None:
+        if not self.readiness.may_shake():
+            return
+        try:
+            events = tls.shake()
+        except OSError as error:
+            self.give_up(explained(error))
+            return
+        self.watch(events or _IN)
+        if not events:
+            self._forget_expectation()
+            self._greet()
+
+    def _greet(self) -> None:
+        """Ask for a proof, where there is a secret."""
         bus = self.bus
         secret = bus.node.state.config.cluster_secret
         if not secret:
@@ -241,6 +290,8 @@ class LinkChannel(Channel):
         try:
             data = self._recv(READ_SIZE)
         except BlockingIOError:
+            if self._tls is not None and self._tls.wants_out:
+                self.watch(_OUT)
             return
         except OSError:
             data = b""
@@ -253,6 +304,8 @@ class LinkChannel(Channel):
 
     def ended(self) -> None:
         self._forget_expectation()
+        if self._tls is not None:
+            self._tls.say_goodbye()
         if self.was_accepted:
             self.bus.accepted -= 1
         if self.session is not None:
@@ -327,7 +380,7 @@ class BusListener(Listener):
         bus.accepted += 1
         channel = LinkChannel(bus, sock, None)
         self.readiness.add(channel, _IN)
-        channel.greet()
+        channel.begin()
 
 
 def set_up(sock: socket.socket) -> None:

@@ -9,10 +9,13 @@ import contextlib
 import os
 import select
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from disque_trio.allowance import is_stranger
 from disque_trio.readiness import Channel, Listener, Readiness, keep_alive
 from disque_trio.statemachine.chores import Connection
+from disque_trio.statemachine.config import Config
 from disque_trio.strangers import DENIED, TOO_MANY, Strangers, is_barred
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ _RDHUP: Final = select.EPOLLRDHUP
 class Clients:
     """What all client channels of a node share."""
 
-    __slots__ = ("channels", "is_reading", "node", "owing", "readiness", "strangers")
+    __slots__ = ("channels", "is_reading", "node", "owing", "readiness", "shaking", "strangers")
 
     def __init__(self, readiness: Readiness, node: "Node") -> None:
         self.readiness = readiness
@@ -42,7 +45,14 @@ class Clients:
         self.is_reading = True
         """False once the node is winding up."""
         self.owing: dict[ClientChannel, None] = {}
+        self.shaking = 0
+        """Those that are still in the TLS handshake."""
         self.strangers = Strangers(node)
+
+    def are_too_many(self) -> bool:
+        """Is there no room for another one?"""
+        state = self.node.state
+        return len(state.clients) + self.shaking >= state.config.maxclients
 
     def stop_reading(self) -> None:
         """The node winds up: only replies leave from now on."""
@@ -68,6 +78,7 @@ class ClientChannel(Channel):
         "is_closing",
         "is_half_closed",
         "is_held",
+        "is_known",
         "lingered_s",
         "received",
         "session",
@@ -75,6 +86,7 @@ class ClientChannel(Channel):
     )
 
     session: "Session"
+    """Not there before the node knows it."""
 
     def __init__(self, clients: Clients, sock: socket.socket) -> None:
         super().__init__(clients.readiness, sock)
@@ -87,8 +99,9 @@ class ClientChannel(Channel):
         self.lingered_s = 0
         self.group = ""
         """Among which strangers it stands."""
-        self._recv = sock.recv
-        self._send = sock.send
+        self.is_known = False
+        self._recv: Callable[[int], bytes] = sock.recv
+        self._send: Callable[[bytes | memoryview], int] = sock.send
 
     # What epoll says.
 
@@ -130,8 +143,9 @@ class ClientChannel(Channel):
         self.clients.channels.pop(self, None)
         if self.group:
             self.clients.strangers.forget(self)
-        self.clients.node.lost(self.session)
-        del self.session  # a cycle less for the collector
+        if self.is_known:
+            self.clients.node.lost(self.session)
+            del self.session  # a cycle less for the collector
 
     # What the node says.
 
@@ -215,6 +229,10 @@ class ClientChannel(Channel):
             self._watch()
             self.clients.node.drained(self.session)
 
+    def is_stranger(self, config: Config) -> bool:
+        """Has it shown that it belongs here?"""
+        return not self.is_known or is_stranger(self.session.client, config)
+
     def sweep(self) -> None:
         """Once a second while bytes are owed."""
         if self.is_closing:
@@ -241,36 +259,52 @@ class ClientListener(Listener):
 
     def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
         sock.setblocking(False)
-        node = self.clients.node
-        if self.path is None and (reason := self._refusal(address)):
-            with contextlib.suppress(OSError):
-                sock.send(reason)
-            sock.close()
-            return
         if self.path is None:
+            reason = self.refusal(address[0])
+            if reason:
+                with contextlib.suppress(OSError):
+                    sock.send(reason)
+                sock.close()
+                return
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            keep_alive(sock, node.state.config.tcp_keepalive_s)
-            ip, port = address[:2]
-            peer = b"%b:%d" % (f"[{ip}]".encode() if ":" in ip else ip.encode(), port)
-        else:
-            peer = b"unix:" + self.path
-        channel = ClientChannel(self.clients, sock)
-        session = node.connect(channel, peer, is_unix=self.path is not None)
-        if session is None:
-            sock.close()
-            return
-        channel.session = session
-        self.clients.channels[channel] = None
-        if self.path is None and node.state.config.requirepass:
-            self.clients.strangers.add(channel, address[0])
-        self.readiness.add(channel, _IN | _RDHUP)
+            keep_alive(sock, self.clients.node.state.config.tcp_keepalive_s)
+        self.admit(sock, address)
 
-    def _refusal(self, address: tuple[str, int]) -> bytes:
+    def refusal(self, ip: str) -> bytes:
+        """What to tell a client from there who may not come in; nothing when it may."""
         node = self.clients.node
-        if is_barred(address[0], node.state.config):
-            node.turned_away("client refused: protected mode, and no password", address=address[0])
+        if is_barred(ip, node.state.config):
+            node.turned_away("client refused: protected mode, and no password", address=ip)
             return DENIED
-        if self.clients.strangers.are_too_many(address[0]):
-            node.turned_away("client refused: too many without password", address=address[0])
+        return self.refusal_of_strangers(ip)
+
+    def refusal_of_strangers(self, ip: str) -> bytes:
+        """Likewise, as far as it depends on who else has come from there."""
+        if self.clients.strangers.are_too_many(ip):
+            self.clients.node.turned_away("client refused: too many without password", address=ip)
             return TOO_MANY
         return b""
+
+    def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """Let the client in."""
+        channel = ClientChannel(self.clients, sock)
+        self.readiness.add(channel, _IN | _RDHUP)
+        self.connect(channel, address)
+        if self.path is None and self.clients.node.state.config.requirepass:
+            self.clients.strangers.add(channel, address[0])
+
+    def connect(self, channel: ClientChannel, address: tuple[str, int]) -> None:
+        """Make it known to the node."""
+        ip, port = address[:2] if self.path is None else ("", 0)
+        peer = b"unix:%b" % self.path if self.path is not None else _shown(ip, port)
+        session = self.clients.node.connect(channel, peer, is_unix=self.path is not None)
+        if session is None:
+            self.readiness.end(channel)
+        else:
+            channel.session = session
+            channel.is_known = True
+            self.clients.channels[channel] = None
+
+
+def _shown(ip: str, port: int) -> bytes:
+    return b"%b:%d" % (f"[{ip}]".encode() if ":" in ip else ip.encode(), port)

@@ -10,6 +10,7 @@ from disque_trio.statemachine.chores import (
     JournalChore,
     RaiseFileLimit,
     ReadVitals,
+    ReloadTls,
     RewriteConfig,
     SaveNodes,
     Vitals,
@@ -18,7 +19,8 @@ from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
 
 Errand = (
-    SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals | JournalChore
+    SaveNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
+    | JournalChore
 )  # fmt: skip
 
 
@@ -48,6 +50,8 @@ class Errands:
                 return self._host.change_directory(errand.path)
             case RaiseFileLimit():
                 return self._host.raise_file_limit(errand.clients)
+            case ReloadTls():
+                return self._host.reload_tls(errand.config)
             case ReadVitals():
                 return self._vitals()
             case _:

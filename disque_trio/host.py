@@ -20,6 +20,7 @@ from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
+from disque_trio.tls import Keeper
 
 MAX_LINKS: Final = 2048
 """Links that others may open to a node: twice the nodes that its table takes from the bus."""
@@ -50,9 +51,12 @@ class SystemClock:
 class SystemHost:
     """The `Host` of real life."""
 
-    def __init__(self, config_file: str = "", *, restart_refusal: str = "") -> None:
+    def __init__(
+        self, config_file: str = "", *, restart_refusal: str = "", tls: Keeper | None = None
+    ) -> None:
         self._config_file = config_file
         self._restart_refusal = restart_refusal
+        self.tls = tls or Keeper(Config())
 
     def rewrite_config(self, config: Config) -> str | None:
         """Write the configuration file; an error text when that fails."""
@@ -71,6 +75,10 @@ class SystemHost:
     def raise_file_limit(self, clients: int) -> int:
         """Make room for so many clients; how many there is room for."""
         return raise_file_limit(clients)
+
+    def reload_tls(self, config: Config) -> str | None:
+        """Read the certificates anew; an error text when they do not do."""
+        return self.tls.reload(config)
 
     def vitals(self) -> Vitals:
         """Memory and processor time."""
@@ -133,7 +141,7 @@ def facts(config: Config, config_file: str = "") -> Facts:
     """What this process is, for INFO and HELLO."""
     system = os.uname()
     return Facts(
-        port=config.port,
+        port=config.known_port,
         pid=os.getpid(),
         executable=os.path.abspath(sys.argv[0]),
         config_file=config_file,
@@ -153,10 +161,10 @@ def tame_collector() -> None:
     gc.set_threshold(*_COLLECTOR)
 
 
-def on_signals(stop: Callable[[str], None]) -> None:
+def on_signals(stop: Callable[[str], None], reload: Callable[[], None] | None = None) -> None:
     """SIGTERM and SIGINT end the process gracefully, a second SIGINT at once with status 1.
 
-    `stop` is called in the signal handler, with the signal's name.
+    `stop` is called in the signal handler, with the signal's name, and `reload` at SIGHUP.
     """
     came: list[int] = []
 
@@ -168,7 +176,12 @@ def on_signals(stop: Callable[[str], None]) -> None:
 
     signal.signal(signal.SIGTERM, handle)
     signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def hang_up(_number: int, _frame: object) -> None:
+        if reload is not None:
+            reload()
+
+    signal.signal(signal.SIGHUP, hang_up)
 
 
 def go_to_background() -> Callable[[], None]:

@@ -9,6 +9,7 @@ for a wait with a deadline.
 
 import select
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -17,6 +18,9 @@ from disque_trio.bus import Bus, BusListener
 from disque_trio.clients import ClientListener, Clients
 from disque_trio.ports import LinkPort
 from disque_trio.readiness import Listener, Readiness
+from disque_trio.statemachine.config import Config
+from disque_trio.tls import Keeper
+from disque_trio.tlsclients import TlsClientListener
 
 if TYPE_CHECKING:
     from disque_trio.node import Node
@@ -38,10 +42,15 @@ class EpollHub:
         bus_sockets: list[socket.socket],
         *,
         source_ip: str = "",
+        tls_sockets: Sequence[socket.socket] = (),
+        tls: Keeper | None = None,
     ) -> None:
+        """`tls_sockets` are for clients that speak TLS, by the contexts that `tls` keeps."""
         self._client_sockets = client_sockets
         self._bus_sockets = bus_sockets
         self._source_ip = source_ip
+        self._tls_sockets = tls_sockets
+        self._tls = tls or Keeper(Config())
         self._readiness = Readiness()
         self._listeners: list[Listener] = []
         self._clients: Clients
@@ -74,8 +83,11 @@ class EpollHub:
 
     def _listen(self, node: "Node") -> None:
         self._clients = clients = Clients(self._readiness, node)
-        self._bus = bus = Bus(self._readiness, node, self._source_ip)
+        self._bus = bus = Bus(self._readiness, node, self._source_ip, self._tls)
         self._listeners.extend(ClientListener(clients, sock) for sock in self._client_sockets)
+        self._listeners.extend(
+            TlsClientListener(clients, sock, self._tls) for sock in self._tls_sockets
+        )
         self._listeners.extend(BusListener(bus, sock) for sock in self._bus_sockets)
         for listener in self._listeners:
             self._readiness.add(listener, select.EPOLLIN)

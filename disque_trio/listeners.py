@@ -28,10 +28,12 @@ class Listeners:
 
     clients: list[socket.socket] = attrs.Factory(list)
     bus: list[socket.socket] = attrs.Factory(list)
+    tls: list[socket.socket] = attrs.Factory(list)
+    """For clients that speak TLS."""
 
     def close(self) -> None:
         """Close them all."""
-        for sock in self.clients + self.bus:
+        for sock in self.clients + self.bus + self.tls:
             sock.close()
 
 
@@ -42,8 +44,11 @@ def listen(config: Config) -> Listeners:
     try:
         if config.port:
             listeners.clients += _listen_tcp(config, config.port, "port")
-            # Without a port nobody could be told where the bus is: such a node is alone.
-            listeners.bus += _listen_tcp(config, config.port + BUS_OFFSET, "bus port")
+        if config.tls_port:
+            listeners.tls += _listen_tcp(config, config.tls_port, "tls-port")
+        # Without a port nobody could be told where the bus is: such a node is alone.
+        if config.known_port:
+            listeners.bus += _listen_tcp(config, config.known_port + BUS_OFFSET, "bus port")
         if config.unixsocket:
             listeners.clients.append(_listen_unix(config))
     except ListenError:
@@ -53,13 +58,13 @@ def listen(config: Config) -> Listeners:
 
 
 def _check(config: Config) -> None:
-    if config.port > MAX_PORT:
+    if config.known_port > MAX_PORT:
         raise ListenError(
-            f"port {config.port} is too high: the bus listens {BUS_OFFSET} above it, so it must "
-            f"be at most {MAX_PORT}"
+            f"port {config.known_port} is too high: the bus listens {BUS_OFFSET} above it, so "
+            f"it must be at most {MAX_PORT}"
         )
-    if not config.port and not config.unixsocket:
-        raise ListenError("nothing to listen on: give a 'port' or a 'unixsocket'")
+    if not config.known_port and not config.unixsocket:
+        raise ListenError("nothing to listen on: give a 'port', a 'tls-port' or a 'unixsocket'")
 
 
 def _listen_tcp(config: Config, port: int, what: str) -> list[socket.socket]:

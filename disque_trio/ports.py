@@ -102,6 +102,9 @@ class Host(Protocol):
     def raise_file_limit(self, clients: int) -> int:
         """Make room for so many clients; how many there is room for."""
 
+    def reload_tls(self, config: Config) -> str | None:
+        """Read the certificates anew; an error text when they do not do."""
+
     def vitals(self) -> Vitals:
         """Memory and processor time, without connections and bytes."""
 

@@ -14,6 +14,8 @@ MAX_EVENTS: Final = 1024
 """Events per turn; the others come up in the next one."""
 MAX_ACCEPTS: Final = 1000
 """Connections accepted per turn and listener (reference 1.1)."""
+MAX_SHAKES: Final = 8
+"""Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
 _MAX_KEEPALIVE_S: Final = 32_767
 """The kernel takes no longer one."""
 _OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -47,7 +49,7 @@ class Channel:
 class Readiness:
     """The channels of one hub. `handlers` says whom an event is for."""
 
-    __slots__ = ("_channels", "_ending", "epoll", "handlers", "starved")
+    __slots__ = ("_channels", "_ending", "_shakes_left", "epoll", "handlers", "starved")
 
     def __init__(self) -> None:
         self.epoll = select.epoll()
@@ -56,6 +58,7 @@ class Readiness:
         """Listeners that wait for descriptors to become free."""
         self._channels: dict[int, Channel] = {}
         self._ending: dict[Channel, None] = {}
+        self._shakes_left = MAX_SHAKES
 
     def add(self, channel: Channel, events: int) -> None:
         """Watch a new socket."""
@@ -72,7 +75,13 @@ class Readiness:
 
     def poll(self) -> list[tuple[int, int]]:
         """Whatever is ready now."""
+        self._shakes_left = MAX_SHAKES
         return self.epoll.poll(0, MAX_EVENTS)
+
+    def may_shake(self) -> bool:
+        """May a TLS handshake go on in this turn? If not, its event comes up again."""
+        self._shakes_left -= 1
+        return self._shakes_left >= 0
 
     def bury(self) -> None:
         """Close what has ended."""

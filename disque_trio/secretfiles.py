@@ -37,12 +37,6 @@ def with_secrets(config: Config, warn: Callable[[str], None]) -> Config:
     return attrs.evolve(config, **changes)
 
 
-def read_password(path: str) -> bytes:
-    """For whoever asks a node for something. Raises OSError."""
-    with open(path, "rb") as file:
-        return _stripped(file.read(LONGEST + 1))
-
-
 def _read(directive: str, path: str, warn: Callable[[str], None]) -> str:
     try:
         with open(path, "rb") as file:

@@ -43,6 +43,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.strangers import is_of_this_machine
+from disque_trio.tls import Keeper, TlsError
 from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
 
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     except LogFileError as error:
         sys.stderr.write(f"disque-trio: {error}\n")
         return 1
-    except (ListenError, NodesConfError, SecretFileError, TraceFileError) as error:
+    except (ListenError, NodesConfError, SecretFileError, TlsError, TraceFileError) as error:
         return _fail(loaded.config, str(error))
     if shutdown.restart:
         time.sleep(shutdown.delay / 1000)
@@ -103,6 +104,7 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
     check_log(loaded.config)
     warnings: list[str] = []
     config = with_secrets(loaded.config, warnings.append)
+    tls = Keeper(config)
     listeners = listen(config)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(listeners.close)
@@ -117,13 +119,14 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         for warning in warnings:
             log.warning(warning)
         config = _with_room_for_clients(config, log)
-        host = SystemHost(loaded.path, restart_refusal=_FROM_STDIN if from_stdin else "")
+        refusal = _FROM_STDIN if from_stdin else ""
+        host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
         node = assemble(config, listeners, store, known, host, log, loaded.path)
         if detach is not None:
             cleanup.enter_context(_pid_file(os.path.abspath(config.pidfile), log))
             detach()
         try:
-            shutdown = trio.run(_live, node, log)
+            shutdown = trio.run(_live, node, host, log)
         except Exception:
             # A log file is where people look when the terminal is gone.
             log.warning("crashed: this is a bug", traceback=traceback.format_exc())
@@ -148,7 +151,7 @@ def assemble(
     clock = SystemClock()
     rng = random.Random(os.urandom(32))
     myself, others = known or (Peer(new_node_id(rng), flags=MYSELF), ())
-    myself.port = config.port
+    myself.port = config.known_port
     kind = TracedMachine if config.trace_file else Machine
     machine = kind(config, myself, rng, clock.now(), facts(config, config_file), others)
     if isinstance(machine, TracedMachine):
@@ -158,7 +161,13 @@ def assemble(
     except OSError as error:
         raise NodesConfError(f"cannot write the node table: {error}") from None
     source_ip = config.bind[0] if config.bind else ""
-    hub = EpollHub(listeners.clients, listeners.bus, source_ip=source_ip)
+    hub = EpollHub(
+        listeners.clients,
+        listeners.bus,
+        source_ip=source_ip,
+        tls_sockets=listeners.tls,
+        tls=host.tls,
+    )
     return Node(machine, clock, hub, store, host, log)
 
 
@@ -169,20 +178,40 @@ def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
     machine.trace(TraceFile(machine.state.config.trace_file, tell).write, cause)
 
 
-async def _live(node: Node, log: OperatorLog) -> Shutdown:
+async def _live(node: Node, host: SystemHost, log: OperatorLog) -> Shutdown:
     token = trio.lowlevel.current_trio_token()
 
     def stop(signal_name: str) -> None:
         with contextlib.suppress(trio.RunFinishedError):
             token.run_sync_soon(node.stop, Shutdown(), signal_name)
 
-    on_signals(stop)
+    def reload() -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(_reload, node, host, log)
+
+    on_signals(stop, reload)
     tame_collector()
     # Whoever waits for these words may end the node from now on.
     _announce(node, log)
     await node.run()
     assert node.shutdown is not None
     return node.shutdown
+
+
+def _reload(node: Node, host: SystemHost, log: OperatorLog) -> None:
+    """SIGHUP: what stands in files of its own, read anew. What does not do stays as it was."""
+    try:
+        config = with_secrets(node.state.config, log.warning)
+    except SecretFileError as error:
+        log.warning("secrets stay as they were", error=str(error))
+        config = node.state.config
+    else:
+        node.machine.adopt(config, node.now)
+    error_text = host.reload_tls(config)
+    if error_text is None:
+        log.notice("secrets and certificates read anew", asked_by="SIGHUP")
+    else:
+        log.warning("certificates stay as they were", error=error_text)
 
 
 def _announce(node: Node, log: OperatorLog) -> None:
@@ -192,7 +221,8 @@ def _announce(node: Node, log: OperatorLog) -> None:
         version=__version__,
         node=state.cluster.myself.id.decode(),
         port=state.config.port,
-        bus_port=state.config.port + BUS_OFFSET if state.config.port else "none",
+        tls_port=state.config.tls_port,
+        bus_port=state.config.known_port + BUS_OFFSET if state.config.known_port else "none",
         bind=",".join(state.config.bind) or "all interfaces",
         pid=state.facts.pid,
         known_nodes=len(state.cluster.nodes) - 1,
@@ -201,12 +231,12 @@ def _announce(node: Node, log: OperatorLog) -> None:
 
 
 def _warn_of_strangers(config: Config, log: OperatorLog) -> None:
-    if not config.port or (all(map(is_of_this_machine, config.bind)) and config.bind):
+    if not config.known_port or (all(map(is_of_this_machine, config.bind)) and config.bind):
         return
-    if not config.cluster_secret:
+    if not config.cluster_secret and not config.tls_cluster:
         log.warning(
-            "the bus is open to everybody who can reach it: set 'cluster-secret-file', or keep "
-            "strangers away from the bus port with 'bind' or a firewall"
+            "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
+            "'tls-cluster', or keep strangers away with 'bind' or a firewall"
         )
     if not config.requirepass and not config.protected_mode:
         log.warning("clients need no password, and protected-mode is off: everybody is served")

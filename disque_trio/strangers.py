@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from disque_trio.allowance import is_stranger
 from disque_trio.statemachine.config import Config
 
 if TYPE_CHECKING:
     from disque_trio.node import Node
-    from disque_trio.session import Session
 
 DENIED: Final = (
     b"-DENIED This node is in protected mode: it has no password, so it serves clients of its own"
@@ -47,7 +45,9 @@ class Stranger(Protocol):
     """A client's channel, as far as it matters here."""
 
     group: str
-    session: "Session"
+
+    def is_stranger(self, config: Config) -> bool:
+        """Has it shown that it belongs here?"""
 
     def abort(self) -> None:
         """Disconnect it."""
@@ -98,7 +98,7 @@ class Strangers:
 
     def _forget_friends(self, group: dict[Stranger, float]) -> None:
         config = self._node.state.config
-        for channel in [each for each in group if not is_stranger(each.session.client, config)]:
+        for channel in [each for each in group if not each.is_stranger(config)]:
             self.forget(channel)
 
 

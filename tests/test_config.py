@@ -250,6 +250,7 @@ def test_the_example_file_names_every_directive() -> None:
     names += [
         *("appendfilename", "cluster-config-file", "include"),
         *("rename-command", "syslog-enabled", "syslog-ident", "cluster-secret"),
+        "tls-key-file-pass",
     ]
 
     missing = [

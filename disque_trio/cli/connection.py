@@ -11,7 +11,8 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Final
 
 import attrs
@@ -33,12 +34,27 @@ class LostError(ConnectionFailedError):
 
 
 @attrs.frozen(kw_only=True)
+class Tls:
+    """How to speak TLS: files in PEM."""
+
+    cacert: str | None = None
+    """Whom to trust; None is whom the system trusts."""
+    cert: str | None = None
+    key: str | None = None
+    server_name: str | None = None
+    """Whose certificate the node should have; None is the host's."""
+    is_insecure: bool = False
+    """Take any certificate."""
+
+
+@attrs.frozen(kw_only=True)
 class Address:
     """Where a node listens: host and port, or a Unix socket, which takes precedence."""
 
     host: str = "127.0.0.1"
     port: int = 7711
     path: str | None = None
+    tls: Tls | None = None
 
     def __str__(self) -> str:
         if self.path is not None:
@@ -113,16 +129,18 @@ class Connection:
         return self._replies.popleft()
 
     def received(self) -> list[Reply]:
-        """Read once; every reply that is complete."""
-        self.read()
+        """Take in what has come, without waiting; every reply that is complete."""
+        self.read(socket.MSG_DONTWAIT)
         replies = list(self._replies)
         self._replies.clear()
         return replies
 
-    def read(self) -> None:
-        """Take in what has come, waiting until something has."""
+    def read(self, flags: int = 0) -> None:
+        """Take in what has come, waiting until something has unless the flags say otherwise."""
         try:
-            data = self._open_socket().recv(_CHUNK)
+            data = self._open_socket().recv(_CHUNK, flags)
+        except BlockingIOError:
+            return
         except OSError as error:
             raise self._lost(error) from error
         if not data:
@@ -145,8 +163,10 @@ class Connection:
         try:
             while select.select([stream], [], [], 0)[0]:
                 # Nothing was asked, so data is a leftover. Only its end matters.
-                if not stream.recv(_CHUNK):
+                if not stream.recv(_CHUNK, socket.MSG_DONTWAIT):
                     return True
+        except BlockingIOError:
+            return False
         except OSError:
             return True
         return False
@@ -182,6 +202,8 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
         if address.path is not None:
             return _connected_locally(address.path, timeout_s)
         stream = socket.create_connection((address.host, address.port), timeout_s or None)
+        if address.tls is not None:
+            stream = _secured(stream, address.tls, address.host)
     except OSError as error:
         raise ConnectionFailedError(_advice(address, error)) from error
     except (ValueError, OverflowError) as error:  # the name cannot be encoded; the port is too big
@@ -192,6 +214,15 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
     with contextlib.suppress(AttributeError, OSError):  # not every system has this one
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
     return stream
+
+
+def _secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
+    secure: Callable[..., socket.socket] = import_module("disque_trio.cli.tls").secured
+    try:
+        return secure(stream, tls, host)
+    except BaseException:
+        stream.close()
+        raise
 
 
 def _connected_locally(path: str, timeout_s: float) -> socket.socket:
@@ -213,6 +244,8 @@ def _advice(address: Address, error: OSError) -> str:
     text = f"Could not connect to Disque at {address}: {reason}."
     if address.path is not None:
         return f"{text} Is `unixsocket {address.path}` in the node's configuration?"
+    if address.tls is not None and not isinstance(error, ConnectionRefusedError):
+        return f"{text} Check --cacert, --cert and --key, and whether this is the node's tls-port."
     if isinstance(error, socket.gaierror):
         return f"{text} Check the host name given with -h."
     return (

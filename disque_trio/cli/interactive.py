@@ -83,15 +83,17 @@ class Prompt:
             case [b"clear"]:
                 clear()
             case [b"connect", _, port] if port.isdigit():
-                self._move(Address(host=os.fsdecode(words[1]), port=int(port)))
+                self._move(os.fsdecode(words[1]), int(port))
             case [b"auth"]:
                 self._guarded(self._authenticate)
             case _:
                 self._guarded(lambda: self._timed(line))
 
-    def _move(self, address: Address) -> None:
-        self.session.connection.close()
-        self.session.connection.address = address
+    def _move(self, host: str, port: int) -> None:
+        connection = self.session.connection
+        connection.close()
+        # Under TLS as before: the password goes along.
+        connection.address = Address(host=host, port=port, tls=connection.address.tls)
         self._guarded(self.session.connect)
 
     def _authenticate(self) -> None:

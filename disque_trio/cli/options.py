@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from disque_trio import __version__
-from disque_trio.cli.connection import Address
+from disque_trio.cli.connection import Address, Tls
 
 FOREVER: Final = -1
 """`-r -1`: repeat until interrupted."""
@@ -62,8 +62,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     if given.is_pipe and words:
         parser.error("--pipe reads its commands from standard input; give none")
     return Options(
-        address=Address(host=given.host, port=given.port, path=given.socket),
-        password=_password(given.password, environment),
+        address=Address(host=given.host, port=given.port, path=given.socket, tls=_tls(given)),
+        password=_password(parser, given, environment),
         asks_password=given.asks_password,
         connect_timeout_s=given.connect_timeout_s,
         repeat=given.repeat,
@@ -77,9 +77,33 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     )
 
 
-def _password(given: str | None, environment: Mapping[str, str]) -> bytes | None:
-    password = environment.get("DISQUE_AUTH") if given is None else given
-    return os.fsencode(password) if password else None
+def _password(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, environment: Mapping[str, str]
+) -> bytes | None:
+    """The command line comes before the environment, a password before a file with one."""
+    if given.password is not None or given.password_file is not None:
+        password, path = given.password, given.password_file
+    else:
+        password, path = environment.get("DISQUE_AUTH"), environment.get("DISQUE_AUTH_FILE")
+    if password or not path:
+        return os.fsencode(password) if password else None
+    try:
+        with open(path, "rb") as file:
+            return file.read().removesuffix(b"\n").removesuffix(b"\r") or None
+    except OSError as error:
+        parser.error(f"cannot read the password from {path}: {error.strerror}")
+
+
+def _tls(given: argparse.Namespace) -> Tls | None:
+    if not given.has_tls:
+        return None
+    return Tls(
+        cacert=given.cacert,
+        cert=given.cert,
+        key=given.key,
+        server_name=given.server_name,
+        is_insecure=given.is_insecure,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     _add_connection(parser)
+    _add_tls(parser)
     _add_output(parser)
     _add_input(parser)
     parser.add_argument("--help", action="help", help="print this and exit")
@@ -120,6 +145,11 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         help="password; other users of this machine can see it here, so prefer $DISQUE_AUTH",
     )
     group.add_argument(
+        "--password-file",
+        metavar="FILE",
+        help="read the password from there; so does $DISQUE_AUTH_FILE",
+    )
+    group.add_argument(
         "--askpass",
         dest="asks_password",
         action="store_true",
@@ -132,6 +162,24 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=5.0,
         help="give up connecting after this long (5)",
+    )
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("TLS (files in PEM)")
+    group.add_argument(
+        "--tls", dest="has_tls", action="store_true", help="speak TLS; -p is the node's tls-port"
+    )
+    group.add_argument(
+        "--cacert", metavar="FILE", help="authorities to trust, instead of the system's"
+    )
+    group.add_argument("--cert", metavar="FILE", help="your certificate")
+    group.add_argument("--key", metavar="FILE", help="its key, unless it is in the same file")
+    group.add_argument(
+        "--sni", dest="server_name", metavar="NAME", help="whose certificate to expect (the host's)"
+    )
+    group.add_argument(
+        "--insecure", dest="is_insecure", action="store_true", help="take any certificate"
     )
 
 

@@ -8,6 +8,7 @@ machine itself never calls out (docs/design.md).
 import attrs
 
 from disque_trio.statemachine.base import ClientId, Millis
+from disque_trio.statemachine.config import Config
 
 
 @attrs.define
@@ -32,6 +33,13 @@ class RaiseFileLimit:
     """Make room for this many clients. Outcome: how many the system can handle, an int."""
 
     clients: int
+
+
+@attrs.define
+class ReloadTls:
+    """Read the certificates that `config` names. Outcome: None, or an error text."""
+
+    config: Config
 
 
 @attrs.define
@@ -85,8 +93,8 @@ class ReadJournal:
 
 JournalChore = StartJournal | StopJournal | RewriteJournal | ReadJournal
 Chore = (
-    SaveNodes | RewriteConfig | ChangeDirectory | RaiseFileLimit | ReadVitals | Sleep | Shutdown
-    | JournalChore
+    SaveNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
+    | Sleep | Shutdown | JournalChore
 )  # fmt: skip
 
 

@@ -29,6 +29,16 @@ class Config:
     """Bytes of one client's unfinished request beyond which it is cut off."""
     proto_max_bulk_len: int = 512 << 20
     """Bytes of one argument of a request."""
+    tls_port: int = 0
+    tls_cert_file: str = ""
+    tls_key_file: str = ""
+    tls_key_file_pass: bytes = attrs.field(default=b"", repr=False)
+    tls_ca_cert_file: str = ""
+    tls_cluster_ca_cert_file: str = ""
+    """Of the bus alone, where clients have certificates of `tls_ca_cert_file` too."""
+    tls_auth_clients: str = "yes"
+    """`yes`, `no` or `optional`."""
+    tls_cluster: bool = False
     unixsocket: str = ""
     unixsocketperm: int = 0
     logfile: str = ""
@@ -84,3 +94,8 @@ class Config:
     """Bytes queued for one bus link before frames are dropped; ours alone (defect 32)."""
     replica_repair_after_s: int = 600
     """How long a holder may fail before others take its place; 0 is for ever. Ours alone."""
+
+    @property
+    def known_port(self) -> int:
+        """The clients' port that other nodes and clients are told of; the bus is 10000 above."""
+        return self.port or self.tls_port

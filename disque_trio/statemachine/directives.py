@@ -150,6 +150,13 @@ DIRECTIVES: Final = (
     _live("client-query-buffer-limit", _QUERY_LIMIT),
     _live("proto-max-bulk-len", _BULK_LIMIT),
     _live("replica-repair-after", number(0, _INT32_MAX), field="replica_repair_after_s"),
+    Directive("tls-port", number(0, 55535)),
+    _live("tls-cert-file", TEXT_OR_UNSET),
+    _live("tls-key-file", TEXT_OR_UNSET),
+    _live("tls-ca-cert-file", TEXT_OR_UNSET),
+    _live("tls-cluster-ca-cert-file", TEXT_OR_UNSET),
+    _live("tls-auth-clients", choice("yes", "no", "optional")),
+    Directive("tls-cluster", FLAG),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),
@@ -163,6 +170,7 @@ DIRECTIVES: Final = (
     ),
     Directive("syslog-enabled", FLAG, is_shown=False),
     Directive("syslog-ident", TEXT, is_shown=False),
+    Directive("tls-key-file-pass", PASSWORD, is_shown=False, is_secret=True),
     Directive("cluster-secret", SHARED_SECRET, is_shown=False, is_secret=True),
 )
 

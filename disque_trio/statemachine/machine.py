@@ -47,6 +47,7 @@ from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands import config as configuration
 from disque_trio.statemachine.commands import latency, server, slowlog
+from disque_trio.statemachine.commands.config import adopt
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
@@ -288,6 +289,11 @@ class Machine:
         """Everything is in the journal again."""
         self._set_clocks(now)
         sessions.allow_writes(self.state)
+
+    def adopt(self, config: Config, now: Now) -> None:
+        """The driver has read anew what stands in files: secrets."""
+        self._set_clocks(now)
+        adopt(self.state, config)
 
     # The bus.
 

@@ -24,6 +24,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Pong
 from disque_trio.statemachine.stats import Facts
+from disque_trio.tls import Keeper
 from disque_trio.wire.frames import encode
 from tests.cluster.processes import free_port
 from tests.node.world import MemoryHost, MemoryLog, MemoryStore, until
@@ -38,6 +39,7 @@ class Live:
     port: int
     bus_port: int
     nursery: trio.Nursery
+    tls_port: int = 0
 
     async def client(self) -> trio.SocketStream:
         return await connected(self.nursery, self.port)
@@ -87,10 +89,14 @@ async def live(
     myself = Peer(os.urandom(20).hex().encode(), "", known_as, MYSELF)
     facts = Facts(port=known_as)
     machine = Machine(config or Config(), myself, random.Random(0), clock.now(), facts)
-    hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1")
-    node = Node(machine, clock, hub, MemoryStore(), MemoryHost(), log)
+    tls = [listening()] if config is not None and config.tls_port else []
+    keeper = Keeper(config or Config())
+    hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1", tls_sockets=tls, tls=keeper)
+    host = MemoryHost(tls=keeper)
+    node = Node(machine, clock, hub, MemoryStore(), host, log)
     await (within or nursery).start(node.run)
-    return Live(node, log, port, bus_port, nursery)
+    tls_port = tls[0].getsockname()[1] if tls else 0
+    return Live(node, log, port, bus_port, nursery, tls_port)
 
 
 async def receive(stream: trio.SocketStream, size: int) -> bytes:

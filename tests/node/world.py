@@ -16,6 +16,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.stats import Facts
+from disque_trio.tls import Keeper
 
 WALL = 1_800_000_000_000
 ME: NodeId = b"a" * 40
@@ -236,6 +237,7 @@ class MemoryHost:
 
     errands: list[object] = attrs.Factory(list)
     refusal: str | None = None
+    tls: Keeper | None = None
 
     def rewrite_config(self, config: Config) -> str | None:
         self.errands.append(("rewrite", config.maxclients))
@@ -248,6 +250,10 @@ class MemoryHost:
     def raise_file_limit(self, clients: int) -> int:
         self.errands.append(("files", clients))
         return min(clients, 20_000)
+
+    def reload_tls(self, config: Config) -> str | None:
+        self.errands.append(("tls", config.tls_cert_file))
+        return self.refusal if self.tls is None else self.tls.reload(config)
 
     def vitals(self) -> Vitals:
         return Vitals(rss_bytes=123_456)

@@ -75,6 +75,13 @@ DEFAULTS = [
     ("client-query-buffer-limit", "1073741824"),
     ("proto-max-bulk-len", "536870912"),
     ("replica-repair-after", "600"),
+    ("tls-port", "0"),
+    ("tls-cert-file", ""),
+    ("tls-key-file", ""),
+    ("tls-ca-cert-file", ""),
+    ("tls-cluster-ca-cert-file", ""),
+    ("tls-auth-clients", "yes"),
+    ("tls-cluster", "no"),
 ]
 
 REFUSED_BY_SET = [
@@ -95,6 +102,9 @@ REFUSED_BY_SET = [
     "requirepass-file",
     "cluster-secret-file",
     "cluster-secret",
+    "tls-port",
+    "tls-cluster",
+    "tls-key-file-pass",
     "appendfilename",
     "cluster-config-file",
     "rename-command",
@@ -173,6 +183,8 @@ def test_every_directive_has_its_field() -> None:
         ("TimeOut", "7", "7"),
         ("protected-mode", "no", "no"),
         ("auth-timeout", "0", "0"),
+        ("tls-cert-file", "a.pem", "a.pem"),
+        ("tls-auth-clients", "Optional", "optional"),
         ("proto-max-bulk-len", "4kb", "4096"),
         ("client-query-buffer-limit", "1mb", "1048576"),
     ],
@@ -190,6 +202,7 @@ def test_set_takes(name: str, value: str, shown: str) -> None:
         ("proto-max-bulk-len", "513mb"),
         ("client-query-buffer-limit", "0"),
         ("unauthenticated-clients", "0"),
+        ("tls-auth-clients", "maybe"),
         ("maxmemory", "0"),
         ("maxmemory", "-1"),
         ("maxmemory", "lots"),
@@ -241,6 +254,11 @@ def test_a_password_from_a_file_is_not_shown() -> None:
         *(b"requirepass", b""),
         *(b"requirepass-file", b"/run/password"),
     ]
+
+
+def test_the_port_that_others_are_told_of_is_the_plain_one_if_there_is_one() -> None:
+    assert Config(port=1, tls_port=2).known_port == 1
+    assert Config(port=0, tls_port=2).known_port == 2
 
 
 def test_a_password_that_is_given_takes_the_place_of_the_files() -> None:

@@ -69,6 +69,10 @@ class HostProcess:
         """There are no files."""
         return clients
 
+    def reload_tls(self, config: Config) -> str | None:  # noqa: ARG002
+        """There are no certificates."""
+        return None
+
     def vitals(self) -> Vitals:
         """It needs nothing."""
         return Vitals()

@@ -13,11 +13,13 @@ from disque_trio.statemachine.base import OK, CommandError, Map, Reply
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
     RaiseFileLimit,
+    ReloadTls,
     RewriteConfig,
     StartJournal,
     StopJournal,
 )
 from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import decode, encode
 
@@ -52,6 +54,8 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             return _set_maxclients(node, client, value)
         case b"appendonly":
             return _set_appendonly(node, client, value)
+        case word if word.startswith(b"tls-"):
+            return _set_tls(node, client, name, value)
         case b"timeout":
             node.config = directives.set_value(node.config, name, value)
             _watch_idle_anew(node)
@@ -114,6 +118,24 @@ def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
         return OK
 
     return sessions.ask(node, client, RaiseFileLimit(wanted), then)
+
+
+def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
+    """Certificates are read before they count; naming the same file again reads it again."""
+    changed = directives.set_value(node.config, name, value)
+
+    def then(node: NodeState, _client: Client, error: str | None) -> Reply:
+        if error is not None:
+            raise CommandError(b"ERR TLS stays as it was: %b" % encode(error))
+        node.config = directives.set_value(node.config, name, value)
+        return OK
+
+    return sessions.ask(node, client, ReloadTls(changed), then)
+
+
+def adopt(node: NodeState, config: Config) -> None:
+    """The driver has read anew what stands in files."""
+    node.config = config
 
 
 def _watch_idle_anew(node: NodeState) -> None:

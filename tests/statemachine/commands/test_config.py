@@ -7,6 +7,7 @@ from disque_trio.statemachine.chores import (
     ChangeDirectory,
     Chore,
     RaiseFileLimit,
+    ReloadTls,
     RewriteConfig,
     StartJournal,
     StopJournal,
@@ -97,6 +98,38 @@ def test_a_journal_is_kept_until_the_driver_has_closed_it() -> None:
 
     assert rig.reply() == OK
     assert not rig.node.config.appendonly
+
+
+def test_certificates_count_once_they_have_been_read() -> None:
+    rig = Rig()
+    rig.request("CONFIG", "SET", "tls-cert-file", "new.pem")
+    assert chores(rig) == [(rig.client, ReloadTls(Config(tls_cert_file="new.pem")))]
+    assert rig.node.config.tls_cert_file == ""
+
+    rig.machine.done(rig.client, None, rig.now)
+    rig.take()
+
+    assert rig.reply() == OK
+    assert rig.node.config.tls_cert_file == "new.pem"
+
+
+def test_certificates_that_do_not_do_change_nothing() -> None:
+    rig = Rig()
+    rig.request("CONFIG", "SET", "TLS-auth-clients", "no")
+
+    rig.machine.done(rig.client, "no certificate", rig.now)
+    rig.take()
+
+    assert rig.reply() == Failure(b"ERR TLS stays as it was: no certificate")
+    assert rig.node.config.tls_auth_clients == "yes"
+
+
+def test_what_was_read_anew_counts_at_once() -> None:
+    rig = Rig()
+
+    rig.machine.adopt(Config(requirepass=b"hush"), rig.now)
+
+    assert rig.ask("PING") == Failure(b"NOAUTH Authentication required.")
 
 
 def test_a_password_counts_at_once_even_for_who_set_it() -> None:

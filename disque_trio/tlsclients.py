@@ -1,0 +1,108 @@
+"""Clients under TLS: a handshake first, then they are like all others.
+
+Until it is over, the machine does not hear of them: they count as strangers, of which there are
+only so many for only so long.
+"""
+
+import contextlib
+import select
+import socket
+from typing import Final
+
+from disque_trio.clients import ClientChannel, ClientListener, Clients
+from disque_trio.statemachine.config import Config
+from disque_trio.strangers import DENIED, is_barred
+from disque_trio.tls import Keeper, TlsSocket, explained
+
+_IN: Final = select.EPOLLIN
+_OUT: Final = select.EPOLLOUT
+_RDHUP: Final = select.EPOLLRDHUP
+
+
+class TlsClientChannel(ClientChannel):
+    """One client's socket under TLS."""
+
+    __slots__ = ("address", "listener", "tls")
+
+    def __init__(
+        self, listener: "TlsClientListener", tls: TlsSocket, address: tuple[str, int]
+    ) -> None:
+        super().__init__(listener.clients, tls.sock)
+        self.listener = listener
+        self.address = address
+        self.tls = tls
+        self._recv = tls.recv
+        self._send = tls.send
+
+    def ready(self, mask: int) -> None:
+        tls = self.tls
+        if not tls.is_ready:
+            self._shake()
+            return
+        waited, tls.wants_out = tls.wants_out, False
+        super().ready(mask | _IN if waited else mask)
+        if tls.wants_out:
+            self.watch(_OUT)
+        elif waited:
+            self._watch()
+
+    def _shake(self) -> None:
+        if not self.readiness.may_shake():
+            return
+        try:
+            events = self.tls.shake()
+        except OSError as error:
+            reason = explained(error)
+            self.clients.node.turned_away(f"TLS client refused: {reason}", address=self.address[0])
+            self.readiness.end(self)
+            return
+        if events:
+            self.watch(events | _RDHUP)
+        else:
+            self.watch(_IN | _RDHUP)
+            self.clients.shaking -= 1
+            self.listener.connect(self, self.address)
+
+    def is_stranger(self, config: Config) -> bool:
+        return not self.tls.is_ready or super().is_stranger(config)
+
+    def ended(self) -> None:
+        if not self.tls.is_ready:
+            self.clients.shaking -= 1
+        self.tls.say_goodbye()
+        super().ended()
+
+
+class TlsClientListener(ClientListener):
+    """A socket on which clients arrive who speak TLS."""
+
+    __slots__ = ("keeper",)
+
+    def __init__(self, clients: Clients, sock: socket.socket, keeper: Keeper) -> None:
+        super().__init__(clients, sock)
+        self.keeper = keeper
+
+    def refusal(self, ip: str) -> bytes:
+        """A certificate is as good as a password, where everybody must have one."""
+        config = self.clients.node.state.config
+        if is_barred(ip, config) and config.tls_auth_clients != "yes":
+            self.clients.node.turned_away(
+                "client refused: protected mode, and no password", address=ip
+            )
+            return DENIED
+        return self.refusal_of_strangers(ip)
+
+    def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """Begin the handshake."""
+        clients, context = self.clients, self.keeper.contexts.clients
+        if context is None or clients.are_too_many():
+            clients.node.turned_away("client refused: maxclients reached", address=address[0])
+            sock.close()
+            return
+        # It may have gone already.
+        with contextlib.suppress(OSError):
+            channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
+            clients.shaking += 1
+            clients.channels[channel] = None
+            clients.strangers.add(channel, address[0])
+            self.readiness.add(channel, _IN | _RDHUP)
