@@ -1,4 +1,4 @@
-"""The command line: ``disque-trio server``, ``up``, ``cli``, ``sim`` and ``aof``."""
+"""The command line: ``disque-trio server``, ``up``, ``cli``, ``sim``, ``aof`` and ``doctor``."""
 
 import argparse
 import platform
@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "cli": "disque_trio.cli",
     "sim": "disque_trio.cli.sim",
     "aof": "disque_trio.cli.aof",
+    "doctor": "disque_trio.cli.doctor",
 }
 """Modules with a `main`. Each is imported when it is asked for: a client should start at once."""
 _EPILOG: Final = """\
@@ -24,6 +25,7 @@ commands:
   cli      talk to a node: disque-trio cli -p 7711
   sim      run a cluster in simulated time, through faults: disque-trio sim run FILE
   aof      check, mend and convert append-only files: disque-trio aof check disque.aof
+  doctor   look at a cluster, say what is wrong and what to do: disque-trio doctor -p 7711
 
 disque-trio COMMAND --help tells more.
 """

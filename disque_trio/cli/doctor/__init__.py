@@ -1,0 +1,93 @@
+"""`disque-trio doctor`: what is wrong with a cluster, and what to do about it (docs/doctor.md)."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from disque_trio.cli.doctor import checks, machine
+from disque_trio.cli.doctor.findings import STATUS_NAMES, Finding, Level, worst
+from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
+from disque_trio.cli.doctor.options import Options, parse
+
+
+def main(argv: Sequence[str]) -> int:
+    """Look, tell, and return the exit status; `--help` says what it means."""
+    try:
+        options = parse(argv, os.environ)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        return _serves(options) if options.is_quiet else _consult(options)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _serves(options: Options) -> int:
+    """For health checks of containers, which know 0 and 1. A node that loads does not serve yet."""
+    if options.address is None:
+        findings = list(machine.judge_file(options.config or "", is_running=False))
+        return 1 if worst(findings) is Level.PROBLEM else 0
+    node = examine(options.address, options.password, options.timeout_s)
+    return 1 if node.error or node.info.get("loading", "0") != "0" else 0
+
+
+def _consult(options: Options) -> int:
+    nodes: list[NodeFacts] = []
+    findings: list[Finding] = []
+    if options.address is not None:
+        nodes = survey(options.address, options.password, options.timeout_s)
+        findings += checks.judge(nodes)
+        for node in nodes:
+            findings += machine.judge_node(node)
+    if options.config is not None:
+        is_running = any(not node.error for node in nodes)
+        findings += machine.judge_file(options.config, is_running=is_running)
+    findings += machine.judge()
+    findings.sort(key=lambda finding: -finding.level)
+    level = worst(findings)
+    if options.is_json:
+        sys.stdout.write(_as_json(nodes, findings) + "\n")
+    else:
+        sys.stdout.write(_as_text(nodes, findings))
+    return level.value
+
+
+def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> str:
+    return json.dumps(
+        {
+            "status": STATUS_NAMES[worst(findings)],
+            "nodes": [
+                {
+                    "address": node.where,
+                    "id": node.id,
+                    "version": node.info.get("disque_version", ""),
+                    "is_original": not node.is_ours and not node.error,
+                    "error": node.error,
+                    "clock_skew_ms": round(node.skew_ms),
+                    "under_replicated_jobs": node.number("under_replicated_jobs"),
+                }
+                for node in nodes
+            ],
+            "findings": [finding.as_dict() for finding in findings],
+        },
+        indent=2,
+    )
+
+
+def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> str:
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.level.name.lower():8} {finding.where}: {finding.what}")
+        if finding.advice:
+            lines.append(f"{'':8} → {finding.advice}")
+    well = sum(not node.error for node in nodes)
+    asked = f"{well} of {len(nodes)} nodes answer; " if nodes else ""
+    counts = [_counted(findings, level) for level in (Level.PROBLEM, Level.WARNING)]
+    verdict = ", ".join(filter(None, counts)) or "all is well"
+    return "".join(f"{line}\n" for line in [*lines, f"{asked}{verdict}"])
+
+
+def _counted(findings: list[Finding], level: Level) -> str:
+    count = sum(finding.level is level for finding in findings)
+    return f"{count} {level.name.lower()}{'s' if count > 1 else ''}" if count else ""

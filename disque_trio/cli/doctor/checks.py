@@ -1,0 +1,231 @@
+"""What follows from what the nodes say. Pure: facts in, findings out."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from disque_trio.cli.doctor.findings import Finding, note, problem, warning
+from disque_trio.cli.doctor.nodes import NodeFacts
+
+MAX_SKEW_MS: Final = 500
+"""Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
+FULL: Final = 0.95
+"""From this share of `maxmemory` on a node refuses jobs, or drops acknowledgements."""
+NEARLY_FULL: Final = 0.75
+"""From this share on a node leaves new jobs to others."""
+_QUORUM: Final = 3
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+def judge(nodes: list[NodeFacts]) -> list[Finding]:
+    """All findings about a cluster."""
+    found: list[Finding] = []
+    for node in nodes:
+        if node.error:
+            found.append(problem(node.where, node.error, node.advice))
+        else:
+            found += [*_reach(node), *_process(node), *_memory(node), *_disk(node), *_jobs(node)]
+    well = [node for node in nodes if not node.error]
+    if well:
+        found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *_versions(well)]
+    return found
+
+
+def _reach(node: NodeFacts) -> Iterator[Finding]:
+    if node.bus_error:
+        yield problem(
+            node.where,
+            f"its bus port cannot be reached from here: {node.bus_error}",
+            "nodes talk to each other on the client port + 10000: open it between all nodes. If "
+            "it is closed to this machine alone, run the doctor on a node",
+        )
+    bind = node.config.get("bind", "").split()
+    if node.config and not node.has_password:
+        is_open = node.config.get("protected-mode") == "no" or not node.is_ours
+        if is_open and not (bind and all(each in _LOOPBACK for each in bind)):
+            yield warning(
+                node.where,
+                "clients need no password",
+                "set requirepass-file (docs/security.md), or keep strangers away with 'bind'",
+            )
+
+
+def _process(node: NodeFacts) -> Iterator[Finding]:
+    if node.info.get("loading", "0") != "0":
+        yield warning(node.where, "it is loading its jobs", "wait; INFO persistence tells how far")
+    clients, most = node.number("connected_clients"), _limit(node, "maxclients")
+    if most and clients > 0.9 * most:
+        yield warning(
+            node.where,
+            f"{clients} of {most} clients are connected",
+            "raise maxclients, or find out who does not close connections (CLIENT LIST)",
+        )
+    if node.number("rejected_connections"):
+        yield warning(
+            node.where,
+            f"{node.number('rejected_connections')} connections were refused since the start",
+            "raise maxclients and the open file limit; CONFIG RESETSTAT counts anew",
+        )
+    if node.number("bus_frames_dropped"):
+        yield warning(
+            node.where,
+            f"{node.number('bus_frames_dropped')} bus frames were dropped: a peer did not keep up",
+            "look for a node that is overloaded or stopped; CONFIG RESETSTAT counts anew",
+        )
+    if node.number("bus_frames_refused"):
+        reasons = node.info.get("bus_frames_refused_by_reason", "")
+        yield note(node.where, f"bus input was refused: {reasons}")
+
+
+def _limit(node: NodeFacts, directive: str) -> int:
+    value = node.config.get(directive, "")
+    return int(value) if value.isdigit() else 0
+
+
+def _memory(node: NodeFacts) -> Iterator[Finding]:
+    used, most = node.number("used_memory"), _limit(node, "maxmemory")
+    share = used / most if most else 0.0
+    if share < NEARLY_FULL:
+        return
+    what = f"{used >> 20} MiB of maxmemory {most >> 20} MiB are used ({share:.0%})"
+    advice = "add consumers, add nodes, or raise maxmemory"
+    if share >= FULL:
+        yield problem(node.where, f"{what}: it refuses new jobs", advice)
+    else:
+        yield warning(node.where, f"{what}: it leaves new jobs to other nodes", advice)
+
+
+def _disk(node: NodeFacts) -> Iterator[Finding]:
+    info = node.info
+    if info.get("aof_enabled", "0") == "0":
+        yield note(
+            node.where,
+            "it keeps jobs in memory only: what it holds is gone when it stops",
+            "set 'appendonly yes', or rely on REPLICATE and never stop W nodes at once",
+        )
+        return
+    if info.get("aof_last_write_status", "ok") != "ok":
+        yield problem(
+            node.where,
+            "its append-only file cannot be written: new jobs are refused",
+            "see its log: the disk is full or broken. It goes on by itself once it can write",
+        )
+    if info.get("aof_last_bgrewrite_status", "ok") != "ok":
+        yield warning(
+            node.where,
+            "the last rewrite of its append-only file failed",
+            "see its log, make room on the disk, then BGREWRITEAOF",
+        )
+    if node.number("aof_delayed_fsync"):
+        yield note(node.where, f"{node.number('aof_delayed_fsync')} syncs took longer than planned")
+
+
+def _jobs(node: NodeFacts) -> Iterator[Finding]:
+    under = node.number("under_replicated_jobs")
+    if under:
+        off = node.config.get("replica-repair-after") == "0"
+        yield warning(
+            node.where,
+            f"{under} jobs have fewer holders than their REPLICATE asks for",
+            "repair is off here: set replica-repair-after" if off
+            else "copies are made as long as there are nodes to take them: if the number stays, "
+            "start or add nodes, or CLUSTER FORGET those that are gone for good",
+        )  # fmt: skip
+
+
+def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]:
+    names = {node.id: node.where for node in nodes}
+    known = {peer.id: peer for node in well for peer in node.peers}
+    for peer_id, peer in known.items():
+        where = names.get(peer_id, peer.address)
+        thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
+        count = f"{len(thoughts)} nodes" if len(thoughts) > 1 else "a node"
+        if any("noaddr" in flags for flags in thoughts):
+            yield warning(
+                where,
+                f"nobody knows where node {peer_id} is: another node answers at its address",
+                f"if it is gone for good: CLUSTER FORGET {peer_id} on every node",
+            )
+        elif any("fail" in flags for flags in thoughts):
+            yield problem(
+                where,
+                f"{count} hold it for failed",
+                f"start it again, or if it is gone for good: CLUSTER FORGET {peer_id} on every "
+                "node",
+            )
+        elif any("fail?" in flags for flags in thoughts):
+            yield warning(where, f"suspected to fail by some of {count}", "see its log and network")
+        if any("handshake" in flags for flags in thoughts):
+            yield note(where, "is about to join")
+        if any("leaving" in flags for flags in thoughts):
+            yield note(where, "is leaving: stop it when its INFO jobs shows no registered_jobs")
+    size = len({*known, *(node.id for node in well)})
+    if size < _QUORUM:
+        yield note(
+            well[0].where,
+            f"the cluster has {size} node{'s' if size > 1 else ''}",
+            "with three or more, one may fail: two cannot agree on which of them is gone",
+        )
+
+
+def _one_way(well: list[NodeFacts]) -> Iterator[Finding]:
+    """Pairs of which one does not see the other, though both answer here."""
+    for node in well:
+        lines = {peer.id: peer for peer in node.peers}
+        for other in well:
+            if other.id == node.id:
+                continue
+            line = lines.get(other.id)
+            if line is None:
+                yield warning(
+                    node.where,
+                    f"it does not know {other.where}, which is in the cluster",
+                    f"CLUSTER MEET it there, or CLUSTER FORGET {other.id} on the others",
+                )
+            elif not line.is_connected and "handshake" not in line.flags:
+                back = next((p for p in other.peers if p.id == node.id), None)
+                one_way = back is not None and back.is_connected
+                yield warning(
+                    node.where,
+                    f"it has no link to {other.where}"
+                    + (", which has one to it: a one-way cut" if one_way else ""),
+                    "open the bus port (client port + 10000) in this direction; the node dials "
+                    "again by itself",
+                )
+
+
+def _clocks(well: list[NodeFacts]) -> Iterator[Finding]:
+    middle = sorted(node.skew_ms for node in well)[len(well) // 2]
+    for node in well:
+        off = node.skew_ms - middle
+        surely = max(abs(off) - node.uncertainty_ms, 0)
+        if surely > MAX_SKEW_MS:
+            side = "ahead of" if off > 0 else "behind"
+            amount = f"{abs(off) / 1000:.1f} s" if abs(off) < 1e6 else f"{abs(off) / 3.6e6:.1f} h"
+            yield warning(
+                node.where,
+                f"its wall clock is {amount} {side} the others'",
+                "run NTP: creation stamps order the queues of different nodes, and an "
+                "append-only file is loaded by the wall clock. No job is lost for it",
+            )
+    if all(abs(node.skew_ms - middle) <= MAX_SKEW_MS for node in well):
+        local = min(abs(node.skew_ms) - node.uncertainty_ms for node in well)
+        if local > MAX_SKEW_MS and math.isfinite(local):
+            yield note("this machine", f"its wall clock differs by {local / 1000:.1f} s from all")
+
+
+def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
+    ours = sorted({node.info.get("disque_version", "?") for node in well if node.is_ours})
+    originals = [node.where for node in well if not node.is_ours]
+    if originals:
+        yield note(
+            ", ".join(originals),
+            "original servers",
+            "they take part in everything but repair, the cluster secret and leases",
+        )
+    if len(ours) > 1:
+        yield warning(
+            "the cluster",
+            f"nodes run different versions: {', '.join(ours)}",
+            "finish the upgrade, node by node",
+        )

@@ -1,0 +1,136 @@
+"""What this machine is like, for the nodes that run on it or shall run on it: Linux, from /proc."""
+
+import contextlib
+import io
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from disque_trio.cli.doctor.findings import Finding, note, problem, warning
+from disque_trio.cli.doctor.nodes import NodeFacts
+from disque_trio.config import ConfigFileError, load
+from disque_trio.host import MAX_LINKS
+from disque_trio.listeners import BUS_OFFSET, ListenError, listen
+from disque_trio.secretfiles import SecretFileError, with_secrets
+from disque_trio.statemachine.config import Config
+
+HERE: Final = "this machine"
+LEAST_FREE: Final = 1 << 30
+"""With less free disk than this there should be a warning."""
+_NO_FREE: Final = 64 << 20
+_LOOPBACK: Final = ("127.", "::1", "localhost", "[::1]")
+
+
+def judge(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Iterator[Finding]:
+    """The kernel's settings."""
+    if _read(proc / "sys/vm/overcommit_memory") == "2":
+        yield warning(
+            HERE,
+            "vm.overcommit_memory is 2: a rewrite of the append-only file in a child process may "
+            "be refused though there is memory",
+            "sysctl vm.overcommit_memory=1",
+        )
+    if "[always]" in _read(sys / "kernel/mm/transparent_hugepage/enabled"):
+        yield note(
+            HERE,
+            "transparent huge pages are always on: memory is given back late, and copied in large "
+            "pieces during a rewrite",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        )
+    backlog = _read(proc / "sys/net/core/somaxconn")
+    if backlog.isdigit() and int(backlog) < Config().tcp_backlog:
+        yield note(
+            HERE,
+            f"net.core.somaxconn is {backlog}: bursts of new clients are cut off there, whatever "
+            "tcp-backlog says",
+            f"sysctl net.core.somaxconn={Config().tcp_backlog}",
+        )
+
+
+def judge_node(node: NodeFacts, proc: Path = Path("/proc")) -> Iterator[Finding]:
+    """The limits and the disk of a node that runs here."""
+    process = proc / node.info.get("process_id", "-")
+    if not node.where.startswith(_LOOPBACK) or not process.is_dir():
+        return
+    wanted = int(node.config.get("maxclients", "0") or 0)
+    limit = _open_files(process)
+    if limit is not None and limit < wanted:
+        yield warning(
+            node.where,
+            f"it may open {limit} files, and maxclients is {wanted}",
+            "raise the limit (LimitNOFILE= in its systemd unit, or ulimit -n)",
+        )
+    with contextlib.suppress(OSError):
+        yield from judge_disk(node.where, os.readlink(process / "cwd"))
+
+
+def judge_disk(where: str, directory: str) -> Iterator[Finding]:
+    """The room for nodes.conf and the append-only file."""
+    try:
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        yield problem(where, f"{directory}: {error.strerror}", "create it, or correct 'dir'")
+        return
+    if free < LEAST_FREE:
+        kind = problem if free < _NO_FREE else warning
+        yield kind(where, f"{free >> 20} MiB are free in {directory}", "make room there")
+    if not os.access(directory, os.W_OK):
+        yield problem(
+            where,
+            f"{directory} cannot be written by this user",
+            "let the node's user own it, or run the doctor as that user",
+        )
+
+
+def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
+    """A configuration file: can a node start with it? Ports are tried unless one runs already."""
+    try:
+        config = load([path], io.BytesIO()).config
+    except ConfigFileError as error:
+        line = f"line {error.number}: " if error.number else ""
+        yield problem(path, f"{line}{error.reason}", "correct the line; the node would not start")
+        return
+    warnings: list[str] = []
+    try:
+        config = with_secrets(config, warnings.append)
+    except SecretFileError as error:
+        yield problem(path, str(error), "the node would not start")
+    for text in warnings:
+        yield warning(path, text, "chmod 600, owned by the node's user")
+    yield from judge_disk(path, config.dir)
+    if not is_running:
+        yield from _judge_ports(path, config)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY not in (soft, hard) and hard < config.maxclients + 2 * MAX_LINKS:
+        yield note(
+            path,
+            f"a process of this user may open {hard} files: fewer than maxclients "
+            f"{config.maxclients} and links may need",
+            "raise the limit (LimitNOFILE= in a systemd unit, or ulimit -Hn)",
+        )
+
+
+def _judge_ports(path: str, config: Config) -> Iterator[Finding]:
+    try:
+        listen(config).close()
+    except ListenError as error:
+        advice = f"free it; the bus needs the client port + {BUS_OFFSET}"
+        yield problem(path, str(error), advice)
+
+
+def _open_files(process: Path) -> int | None:
+    for line in _read(process / "limits").splitlines():
+        words = line.removeprefix("Max open files").split()
+        if line.startswith("Max open files") and words[0].isdigit():
+            return int(words[0])
+    return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii", errors="replace").strip()
+    except OSError:
+        return ""

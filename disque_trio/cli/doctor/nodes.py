@@ -1,0 +1,221 @@
+"""Asking nodes how they are: what they say of themselves and of the others, and who is reached."""
+
+import contextlib
+import select
+import socket
+import time
+from typing import Final
+
+import attrs
+
+from disque_trio.cli.connection import Address, Connection, ConnectionFailedError
+from disque_trio.listeners import BUS_OFFSET
+from disque_trio.statemachine.base import Failure, Reply, Status
+
+_LINE_WORDS: Final = 6
+
+
+@attrs.frozen
+class PeerLine:
+    """A line of CLUSTER NODES: what one node thinks of another."""
+
+    id: str
+    host: str
+    port: int
+    flags: frozenset[str]
+    is_connected: bool
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it, as far as the other knows."""
+        return str(Address(host=self.host, port=self.port))
+
+
+@attrs.frozen(kw_only=True)
+class NodeFacts:
+    """What one node answered. `error` is why it did not; then all else is empty."""
+
+    where: str
+    error: str = ""
+    advice: str = ""
+    id: str = ""
+    info: dict[str, str] = attrs.Factory(dict)
+    """All fields of INFO."""
+    config: dict[str, str] = attrs.Factory(dict)
+    """All directives of CONFIG GET."""
+    peers: tuple[PeerLine, ...] = ()
+    """The others that it knows."""
+    has_password: bool = False
+    """It has asked for one."""
+    skew_ms: float = 0.0
+    """How far its wall clock is ahead of this machine's."""
+    uncertainty_ms: float = 0.0
+    """Half of the time that its answer took."""
+    bus_error: str = ""
+    """Why its bus port cannot be reached from here; empty if it can or if nobody knows where."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Is it no original server?"""
+        return "python_version" in self.info
+
+    def number(self, field: str) -> int:
+        """A field of INFO; 0 when it is missing."""
+        value = self.info.get(field, "")
+        return int(value) if value.lstrip("-").isdigit() else 0
+
+
+class _RefusedError(Exception):
+    """The node has answered with an error."""
+
+
+@attrs.define
+class _Patient:
+    """A patient that answers within the doctor's patience, or not at all."""
+
+    connection: Connection
+    timeout_s: float
+
+    def ask(self, *words: str) -> Reply:
+        """The reply to one command."""
+        self.connection.send([word.encode() for word in words])
+        replies: list[Reply] = []
+        deadline = time.monotonic() + self.timeout_s
+        while not replies:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.connection], [], [], left)[0]:
+                raise ConnectionFailedError(
+                    f"it does not answer {words[0]} within {self.timeout_s:g} s"
+                )
+            replies = self.connection.received()
+        if isinstance(replies[0], Failure):
+            raise _RefusedError(replies[0].text.decode(errors="replace"))
+        return replies[0]
+
+    def text(self, *words: str) -> str:
+        """The same for a string; empty if the node does not know the command."""
+        with contextlib.suppress(_RefusedError):
+            reply = self.ask(*words)
+            text = reply.text if isinstance(reply, Status) else reply
+            if isinstance(text, bytes):
+                return text.decode(errors="replace")
+        return ""
+
+
+def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeFacts:
+    """Ask one node everything."""
+    where = str(address)
+    connection = Connection(address, password, timeout_s)
+    try:
+        refusal = connection.ready()
+        if refusal is not None:
+            text = refusal.text.decode(errors="replace")
+            return NodeFacts(where=where, error=text, advice=_ADVICE_ON_PASSWORD)
+        facts = _examined(where, address, _Patient(connection, timeout_s))
+        return attrs.evolve(facts, has_password=password is not None)
+    except _RefusedError as error:
+        needs_password = str(error).startswith("NOAUTH")
+        advice = _ADVICE_ON_PASSWORD if needs_password else "see what the error says"
+        return NodeFacts(where=where, error=str(error), advice=advice)
+    except ConnectionFailedError as error:
+        return NodeFacts(
+            where=where,
+            error=str(error).partition(". ")[0],
+            advice="see whether the node runs and what its log says, and whether a firewall is "
+            "between here and there",
+        )
+    finally:
+        connection.close()
+
+
+_ADVICE_ON_PASSWORD: Final = "give the password with -a or in $DISQUE_AUTH"
+
+
+def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
+    patient.ask("PING")
+    before = time.time()
+    answer = patient.ask("TIME")
+    after = time.time()
+    return NodeFacts(
+        where=where,
+        id=patient.text("CLUSTER", "MYID"),
+        info=_fields(patient.text("INFO")),
+        config=_pairs(patient),
+        peers=_peers(patient.text("CLUSTER", "NODES"), address.host),
+        skew_ms=(_seconds(answer) - (before + after) / 2) * 1000,
+        uncertainty_ms=(after - before) * 500,
+        bus_error=_bus_error(address, patient.timeout_s),
+    )
+
+
+def _seconds(answer: Reply) -> float:
+    if not isinstance(answer, list) or len(answer) != 2:
+        return time.time()
+    seconds, micros = (int(part) if isinstance(part, bytes | int) else 0 for part in answer)
+    return seconds + micros / 1_000_000
+
+
+def _fields(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if ":" in line and not line.startswith("#")]
+    return dict(line.split(":", 1) for line in lines)
+
+
+def _pairs(patient: _Patient) -> dict[str, str]:
+    try:
+        reply = patient.ask("CONFIG", "GET", "*")
+    except _RefusedError:  # renamed, or taken away
+        return {}
+    words = [each.decode(errors="replace") for each in _items(reply) if isinstance(each, bytes)]
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _items(reply: Reply) -> list[Reply]:
+    return reply if isinstance(reply, list) else []
+
+
+def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
+    """A node that does not know its own address says nothing where it belongs."""
+    found = []
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) != _LINE_WORDS or "myself" in words[2].split(","):
+            continue
+        host, _, port = words[1].rpartition(":")
+        found.append(
+            PeerLine(
+                words[0],
+                host or own_host,
+                int(port) if port.isdigit() else 0,
+                frozenset(words[2].split(",")),
+                words[5] == "connected",
+            )
+        )
+    return tuple(found)
+
+
+def _bus_error(address: Address, timeout_s: float) -> str:
+    if address.path is not None:
+        return ""
+    try:
+        socket.create_connection((address.host, address.port + BUS_OFFSET), timeout_s).close()
+    except TimeoutError:
+        return "no answer in time"
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def survey(address: Address, password: bytes | None, timeout_s: float) -> list[NodeFacts]:
+    """The node at an address, and every other that any of them knows."""
+    found = [examine(address, password, timeout_s)]
+    asked = {found[0].id: None}
+    waiting = list(found[0].peers)
+    while waiting:
+        peer = waiting.pop(0)
+        if peer.id in asked or not peer.port or peer.flags & {"handshake", "noaddr"}:
+            continue
+        asked[peer.id] = None
+        facts = examine(Address(host=peer.host, port=peer.port), password, timeout_s)
+        found.append(facts if facts.id else attrs.evolve(facts, id=peer.id))
+        waiting += facts.peers
+    return found

@@ -1,0 +1,192 @@
+import attrs
+import pytest
+
+from disque_trio.cli.doctor.checks import judge
+from disque_trio.cli.doctor.findings import Finding, Level
+from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine
+
+
+def line(name: str, *flags: str, is_connected: bool = True) -> PeerLine:
+    words = frozenset(flags or ("noflags",))
+    return PeerLine(name, "10.0.0.1", 7710 + int(name[1:]), words, is_connected)
+
+
+def node(name: str, *peers: PeerLine, **changes: object) -> NodeFacts:
+    """A node that is well, but for the changes."""
+    info = {"disque_version": "1.0", "python_version": "CPython", "aof_enabled": "1"}
+    well = NodeFacts(
+        where=line(name).address,
+        id=name,
+        info=info,
+        config={"maxmemory": str(1 << 30), "maxclients": "1000", "bind": "127.0.0.1"},
+        peers=peers,
+    )
+    told = changes.pop("info", {})
+    assert isinstance(told, dict)
+    return attrs.evolve(well, info=info | told, **changes)  # type: ignore[arg-type]
+
+
+def cluster(**changes: object) -> list[NodeFacts]:
+    """Three nodes; the changes are of the first."""
+    names = ("n1", "n2", "n3")
+    others = {name: [line(each) for each in names if each != name] for name in names}
+    return [
+        node("n1", *others["n1"], **changes),
+        node("n2", *others["n2"]),
+        node("n3", *others["n3"]),
+    ]
+
+
+def said(nodes: list[NodeFacts]) -> list[tuple[Level, str]]:
+    return [(finding.level, finding.what) for finding in judge(nodes)]
+
+
+def the_one(nodes: list[NodeFacts]) -> Finding:
+    (finding,) = judge(nodes)
+    return finding
+
+
+def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
+    assert said(cluster()) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "level", "word"),
+    [
+        ("loading", "1", Level.WARNING, "loading"),
+        ("connected_clients", "950", Level.WARNING, "950 of 1000 clients"),
+        ("rejected_connections", "3", Level.WARNING, "3 connections were refused"),
+        ("bus_frames_dropped", "7", Level.WARNING, "7 bus frames"),
+        ("bus_frames_refused", "7", Level.NOTE, "bus input was refused"),
+        ("used_memory", str(800 << 20), Level.WARNING, "78%"),
+        ("used_memory", str(1000 << 20), Level.PROBLEM, "refuses new jobs"),
+        ("aof_enabled", "0", Level.NOTE, "memory only"),
+        ("aof_last_write_status", "err", Level.PROBLEM, "cannot be written"),
+        ("aof_last_bgrewrite_status", "err", Level.WARNING, "rewrite"),
+        ("aof_delayed_fsync", "4", Level.NOTE, "4 syncs"),
+        ("under_replicated_jobs", "12", Level.WARNING, "12 jobs have fewer holders"),
+        ("disque_version", "1.1", Level.WARNING, "different versions: 1.0, 1.1"),
+    ],
+)
+def test_a_field_of_info_that_is_amiss_is_told(
+    field: str, value: str, level: Level, word: str
+) -> None:
+    finding = the_one(cluster(info={field: value}))
+
+    assert finding.level is level
+    assert word in finding.what
+    assert finding.advice or level is Level.NOTE
+
+
+def test_repair_that_is_off_is_named_as_the_cause() -> None:
+    config = {"replica-repair-after": "0", "bind": "127.0.0.1"}
+
+    finding = the_one(cluster(info={"under_replicated_jobs": "1"}, config=config))
+
+    assert "replica-repair-after" in finding.advice
+
+
+def test_a_node_that_does_not_answer_is_a_problem() -> None:
+    nodes = cluster()
+    nodes[2] = NodeFacts(where="10.0.0.1:7713", id="n3", error="no answer in time", advice="look")
+
+    assert said(nodes) == [(Level.PROBLEM, "no answer in time")]
+
+
+def test_a_bus_port_that_cannot_be_reached_is_a_problem() -> None:
+    finding = the_one(cluster(bus_error="Connection refused"))
+
+    assert finding.level is Level.PROBLEM
+    assert "Connection refused" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("bind", "protected", "is_told"),
+    [
+        ("127.0.0.1 ::1", "no", False),
+        ("10.0.0.1", "no", True),
+        ("", "no", True),
+        ("10.0.0.1", "yes", False),
+    ],
+)
+def test_clients_without_a_password_are_told_of(bind: str, protected: str, is_told: bool) -> None:
+    config = {"bind": bind, "protected-mode": protected}
+
+    assert bool(said(cluster(config=config))) == is_told
+    assert said(cluster(config=config, has_password=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "level", "word"),
+    [
+        (("fail",), Level.PROBLEM, "hold it for failed"),
+        (("fail?",), Level.WARNING, "suspected"),
+        (("noaddr",), Level.WARNING, "nobody knows where"),
+        (("handshake",), Level.NOTE, "join"),
+        (("leaving",), Level.NOTE, "leaving"),
+    ],
+)
+def test_what_nodes_think_of_one_is_told_once(
+    flags: tuple[str, ...], level: Level, word: str
+) -> None:
+    nodes = cluster()
+    for number in (0, 1):
+        peers = [p if p.id != "n3" else line("n3", *flags) for p in nodes[number].peers]
+        nodes[number] = attrs.evolve(nodes[number], peers=tuple(peers))
+
+    ((found, what),) = said(nodes)
+
+    assert found is level
+    assert word in what
+
+
+def test_a_node_that_another_has_no_link_to_is_told() -> None:
+    nodes = cluster(peers=(line("n2", is_connected=False), line("n3")))
+
+    finding = the_one(nodes)
+
+    assert finding.where == "10.0.0.1:7711"
+    assert "no link to 10.0.0.1:7712, which has one to it: a one-way cut" in finding.what
+
+
+def test_a_cut_both_ways_is_told_of_both() -> None:
+    nodes = cluster(peers=(line("n2", is_connected=False), line("n3")))
+    nodes[1] = attrs.evolve(nodes[1], peers=(line("n1", is_connected=False), line("n3")))
+
+    assert [what.endswith("one-way cut") for _, what in said(nodes)] == [False, False]
+
+
+def test_a_member_that_one_does_not_know_is_told() -> None:
+    finding = the_one(cluster(peers=(line("n3"),)))
+
+    assert "does not know 10.0.0.1:7712" in finding.what
+    assert "FORGET n2" in finding.advice
+
+
+def test_a_clock_that_is_off_is_told_unless_the_answer_was_too_slow_to_know() -> None:
+    assert "3.0 s ahead of" in the_one(cluster(skew_ms=3000.0)).what
+    assert "2.0 h behind" in the_one(cluster(skew_ms=-7_200_000.0)).what
+    assert said(cluster(skew_ms=3000.0, uncertainty_ms=2900.0)) == []
+
+
+def test_when_all_clocks_agree_and_ours_does_not_it_is_ours() -> None:
+    nodes = [attrs.evolve(each, skew_ms=5000.0) for each in cluster()]
+
+    finding = the_one(nodes)
+
+    assert (finding.level, finding.where) == (Level.NOTE, "this machine")
+
+
+def test_original_servers_are_told_apart() -> None:
+    nodes = cluster()
+    nodes[1] = attrs.evolve(nodes[1], info={"disque_version": "1.0-rc1", "aof_enabled": "1"})
+
+    assert said(nodes) == [(Level.NOTE, "original servers")]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_cluster_that_is_too_small_to_agree_is_told(size: int) -> None:
+    names = ("n1", "n2")[:size]
+    nodes = [node(name, *(line(each) for each in names if each != name)) for name in names]
+
+    assert f"the cluster has {size} node" in the_one(nodes).what
