@@ -65,6 +65,9 @@ class Clients:
         for channel in list(self.owing):
             channel.sweep()
         self.strangers.sweep()
+        traffic = self.node.state.facts.traffic
+        traffic.unsent = sum([len(channel.unsent) for channel in self.owing])
+        traffic.unread = sum([channel.session.parser.buffered for channel in self.channels])
 
 
 class ClientChannel(Channel):

@@ -85,7 +85,7 @@ class SystemHost:
         own = resource.getrusage(resource.RUSAGE_SELF)
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return Vitals(
-            rss_bytes=_rss_bytes(),
+            rss_bytes=rss_bytes(),
             peak_rss_bytes=own.ru_maxrss * 1024,
             cpu_system=own.ru_stime,
             cpu_user=own.ru_utime,
@@ -98,7 +98,8 @@ class SystemHost:
         return (shutdown.restart and self._restart_refusal) or None
 
 
-def _rss_bytes() -> int:
+def rss_bytes() -> int:
+    """What of the process is in memory; 0 where that cannot be known."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -142,6 +143,7 @@ def facts(config: Config, config_file: str = "") -> Facts:
     system = os.uname()
     return Facts(
         port=config.known_port,
+        process_bytes=rss_bytes(),
         pid=os.getpid(),
         executable=os.path.abspath(sys.argv[0]),
         config_file=config_file,

@@ -20,11 +20,12 @@ _RUNGS: Final = """
     base
     values pattern config directives redaction
     timers messages records events chores stats slowlog latency address cluster
-    client job queue outbox tombstones
+    client job queue memory outbox tombstones
     state
     invariants
     post trace journaling heart links metrics
     lifecycle nodetable
+    pressure
     copies waiters pausing recovery
     replication federation acks requeue delivery sessions repair
     failure handshake gossip membership nodesfile
@@ -59,6 +60,8 @@ RECEIVERS: Final = {
     "cluster": "Cluster",
     "node.cluster": "Cluster",
     "node": "NodeState",
+    "node.memory": "Memory",
+    "memory": "Memory",
     "node.out": "Outbox",
     "node.stats": "Stats",
     "self.state.stats": "Stats",
@@ -77,8 +80,12 @@ RECEIVERS: Final = {
 
 OWNERS: Final = {
     "lifecycle": """
-        Job.state Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at NodeState.jobs
-        NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
+        Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
+        NodeState.jobs NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
+        Memory.held Memory.evictable Memory.dummies
+    """,
+    "pressure": """
+        Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
     """,
     "copies": "Job.holders",
     "journaling": "Outbox.records",

@@ -5,7 +5,7 @@ acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt
 acked.
 """
 
-from disque_trio.statemachine import journaling, lifecycle, post, replication
+from disque_trio.statemachine import journaling, lifecycle, post, pressure, replication
 from disque_trio.statemachine.base import ACKED, HANDSHAKE, WAIT_REPL, JobId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holders
@@ -74,6 +74,7 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
     lifecycle.register(node, job, Cause.DUMMY)
     try_collect(node, job)
     _record(node, job)
+    pressure.bound_dummies(node)
 
 
 def try_collect(node: NodeState, job: Job) -> None:

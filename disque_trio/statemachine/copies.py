@@ -3,6 +3,8 @@
 Owns `Job.holders`.
 """
 
+from functools import lru_cache
+
 from disque_trio.statemachine import post
 from disque_trio.statemachine.base import (
     ACTIVE,
@@ -49,7 +51,7 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
     return Job(
         id=copy.id,
-        queue=copy.queue,
+        queue=_shared_name(copy.queue),
         body=copy.body,
         replicas=copy.replicas,
         ctime=copy.ctime,
@@ -70,14 +72,26 @@ def known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
     nodes = node.cluster.nodes
     kept = dict.fromkeys(id for id in holders if id in nodes)
     kept[node.cluster.myself.id] = None
-    return tuple(kept)
+    return _shared(tuple(kept))
+
+
+@lru_cache(maxsize=1 << 12)
+def _shared(holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """The one tuple for these holders, so that jobs with the same ones share it (`memory`)."""
+    return holders
+
+
+@lru_cache(maxsize=1 << 10)
+def _shared_name(queue: bytes) -> bytes:
+    """Likewise the one name."""
+    return queue
 
 
 def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
     """Remember that these nodes may hold a copy too."""
     missing = tuple(dict.fromkeys(id for id in ids if id not in job.holders))
     if missing:
-        job.holders += missing
+        job.holders = _shared(job.holders + missing)
 
 
 def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:

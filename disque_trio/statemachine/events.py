@@ -43,6 +43,7 @@ class Cause(enum.StrEnum):
     ADD_FAILED = "add-failed"
     FLUSH = "flush"
     DISMISSED = "dummy-dismissed"
+    EVICTED = "evicted"
     # queue
     FIRST = "first"
     DELAY_OVER = "delay-over"

@@ -15,6 +15,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import UNREACHABLE
 from disque_trio.statemachine.job import Job, next_wake
+from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -30,6 +31,7 @@ def check(node: NodeState) -> None:
     for client in node.clients.values():
         _check_client(node, client)
     _check_cluster(node)
+    _check_memory(node)
     assert not node.ready, f"queues left unserved: {list(node.ready)}"
 
 
@@ -89,3 +91,18 @@ def _check_cluster(node: NodeState) -> None:
     for peer in cluster.reachable:
         assert peer is not cluster.myself, "this node counts itself as reachable"
         assert not peer.flags & UNREACHABLE, f"{peer.id!r} is not reachable: {peer.flags}"
+
+
+def _check_memory(node: NodeState) -> None:
+    memory = node.memory
+    held = sum(map(of_job, node.jobs.values())) + sum(map(of_queue, node.queues.values()))
+    assert memory.held == held, f"{memory.held} bytes are on the account, not {held}"
+    dummies = [job.id for job in node.jobs.values() if job.is_dummy]
+    assert sorted(memory.dummies) == sorted(dummies), "dummy acks are counted wrongly"
+    for job in memory.evictable.values():
+        assert node.jobs.get(job.id) is job, f"{job.id!r} would be evicted, and is not here"
+    for job in node.jobs.values():
+        is_listed = job.id in memory.evictable or job.is_dummy
+        assert is_evictable(job) == is_listed, (
+            f"{job.id!r} in state {job.state} may be evicted: {is_listed}"
+        )

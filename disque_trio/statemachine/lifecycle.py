@@ -1,8 +1,9 @@
 """The life of a job in this node: registered, queued, fetched, acknowledged, gone (reference 6.1).
 
-Owns `Job.state`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job;
-`NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`. What begins or
-ends here is recorded at once; what comes in is recorded by whoever takes it in, once it is settled.
+Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job;
+`NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`,
+`evictable` and `dummies`. What begins or ends here is recorded at once; what comes in is recorded
+by whoever takes it in, once it is settled.
 """
 
 from typing import Final
@@ -23,6 +24,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, gc_wait, next_wake
+from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
 from disque_trio.statemachine.messages import Queued, Working
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -33,7 +35,7 @@ QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 
 def register(node: NodeState, job: Job, cause: Cause) -> None:
     """Take the job into the table and the timer."""
-    node.jobs[job.id] = job
+    _hold(node, job)
     trace.note(node, Kind.HOLD, job, cause)
     schedule(node, job)
 
@@ -42,7 +44,7 @@ def begin(node: NodeState, job: Job) -> None:
     """Take the origin's job into the table if it is not there, and queue it now or, with a delay,
     when its time comes (reference 6.3)."""
     if job.id not in node.jobs:
-        node.jobs[job.id] = job
+        _hold(node, job)
         if node.trace is not None:
             trace.note(node, Kind.HOLD, job, Cause.ADD)
     job.state = ACTIVE
@@ -70,6 +72,14 @@ def restore(node: NodeState, job: Job, *, is_queued: bool) -> None:
         enqueue(node, job, Cause.LOADED)
 
 
+def _hold(node: NodeState, job: Job) -> None:
+    node.jobs[job.id] = job
+    memory = node.memory
+    memory.held += of_job(job)
+    if is_evictable(job):
+        (memory.dummies if job.is_dummy else memory.evictable)[job.id] = job
+
+
 def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     """Forget the job here, whatever its state.
 
@@ -82,6 +92,10 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
         node.tombstones.bury(job.id)
     node.timers.disarm(job)
     del node.jobs[job.id]
+    memory = node.memory
+    memory.held -= of_job(job)
+    memory.evictable.pop(job.id, None)
+    memory.dummies.pop(job.id, None)
     trace.note(node, Kind.DROP, job, cause)
 
 
@@ -127,6 +141,7 @@ def queue_for(node: NodeState, name: bytes) -> Queue:
         now = node.mono
         queue = Queue(name, now, now, import_started=now, import_previous_started=now)
         node.queues[name] = queue
+        node.memory.held += of_queue(queue)
         node.timers.arm(queue, node.mono + QUEUE_IDLE_LIMIT)
     return queue
 
@@ -176,6 +191,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
     queue = node.queues.get(job.queue) or queue_for(node, job.queue)
+    # One name for all jobs of the queue.
+    job.queue = queue.name
     queue.add(job)
     queue.accessed = node.mono
     queue.jobs_in += 1
@@ -225,6 +242,8 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     if not job.retry:
         journaling.delivered(node, job)
     job.flags |= DELIVERED
+    if not job.retry:
+        node.memory.evictable[job.id] = job
     queue.accessed = node.mono
     queue.jobs_out += 1
     return job
@@ -261,6 +280,7 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
     """Nobody shall work on it again; the copies are collected by `acks` (reference 6.5)."""
     dequeue(node, job, Cause.ACKED)
     job.state = ACKED
+    node.memory.evictable[job.id] = job
     trace.note(node, Kind.ACKED, job, cause)
     schedule_collection(node, job)
 
@@ -276,14 +296,14 @@ def next_collection(node: NodeState, attempt: int) -> Millis:
     return node.mono + gc_wait(attempt) + desync(node)
 
 
-def drop_queue_if_idle(node: NodeState, queue: Queue) -> bool:
+def drop_queue_if_idle(node: NodeState, queue: Queue, limit: Millis = QUEUE_IDLE_LIMIT) -> bool:
     """Forget a queue that is empty, unpaused, without clients and long unused (reference 6.11)."""
     if len(queue) or queue.waiting or queue.paused:
         return False
-    if node.mono - queue.accessed < QUEUE_IDLE_LIMIT:
+    if node.mono - queue.accessed < limit:
         return False
     queue.sweep()
-    node.timers.disarm(queue)
+    _let_go(node, queue)
     del node.queues[queue.name]
     return True
 
@@ -291,6 +311,11 @@ def drop_queue_if_idle(node: NodeState, queue: Queue) -> bool:
 def drop_queues(node: NodeState) -> None:
     """Forget all queues. Their jobs have gone, and nobody waits on them."""
     for queue in node.queues.values():
-        node.timers.disarm(queue)
+        _let_go(node, queue)
     node.queues.clear()
     node.ready.clear()
+
+
+def _let_go(node: NodeState, queue: Queue) -> None:
+    node.timers.disarm(queue)
+    node.memory.held -= of_queue(queue)

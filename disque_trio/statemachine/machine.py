@@ -26,6 +26,7 @@ from disque_trio.statemachine import (
     metrics,
     pausing,
     post,
+    pressure,
     recovery,
     repair,
     replication,
@@ -52,6 +53,7 @@ from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -100,6 +102,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Cron: membership.on_cron,
     Repair: repair.on_due,
     Timed: sessions.on_pause_end,
+    Memory: pressure.on_review,
 }
 
 _NEWS: Final = (ReplJob, YourJobs, NeedJobs)
@@ -134,6 +137,7 @@ class Machine:
         )
         self._commands = renamed(config.renamed_commands)
         membership.restore(self.state, nodes)
+        pressure.review(self.state)
 
     # Clients.
 
@@ -188,10 +192,7 @@ class Machine:
         return row if refusal is None else None
 
     def _refusal(self, client: Client, args: list[bytes], row: Command | None) -> Failure | None:
-        """The checks before a command runs, in the original's order (reference 1.4).
-
-        Those for memory belong here too, once there is something to check.
-        """
+        """The checks before a command runs, in the original's order (reference 1.4)."""
         if row is None:
             shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
             return Failure(b"ERR unknown command '%b'" % shown)
@@ -200,6 +201,10 @@ class Machine:
             return Failure(b"ERR wrong number of arguments for '%b' command" % name)
         if self.state.config.requirepass and not client.authenticated and row.name not in _OPEN:
             return Failure(b"NOAUTH Authentication required.")
+        memory = self.state.memory
+        is_short = memory.held > memory.hard and not pressure.relieve(self.state)
+        if is_short and Flag.DENYOOM in row.flags:
+            return pressure.OOM
         return None if self.state.hindrance is None else self._hindrance(row)
 
     def _hindrance(self, row: Command) -> Failure | None:
@@ -363,6 +368,7 @@ class Machine:
         node = self.state
         if node.mono >= node.stats.ops.last_time + metrics.PERIOD:
             metrics.sample(node)
+            pressure.review(node)
         out = node.out
         node.out = Outbox()
         return out

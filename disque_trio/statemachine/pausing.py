@@ -1,6 +1,6 @@
 """Paused queues: PAUSE here and from other nodes (reference 2.9, 6.8). Owns `Queue.paused`."""
 
-from disque_trio.statemachine import lifecycle
+from disque_trio.statemachine import lifecycle, pressure
 from disque_trio.statemachine.base import PAUSE_IN, PAUSE_OUT
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Pause
@@ -19,5 +19,6 @@ def set_pause(node: NodeState, name: bytes, bits: int) -> None:
 
 
 def on_pause(node: NodeState, _sender: Peer, message: Pause) -> None:
-    """PAUSE with BCAST on another node."""
-    set_pause(node, message.queue, message.bits)
+    """PAUSE with BCAST on another node. In want of memory no queue is created for it."""
+    if message.queue in node.queues or pressure.level(node) < pressure.WANT:
+        set_pause(node, message.queue, message.bits)

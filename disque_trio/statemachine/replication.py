@@ -33,9 +33,17 @@ JOB_REMOVED: Final = (
 )
 
 
-def is_external(node: NodeState) -> bool:
-    """Must new jobs live on other nodes only? A leaving node keeps no copy (reference 6.9)."""
-    return node.cluster.is_leaving
+def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
+    """Must a new job live on other nodes only (reference 6.9, 6.10)?
+
+    A leaving node keeps no copy. One that is short of memory keeps none either, where enough
+    others can be reached, and if it will hear of their copies: they may be short too.
+    """
+    cluster = node.cluster
+    if cluster.is_leaving:
+        return True
+    memory = node.memory
+    return memory.held > memory.soft and not is_async and replicas <= len(cluster.reachable)
 
 
 def next_ctime(node: NodeState) -> int:
@@ -51,9 +59,9 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
     """Bring a new job into the world.
 
     With `blocking` the client waits for the copies; without, what is wanted of copies is sent
-    and nobody waits (W is 1, or ASYNC).
+    and nobody waits (W is 1, or ASYNC). Of a job without holders this node keeps no copy.
     """
-    external = is_external(node)
+    external = not job.holders
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
     if blocking is None and external:
         _hand_over(node, job)
@@ -194,7 +202,10 @@ def drop(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
-    """Hold a copy and say so, unless this node leaves or the queue refuses jobs."""
+    """Hold a copy and say so, unless this node leaves or the queue refuses jobs.
+
+    Short of memory it takes no copy that it does not have already (reference 6.10).
+    """
     if len(message.copies) != 1 or node.cluster.is_leaving:
         return
     copy = message.copies[0]
@@ -204,6 +215,8 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     if job is None and is_over(node, sender, copy.id):
         return
     if job is None:
+        if node.memory.held > node.memory.soft:
+            return
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)
         lifecycle.register(node, job, Cause.REPLJOB)

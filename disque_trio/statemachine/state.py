@@ -12,6 +12,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.latency import LatencyMonitor
+from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.slowlog import Slowlog
@@ -97,6 +98,7 @@ class NodeState:
     recovered: dict[JobId, Job] = attrs.Factory(dict)
     """`recovery`: what the journal says, until it has been read to its end."""
     recovering: Iterator[Job] | None = None
+    memory: Memory = attrs.Factory(Memory)
     timers: Timers = attrs.Factory(Timers)
     cron: Cron = attrs.Factory(Cron)
     repair: Repair = attrs.Factory(Repair)

@@ -12,10 +12,14 @@ from disque_trio.statemachine.base import Millis
 
 @attrs.define
 class Traffic:
-    """Bytes that client connections have carried: the driver counts, the machine only reads."""
+    """Bytes that client connections carry: the driver counts, the machine only reads."""
 
     received: int = 0
     sent: int = 0
+    unread: int = 0
+    """Received, and part of a request that is not complete; counted once a second."""
+    unsent: int = 0
+    """Owed to clients, and not taken by their sockets yet; likewise."""
 
 
 @attrs.define
@@ -31,6 +35,8 @@ class Facts:
     multiplexing: str = ""
     """How the driver waits for sockets, such as epoll."""
     allocator: str = "pymalloc"
+    process_bytes: int = 0
+    """The process's own memory, before it had a job or a client."""
     runtime: str = ""
     """The Python that runs it, with its version."""
     run_id: str = "0" * 40

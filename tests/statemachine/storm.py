@@ -76,7 +76,10 @@ SUBCOMMANDS: Final = (
     "CLUSTER SAVECONFIG", "CLUSTER NODES", "CLUSTER INFO", "DEBUG FLUSHALL", "CLIENT PAUSE 300",
     "CLIENT LIST", "CONFIG SET timeout 2", "CONFIG SET timeout 0", "CONFIG SET delivery-lease no",
     "CONFIG SET delivery-lease yes", "CONFIG SET maxclients 20000", "CONFIG RESETSTAT", "HELLO",
-    "INFO all", "QSCAN COUNT 1", "JSCAN REPLY all BUSYLOOP", "MONITOR", "QSTAT q", "QPEEK q -3",
+    "CONFIG SET maxmemory 25000", "CONFIG SET maxmemory 40000", "CONFIG SET maxmemory 1gb",
+    "CONFIG SET maxmemory 1gb", "CONFIG SET maxmemory-policy noeviction",
+    "CONFIG SET maxmemory-policy acks", "INFO all", "QSCAN COUNT 1", "JSCAN REPLY all BUSYLOOP",
+    "MONITOR", "QSTAT q", "QPEEK q -3",
 )  # fmt: skip
 
 

@@ -138,9 +138,31 @@ def reach_the_dead(rig: Rig) -> None:
     rig.node.cluster.nodes[N2].flags |= PFAIL
 
 
+def forget_a_weight(rig: Rig) -> None:
+    rig.node.memory.held -= 1
+
+
+def evict_a_live_job(rig: Rig) -> None:
+    rig.node.memory.evictable[JOB] = rig.node.jobs[JOB]
+
+
+def evict_a_job_that_is_gone(rig: Rig) -> None:
+    gone = rig.add("REPLICATE", 1)
+    rig.request("DELJOB", gone.id)
+    rig.node.memory.evictable[gone.id] = gone
+
+
+def imagine_a_dummy(rig: Rig) -> None:
+    rig.node.memory.dummies[JOB] = rig.node.jobs[JOB]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        forget_a_weight,
+        evict_a_live_job,
+        evict_a_job_that_is_gone,
+        imagine_a_dummy,
         add_a_holder_twice,
         queue_without_an_entry,
         miscount_a_queue,

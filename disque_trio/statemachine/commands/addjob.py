@@ -52,10 +52,10 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     options = parse_options(args[4:]) if len(args) > 4 else _DEFAULTS
     wait = timeout(args[3])
     replicas = options.replicas or min(3, node.cluster.size)
-    _check(node, args[1], options, replicas)
-    job = _make(node, args[1], args[2], options, replicas)
-    others_needed = replicas > 1 or replication.is_external(node)
-    if options.is_async or not others_needed:
+    external = replication.is_external(node, replicas, is_async=options.is_async)
+    _check(node, args[1], options, replicas, external=external)
+    job = _make(node, args[1], args[2], options, replicas, external=external)
+    if options.is_async or (replicas == 1 and not external):
         replication.add(node, job, blocking=None, deadline=0)
         return Status(job.id)
     deadline = node.mono + wait if wait else 0
@@ -90,7 +90,9 @@ _NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
 }
 
 
-def _check(node: NodeState, name: bytes, options: Options, replicas: int) -> None:
+def _check(
+    node: NodeState, name: bytes, options: Options, replicas: int, *, external: bool
+) -> None:
     """The refusals, in the original's order."""
     if options.retry == 0 and replicas > 1:
         raise CommandError(
@@ -103,7 +105,7 @@ def _check(node: NodeState, name: bytes, options: Options, replicas: int) -> Non
         )
     if options.delay > MAX_PERIOD_S:
         raise CommandError(b"ERR DELAY must be at most %d seconds" % MAX_PERIOD_S)
-    _check_nodes(node, replicas)
+    _check_nodes(node, replicas, external=external)
     queue = node.queues.get(name)
     if queue is not None and options.maxlen is not None and len(queue) >= options.maxlen:
         raise CommandError(b"MAXLEN Queue is already longer than the specified MAXLEN count")
@@ -111,8 +113,7 @@ def _check(node: NodeState, name: bytes, options: Options, replicas: int) -> Non
         raise CommandError(b"PAUSED Queue paused in input, try later")
 
 
-def _check_nodes(node: NodeState, replicas: int) -> None:
-    external = replication.is_external(node)
+def _check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
     if replicas == 1 and not external:
         return
     needed = replicas if external else replicas - 1
@@ -124,7 +125,15 @@ def _check_nodes(node: NodeState, replicas: int) -> None:
         )
 
 
-def _make(node: NodeState, name: bytes, body: bytes, options: Options, replicas: int) -> Job:
+def _make(
+    node: NodeState,
+    name: bytes,
+    body: bytes,
+    options: Options,
+    replicas: int,
+    *,
+    external: bool,
+) -> Job:
     if options is _DEFAULTS and node.wall < _LAST_WALL_FOR_DEFAULTS:
         ttl, retry, delay = _DEFAULT_PERIODS
     else:
@@ -140,7 +149,7 @@ def _make(node: NodeState, name: bytes, body: bytes, options: Options, replicas:
         mono + ttl * 1000,
         delay * 1000,
         retry * 1000,
-        () if replication.is_external(node) else myself.holding,
+        () if external else myself.holding,
         requeue_at=mono + (delay or retry) * 1000 or 1,
     )
 

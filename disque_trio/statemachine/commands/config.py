@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import directives, metrics, sessions, waiters
+from disque_trio.statemachine import directives, metrics, pressure, sessions, waiters
 from disque_trio.statemachine.base import OK, CommandError, Map, Reply
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
@@ -59,6 +59,10 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
         case b"timeout":
             node.config = directives.set_value(node.config, name, value)
             _watch_idle_anew(node)
+        case b"maxmemory":
+            node.config = directives.set_value(node.config, name, value)
+            pressure.review(node)
+            pressure.relieve(node)
         case _:
             node.config = directives.set_value(node.config, name, value)
     return OK

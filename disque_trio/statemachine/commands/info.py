@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from disque_trio.statemachine import metrics, sessions
+from disque_trio.statemachine import metrics, pressure, sessions
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client
@@ -46,11 +46,19 @@ def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:
 
 
 def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
-    yield "used_memory", vitals.rss_bytes
-    yield "used_memory_human", human(vitals.rss_bytes)
+    pressure.review(node)
+    used = pressure.used(node)
+    yield "used_memory", used
+    yield "used_memory_human", human(used)
     yield "used_memory_rss", vitals.rss_bytes
-    yield "used_memory_peak", vitals.peak_rss_bytes
-    yield "used_memory_peak_human", human(vitals.peak_rss_bytes)
+    yield "used_memory_peak", node.memory.peak
+    yield "used_memory_peak_human", human(node.memory.peak)
+    yield "used_memory_process", node.facts.process_bytes
+    yield "used_memory_jobs_and_queues", node.memory.held
+    yield "maxmemory", node.config.maxmemory
+    yield "memory_level", pressure.level(node)
+    yield "evicted_jobs", node.memory.evicted
+    yield "mem_fragmentation_ratio", f"{vitals.rss_bytes / max(used, 1):.2f}"
     yield "mem_allocator", node.facts.allocator
 
 

@@ -2,7 +2,7 @@
 
 import attrs
 
-from disque_trio.statemachine import delivery, federation, pausing, post, waiters
+from disque_trio.statemachine import delivery, federation, pausing, post, pressure, waiters
 from disque_trio.statemachine.base import (
     NULL_ARRAY,
     PAUSE_IN,
@@ -38,6 +38,8 @@ class GetOptions:
 def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Jobs from the queues, at once or when there are some."""
     options = parse_getjob(args)
+    if pressure.level(node) == pressure.WANT:
+        _check_queues(node, options)
     jobs = delivery.take_rounds(node, client, options.queues, options.count)
     if jobs:
         return [delivery.describe(job, with_counters=options.with_counters) for job in jobs]
@@ -52,6 +54,14 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     for name in client.queues:
         federation.watch(node, node.queues[name])
     return PENDING
+
+
+def _check_queues(node: NodeState, options: GetOptions) -> None:
+    """In want of memory no queue is created, unless its jobs come with it: names cost nothing."""
+    known = [name for name in options.queues if name in node.queues]
+    if len(known) < len(options.queues) and not any(len(node.queues[name]) for name in known):
+        raise CommandError(pressure.OUT_OF_MEMORY)
+    options.queues = known
 
 
 def parse_getjob(args: list[bytes]) -> GetOptions:
@@ -124,6 +134,8 @@ def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         elif option != b"state":
             raise CommandError(SYNTAX_ERROR)
     if bits is not None:
+        if bits and pressure.level(node) == pressure.WANT and args[1] not in node.queues:
+            raise CommandError(pressure.OUT_OF_MEMORY)
         pausing.set_pause(node, args[1], bits)
     queue = node.queues.get(args[1])
     state = 0 if queue is None else queue.paused

@@ -5,6 +5,7 @@ from disque_trio.statemachine.base import OK, Failure
 from disque_trio.statemachine.chores import Connection, JournalVitals, ReadVitals, Vitals
 from disque_trio.statemachine.commands import info
 from disque_trio.statemachine.commands.table import BY_NAME
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts, Traffic
 from tests.rig import Rig
 from tests.statemachine.commands.chores import asked, done
@@ -129,17 +130,42 @@ def test_clients_tells_of_the_largest_buffers_and_of_those_who_wait() -> None:
     ]
 
 
-def test_memory_is_that_of_the_process() -> None:
-    vitals = Vitals(rss_bytes=52_428_800, peak_rss_bytes=1_610_612_736)
+def test_memory_is_what_the_process_takes_by_itself_and_what_it_holds() -> None:
+    rig = Rig(config=Config(maxmemory=100_000_000))
+    rig.node.facts.process_bytes = 40_000_000
+    rig.node.facts.traffic.unread = 7_000_000
+    rig.node.facts.traffic.unsent = 3_000_000
+    held = rig.node.memory.held
+    rig.add(body="b" * 2_000_000)
+    vitals = Vitals(rss_bytes=104_857_600, peak_rss_bytes=1_610_612_736)
 
-    assert list(fields_of(Rig(), "memory", vitals).items()) == [
-        ("used_memory", "52428800"),
-        ("used_memory_human", "50.00M"),
-        ("used_memory_rss", "52428800"),
-        ("used_memory_peak", "1610612736"),
-        ("used_memory_peak_human", "1.50G"),
-        ("mem_allocator", "pymalloc"),
-    ]
+    fields = fields_of(rig, "memory", vitals)
+
+    used = int(fields["used_memory"])
+    assert 52_000_000 < used < 52_010_000
+    assert fields["used_memory_human"] == "49.60M"
+    assert fields["used_memory_rss"] == "104857600"
+    assert fields["used_memory_process"] == "40000000"
+    assert int(fields["used_memory_jobs_and_queues"]) == rig.node.memory.held > held + 2_000_000
+    assert fields["maxmemory"] == "100000000"
+    assert fields["memory_level"] == "0"
+    assert fields["evicted_jobs"] == "0"
+    assert fields["mem_fragmentation_ratio"] == "2.02"
+    assert fields["mem_allocator"] == "pymalloc"
+
+
+def test_the_peak_of_memory_is_never_below_what_is_used() -> None:
+    rig = Rig()
+    job = rig.add(body="b" * 2_000_000)
+    assert fields_of(rig, "memory")["used_memory_peak"] == fields_of(rig, "memory")["used_memory"]
+
+    rig.request("DELJOB", job.id)
+    rig.replies()
+
+    fields = fields_of(rig, "memory")
+    assert int(fields["used_memory"]) < 100_000
+    assert int(fields["used_memory_peak"]) > 2_000_000
+    assert fields["used_memory_peak_human"] == "1.91M"
 
 
 def test_jobs_and_queues_are_counted_whatever_their_state() -> None:

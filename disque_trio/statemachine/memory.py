@@ -1,0 +1,69 @@
+"""What a node's records weigh, kept up to date as they come and go (docs/memory.md).
+
+The weights are what CPython needs for a record with everything that hangs on it: its slots, its
+numbers, its id, its places in the tables and in the timer wheel. `benchmarks.memory` measures
+them against the resident size of a process. Nothing is ever walked: a job is charged when it comes
+into the table, and is let off when it leaves.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import ACKED, DELIVERED, JobId
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.timers import Timed
+
+JOB_BYTES: Final = 620
+"""A job without its body, and its share of the tables. Names of queues and lists of holders are
+shared between jobs."""
+SPILLED_BYTES: Final = 150
+"""What a body leaves in memory when it is on disk."""
+DUMMY_BYTES: Final = 570
+QUEUE_BYTES: Final = 1400
+CLIENT_BYTES: Final = 2800
+"""A client in the machine and in the shell, without what it has sent or is owed."""
+SLOT_BYTES: Final = 240
+"""A slot of the timer wheel beyond its jobs' entries."""
+TOMBSTONE_BYTES: Final = 150
+SCAN_BYTES: Final = 8
+"""A name that a running iteration has still to come to."""
+
+
+@attrs.define(eq=False)
+class Memory(Timed):
+    """One node's account. Bytes; its timer runs while there is pressure."""
+
+    held: int = 0
+    """Of jobs and queues: the part that is kept up to date at every change."""
+    rest: int = 0
+    """Of everything else, as `pressure` last found it."""
+    soft: int = 0
+    """`held` beyond this is pressure: more than 75 % is used (`pressure`)."""
+    hard: int = 0
+    """`held` beyond this is want: more than 95 % is used (`pressure`)."""
+    peak: int = 0
+    evicted: int = 0
+    """How many jobs were evicted since the start (`pressure`)."""
+    evictable: dict[JobId, Job] = attrs.Factory(dict)
+    """What may be dropped for want of memory, oldest first, but for dummy acks (`lifecycle`)."""
+    dummies: dict[JobId, Job] = attrs.Factory(dict)
+    """The dummy acks, oldest first (`lifecycle`)."""
+    idle: list[bytes] = attrs.Factory(list)
+    """Names of queues that `pressure` has still to look at on its round."""
+
+
+def of_job(job: Job) -> int:
+    """What this job weighs."""
+    return DUMMY_BYTES if job.body is None else JOB_BYTES + len(job.body)
+
+
+def is_evictable(job: Job) -> bool:
+    """May it go for want of memory? Acknowledged, or to be delivered once at most, and it was."""
+    return job.state == ACKED or (not job.retry and bool(job.flags & DELIVERED))
+
+
+def of_queue(queue: Queue) -> int:
+    """What this queue weighs, without its jobs."""
+    return QUEUE_BYTES + len(queue.name)

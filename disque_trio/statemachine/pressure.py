@@ -1,0 +1,131 @@
+"""Memory pressure: what a node stops doing when memory runs short (reference 6.10, docs/memory.md).
+
+Beyond 75 % of `maxmemory` it hands new jobs to others and takes no more copies, beyond 95 % it
+drops what the guarantee allows before each command, and if that is not enough takes no new jobs.
+The percentages are of what `maxmemory` leaves beside the process itself.
+
+Owns `Memory.rest`, `soft`, `hard`, `peak`, `evicted` and `idle`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import lifecycle
+from disque_trio.statemachine.base import Failure, Millis
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import (
+    CLIENT_BYTES,
+    DUMMY_BYTES,
+    SCAN_BYTES,
+    SLOT_BYTES,
+    TOMBSTONE_BYTES,
+    Memory,
+)
+from disque_trio.statemachine.state import NodeState
+
+SOFT_PERCENT: Final = 75
+HARD_PERCENT: Final = 95
+MAX_EVICTIONS: Final = 256
+"""Jobs that one attempt drops at most, well under a millisecond's work; the next goes on."""
+REVIEW_EVERY: Final[Millis] = 100
+QUEUES_PER_REVIEW: Final = 1000
+DUMMY_SHARE: Final = 10
+"""Dummy acks may fill a tenth of `maxmemory`: their ids come from clients, as many as they like."""
+IDLE_LIMITS: Final[tuple[Millis, ...]] = (lifecycle.QUEUE_IDLE_LIMIT, 10_000, 2000)
+"""How long an empty queue is kept, by level (reference 6.11)."""
+
+WANT: Final = 2
+
+OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
+OOM: Final = Failure(OUT_OF_MEMORY)
+
+
+def level(node: NodeState) -> int:
+    """0 is enough memory, 1 pressure, 2 want. The original's level 3 changes nothing."""
+    memory = node.memory
+    return (memory.held > memory.soft) + (memory.held > memory.hard)
+
+
+def used(node: NodeState) -> int:
+    """Bytes in use, of the process itself and of everything it holds."""
+    memory = node.memory
+    return node.facts.process_bytes + memory.held + memory.rest
+
+
+def review(node: NodeState) -> None:
+    """Weigh what is not kept up to date all the time, and set the marks anew."""
+    memory = node.memory
+    traffic = node.facts.traffic
+    scans = sum(map(len, node.scans.values()))
+    memory.rest = (
+        len(node.timers) * SLOT_BYTES
+        + len(node.clients) * CLIENT_BYTES
+        + len(node.tombstones) * TOMBSTONE_BYTES
+        + scans * SCAN_BYTES
+        + traffic.unread
+        + traffic.unsent
+    )
+    # In this order, for the original divides first.
+    percent = (node.config.maxmemory - node.facts.process_bytes) // 100
+    memory.soft = percent * SOFT_PERCENT - memory.rest
+    memory.hard = percent * HARD_PERCENT - memory.rest
+    memory.peak = max(memory.peak, used(node))
+    if memory.held > memory.soft and not memory.slot:
+        node.timers.arm(memory, node.mono + REVIEW_EVERY)
+
+
+def on_review(node: NodeState, memory: Memory) -> None:
+    """While memory is short: weigh again, and drop queues that nobody uses."""
+    _drop_idle_queues(node, memory)
+    review(node)
+
+
+def _drop_idle_queues(node: NodeState, memory: Memory) -> None:
+    """A thousand queues at a time, round after round."""
+    if not memory.idle:
+        memory.idle = list(node.queues)
+    limit = IDLE_LIMITS[level(node)]
+    names = memory.idle[-QUEUES_PER_REVIEW:]
+    del memory.idle[-QUEUES_PER_REVIEW:]
+    for name in names:
+        queue = node.queues.get(name)
+        if queue is not None:
+            lifecycle.drop_queue_if_idle(node, queue, limit)
+
+
+def relieve(node: NodeState) -> bool:
+    """Drop what the guarantee allows until enough is free; is it?"""
+    memory = node.memory
+    for _ in range(MAX_EVICTIONS):
+        if memory.held <= memory.hard:
+            return True
+        job = _next_victim(node)
+        if job is None:
+            return False
+        evict(node, job)
+    return memory.held <= memory.hard
+
+
+def _next_victim(node: NodeState) -> Job | None:
+    """Dummy acks first; always the oldest, for it has had the longest time to be heard of."""
+    memory = node.memory
+    if node.config.maxmemory_policy == "noeviction":
+        return None
+    for candidates in (memory.dummies, memory.evictable):
+        if candidates:
+            return next(iter(candidates.values()))
+    return None
+
+
+def evict(node: NodeState, job: Job) -> None:
+    """Forget a job that is acknowledged, or that may be delivered once only and has been."""
+    node.memory.evicted += 1
+    lifecycle.unregister(node, job, Cause.EVICTED)
+
+
+def bound_dummies(node: NodeState) -> None:
+    """Let the oldest dummy acks go where there are too many."""
+    dummies = node.memory.dummies
+    most = max(node.config.maxmemory // DUMMY_SHARE // DUMMY_BYTES, 1)
+    while len(dummies) > most:
+        evict(node, next(iter(dummies.values())))

@@ -1,0 +1,84 @@
+"""`maxmemory` on a real process: what it counts, and what happens when it is reached."""
+
+from pathlib import Path
+
+import pytest
+
+from disque_trio.statemachine.base import JobId
+from tests.cluster.processes import eventually
+from tests.cluster.talk import Client, RefusedError, connection
+from tests.node.process import WITHIN_S, server
+
+LIMIT = 64 << 20
+
+
+def memory(client: Client, field: str) -> int:
+    """A number of INFO memory."""
+    return int(client.info("memory")[field])
+
+
+def fill(client: Client) -> list[JobId]:
+    """Add jobs of 6 kB until there is no room."""
+    accepted: list[JobId] = []
+    while True:
+        try:
+            accepted.append(client.add("q", b"%06d" % len(accepted) * 1000))
+        except RefusedError as error:
+            if not str(error).startswith("OOM "):
+                raise
+            return accepted
+
+
+def test_what_a_client_has_sent_in_part_and_what_it_does_not_read_counts(tmp_path: Path) -> None:
+    with (
+        server(tmp_path) as (_, port),
+        connection(port) as observer,
+        connection(port) as slow,
+        connection(port) as lazy,
+    ):
+        before = memory(observer, "used_memory")
+
+        slow.send_raw(b"*2\r\n$4\r\nPING\r\n$99000000\r\n" + b"x" * 5_000_000)
+        lazy.send("PING", "x" * 20_000_000)
+
+        eventually(
+            lambda: 15_000_000 < memory(observer, "used_memory") - before < 26_000_000,
+            WITHIN_S,
+            "both buffers are accounted",
+        )
+        slow.close()
+        lazy.close()
+        eventually(
+            lambda: memory(observer, "used_memory") - before < 100_000,
+            WITHIN_S,
+            "they are let off",
+        )
+
+
+def test_an_endless_producer_is_refused_in_time_and_everything_accepted_is_delivered(
+    tmp_path: Path,
+) -> None:
+    with server(tmp_path, "--maxmemory", "64mb") as (_, port), connection(port) as client:
+        accepted = fill(client)
+
+        assert len(accepted) > 1000
+        assert memory(client, "memory_level") == 2
+        assert memory(client, "used_memory") < LIMIT
+        assert memory(client, "used_memory_rss") < 1.5 * LIMIT
+
+        delivered = []
+        while jobs := client.get("q", 100):
+            delivered += [job.id for job in jobs]
+            client.number("ACKJOB", *[job.id for job in jobs])
+        assert delivered == accepted
+        client.add("q", "body")
+
+
+def test_the_limit_can_be_raised_while_it_presses(tmp_path: Path) -> None:
+    with server(tmp_path, "--maxmemory", "1mb") as (_, port), connection(port) as client:
+        with pytest.raises(RefusedError, match="OOM "):
+            client.add("q", "body")
+
+        client.text("CONFIG", "SET", "maxmemory", "256mb")
+
+        client.add("q", "body")
