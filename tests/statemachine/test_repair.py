@@ -5,6 +5,7 @@ from disque_trio.statemachine import repair
 from disque_trio.statemachine.base import ACKED, FAIL, NOADDR, PFAIL, JobId, Millis, NodeId
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job, make_id, rank
+from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import GotJob, JobCopy, Queued, ReplJob, SetAck, WillQueue
 from disque_trio.statemachine.records import LoadJob
 from tests.cluster_rig import ClusterRig
@@ -410,7 +411,9 @@ def test_a_run_has_so_many_bytes_under_way() -> None:
     rig = Rig(peers=3, config=CALM)
     for name in range(1, 10):
         job = held(rig, (ME, N2), name=name)
+        rig.node.memory.held -= of_job(job)
         job.body = bytes(repair.WINDOW_BYTES // 3)
+        rig.node.memory.held += of_job(job)
     forget(rig, N2)
 
     rig.advance(SOON)
