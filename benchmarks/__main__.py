@@ -1,7 +1,7 @@
 """`python -m benchmarks`: run everything in rounds, show medians and ratios.
 
 `python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
-with it.
+with it; `python -m benchmarks recovery` measures loading.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks import duplicates, simulator
+from benchmarks import duplicates, recovery, simulator
 from benchmarks.contenders import OURS, YARDSTICK, Contender, alone, has_yardstick, together
 from benchmarks.loads import ALONE, TOGETHER, Load
 from benchmarks.tool import CLIENTS, HOW_TO_INSTALL, BenchmarkError, is_installed
@@ -27,6 +27,7 @@ Samples = dict[str, dict[str, list[float]]]
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "sim": simulator.main,
     "duplicates": duplicates.main,
+    "recovery": recovery.main,
 }
 """What else can be measured."""
 
@@ -59,8 +60,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Ops/s of disque_trio, beside redis-server and another Disque server.",
-        epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed) and "
-        "'python -m benchmarks duplicates --help' (how often jobs come twice).",
+        epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
+        "'python -m benchmarks duplicates --help' (how often jobs come twice) and "
+        "'python -m benchmarks recovery --help' (how fast a node comes back).",
     )
     parser.add_argument(
         "--against",
