@@ -27,7 +27,7 @@ def main() -> int:
     if failed:
         print(f"failed: {', '.join(failed)}")
     if options.what != "readers":
-        print(told(*besiege(60 * options.minutes, options.seed)))
+        print(told(*besiege(60 * options.minutes, options.seed, is_open=options.open)))
     return bool(failed)
 
 
@@ -35,6 +35,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("what", nargs="?", default="all", choices=("all", "readers", "siege"))
     parser.add_argument("--minutes", type=float, default=10.0, help="of siege (10)")
+    parser.add_argument("--open", action="store_true", help="without password and secret")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is random")
     options = parser.parse_args()
     print(f"seed {options.seed}")

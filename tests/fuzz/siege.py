@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +19,7 @@ import attrs
 
 from tests.cluster.processes import Cluster, Fleet, Server, node_lines
 from tests.cluster.talk import Client, as_items
-from tests.fuzz.strangers import Deeds, Stranger, harass, overhear
+from tests.fuzz.strangers import ATTACKS, HARMFUL, Deeds, Stranger, harass, overhear
 
 PASSWORD: Final = "hush, friend"
 SECRET: Final = "what only nodes know"
@@ -40,39 +41,71 @@ class Watch:
     first_mib: dict[int, float] = attrs.Factory(dict)
 
 
-def besiege(seconds: float, seed: int) -> tuple[Deeds, Watch]:
-    """Hold out so long. Raises AssertionError for whatever must not happen."""
+def besiege(seconds: float, seed: int, *, is_open: bool = False) -> tuple[Deeds, Watch]:
+    """Hold out so long. Raises AssertionError for whatever must not happen.
+
+    Where the cluster is open there is neither password nor secret, and strangers may do what they
+    like; but the nodes must not end, and not be full.
+    """
     with tempfile.TemporaryDirectory() as name:
         fleet = Fleet(Path(name))
         try:
-            cluster = fleet.cluster(2, "--cluster-secret", SECRET)
-            return _besiege(cluster, seconds, seed)
+            secret = () if is_open else ("--cluster-secret", SECRET)
+            cluster = fleet.cluster(2, *secret)
+            return (
+                _besieged_open(cluster, seconds, seed)
+                if is_open
+                else _besieged(cluster, seconds, seed)
+            )
         finally:
             fleet.close()
 
 
-def _besiege(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch]:
+def _besieged_open(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch]:
+    honest = [Client(server.port) for server in cluster.servers]
+    watch = Watch()
+
+    def look() -> None:
+        for server, client in zip(cluster.servers, honest, strict=True):
+            _look(server, client, watch)
+
+    return _harassed(cluster, seconds, seed, look, is_open=True), watch
+
+
+def _besieged(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch]:
     for server in cluster.servers:
         server.client.call("CONFIG", "SET", "requirepass", PASSWORD)
     honest = [_friend(server) for server in cluster.servers]
     before = [_settings(client) for client in honest]
     watch = Watch()
-    # In another process, so that only the nodes are slowed down by what they do.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        members = [server.id.encode() for server in cluster.servers]
-        ports = [server.port for server in cluster.servers]
-        harassing = pool.submit(harass_all, ports, members, seconds, seed)
-        while not harassing.done():
-            for server, client in zip(cluster.servers, honest, strict=True):
-                _look(server, client, watch)
-            time.sleep(WATCH_S)
-        deeds = harassing.result()
+
+    def look() -> None:
+        for server, client in zip(cluster.servers, honest, strict=True):
+            _look(server, client, watch)
+            _work(server, client, watch)
+
+    deeds = _harassed(cluster, seconds, seed, look, is_open=False)
     for server, client in zip(cluster.servers, honest, strict=True):
         server.client.call("AUTH", PASSWORD)
         assert client.registered_jobs() == 0, "somebody has added a job"
     assert [_settings(client) for client in honest] == before, "somebody has changed settings"
     assert cluster.is_whole(), "nodes have come or gone"
     return deeds, watch
+
+
+def _harassed(
+    cluster: Cluster, seconds: float, seed: int, look: Callable[[], None], *, is_open: bool
+) -> Deeds:
+    """Look again and again until the strangers have had enough."""
+    members = [server.id.encode() for server in cluster.servers]
+    ports = [server.port for server in cluster.servers]
+    # In another process, so that only the nodes are slowed down by what they do.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        harassing = pool.submit(harass_all, ports, members, seconds, seed, is_open=is_open)
+        while not harassing.done():
+            look()
+            time.sleep(WATCH_S)
+        return harassing.result()
 
 
 def _friend(server: Server) -> Client:
@@ -88,11 +121,19 @@ def _settings(client: Client) -> list[object]:
 
 
 def _look(server: Server, client: Client, watch: Watch) -> None:
-    """The honest client's day, and the operator's gauges."""
+    """The operator's gauges."""
     assert server.is_running(), f"the node has ended: {server.log()[-4000:]}"
     began = time.monotonic()
     assert client.text("PING") == b"PONG"
     watch.pings_ms.append(1000 * (time.monotonic() - began))
+    rss = server.rss_mib()
+    watch.first_mib.setdefault(server.port, rss)
+    watch.rss_mib[server.port] = max(watch.rss_mib.get(server.port, 0), rss)
+    assert rss < MOST_MIB, f"the node has {rss:.0f} MiB"
+
+
+def _work(server: Server, client: Client, watch: Watch) -> None:
+    """The honest client's day."""
     body = secrets.token_bytes(50)
     queue = f"honest-{server.port}"
     job = client.add(queue, body, "REPLICATE", 2, "RETRY", 60)
@@ -101,20 +142,20 @@ def _look(server: Server, client: Client, watch: Watch) -> None:
     assert client.number("FASTACK", job) == 1
     watch.jobs += 1
     assert len(node_lines(server)) == 2, "somebody has become a member"
-    rss = server.rss_mib()
-    watch.first_mib.setdefault(server.port, rss)
-    watch.rss_mib[server.port] = max(watch.rss_mib.get(server.port, 0), rss)
-    assert rss < MOST_MIB, f"the node has {rss:.0f} MiB"
 
 
-def harass_all(ports: list[int], members: list[bytes], seconds: float, seed: int) -> Deeds:
+def harass_all(
+    ports: list[int], members: list[bytes], seconds: float, seed: int, *, is_open: bool
+) -> Deeds:
     """Strangers at all these nodes, for so long."""
     deeds = Deeds()
+    attacks = [attack for attack in ATTACKS if not (is_open and attack in HARMFUL)]
     until = time.monotonic() + seconds
     threads = []
     for number, port in enumerate(ports * STRANGERS):
-        overheard = overhear(port, SECRET.encode())
-        stranger = Stranger(random.Random(f"{seed}/{number}"), port, members, overheard, deeds)
+        overheard = b"" if is_open else overhear(port, SECRET.encode())
+        rng = random.Random(f"{seed}/{number}")
+        stranger = Stranger(rng, port, members, overheard, deeds, attacks=attacks)
         threads.append(threading.Thread(target=harass, args=(stranger, until)))
     for thread in threads:
         thread.start()
@@ -136,7 +177,7 @@ def told(deeds: Deeds, watch: Watch) -> str:
     lines = [
         f"{attacks:,} attacks, {deeds.refused:,} of them cut off; {sent_mib:,.0f} MiB sent",
         "  " + ", ".join(f"{name} {count:,}" for name, count in sorted(deeds.attacks.items())),
-        f"the honest client: {watch.jobs:,} jobs, each with two copies",
+        f"the honest client: {watch.jobs:,} jobs" if watch.jobs else "the operator",
         "  PING: " + ", ".join(f"{what} {value:.1f} ms" for what, value in latencies.items()),
         "resident memory: "
         + ", ".join(

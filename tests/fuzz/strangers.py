@@ -50,6 +50,7 @@ class Stranger:
     """What a node once said to prove itself."""
     deeds: Deeds
     held: list[socket.socket] = attrs.Factory(list)
+    attacks: Sequence["Attack"] = ()
     frames: list[bytes] = attrs.Factory(examples.recorded_frames)
     requests: list[bytes] = attrs.Factory(examples.requests)
 
@@ -59,7 +60,7 @@ class Stranger:
 
     def act(self) -> None:
         """Do one thing."""
-        attack = self.rng.choice(ATTACKS)
+        attack = self.rng.choice(self.attacks or ATTACKS)
         self.deeds.attacks[attack.__name__] += 1
         try:
             attack(self)
@@ -268,13 +269,18 @@ def mirrored_proof(stranger: Stranger) -> None:
         first.recv(1000)
 
 
-ATTACKS: Final[tuple[Callable[[Stranger], None], ...]] = (
+Attack = Callable[[Stranger], None]
+ATTACKS: Final[tuple[Attack, ...]] = (
     noise, flood,
     near_requests, near_requests, real_requests, harmful_requests, guesses, endless_line,
     promised_much, many_words, unread, trickle,
     replayed_frames, near_frames, near_frames, oversized_frame, replayed_proof, wrong_proof,
     mirrored_proof,
 )  # fmt: skip
+
+
+HARMFUL: Final = (harmful_requests, replayed_proof, wrong_proof, mirrored_proof)
+"""Of no use where there is neither password nor secret, or too good."""
 
 
 def overhear(port: int, secret: bytes) -> bytes:

@@ -130,6 +130,26 @@ def test_zeros_with_something_behind_them_are_damage(format_: Format) -> None:
         assert found.offset == len(data)
 
 
+@needs_conformance
+@each_format
+def test_every_prefix_of_an_original_node_s_file_loads_to_an_earlier_moment(
+    format_: Format,
+) -> None:
+    for path in sorted((CONFORMANCE / "aof").glob("*.aof")):
+        records, _torn = read(path.read_bytes())
+        data = file_of(records, format_)
+        whole: list[int] = []
+
+        for size in range(len(data) + 1):
+            found, torn = read(data[:size])
+            assert found == records[: len(found)]
+            whole.append(len(found))
+            assert read(data[: size - torn]) == (found, 0)
+
+        assert sorted(whole) == whole
+        assert sorted(set(whole)) == list(range(len(records) + 1))
+
+
 # Damage.
 
 
