@@ -106,9 +106,20 @@ def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
 
 def collect(node: NodeState, job: Job) -> None:
     """Every copy is known to be acknowledged: let all go."""
-    if not job.is_dummy:
+    if _misses_holders(node, job):
+        post.to_all(node, SetAck(job.id, 0))
+    elif not job.is_dummy:
         post.to_holders(node, job, DelJob(job.id))
     lifecycle.unregister(node, job, Cause.COLLECTED)
+
+
+def _misses_holders(node: NodeState, job: Job) -> bool:
+    """Does this node hold a job of another node, and know of no other holder?
+
+    Its list has been cut short while links were down, and those who have a copy cannot be asked by
+    name. So all nodes are told of the end, once.
+    """
+    return job.holders == (node.cluster.myself.id,) and not lifecycle.is_ours_alone(node, job)
 
 
 def on_due(node: NodeState, job: Job) -> None:
@@ -176,8 +187,11 @@ def fast_ack(node: NodeState, job_id: JobId) -> bool:
         node.tombstones.bury(job_id)
         post.to_all(node, DelJob(job_id))
         return False
-    if len(job.holders) > 1:
+    if not lifecycle.is_ours_alone(node, job):
         node.tombstones.bury(job_id)
-    post.to_holders(node, job, DelJob(job_id))
+    if _misses_holders(node, job):
+        post.to_all(node, DelJob(job_id))
+    else:
+        post.to_holders(node, job, DelJob(job_id))
     replication.drop(node, job, Cause.FASTACK)
     return True

@@ -88,7 +88,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     if node.config.appendonly:
         journaling.drop(node, job)
     dequeue(node, job, Cause.DROPPED)
-    if job.state == ACKED and len(job.holders) != 1:
+    if job.state == ACKED and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
     node.timers.disarm(job)
     del node.jobs[job.id]
@@ -97,6 +97,12 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     memory.evictable.pop(job.id, None)
     memory.dummies.pop(job.id, None)
     trace.note(node, Kind.DROP, job, cause)
+
+
+def is_ours_alone(node: NodeState, job: Job) -> bool:
+    """Has nobody else ever had this job? Of a job of another node the list may be short."""
+    mine = node.cluster.myself.id
+    return job.holders == (mine,) and job.id[2:10] == mine[:8]
 
 
 def schedule(node: NodeState, job: Job) -> None:

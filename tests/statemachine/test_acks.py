@@ -59,6 +59,27 @@ def test_a_job_that_is_only_here_goes_at_once() -> None:
     assert rig.ask("QLEN", "q") == 0
 
 
+def test_one_of_another_node_without_other_holders_has_everybody_told() -> None:
+    # Its list of holders is from before links broke; others may have got a copy since.
+    rig = rig_with_job(ME)
+
+    assert rig.ask("ACKJOB", JOB) == 1
+
+    assert rig.sent() == [(N2, SetAck(JOB, 0)), (N3, SetAck(JOB, 0))]
+    assert rig.node.jobs == {}
+    assert JOB in rig.node.tombstones
+
+
+def test_fastack_of_such_a_job_goes_to_everybody_too() -> None:
+    rig = rig_with_job(ME)
+
+    assert rig.ask("FASTACK", JOB) == 1
+
+    assert rig.sent() == [(N2, DelJob(JOB)), (N3, DelJob(JOB))]
+    assert rig.node.jobs == {}
+    assert JOB in rig.node.tombstones
+
+
 def test_acknowledging_twice_counts_once_and_asks_again() -> None:
     rig = rig_with_job(N2, N3, ME)
     rig.ask("ACKJOB", JOB)
