@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: up test check format lint types fast ablations soak bench simbench fuzz docs clean help
+.PHONY: up test check format lint types fast ablations soak bench crowd simbench fuzz docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -53,6 +53,9 @@ fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as l
 
 bench: $(STAMP) ## ops/s beside redis-server, in one run
 	$(BIN)/python -m benchmarks
+
+crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
+	$(BIN)/python -m benchmarks crowd
 
 simbench: $(STAMP) ## speed of the simulator, cost of gossip, duplicates by cause
 	$(BIN)/python -m benchmarks sim --json simbench.json

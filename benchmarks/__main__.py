@@ -1,5 +1,6 @@
 """`python -m benchmarks`: run everything in rounds, show medians and ratios.
 
+`python -m benchmarks crowd` measures what clients suffer among many others;
 `python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
 with it; `python -m benchmarks recovery` measures loading.
 """
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks import duplicates, recovery, simulator
+from benchmarks import crowd, duplicates, recovery, simulator
 from benchmarks.contenders import OURS, YARDSTICK, Contender, alone, has_yardstick, together
 from benchmarks.loads import ALONE, TOGETHER, Load
 from benchmarks.tool import CLIENTS, HOW_TO_INSTALL, BenchmarkError, is_installed
@@ -25,6 +26,7 @@ from benchmarks.tool import CLIENTS, HOW_TO_INSTALL, BenchmarkError, is_installe
 Samples = dict[str, dict[str, list[float]]]
 """Ops/s of each round, by load and contender."""
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
+    "crowd": crowd.main,
     "sim": simulator.main,
     "duplicates": duplicates.main,
     "recovery": recovery.main,
@@ -61,6 +63,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="Ops/s of disque_trio, beside redis-server and another Disque server.",
         epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
+        "'python -m benchmarks crowd --help' (what clients suffer among many others), "
         "'python -m benchmarks duplicates --help' (how often jobs come twice) and "
         "'python -m benchmarks recovery --help' (how fast a node comes back).",
     )

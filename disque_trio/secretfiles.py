@@ -4,6 +4,7 @@ Such a file is a systemd credential, a container's secret, or one that its owner
 Its text is the secret; a line end behind it does not count.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.directives import BY_NAME, SECRET_FILES
+from disque_trio.statemachine.directives import BY_NAME, SECRET_FILES, SECRETS
 from disque_trio.statemachine.values import decode
 
 LONGEST: Final = 4096
@@ -49,9 +50,22 @@ def _read(directive: str, path: str, warn: Callable[[str], None]) -> str:
         raise SecretFileError(f"{directive} {path} is empty: write the secret into it")
     if len(raw) > LONGEST:
         raise SecretFileError(f"{directive} {path} has more than {LONGEST} bytes: is it a secret?")
-    if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
+    if is_open(mode):
         warn(f"{directive} {path} is open to other users of this machine: chmod 600 {path}")
     return decode(text)
+
+
+def is_open(mode: int) -> bool:
+    """Can others than the owner read or change a file of this mode?"""
+    return stat.S_ISREG(mode) and bool(mode & 0o066)
+
+
+def warn_of_open_configuration(path: str, config: Config, warn: Callable[[str], None]) -> None:
+    """A file with a secret in it should be its owner's alone; ask before `with_secrets`."""
+    has_secret = any(getattr(config, BY_NAME[name].field) for name in sorted(SECRETS))
+    with contextlib.suppress(OSError):
+        if path and has_secret and is_open(os.stat(path).st_mode):
+            warn(f"{path} has a secret in it and is open to other users: chmod 600 {path}")
 
 
 def _stripped(raw: bytes) -> bytes:

@@ -34,7 +34,7 @@ from disque_trio.logs import LogFileError, OperatorLog, check_log, open_log
 from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError
 from disque_trio.ports import NodesStore
-from disque_trio.secretfiles import SecretFileError, with_secrets
+from disque_trio.secretfiles import SecretFileError, warn_of_open_configuration, with_secrets
 from disque_trio.statemachine.address import new_node_id
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
@@ -103,6 +103,7 @@ def _fail(config: Config, reason: str) -> int:
 def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
     check_log(loaded.config)
     warnings: list[str] = []
+    warn_of_open_configuration(loaded.path, loaded.config, warnings.append)
     config = with_secrets(loaded.config, warnings.append)
     tls = Keeper(config)
     listeners = listen(config)

@@ -2,7 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from disque_trio.secretfiles import LONGEST, SecretFileError, with_secrets
+from disque_trio.secretfiles import (
+    LONGEST,
+    SecretFileError,
+    warn_of_open_configuration,
+    with_secrets,
+)
 from disque_trio.statemachine.config import Config
 
 
@@ -72,3 +77,26 @@ def test_a_secret_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SecretFileError, match="nowhere: No such file"):
         with_secrets(Config(requirepass_file=str(tmp_path / "nowhere")), no_warning)
+
+
+@pytest.mark.parametrize(
+    ("config", "mode", "count"),
+    [
+        (Config(requirepass=b"hush"), 0o644, 1),
+        (Config(tls_key_file_pass=b"hush", requirepass=b"hush"), 0o640, 1),
+        (Config(requirepass=b"hush"), 0o600, 0),
+        (Config(), 0o644, 0),
+    ],
+)
+def test_a_configuration_with_a_secret_should_be_the_owners_alone(
+    tmp_path: Path, config: Config, mode: int, count: int
+) -> None:
+    warnings: list[str] = []
+
+    warn_of_open_configuration(secret_file(tmp_path, b"", mode), config, warnings.append)
+
+    assert len(warnings) == count
+
+
+def test_what_stands_in_no_file_is_not_warned_of() -> None:
+    warn_of_open_configuration("", Config(requirepass=b"hush"), no_warning)

@@ -5,7 +5,6 @@ longer than the node needs for them. A PING with a word that nobody else knows m
 """
 
 import os
-import secrets
 import select
 from typing import Final
 
@@ -27,7 +26,7 @@ class Pipe:
     source: int
     replies: int = 0
     errors: int = 0
-    _mark: bytes = attrs.field(init=False, factory=lambda: secrets.token_hex(20).encode())
+    _mark: bytes = attrs.field(init=False, factory=lambda: os.urandom(20).hex().encode())
     _unsent: bytes = attrs.field(init=False, default=b"")
     _has_more: bool = attrs.field(init=False, default=True)
     _is_line_open: bool = attrs.field(init=False, default=False)
