@@ -43,6 +43,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.strangers import is_of_this_machine
+from disque_trio.systemd import Supervisor
 from disque_trio.tls import Keeper, TlsError
 from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
@@ -181,8 +182,10 @@ def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
 
 async def _live(node: Node, host: SystemHost, log: OperatorLog) -> Shutdown:
     token = trio.lowlevel.current_trio_token()
+    supervisor = Supervisor(os.environ)
 
     def stop(signal_name: str) -> None:
+        supervisor.tell("STOPPING=1")
         with contextlib.suppress(trio.RunFinishedError):
             token.run_sync_soon(node.stop, Shutdown(), signal_name)
 
@@ -194,9 +197,17 @@ async def _live(node: Node, host: SystemHost, log: OperatorLog) -> Shutdown:
     tame_collector()
     # Whoever waits for these words may end the node from now on.
     _announce(node, log)
-    await node.run()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(supervisor.attend, lambda: _is_loading(node), "serving clients")
+        await node.run()
+        nursery.cancel_scope.cancel()
     assert node.shutdown is not None
     return node.shutdown
+
+
+def _is_loading(node: Node) -> bool:
+    hindrance = node.state.hindrance
+    return hindrance is not None and hindrance.text.startswith(b"LOADING")
 
 
 def _reload(node: Node, host: SystemHost, log: OperatorLog) -> None:

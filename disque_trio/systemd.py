@@ -1,0 +1,53 @@
+"""Telling systemd how the service is: a datagram for each piece of news to $NOTIFY_SOCKET.
+
+The protocol is a few lines of text (man sd_notify), so there is no library for it here. Where
+nobody listens nothing is sent, and a datagram that is lost is no reason to end a node.
+"""
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+_LOOK_EVERY_S: Final = 0.2
+"""While jobs are loaded."""
+_EXTENSION_US: Final = 30_000_000
+"""How much more time to start is asked for with each look."""
+_DATAGRAMS: Final = (socket.AF_UNIX, socket.SOCK_DGRAM)
+
+
+class Supervisor:
+    """Whoever has started this process and wants to know how it is; maybe nobody."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        path = environment.get("NOTIFY_SOCKET", "")
+        self._address = b"\0" + os.fsencode(path[1:]) if path.startswith("@") else path
+        self.interval_s = _interval_s(environment) if path else 0.0
+        """How often a sign of life is due; 0 is never."""
+
+    def tell(self, *news: str) -> None:
+        """Send lines such as ``READY=1``. Never waits."""
+        if self._address:
+            with contextlib.suppress(OSError), socket.socket(*_DATAGRAMS) as sender:
+                sender.sendto("\n".join(news).encode(), socket.MSG_DONTWAIT, self._address)
+
+    async def attend(self, is_loading: Callable[[], bool], status: str) -> None:
+        """Say that the node serves once it does, and give signs of life from then on, if wanted."""
+        while is_loading():
+            self.tell("STATUS=loading jobs", f"EXTEND_TIMEOUT_USEC={_EXTENSION_US}")
+            await trio.sleep(_LOOK_EVERY_S)
+        self.tell("READY=1", f"STATUS={status}")
+        while self.interval_s:
+            self.tell("WATCHDOG=1")
+            await trio.sleep(self.interval_s)
+
+
+def _interval_s(environment: Mapping[str, str]) -> float:
+    """A third of what systemd allows, if it is this process that it watches."""
+    allowed = environment.get("WATCHDOG_USEC", "")
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return 0.0
+    return int(allowed) / 3_000_000 if allowed.isdigit() else 0.0
