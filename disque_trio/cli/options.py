@@ -62,8 +62,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     if given.is_pipe and words:
         parser.error("--pipe reads its commands from standard input; give none")
     return Options(
-        address=Address(host=given.host, port=given.port, path=given.socket, tls=_tls(given)),
-        password=_password(parser, given, environment),
+        address=Address(host=given.host, port=given.port, path=given.socket, tls=tls_from(given)),
+        password=password_from(parser, given, environment),
         asks_password=given.asks_password,
         connect_timeout_s=given.connect_timeout_s,
         repeat=given.repeat,
@@ -77,7 +77,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     )
 
 
-def _password(
+def password_from(
     parser: argparse.ArgumentParser, given: argparse.Namespace, environment: Mapping[str, str]
 ) -> bytes | None:
     """The command line comes before the environment, a password before a file with one."""
@@ -94,7 +94,8 @@ def _password(
         parser.error(f"cannot read the password from {path}: {error.strerror}")
 
 
-def _tls(given: argparse.Namespace) -> Tls | None:
+def tls_from(given: argparse.Namespace) -> Tls | None:
+    """How to speak TLS, if that is wanted."""
     if not given.has_tls:
         return None
     return Tls(
@@ -117,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     _add_connection(parser)
-    _add_tls(parser)
+    add_tls(parser)
     _add_output(parser)
     _add_input(parser)
     parser.add_argument("--help", action="help", help="print this and exit")
@@ -165,7 +166,8 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_tls(parser: argparse.ArgumentParser) -> None:
+def add_tls(parser: argparse.ArgumentParser) -> None:
+    """The options about TLS."""
     group = parser.add_argument_group("TLS (files in PEM)")
     group.add_argument(
         "--tls", dest="has_tls", action="store_true", help="speak TLS; -p is the node's tls-port"

@@ -24,12 +24,18 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _serves(options: Options) -> int:
-    """For health checks of containers, which know 0 and 1. A node that loads does not serve yet."""
+    """For health checks of containers, which know 0 and 1.
+
+    A node that loads does not serve yet. One that asks for a password does: whoever checks need
+    not know it.
+    """
     if options.address is None:
         findings = list(machine.judge_file(options.config or "", is_running=False))
         return 1 if worst(findings) is Level.PROBLEM else 0
     node = examine(options.address, options.password, options.timeout_s)
-    return 1 if node.error or node.info.get("loading", "0") != "0" else 0
+    if node.error:
+        return 0 if node.error.startswith("NOAUTH") else 1
+    return 1 if node.info.get("loading", "0") != "0" else 0
 
 
 def _consult(options: Options) -> int:

@@ -215,7 +215,7 @@ def survey(address: Address, password: bytes | None, timeout_s: float) -> list[N
         if peer.id in asked or not peer.port or peer.flags & {"handshake", "noaddr"}:
             continue
         asked[peer.id] = None
-        facts = examine(Address(host=peer.host, port=peer.port), password, timeout_s)
+        facts = examine(attrs.evolve(address, host=peer.host, port=peer.port), password, timeout_s)
         found.append(facts if facts.id else attrs.evolve(facts, id=peer.id))
         waiting += facts.peers
     return found

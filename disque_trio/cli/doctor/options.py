@@ -1,13 +1,13 @@
 """What may stand on the doctor's command line."""
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from disque_trio.cli.connection import Address
+from disque_trio.cli.options import add_tls, password_from, tls_from
 
 _DESCRIPTION: Final = """\
 Asks a node, and every node that it knows, how they are, and tells what is wrong and what to do.
@@ -43,17 +43,18 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     parser = _parser()
     given = parser.parse_args(argv)
     has_node = given.host is not None or given.port is not None or given.config is None
-    password = environment.get("DISQUE_AUTH") if given.password is None else given.password
     return Options(
-        address=Address(host=given.host or "127.0.0.1", port=given.port or 7711)
-        if has_node
-        else None,
-        password=os.fsencode(password) if password else None,
+        address=_address(given) if has_node else None,
+        password=password_from(parser, given, environment),
         config=given.config,
         timeout_s=given.timeout_s,
         is_json=given.is_json,
         is_quiet=given.is_quiet,
     )
+
+
+def _address(given: argparse.Namespace) -> Address:
+    return Address(host=given.host or "127.0.0.1", port=given.port or 7711, tls=tls_from(given))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PASSWORD",
         help="password; other users of this machine can see it here, so prefer $DISQUE_AUTH",
     )
+    add(
+        "--password-file",
+        metavar="FILE",
+        help="read the password from there; so does $DISQUE_AUTH_FILE",
+    )
     add("--config", metavar="FILE", help="a configuration file to look at")
     add(
         "-t",
@@ -85,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--json", dest="is_json", action="store_true", help="findings as one JSON object")
     add("--quiet", dest="is_quiet", action="store_true", help="only the exit code, of one node")
+    add_tls(parser)
     add("--help", action="help", help="print this and exit")
     return parser
 

@@ -7,6 +7,7 @@ import pytest
 from disque_trio.__main__ import main
 from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.findings import note, problem, warning
+from disque_trio.statemachine.base import Failure
 from tests.cli.doctor.test_nodes import answers
 from tests.cli.fakenode import fake_node
 
@@ -52,6 +53,11 @@ def test_a_health_check_hears_of_this_node_alone(
 def test_a_node_that_loads_its_jobs_does_not_serve_yet() -> None:
     with fake_node(answers(INFO=[b"loading:1\r\n"])) as node:
         assert main(["doctor", "-p", str(node.port), "--quiet"]) == 1
+
+
+def test_a_node_that_asks_for_a_password_serves_those_who_have_it() -> None:
+    with fake_node(answers(TIME=[Failure(b"NOAUTH Authentication required.")])) as node:
+        assert main(["doctor", "-p", str(node.port), "--quiet"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""The files that others deploy with: as far as they can be tried without their engines."""
+
+import json
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cluster.processes import eventually, free_port
+from tests.cluster.talk import connection
+from tests.node.process import running
+from tests.node.test_systemd import Listener
+
+ROOT: Final = Path(__file__).parents[1]
+DEPLOY: Final = ROOT / "deploy"
+PROGRAM: Final = "/opt/disque-trio/bin/disque-trio"
+
+
+def unit() -> dict[str, list[str]]:
+    """The directives of the systemd unit."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in (DEPLOY / "disque-trio.service").read_text().splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            found[name].append(value)
+    return found
+
+
+def container() -> dict[str, list[str]]:
+    """The instructions of the container file."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in (DEPLOY / "Containerfile").read_text().splitlines():
+        name, _, rest = line.partition(" ")
+        if line and not line.startswith("#"):
+            found[name].append(rest)
+    return found
+
+
+def test_the_unit_starts_a_node_that_reports_to_systemd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directives = unit()
+    assert directives["Type"] == ["notify"]
+    (command,) = directives["ExecStart"]
+    program, *words = shlex.split(command)
+    assert program == PROGRAM
+    port = free_port()
+    config = tmp_path / "disque.conf"
+    config.write_text(f"port {port}\nbind 127.0.0.1\n")
+    places = {"/etc/disque/disque.conf": str(config), "/var/lib/disque": str(tmp_path)}
+    systemd = Listener(str(tmp_path / "notify"))
+    monkeypatch.setenv("NOTIFY_SOCKET", systemd.socket.getsockname())
+    monkeypatch.setenv("WATCHDOG_USEC", directives["WatchdogSec"][0] + "000000")
+
+    with running(tmp_path, *(places.get(word, word) for word in words)) as process:
+        assert systemd.hears()[0] == "READY=1"
+        with connection(port) as client:
+            assert client.text("PING") == b"PONG"
+        process.signal(signal.SIGHUP)
+        process.says("asked_by=SIGHUP")
+        process.signal(signal.SIGTERM)
+        assert process.ends() == 0
+    systemd.socket.close()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    file = tmp_path / "disque-trio.service"
+    file.write_text((DEPLOY / file.name).read_text().replace(PROGRAM, "/bin/true"))
+
+    done = subprocess.run(
+        ["systemd-analyze", "verify", file], capture_output=True, text=True, check=False
+    )
+
+    complaints = [line for line in done.stderr.splitlines() if file.name in line]
+    assert complaints == []
+
+
+def test_what_the_container_copies_is_there() -> None:
+    for instruction in container()["COPY"]:
+        *sources, _ = [word for word in instruction.split() if not word.startswith("--")]
+        if "--from" not in instruction:
+            assert all((ROOT / source).exists() for source in sources), instruction
+
+
+def test_the_container_installs_all_that_the_package_is_built_from() -> None:
+    """What pyproject.toml names has to be copied, or the build fails."""
+    copied = " ".join(container()["COPY"]).split()
+    named = re.findall(r'"(README\.md|LICENSE)"', (ROOT / "pyproject.toml").read_text())
+
+    assert {"pyproject.toml", "constraints.txt", *named} <= set(copied)
+
+
+def test_the_container_runs_a_node_and_its_health_check_finds_it(tmp_path: Path) -> None:
+    instructions = container()
+    assert json.loads(instructions["ENTRYPOINT"][0]) == [PROGRAM]
+    words = json.loads(instructions["CMD"][0])
+    check = json.loads(instructions["HEALTHCHECK"][0].partition("CMD ")[2])
+    assert check[0] == PROGRAM
+    port = free_port()
+    words = [str(tmp_path) if word == "/var/lib/disque" else word for word in words]
+
+    with running(tmp_path, *words, "--port", str(port), "--bind", "127.0.0.1") as node:
+        node.says("node started")
+        with running(tmp_path, *check[1:], "--port", str(port)) as healthy:
+            assert healthy.ends() == 0
+        node.signal(signal.Signals[instructions["STOPSIGNAL"][0]])
+        assert node.ends() == 0
+    with running(tmp_path, *check[1:], "--port", str(port)) as ill:
+        assert ill.ends() == 1
+
+
+def test_the_log_may_be_moved_at_any_time(tmp_path: Path) -> None:
+    """As deploy/logrotate.conf says: no signal is needed."""
+    port = str(free_port())
+    log = tmp_path / "disque.log"
+    options = ("--port", port, "--bind", "127.0.0.1", "--logfile", str(log))
+    with running(tmp_path, "server", *options) as node:
+        eventually(lambda: log.exists() and log.read_text(), 30.0, "the node has begun its log")
+        with_a_line = log.read_text()
+        log.rename(tmp_path / "disque.log.1")
+        node.signal(signal.SIGTERM)
+        assert node.ends() == 0
+
+    assert (tmp_path / "disque.log.1").read_text().startswith(with_a_line)
+    assert "stopping" in log.read_text()
