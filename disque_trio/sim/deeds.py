@@ -89,11 +89,11 @@ class Deeds:
         if not host.is_up:
             return False
         host.note("crash", cause=cause)
-        host.crash()
+        host.crash(cause)
         return True
 
     def start(self, node: int) -> bool:
-        """Start it again. Without a disk, all that has survived is its name and whom it knows."""
+        """Start it again. Without a journal it has nothing left but its name and whom it knows."""
         host = self._hosts[node]
         if host.is_up or node in self._removed:
             return False
@@ -144,6 +144,37 @@ class Deeds:
         host = self._hosts[node]
         host.slowness = busy
         host.note("slow", detail=str(busy // 1000))
+        return True
+
+    # Faults of disks.
+
+    def fill_disk(self, node: int, *, is_full: bool) -> bool:
+        """Let there be no space, or some again."""
+        self._hosts[node].disk.is_full = is_full
+        return self._note_disk(node, "disk.full", is_full)
+
+    def break_disk(self, node: int, *, is_broken: bool) -> bool:
+        """Let writes and syncs fail, or succeed again."""
+        self._hosts[node].disk.is_broken = is_broken
+        return self._note_disk(node, "disk.error", is_broken)
+
+    def stall_disk(self, node: int, *, is_stalled: bool) -> bool:
+        """Let writes and syncs take no end, or go on."""
+        told = self._note_disk(node, "disk.stall", is_stalled)
+        self._hosts[node].disk.stall(is_stalled=is_stalled)
+        return told
+
+    def flip_bit(self, node: int) -> bool:
+        """Change one bit of the journal, if there is one."""
+        disk = self._hosts[node].disk
+        if not disk.records:
+            return False
+        disk.flip()
+        self._hosts[node].note("disk.flip")
+        return True
+
+    def _note_disk(self, node: int, kind: str, is_so: bool) -> bool:
+        self._hosts[node].note(kind, detail="yes" if is_so else "no")
         return True
 
     # Faults of clocks.

@@ -40,7 +40,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         nodes=nodes,
         link=link,
         clocks=clocks if any(clock != ClockPlan() for clock in clocks) else (),
-        config=scenario.cluster.config,
+        config=(*scenario.cluster.config, *_journal(scenario, seed)),
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
         faults=strikes(scenario.faults, nodes, chaos, random.Random(f"{seed}/strikes")),
@@ -48,6 +48,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
         forming=scenario.cluster.forming,
+        sync=(int(scenario.cluster.sync.low), int(scenario.cluster.sync.high)),
         codec_every=scenario.run.codec_every,
         vector_clocks=scenario.run.vector_clocks,
         expect=Expect(
@@ -57,6 +58,12 @@ def expand(scenario: Scenario, seed: int) -> Plan:
             sometimes=scenario.expect.sometimes,
         ),
     )
+
+
+def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:
+    """A stream of its own: whether there are disks moves nothing else."""
+    policy = _one_of(scenario.cluster.aof, random.Random(f"{seed}/aof"))
+    return () if policy == "off" else (("appendonly", "yes"), ("appendfsync", policy))
 
 
 def _one_of(options: tuple[str, ...], rng: random.Random) -> str:

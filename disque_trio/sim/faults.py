@@ -74,6 +74,20 @@ class World(Protocol):
     def slow(self, node: int, busy: Micros) -> bool:
         """Let each batch take so long."""
 
+    # Disks.
+
+    def fill_disk(self, node: int, *, is_full: bool) -> bool:
+        """Let there be no space, or some again."""
+
+    def break_disk(self, node: int, *, is_broken: bool) -> bool:
+        """Let writes and syncs fail, or succeed again."""
+
+    def stall_disk(self, node: int, *, is_stalled: bool) -> bool:
+        """Let writes and syncs take no end, or go on."""
+
+    def flip_bit(self, node: int) -> bool:
+        """Change one bit of the journal."""
+
     # Clocks.
 
     def step_clock(self, node: int, ms: int) -> bool:
@@ -288,7 +302,12 @@ _NODE_DEEDS: Final[dict[str, tuple[NodeDeed, NodeDeed]]] = {
         lambda world, node, active: world.crash(node, active.fault.mode or "kill"),
         lambda world, node, _: world.start(node),
     ),
-    "restart": (lambda world, node, _: world.crash(node, "kill") and world.start(node), _nothing),
+    "restart": (
+        lambda world, node, active: (
+            world.crash(node, active.fault.mode or "kill") and world.start(node)
+        ),
+        _nothing,
+    ),
     "remove": (
         lambda world, node, _: world.remove(node),
         lambda world, node, _: world.bury(node),
@@ -299,6 +318,19 @@ _NODE_DEEDS: Final[dict[str, tuple[NodeDeed, NodeDeed]]] = {
         lambda world, node, active: world.slow(node, active.fault.amount * 1000),
         lambda world, node, _: world.slow(node, 0),
     ),
+    "disk-full": (
+        lambda world, node, _: world.fill_disk(node, is_full=True),
+        lambda world, node, _: world.fill_disk(node, is_full=False),
+    ),
+    "disk-error": (
+        lambda world, node, _: world.break_disk(node, is_broken=True),
+        lambda world, node, _: world.break_disk(node, is_broken=False),
+    ),
+    "disk-stall": (
+        lambda world, node, _: world.stall_disk(node, is_stalled=True),
+        lambda world, node, _: world.stall_disk(node, is_stalled=False),
+    ),
+    "disk-flip": (lambda world, node, _: world.flip_bit(node), _nothing),
     "clock-step": (
         lambda world, node, active: world.step_clock(node, active.fault.amount),
         _nothing,

@@ -63,7 +63,8 @@ class FaultSpec:
     )
     mode: tuple[str, ...] | None = key(
         words_of(one_of(*words.MODES)),
-        "crash: `kill` or `power`; pause-queue: `in`, `out` or `all`; of several one is drawn",
+        "crash and restart: `kill` or `power`; pause-queue: `in`, `out` or `all`; of several one "
+        "is drawn",
         default=None,
     )
     message: str | None = key(
@@ -96,7 +97,11 @@ _AMOUNTS: Final = {
     "clock-rate": "ppm",
     "drop": "share",
 }
-_MODES: Final = {"crash": ("kill", "power"), "pause-queue": ("in", "out", "all")}
+_MODES: Final = {
+    "crash": ("kill", "power"),
+    "restart": ("kill", "power"),
+    "pause-queue": ("in", "out", "all"),
+}
 _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "share": "a share (5%)"}
 
 

@@ -4,27 +4,29 @@ The host keeps the driver contract (docs/design.md): inputs, then `take`, then e
 outbox in its order. Links are the business of `wires`, clients that of `lanes`; both give their
 inputs to `Host.give`, which holds them back while the process is stopped or slow.
 
-A disk will be one more port of the host: what a life has written, `Host.crash` hands to the next
-one in `start`, after the disk has decided what of it survives.
+With `appendonly yes` a host has a disk (`disk`), and each life a journal (`journal`) that says when
+a batch may leave. What a life has written comes back in the next one, as far as it has survived.
 """
 
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn, Protocol
 
+from disque_trio.sim.around import Clients, Links
 from disque_trio.sim.clock import NodeClock
+from disque_trio.sim.disk import Disk, Found
 from disque_trio.sim.engine import NEVER, Engine
+from disque_trio.sim.journal import Journal
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.record import Recorder
 from disque_trio.sim.vector import VectorClock
-from disque_trio.statemachine.base import FOREVER, MYSELF, LinkId, NodeId, Now, Reply
+from disque_trio.statemachine.base import FOREVER, MYSELF, NodeId, Now
 from disque_trio.statemachine.chores import Chore, RaiseFileLimit, ReadVitals, Shutdown, Vitals
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Message
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.stats import Facts
@@ -47,41 +49,6 @@ class MachineFactory(Protocol):
         """A machine."""
 
 
-class Links(Protocol):
-    """Who carries links (`wires`)."""
-
-    def dial(self, host: "Host", link: LinkId, ip: str, port: int) -> None:
-        """Open a link."""
-
-    def send(self, host: "Host", links: Sequence[LinkId], message: Message) -> None:
-        """Send on these links."""
-
-    def hang_up(self, host: "Host", link: LinkId) -> None:
-        """End a link."""
-
-    def crashed(self, host: "Host") -> None:
-        """The process has ended, and with it its links."""
-
-
-class Clients(Protocol):
-    """Who carries clients' connections (`lanes`)."""
-
-    def reply(self, host: "Host", client: Client, reply: Reply) -> None:
-        """Answer a client."""
-
-    def close(self, host: "Host", client: Client) -> None:
-        """Disconnect a client."""
-
-    def feed(self, host: "Host", client: Client) -> None:
-        """Give the machine what the client has sent meanwhile."""
-
-    def client_name(self, host: "Host", client: int) -> str:
-        """How the run calls the client of that number."""
-
-    def crashed(self, host: "Host") -> None:
-        """The process has ended, and with it its clients' connections."""
-
-
 class MachineError(Exception):
     """A machine has raised, which it never must (S12)."""
 
@@ -102,10 +69,12 @@ class Host:
         "_seed",
         "_wake_at",
         "clock",
+        "disk",
         "id",
         "ip",
         "is_held",
         "is_paused",
+        "journal",
         "lives",
         "machine",
         "name",
@@ -130,6 +99,7 @@ class Host:
         clock: NodeClock,
         vector: VectorClock,
         names: dict[NodeId, str],
+        disk: Disk,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -147,7 +117,10 @@ class Host:
         self.machine: Machine | None = None
         self.lives = 0
         self.nodes_conf = b""
-        """What survives a crash."""
+        """What survives a crash, besides the disk."""
+        self.disk = disk
+        self.journal: Journal | None = None
+        """Of this life, if it keeps one."""
         self.is_paused = False
         self.is_held = False
         """Inputs have to wait: the process is stopped, or busy with the last batch."""
@@ -190,6 +163,7 @@ class Host:
         self.id: NodeId = b"%040x" % rng.getrandbits(160)
         self._names[self.id] = self.name
         self.nodes_conf = b""
+        self.disk.clear()
 
     def start(self, cause: str, others: Sequence[Peer] = ()) -> None:
         """Run, with the nodes that nodes.conf tells of, or with `others` if there is none."""
@@ -206,12 +180,30 @@ class Host:
         self.machine.state.trace = []
         self.nodes_conf = nodes_text(self.machine.state, handshakes=False)
         self.is_paused = self.is_held = False
-        self.note("start", cause=cause)
+        found = self._open_journal(self.machine) if self._config.appendonly else None
+        if cause == "fresh":
+            found = None
+        self.note("start", cause=found.start if found else cause)
         self._wake_at = NEVER
         self.settle()
+        if found:
+            self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
 
-    def crash(self) -> None:
+    def _open_journal(self, machine: Machine) -> Found:
+        """Let the machine have what the disk has kept, and go on with that file."""
+        found = self.disk.load()
+        machine.load(found.records, self.now)
+        machine.loaded(self.now)
+        self.journal = Journal(self._engine, self, self.disk, machine)
+        return found
+
+    def crash(self, cause: str = "kill") -> None:
         """End at once. What was not sent never will be; memory is gone."""
+        if self.journal is not None:
+            self.journal.end()
+            self.journal = None
+        if cause == "power":
+            self.disk.lose_power()
         self.machine = None
         self.is_paused = self.is_held = False
         self._wake_at = NEVER
@@ -318,13 +310,19 @@ class Host:
             if not state.out:
                 break
             out = machine.take()
-            self._carry_out(machine, out)
-            if machine is not self.machine or not (out.resumed or out.chores or out.closes):
+            journal = self.journal
+            if journal is not None and journal.take(out):
+                continue
+            self.carry_out(machine, out)
+            if machine is not self.machine:
+                break
+            if journal is None and not (out.resumed or out.chores or out.closes):
                 break
         if machine is self.machine:
             self._set_alarm(machine)
 
-    def _carry_out(self, machine: Machine, out: Outbox) -> None:
+    def carry_out(self, machine: Machine, out: Outbox) -> None:
+        """Let a batch leave."""
         links, clients = self._links, self._clients
         if out.nodes_changed:
             self.nodes_conf = nodes_text(machine.state, handshakes=False)

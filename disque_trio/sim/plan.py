@@ -90,9 +90,10 @@ class Fault:
 
     Kinds: partition (`groups` can talk only within themselves), cut (directed, `nodes` pairs),
     clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
-    share in parts per million), delay, crash (`mode` kill or power), restart (at once, whatever
-    `mode` says, for there is no disk yet), pause, slow, clock-step, clock-rate, wall-freeze, leave,
-    join (as many new nodes as `nodes` names), forget, remove (a crash for ever), wipe, pause-queue.
+    share in parts per million), delay, crash and restart (at once; `mode` kill or power), pause,
+    slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes as `nodes` names),
+    forget, remove (a crash for ever), wipe, pause-queue, disk-full, disk-error, disk-stall,
+    disk-flip (one bit of the journal; not undone).
 
     Faults of links strike `links`; without any, all links from and to `nodes`.
     """
@@ -153,6 +154,8 @@ class Plan:
     """`full`, or `core`: a majority that keeps the faults among the others."""
     drain: Micros = 0
     """How long after the heal the run goes on; 0 is computed from the workload (bound B)."""
+    sync: Span = (200, 5_000)
+    """How long a disk takes to sync, where nodes keep a journal (`appendonly` in `config`)."""
     forming: str = "known"
     """`known`: nodes start with each other in their tables; `meet`: the first meets the others."""
     codec_every: int = 64

@@ -72,6 +72,12 @@ class ClusterSpec:
     config: tuple[tuple[str, str], ...] = key(
         DIRECTIVES, "directives of every node, as in disque.conf", default={}
     )
+    aof: tuple[str, ...] = key(
+        words_of(one_of("off", "no", "everysec", "always")),
+        "nodes keep a journal, synced so (`appendfsync`), or none; of several one is drawn",
+        default="off",
+    )
+    sync: Range = key(DURATION, "how long a disk takes to sync", default="200us..5ms")
     forming: str = key(
         one_of("known", "meet"),
         "`known`: nodes know each other from the start; `meet`: the first meets the others",

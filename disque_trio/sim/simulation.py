@@ -179,6 +179,11 @@ class Run:
         self.recorder.add((self.engine.now, kind, "", "", "", "", "", "", detail, 0, 0, 0, ()))
 
 
+def has_journals(plan: Plan) -> bool:
+    """Do its nodes keep journals?"""
+    return dict(plan.config).get("appendonly") == "yes"
+
+
 def simulate(
     plan: Plan,
     observer: Callable[[Row], None] | None = None,

@@ -113,7 +113,8 @@ def _strike(draw: _Draw, at: Micros) -> Iterator[Fault]:
 
 def _on_nodes(draw: _Draw, at: Micros) -> Fault:
     mode = draw.one_of(
-        draw.spec.mode, {"crash": "kill", "pause-queue": "all"}.get(draw.spec.kind, "")
+        draw.spec.mode,
+        {"crash": "kill", "restart": "kill", "pause-queue": "all"}.get(draw.spec.kind, ""),
     )
     return Fault(
         kind=draw.spec.kind,

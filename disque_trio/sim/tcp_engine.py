@@ -26,7 +26,13 @@ from disque_trio.sim.nodes import MachineError, MachineFactory
 from disque_trio.sim.plan import ClockPlan, Micros, Plan
 from disque_trio.sim.record import Recorder
 from disque_trio.sim.rows import Row
-from disque_trio.sim.simulation import FormingError, Outcome, Run, UnplayableError
+from disque_trio.sim.simulation import (
+    FormingError,
+    Outcome,
+    Run,
+    UnplayableError,
+    has_journals,
+)
 from disque_trio.sim.tcp import clock, places
 from disque_trio.sim.tcp.control import Poller
 from disque_trio.sim.tcp.deeds import ProcessDeeds
@@ -45,6 +51,7 @@ _REFUSED: Final = {
     "clock-rate": "clocks",
     "wall-freeze": "clocks",
     "slow": "the speed of a process",
+    **dict.fromkeys(("disk-full", "disk-error", "disk-stall", "disk-flip"), "disks"),
 }
 
 
@@ -66,8 +73,10 @@ def check(plan: Plan) -> None:
     for fault in plan.faults:
         if fault.kind in _REFUSED:
             raise _unplayable(f"{fault.kind}: it cannot change {_REFUSED[fault.kind]}")
-        if fault.kind == "crash" and fault.mode == "power":
-            raise _unplayable("crash in mode power: it can only kill processes")
+        if fault.mode == "power":
+            raise _unplayable(f"{fault.kind} in mode power: it can only kill processes")
+    if has_journals(plan):
+        raise _unplayable("journals")
     if plan.link.model != "stream":
         raise _unplayable("hostile links: TCP loses no single message")
     if any(each != ClockPlan() for each in plan.clocks):

@@ -55,12 +55,16 @@ LINK_FAULTS: Final = {
 }
 """Faults of links, which `shape` names."""
 NODE_FAULTS: Final = {
-    "crash": "the process is killed; it starts again, empty, after `hold`",
-    "restart": "the process is killed and starts again at once",
+    "crash": "the process is killed, or its power fails (`mode`); it starts again after `hold`",
+    "restart": "the same, and it starts again at once",
     "remove": "the process is killed for ever",
     "wipe": "the node loses its name and all it has, and joins as a new one",
     "pause": "the process stops, and goes on after `hold`",
     "slow": "each batch of work takes `amount` longer",
+    "disk-full": "there is no space left on its disk",
+    "disk-error": "writes and syncs fail",
+    "disk-stall": "writes and syncs take no end",
+    "disk-flip": "one bit of its journal changes, which the next start finds",
     "clock-step": "the wall clock jumps by `amount`",
     "clock-rate": "both clocks run faster by `amount`",
     "wall-freeze": "the wall clock stands still",

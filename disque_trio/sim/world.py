@@ -7,11 +7,13 @@ import random
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from disque_trio.sim.around import Links
 from disque_trio.sim.clock import NodeClock
+from disque_trio.sim.disk import Disk
 from disque_trio.sim.engine import Engine
 from disque_trio.sim.lanes import Actor, Lanes
 from disque_trio.sim.network import Network
-from disque_trio.sim.nodes import PORT, Host, Links, MachineFactory
+from disque_trio.sim.nodes import PORT, Host, MachineFactory
 from disque_trio.sim.operators import Operator
 from disque_trio.sim.plan import ClockPlan, Micros, Plan
 from disque_trio.sim.record import Recorder
@@ -87,6 +89,7 @@ class World:
             clock=NodeClock(self.clock_plan(number)),
             vector=self._vector(),
             names=self.names,
+            disk=Disk(random.Random(f"{self.plan.seed}/disk/{number}"), self.plan.sync),
         )
 
     def add_host(self, number: int) -> Host:

@@ -13,7 +13,7 @@ from tests.sim.test_ablations import FOUND, UNFOUND, named
 ROOT: Final = Path(__file__).parents[2]
 ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
 SCENARIOS: Final = sorted(path for path in ROOT.glob("scenarios/*.toml") if path != ABLATIONS)
-LONG: Final = ("soak-30-days", "soak-1-day")
+LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof")
 """They take longer than a test may."""
 OPEN: Final = ("D6", "D7", "D11", "DX")
 """What the node still does now and then, and should not: late copies are taken, jobs that move are

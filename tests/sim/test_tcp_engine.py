@@ -123,11 +123,12 @@ def _assert_messages_come_after_they_left(rows: list[Row]) -> None:
     ("plan", "reason"),
     [
         (Plan(scenario="", seed=1, nodes=3, link=LinkPlan(model="hostile")), "hostile links"),
+        (Plan(scenario="", seed=1, nodes=3, config=(("appendonly", "yes"),)), "journals"),
         (Plan(scenario="", seed=1, nodes=3, clocks=(ClockPlan(drift_ppm=5),)), "drift"),
         (Plan(scenario="", seed=1, nodes=251), "250 nodes"),
         *[
             (Plan(scenario="", seed=1, nodes=3, faults=(Fault(kind=kind),)), kind)
-            for kind in ("clock-step", "clock-rate", "wall-freeze", "slow")
+            for kind in ("clock-step", "clock-rate", "wall-freeze", "slow", "disk-full")
         ],
         (Plan(scenario="", seed=1, nodes=3, faults=(Fault(kind="crash", mode="power"),)), "power"),
     ],

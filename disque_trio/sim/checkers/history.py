@@ -14,6 +14,8 @@ from disque_trio.sim.rows import Row
 
 ASKED: Final = "fastack asked"
 """A client has asked a node for FASTACK, and the node has not been seen to act yet."""
+ON_ITS_WAY: Final = 10 * MILLI
+"""How long a reply may still come after its node has been killed."""
 _QUEUE_MARKS: Final = {
     "delay-over": "delay.elapsed",
     "retry": "requeue.retry",
@@ -44,6 +46,7 @@ _DROP_MARKS: Final = {
 def on_hold(case: Case, row: Row, job: Job) -> None:
     """A node has a record of the job."""
     node, cause = row.node, row.cause
+    before = job.copies.get(node)
     copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
     job.last_event = row.time
     copy.is_late = node in job.disowned
@@ -54,10 +57,23 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
         _give_birth(case, row, job)
     elif cause == "dummy":
         _remember_ack(case, row, job, copy)
+    elif cause == "loaded":
+        _come_back(row, job, copy, before)
     else:
         _, copy.base = job.incoming.pop(node, (0, None))
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
+
+
+def _come_back(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
+    """What its node knew beyond the record it has forgotten. Only a dummy has no queue."""
+    copy.before = before
+    copy.is_dummy = not row.queue
+    copy.promised_at = row.time
+    if before is not None:
+        copy.base = before.base
+    job.listed.pop(row.node, None)
+    _forget_gc(job, row.node)
 
 
 def _give_birth(case: Case, row: Row, job: Job) -> None:
@@ -272,7 +288,15 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process has begun. Without its disk it holds nothing of what it held."""
+    """A process has begun. Without its disk it holds nothing of what it held; and whatever reply
+    has not come by now never will."""
+    for job_id in case.table(row.node):
+        job = case.jobs[job_id]
+        job.open_serves = [
+            lease
+            for lease in job.open_serves
+            if lease.node != row.node or lease.time >= row.time - ON_ITS_WAY
+        ]
     if row.cause != "loaded":
         on_wipe(case, row)
 
@@ -286,9 +310,14 @@ def on_wipe(case: Case, row: Row) -> None:
 
 def destroy(case: Case, job: Job, copy: Copy) -> None:
     """A fault has destroyed the copy."""
+    _count_loss(case, job, copy)
+    forget(case, job, copy)
+
+
+def forget(case: Case, job: Job, copy: Copy) -> None:
+    """The copy is not there any more."""
     del job.copies[copy.node]
     del case.table(copy.node)[job.id]
-    _count_loss(case, job, copy)
     _forget_gc(job, copy.node)
     if not job.copies:
         case.retire(job)

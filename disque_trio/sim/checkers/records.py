@@ -101,6 +101,11 @@ class Copy:
     """The node had had the job before, or had said that it knows nothing of it."""
     is_dark: bool = False
     """The node is down; the copy may be on its disk."""
+    promised_at: Micros = NEVER
+    """When its node first told anybody that it has it; and that it is acknowledged."""
+    ack_promised_at: Micros = NEVER
+    before: "Copy | None" = None
+    """What it was before the crash, until all is loaded."""
 
 
 @attrs.define(eq=False)

@@ -132,6 +132,8 @@ class Terms:
     repair_after: Micros
     """Until a failing holder counts as gone for good; 0 is for ever."""
     has_disk: bool
+    fsync: str
+    """`appendfsync`."""
     can_step: bool
     """Wall clocks differ or jump."""
 
@@ -198,6 +200,7 @@ def terms_of(plan: Plan) -> Terms:
         has_lease=config.get("delivery-lease", "yes") == "yes",
         repair_after=int(config.get("replica-repair-after", "600")) * SECOND,
         has_disk=config.get("appendonly", "no") == "yes",
+        fsync=config.get("appendfsync", "everysec"),
         can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
     )
 

@@ -59,6 +59,10 @@ class World:
     down: dict[str, Spell] = attrs.Factory(dict)
     outages: dict[str, list[Spell]] = attrs.Factory(dict)
     """When a node was down."""
+    crashes: dict[str, Row] = attrs.Factory(dict)
+    """The last of each node."""
+    disks: dict[str, Micros | None] = attrs.Factory(dict)
+    """Since when a disk is well again; None if it is not."""
     paused: dict[str, Spell] = attrs.Factory(dict)
     slow: dict[tuple[str, str], Spell] = attrs.Factory(dict)
     """What is slow: nodes, or links."""
@@ -194,6 +198,7 @@ class World:
     def on_crash(self, row: Row) -> None:
         """A process ends."""
         self.nodes[row.node] = None
+        self.crashes[row.node] = row
         self.resume(row.node, row.time)
         if row.node not in self.down:
             spell = self.down[row.node] = Spell(row.time)

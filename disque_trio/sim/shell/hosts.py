@@ -55,14 +55,14 @@ class NodeHost(Host):
             self.note("crash", cause="shutdown")
             self.crash()
 
-    def crash(self) -> None:
+    def crash(self, cause: str = "kill") -> None:
         """End at once, wherever its tasks are."""
         hub = self.hub
         if hub is not None:
             hub.is_dead = True
             self.hub = None
             self._scope.cancel()
-        super().crash()
+        super().crash(cause)
 
     def resume(self) -> None:
         """Let it run again."""

@@ -19,7 +19,7 @@ class ProcessDeeds(Deeds):
         host = self._hosts[node]
         if not host.is_up:
             return False
-        host.crash()
+        host.crash(cause)
         host.note("crash", cause=cause)
         return True
 

@@ -83,8 +83,9 @@ class ProcessHost(Host):
         )
         return nodes_text(machine.state, handshakes=False)
 
-    def crash(self) -> None:
-        """kill -9."""
+    def crash(self, cause: str = "kill") -> None:
+        """kill -9, whatever the cause."""
+        del cause
         self.is_paused = False
         self.links = frozenset()
         self.process.kill()

@@ -1,0 +1,46 @@
+"""What surrounds a simulated node: who carries its links, and who its clients' connections."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from disque_trio.statemachine.base import LinkId, Reply
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.messages import Message
+
+if TYPE_CHECKING:
+    from disque_trio.sim.nodes import Host
+
+
+class Links(Protocol):
+    """Who carries links (`wires`)."""
+
+    def dial(self, host: "Host", link: LinkId, ip: str, port: int) -> None:
+        """Open a link."""
+
+    def send(self, host: "Host", links: Sequence[LinkId], message: Message) -> None:
+        """Send on these links."""
+
+    def hang_up(self, host: "Host", link: LinkId) -> None:
+        """End a link."""
+
+    def crashed(self, host: "Host") -> None:
+        """The process has ended, and with it its links."""
+
+
+class Clients(Protocol):
+    """Who carries clients' connections (`lanes`)."""
+
+    def reply(self, host: "Host", client: Client, reply: Reply) -> None:
+        """Answer a client."""
+
+    def close(self, host: "Host", client: Client) -> None:
+        """Disconnect a client."""
+
+    def feed(self, host: "Host", client: Client) -> None:
+        """Give the machine what the client has sent meanwhile."""
+
+    def client_name(self, host: "Host", client: int) -> str:
+        """How the run calls the client of that number."""
+
+    def crashed(self, host: "Host") -> None:
+        """The process has ended, and with it its clients' connections."""

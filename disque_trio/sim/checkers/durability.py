@@ -1,0 +1,137 @@
+"""Disks (S15): what a journal was promised to keep comes back.
+
+A copy is promised once its node has told anybody of it: the producer, or with GOTJOB the node that
+sent it; so is an acknowledgement once its client has been answered. When the process was killed all
+of that must be on the disk. When power has failed it must if `appendfsync` is `always`, and with
+`everysec` if it is older than two seconds and the disk was well.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.checkers import history
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import NEVER, Copy, Job
+from disque_trio.sim.checkers.safety import after_leaving, check_retention
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.rows import Row
+
+LAG: Final = 2 * SECOND
+"""How far `everysec` may be behind."""
+TROUBLES: Final = ("disk.full", "disk.error", "disk.stall")
+
+
+def on_add_ok(_case: Case, row: Row, job: Job) -> None:
+    """A producer knows of the copy that its node has."""
+    _promise(job.copies.get(row.node), row)
+
+
+def on_send(case: Case, row: Row) -> None:
+    """Another node knows of it."""
+    if row.cause == "gotjob":
+        _promise(case.job(row.job).copies.get(row.node), row)
+
+
+def _promise(copy: Copy | None, row: Row) -> None:
+    if copy is not None and copy.promised_at == NEVER:
+        copy.promised_at = row.time
+
+
+def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
+    """A client has been told that the job is acknowledged there."""
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.is_acked and copy.ack_promised_at == NEVER:
+        copy.ack_promised_at = row.time
+
+
+def on_trouble(case: Case, row: Row) -> None:
+    """A disk is in trouble, or well again."""
+    case.mark(row.kind)
+    # What a node has to say waits for its disk, so it is slow for others.
+    case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
+    case.world.disks[row.node] = None if row.detail == "yes" else row.time
+
+
+def on_flip(case: Case, _row: Row) -> None:
+    """A bit of a journal has changed."""
+    case.mark("disk.flip")
+
+
+def before_hold(case: Case, row: Row, job: Job) -> None:
+    """A copy comes back from the disk; it remembers what it was before."""
+    if row.cause == "loaded":
+        case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
+
+
+def on_loaded(case: Case, row: Row) -> None:
+    """The journal has been read: what has not come back is gone."""
+    if row.cause != "kept":
+        case.mark(f"journal.{row.cause}")
+    for job_id in list(case.table(row.node)):
+        job = case.jobs[job_id]
+        copy = job.copies[row.node]
+        if copy.is_dark:
+            _judge_loss(case, row, job, copy)
+            if not _is_over(case, job):
+                history.destroy(case, job, copy)
+            else:
+                history.forget(case, job, copy)
+            after_leaving(case, job)
+            check_retention(case, job)
+        elif copy.before is not None:
+            _judge_ack(case, row, job, copy, copy.before)
+            copy.before = None
+
+
+def _is_over(case: Case, job: Job) -> bool:
+    """Its TTL was over before the node came back."""
+    options = job.options
+    if options is None or job.born is None:
+        return False
+    return case.now >= job.born + case.terms.shortest(options.ttl)
+
+
+def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
+    if copy.promised_at == NEVER or not job.is_at_least_once or _is_over(case, job):
+        return
+    case.check("S15")
+    if row.cause != "damaged" and _must_survive(case, row.node, copy.promised_at):
+        crash = case.world.crashes[row.node]
+        case.violate(
+            "S15",
+            f"{row.node} had promised it {(crash.time - copy.promised_at) / SECOND:.3f} s before "
+            f"the crash ({crash.cause}), and has not got it back",
+            job.id,
+            row.node,
+        )
+
+
+def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:
+    """The copy is there again; is it acknowledged again, if it was?"""
+    if not before.is_acked or copy.is_acked:
+        return
+    job.acks_crashed += 1
+    case.mark("ack.destroyed")
+    if before.ack_promised_at == NEVER:
+        return
+    case.check("S15")
+    if _must_survive(case, row.node, before.ack_promised_at):
+        crash = case.world.crashes[row.node]
+        case.violate(
+            "S15",
+            f"{row.node} had confirmed its acknowledgement "
+            f"{(crash.time - before.ack_promised_at) / SECOND:.3f} s before the crash "
+            f"({crash.cause}), and has forgotten it",
+            job.id,
+            row.node,
+        )
+
+
+def _must_survive(case: Case, node: str, promised_at: int) -> bool:
+    crash = case.world.crashes[node]
+    if crash.cause != "power" or case.terms.fsync == "always":
+        return True
+    since = case.world.disks.get(node, NEVER)
+    is_well = since is not None and crash.time - since > LAG
+    return case.terms.fsync == "everysec" and is_well and crash.time - promised_at > LAG

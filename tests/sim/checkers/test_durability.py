@@ -1,0 +1,114 @@
+import pytest
+
+from tests.sim.checkers.tale import JOB, Tale, broken
+
+
+def held(fsync: str = "everysec") -> Tale:
+    """A job on three nodes that keep journals, confirmed by 0.01 s."""
+    tale = Tale(config=(("appendonly", "yes"), ("appendfsync", fsync)))
+    tale.add(0)
+    return tale
+
+
+def fallen(tale: Tale, time: float, node: str, cause: str = "kill") -> None:
+    tale.say(time, "crash", node, cause=cause)
+
+
+def back(tale: Tale, time: float, node: str, *, has_job: bool, acked: bool = False,
+         how: str = "kept") -> None:  # fmt: skip
+    tale.say(time, "start", node, cause="empty" if how == "damaged" else "loaded")
+    if has_job:
+        tale.say(time, "hold", node, job=JOB, queue="q", cause="loaded")
+    if acked:
+        tale.say(time, "acked", node, job=JOB, cause="loaded")
+    tale.say(time, "loaded", node, cause=how)
+
+
+def complaints(tale: Tale) -> list[str]:
+    return [v.detail for v in tale.verdict(end=60).violations if v.property == "S15"]
+
+
+def test_what_was_confirmed_comes_back_after_a_kill() -> None:
+    tale = held()
+    fallen(tale, 1, "n1")
+    back(tale, 2, "n1", has_job=True)
+
+    assert broken(tale.verdict(end=2.5)) == []
+
+
+def test_a_journal_that_has_lost_it_is_found_out() -> None:
+    tale = held()
+    fallen(tale, 1, "n1")
+    back(tale, 2, "n1", has_job=False)
+
+    [complaint] = complaints(tale)
+    assert complaint.startswith("n1 had promised it 0.9")
+    assert complaint.endswith("s before the crash (kill), and has not got it back")
+
+
+@pytest.mark.parametrize(
+    ("fsync", "crash", "found"),
+    [
+        ("always", 1.0, True),
+        ("everysec", 1.0, False),  # within two seconds of the promise
+        ("everysec", 5.0, True),
+        ("no", 5.0, False),
+    ],
+)
+def test_after_a_power_loss_it_depends_on_how_the_journal_is_synced(
+    fsync: str, crash: float, *, found: bool
+) -> None:
+    tale = held(fsync)
+    fallen(tale, crash, "n1", "power")
+    back(tale, crash + 1, "n1", has_job=False, how="torn")
+
+    assert bool(complaints(tale)) == found
+
+
+def test_a_disk_that_was_not_well_may_be_behind() -> None:
+    tale = held()
+    tale.say(1, "disk.stall", "n2", detail="yes")
+    fallen(tale, 5, "n2", "power")
+    back(tale, 6, "n2", has_job=False)
+
+    assert complaints(tale) == []
+
+
+def test_a_damaged_journal_may_be_taken_away() -> None:
+    tale = held("always")
+    fallen(tale, 5, "n1")
+    back(tale, 6, "n1", has_job=False, how="damaged")
+
+    verdict = tale.verdict(end=6.5)
+    assert verdict.marks["journal.damaged"] == verdict.marks["copy.destroyed"] == 1
+    assert broken(verdict) == []
+
+
+def test_what_was_not_promised_may_go() -> None:
+    tale = held()
+    tale.say(0.5, "hold", "n1", job="D-11111111-XXXXXXXXXXXXXXXXXXXXXXXX-05a1", cause="add")
+    fallen(tale, 1, "n1")
+    back(tale, 2, "n1", has_job=True)
+
+    assert complaints(tale) == []
+
+
+def test_an_ack_that_was_confirmed_is_not_forgotten() -> None:
+    tale = held("always")
+    tale.serve(1)
+    tale.ack(2)
+    fallen(tale, 3, "n1", "power")
+    back(tale, 4, "n1", has_job=True)
+
+    [complaint] = complaints(tale)
+    assert complaint.startswith("n1 had confirmed its acknowledgement ")
+
+
+def test_an_ack_that_comes_back_is_content() -> None:
+    tale = held("always")
+    tale.serve(1)
+    tale.ack(2)
+    fallen(tale, 3, "n1", "power")
+    back(tale, 4, "n1", has_job=True, acked=True)
+
+    assert complaints(tale) == []
