@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from disque_trio.session import Session
 
 READ_SIZE: Final = 1 << 16
+MUCH: Final = 1 << 14
+"""Who sends so many bytes at once may keep the node busy for milliseconds."""
 WRITE_SIZE: Final = 1 << 18
 """Bytes of what was left over that are written to one client per turn."""
 LINGER_S: Final = 10
@@ -79,6 +81,7 @@ class ClientChannel(Channel):
         "clients",
         "group",
         "is_closing",
+        "is_greedy",
         "is_half_closed",
         "is_held",
         "is_known",
@@ -98,6 +101,8 @@ class ClientChannel(Channel):
         self.unsent = bytearray()
         self.is_held = False
         self.is_closing = False
+        self.is_greedy = False
+        """What it sent last took so long that the others go first now."""
         self.is_half_closed = False
         self.lingered_s = 0
         self.group = ""
@@ -110,18 +115,10 @@ class ClientChannel(Channel):
 
     def ready(self, mask: int) -> None:
         if mask & _IN:
-            try:
-                data = self._recv(READ_SIZE)
-            except BlockingIOError:
-                pass
-            except OSError:
-                self.readiness.end(self)
-                return
+            if self.is_greedy:
+                self.readiness.defer(self)
             else:
-                if data:
-                    self.received(self.session, data)
-                else:
-                    self._end_of_input()
+                self._read()
         elif mask & ~(_OUT | _RDHUP):
             self.readiness.end(self)
             return
@@ -131,6 +128,24 @@ class ClientChannel(Channel):
             self.clients.node.half_closed(self.session)
         if mask & _OUT and self.unsent:
             self._write_on()
+
+    def gulp(self) -> None:
+        if self.events & _IN:
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            data = self._recv(READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.readiness.end(self)
+            return
+        if not data:
+            self._end_of_input()
+            return
+        self.is_greedy = len(data) >= MUCH
+        self.received(self.session, data)
 
     def _end_of_input(self) -> None:
         """A client that still reads gets what it is owed."""

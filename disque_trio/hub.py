@@ -111,6 +111,8 @@ class EpollHub:
             begin()
             for fd, mask in events:
                 handlers[fd](mask)
+            if readiness.greedy:
+                readiness.indulge()
             settle()
             bury()
             is_busy = bool(events)

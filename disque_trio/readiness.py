@@ -7,6 +7,7 @@ is used anew must not be given its predecessor's events.
 import errno
 import select
 import socket
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,8 @@ MAX_ACCEPTS: Final = 64
 bystanders wait four times as long in a flood of them (`make crowd`)."""
 MAX_SHAKES: Final = 8
 """Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
+GREED_S: Final = 0.005
+"""How long those that send much are served per turn. The last of them may take some time more."""
 _MAX_KEEPALIVE_S: Final = 32_767
 """The kernel takes no longer one."""
 _OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -37,6 +40,9 @@ class Channel:
         """Something can be done; `mask` is what epoll says."""
         raise NotImplementedError
 
+    def gulp(self) -> None:
+        """Read much, when its turn has come (`Readiness.defer`)."""
+
     def ended(self) -> None:
         """It is about to be closed, by either side."""
 
@@ -50,11 +56,13 @@ class Channel:
 class Readiness:
     """The channels of one hub. `handlers` says whom an event is for."""
 
-    __slots__ = ("_channels", "_ending", "_shakes_left", "epoll", "handlers", "starved")
+    __slots__ = ("_channels", "_ending", "_shakes_left", "epoll", "greedy", "handlers", "starved")
 
     def __init__(self) -> None:
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[int], None]] = {}
+        self.greedy: dict[Channel, None] = {}
+        """Those that send much and wait for their turn."""
         self.starved: dict[Listener, None] = {}
         """Listeners that wait for descriptors to become free."""
         self._channels: dict[int, Channel] = {}
@@ -84,12 +92,28 @@ class Readiness:
         self._shakes_left -= 1
         return self._shakes_left >= 0
 
+    def defer(self, channel: Channel) -> None:
+        """Let a channel that sends much wait until the others have been served in this turn."""
+        self.greedy[channel] = None
+
+    def indulge(self) -> None:
+        """Serve those in turn, at least one, and as many as do not delay the others."""
+        greedy, until = self.greedy, time.perf_counter() + GREED_S
+        while greedy:
+            channel = next(iter(greedy))
+            del greedy[channel]
+            if channel not in self._ending:
+                channel.gulp()
+            if time.perf_counter() >= until:
+                break
+
     def bury(self) -> None:
         """Close what has ended."""
         while self._ending:
             ending, self._ending = self._ending, {}
             for channel in ending:
                 del self._channels[channel.fd], self.handlers[channel.fd]
+                self.greedy.pop(channel, None)
                 channel.ended()
                 channel.sock.close()
 

@@ -40,6 +40,8 @@ class TlsClientChannel(ClientChannel):
             self._shake()
             return
         waited, tls.wants_out = tls.wants_out, False
+        # What has been decrypted raises no event any more: such a client cannot be deferred.
+        self.is_greedy = False
         super().ready(mask | _IN if waited else mask)
         if tls.wants_out:
             self.watch(_OUT)
