@@ -69,7 +69,9 @@ class Clients:
         self.strangers.sweep()
         traffic = self.node.state.facts.traffic
         traffic.unsent = sum([len(channel.unsent) for channel in self.owing])
-        traffic.unread = sum([channel.session.parser.buffered for channel in self.channels])
+        traffic.unread = sum(
+            [channel.session.parser.buffered for channel in self.channels if channel.is_known]
+        )
 
 
 class ClientChannel(Channel):
