@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from disque_trio.journal import Journal
 from disque_trio.ports import Host, NodesStore
 from disque_trio.session import Session
 from disque_trio.statemachine.base import ClientId
@@ -9,10 +10,14 @@ from disque_trio.statemachine.chores import (
     ChangeDirectory,
     JournalChore,
     RaiseFileLimit,
+    ReadJournal,
     ReadVitals,
     ReloadTls,
     RewriteConfig,
+    RewriteJournal,
     SaveNodes,
+    StartJournal,
+    StopJournal,
     Vitals,
 )
 from disque_trio.statemachine.nodesfile import nodes_text
@@ -33,11 +38,13 @@ class Errands:
         sessions: Mapping[ClientId, Session],
         store: NodesStore,
         host: Host,
+        journal: Journal | None,
     ) -> None:
         self._state = state
         self._sessions = sessions
         self._store = store
         self._host = host
+        self._journal = journal
 
     def run(self, errand: Errand) -> object:
         """The outcome, as the chore's class says."""
@@ -55,7 +62,22 @@ class Errands:
             case ReadVitals():
                 return self._vitals()
             case _:
-                return "This version keeps jobs in memory only: there is no append-only file"
+                return self._of_journal(errand)
+
+    def _of_journal(self, errand: JournalChore) -> object:
+        journal = self._journal
+        if journal is None:
+            return "This node has no place for an append only file"
+        match errand:
+            case StartJournal():
+                return journal.start_rewrite(stays=True)
+            case StopJournal():
+                journal.stop()
+                return None
+            case RewriteJournal():
+                return journal.start_rewrite(stays=self._state.config.appendonly)
+            case ReadJournal():
+                return journal.read_at_once()
 
     def save_nodes(self) -> str | None:
         """Write nodes.conf; the system's error text if that fails."""
@@ -72,4 +94,6 @@ class Errands:
             facts.input_bytes = session.parser.buffered
             facts.input_free = session.parser.spare
             vitals.connections[number] = facts
+        if self._journal is not None:
+            vitals.journal = self._journal.vitals()
         return vitals

@@ -55,10 +55,22 @@ class EpollHub:
         self._listeners: list[Listener] = []
         self._clients: Clients
         self._bus: Bus
+        self._nap: trio.CancelScope | None = None
 
     def dial(self, session: "LinkSession", ip: str, port: int) -> LinkPort | None:
         """Open a bus connection; None if it cannot even begin."""
         return self._bus.dial(session, ip, port)
+
+    def open_bus(self) -> None:
+        """Begin to listen for peers."""
+        for listener in [BusListener(self._bus, sock) for sock in self._bus_sockets]:
+            self._listeners.append(listener)
+            self._readiness.add(listener, select.EPOLLIN)
+
+    def wake(self) -> None:
+        """Begin a turn soon."""
+        if self._nap is not None:
+            self._nap.cancel()
 
     def stop_listening(self) -> None:
         """Take no new connections, and read nothing more from clients."""
@@ -83,12 +95,11 @@ class EpollHub:
 
     def _listen(self, node: "Node") -> None:
         self._clients = clients = Clients(self._readiness, node)
-        self._bus = bus = Bus(self._readiness, node, self._source_ip, self._tls)
+        self._bus = Bus(self._readiness, node, self._source_ip, self._tls)
         self._listeners.extend(ClientListener(clients, sock) for sock in self._client_sockets)
         self._listeners.extend(
             TlsClientListener(clients, sock, self._tls) for sock in self._tls_sockets
         )
-        self._listeners.extend(BusListener(bus, sock) for sock in self._bus_sockets)
         for listener in self._listeners:
             self._readiness.add(listener, select.EPOLLIN)
 
@@ -105,8 +116,9 @@ class EpollHub:
             elif is_busy:
                 await checkpoint()
             else:
-                with trio.move_on_after(min(node.seconds_left(), SWEEP_S)):
+                with trio.move_on_after(min(node.seconds_left(), SWEEP_S)) as self._nap:
                     await trio.lowlevel.wait_readable(readiness.epoll)
+                self._nap = None
             events = poll()
             begin()
             for fd, mask in events:

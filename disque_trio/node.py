@@ -1,8 +1,9 @@
 """One node: the pure machine between its ports, without sockets, files or clocks of its own.
 
 A hub (`hub`, or a simulated one) calls `begin`, any number of inputs, then `settle`, which ticks
-the machine if it is due, takes its outbox once and carries it out: dials, messages, replies,
-closes, hangups, chores (docs/design.md). Only `run` awaits, so a batch is never interrupted.
+the machine if it is due, takes its outbox once and carries it out: records, dials, messages,
+replies, closes, hangups, chores (docs/design.md). Only `run` awaits, so a batch is never
+interrupted; what depends on a journal that is slow is held back by `promises`.
 
 Flow control: a client's requests go to the machine as long as the machine takes them. What is
 left stands in `Session.backlog`, and the hub reads no further from that client meanwhile. That
@@ -15,25 +16,27 @@ from typing import Final
 
 import trio
 
-from disque_trio.allowance import STRANGER_LIMIT, has_sent_too_much, owes_too_much
+from disque_trio.allowance import STRANGER_LIMIT, has_sent_too_much
+from disque_trio.carriage import CHOKE, Carriage
 from disque_trio.errands import Errands
-from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore
+from disque_trio.journal import Journal
+from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPort, Log, NodesStore
+from disque_trio.promises import Promises
+from disque_trio.revival import revive
 from disque_trio.session import LinkSession, Session
-from disque_trio.statemachine.base import LinkId, Millis
-from disque_trio.statemachine.chores import Chore, Shutdown, Sleep
+from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
-from disque_trio.wire.frames import FrameParser, encode
-from disque_trio.wire.resp import RequestParser, encode_reply
+from disque_trio.wire.resp import RequestParser
 
-CHOKE: Final = 1 << 20
-"""Unsent bytes beyond which a client's further requests wait."""
 TURN: Final = 128
 """Requests of one client per batch, so that replies leave and other clients have their turn."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
+LOADING_TURN: Final[Millis] = 100
 NODES_RETRY: Final[Millis] = 1000
 """After a failure to write nodes.conf it is tried again."""
 
@@ -42,7 +45,14 @@ class Node:
     """A machine, the sessions on it, and the ports around it."""
 
     def __init__(
-        self, machine: Machine, clock: Clock, hub: Hub, store: NodesStore, host: Host, log: Log
+        self,
+        machine: Machine,
+        clock: Clock,
+        hub: Hub,
+        store: NodesStore,
+        host: Host,
+        log: Log,
+        journal: Journal | None = None,
     ) -> None:
         self.machine = machine
         self.state = machine.state
@@ -51,39 +61,55 @@ class Node:
         """What ended it, once something has."""
         self.napping_until: Millis = 0
         """DEBUG SLEEP: the hub carries nothing before this moment."""
+        self.failure = ""
+        """Why it could not begin, if it could not."""
         self._clock = clock
         self._hub = hub
         self._host = host
         self._log = log
         self._watch = Watch(self.state, log)
         self._traffic = self.state.facts.traffic
-        self._sessions: dict[int, Session] = {}
-        self._links: dict[LinkId, LinkSession] = {}
-        self._errands = Errands(self.state, self._sessions, store, host)
+        self._journal = journal
+        self._carriage = Carriage(machine, hub, self._watch, log)
+        self._carriage.lost = self.link_lost
+        self._promises: Promises | None = None
+        if journal is not None:
+            self._promises = Promises(journal, machine, self._carriage, self._pump)
+            journal.end.changed = hub.wake
+        self._errands = Errands(self.state, self._carriage.sessions, store, host, journal)
         self._hungry: dict[Session, None] = {}
         self._nappers: list[Client] = []
         self._nodes_retry_at: Millis = 0
         self._stopping = trio.Event()
+        self._loading: trio.CancelScope | None = None
+        self._nursery: trio.Nursery
 
     # The hub's side: a batch.
 
     def begin(self) -> None:
         """A batch of inputs starts: read the clocks, once; give those who wait a turn."""
         self.now = self._clock.now()
-        if self._hungry:
+        promises = self._promises
+        if promises is not None and promises.is_due:
+            promises.look(self.now)
+        if self._hungry and not self._is_full:
             self._feed_hungry()
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""
         machine = self.machine
         now = self.now
-        if machine.deadline() <= now.mono:
+        if machine.deadline() <= now.mono and self._loading is None:
             started = perf_counter_ns()
             machine.tick(now)
             machine.observe(b"jobs-processing", (perf_counter_ns() - started) // 1_000_000, now)
         if self._nappers and now.mono >= self.napping_until:
             self._wake_nappers()
-        self._pump(machine.take())
+        out = machine.take()
+        if self._promises is None:
+            self._pump(out)
+        else:
+            self._promises.make(out, now)
         if self._watch.look_at <= now.mono:
             self._watch.look(now)
 
@@ -96,11 +122,20 @@ class Node:
         """When the next batch must begin, inputs or not."""
         if self._nappers:
             return self.napping_until
-        if self._hungry or self.state.out:
+        if self._loading is not None:
+            return self.now.mono + LOADING_TURN
+        if (self._hungry and not self._is_full) or self.state.out:
+            return self.now.mono
+        if self._promises is not None and self._promises.is_due:
             return self.now.mono
         if self._nodes_retry_at:
             return min(self._nodes_retry_at, self.machine.deadline())
         return self.machine.deadline()
+
+    @property
+    def _is_full(self) -> bool:
+        """Does so much wait for the disk that clients must wait too?"""
+        return self._journal is not None and self._journal.is_full
 
     def seconds_left(self) -> float:
         """How long Trio may sleep until then."""
@@ -117,7 +152,7 @@ class Node:
             port.write(b"-ERR max number of clients reached\r\n")
             return None
         session = Session(client, port, RequestParser(self.state.config.proto_max_bulk_len))
-        self._sessions[client.id] = session
+        self._carriage.sessions[client.id] = session
         return session
 
     def received(self, session: Session, data: bytes) -> None:
@@ -148,7 +183,7 @@ class Node:
 
     def lost(self, session: Session) -> None:
         """A client's connection has ended, for whatever reason."""
-        if self._sessions.pop(session.client.id, None) is not None:
+        if self._carriage.sessions.pop(session.client.id, None) is not None:
             self._hungry.pop(session, None)
             self.machine.disconnect(session.client, self.now)
 
@@ -156,7 +191,7 @@ class Node:
         client, backlog, now = session.client, session.backlog, self.now
         machine = self.machine
         accepts, request, timed = machine.accepts, machine.request, machine.timed
-        turn = TURN
+        turn = 0 if self._is_full else TURN
         started = perf_counter_ns()
         while backlog and turn and session.unsent <= CHOKE and accepts(client):
             args = backlog.popleft()
@@ -172,13 +207,13 @@ class Node:
     def _after_turn(self, session: Session) -> None:
         """Not everything could be fed, or now at last it has been."""
         if session.backlog:
-            self._hold(session)
+            self._carriage.hold(session)
             if session.unsent <= CHOKE and self.machine.accepts(session.client):
                 self._hungry[session] = None
             elif session.port.is_half_closed:
                 self.half_closed(session)
         elif session.fault is not None:
-            self._hold(session)
+            self._carriage.hold(session)
             self._refuse(session, session.fault)
         elif session.unsent <= CHOKE:
             self._release(session)
@@ -188,11 +223,6 @@ class Node:
             session.fault = None
             self._watch.protocol_error(session.client, fault, self.now)
             self.machine.refuse(session.client, fault, self.now)
-
-    def _hold(self, session: Session) -> None:
-        if not session.is_held:
-            session.is_held = True
-            session.port.hold()
 
     def _release(self, session: Session) -> None:
         session.is_held = False
@@ -207,13 +237,8 @@ class Node:
 
     def accept_link(self, port: LinkPort, local_ip: str, remote_ip: str) -> LinkSession:
         """A peer has opened a bus connection to us."""
-        session = self._link(self.machine.accepted(local_ip, remote_ip, self.now))
+        session = self._carriage.link(self.machine.accepted(local_ip, remote_ip, self.now))
         session.port = port
-        return session
-
-    def _link(self, link: LinkId) -> LinkSession:
-        parser = FrameParser(knows=self.state.cluster.nodes.__contains__)
-        session = self._links[link] = LinkSession(link, parser)
         return session
 
     def link_up(self, session: LinkSession, local_ip: str, remote_ip: str) -> None:
@@ -230,106 +255,29 @@ class Node:
         parser.refused.clear()
         if parser.error is not None:
             self._watch.damaged_link(session.link, str(parser.error), now)
-            self._hang_up(session.link)
+            self._carriage.hang_up(session.link)
             self.machine.unlinked(session.link, now)
 
     def link_lost(self, session: LinkSession) -> None:
         """A bus connection has ended, or could not be opened."""
-        if self._links.pop(session.link, None) is not None:
+        if self._carriage.links.pop(session.link, None) is not None:
             self.machine.unlinked(session.link, self.now)
 
     # Carrying out what the machine says.
 
+    def owes(self, session: Session, unsent: int) -> None:
+        """A client has not read what it was sent; the hub says so again once a second."""
+        self._carriage.owes(session, unsent, self.now)
+
     def _pump(self, out: Outbox) -> None:
         if out.nodes_changed or self._nodes_retry_at:
             self._save_nodes(asked=out.nodes_changed)
-        for link, ip, port in out.dials:
-            self._dial(link, ip, port)
-        if out.messages:
-            self._post(out)
-        if out.replies:
-            self._answer(out)
-        for client in out.closes:
-            self._close(client)
-        for link in out.hangups:
-            self._hang_up(link)
+        self._carriage.carry(out, self.now)
         for client, chore in out.chores:
             self._do(client, chore)
         if out.resumed:
-            sessions = [self._sessions.get(client.id) for client in out.resumed]
+            sessions = [self._carriage.sessions.get(client.id) for client in out.resumed]
             self._hungry.update((session, None) for session in sessions if session is not None)
-
-    def _close(self, client: Client) -> None:
-        """One that the machine has forgotten was killed: it may never read what it is owed."""
-        if (session := self._sessions.get(client.id)) is not None:
-            is_killed = client.id not in self.state.clients
-            (session.port.abort if is_killed else session.port.close)()
-
-    def _dial(self, link: LinkId, ip: str, port: int) -> None:
-        session = self._link(link)
-        session.port = self._hub.dial(session, ip, port + 10_000)
-        if session.port is None:
-            self.link_lost(session)
-
-    def _hang_up(self, link: LinkId) -> None:
-        session = self._links.pop(link, None)
-        if session is not None and session.port is not None:
-            session.port.hang_up()
-
-    def _post(self, out: Outbox) -> None:
-        """One encoding per message, one send per link."""
-        myself = self.state.cluster.myself
-        sender, port, flags = myself.id, self.state.facts.port, myself.flags
-        links = self._links
-        posted: dict[LinkSession, None] = {}
-        for targets, message in out.messages:
-            frame = encode(sender, port, flags, message)
-            for link in targets:
-                session = links.get(link)
-                if session is not None:
-                    session.frames.append(frame)
-                    posted[session] = None
-        for session in posted:
-            frames, session.frames = session.frames, []
-            if session.port is not None and (dropped := session.port.send(frames)):
-                self.machine.dropped(dropped)
-                self._watch.link_full(session.link, dropped, self.now)
-
-    def _answer(self, out: Outbox) -> None:
-        """One write per client."""
-        sessions = self._sessions
-        answered: list[Session] = []
-        for client, reply in out.replies:
-            session = sessions.get(client.id)
-            if session is not None:
-                replies = session.replies
-                if not replies:
-                    answered.append(session)
-                replies.append(encode_reply(reply, client.protocol))
-        sent = 0
-        for session in answered:
-            replies = session.replies
-            data = replies[0] if len(replies) == 1 else b"".join(replies)
-            replies.clear()
-            sent += len(data)
-            unsent = session.port.write(data)
-            if unsent:
-                self.owes(session, unsent)
-        self._traffic.sent += sent
-
-    def owes(self, session: Session, unsent: int) -> None:
-        """A client does not keep up: hold its input, and cut it off where the limits say so.
-
-        The hub says so again once a second, for the soft limit's sake.
-        """
-        session.unsent = unsent
-        if unsent > CHOKE:
-            self._hold(session)
-        if owes_too_much(session, unsent, self.state.config, self.now):
-            self._log.warning(
-                "client cut off: output buffer limit", client=session.client.id, unsent=unsent
-            )
-            session.port.abort()
 
     def _save_nodes(self, *, asked: bool) -> None:
         """The table in memory is right even when the disk is full: warn, and try again."""
@@ -352,11 +300,34 @@ class Node:
                 if refusal is not None:
                     self.machine.done(client, refusal, self.now)
                     return
-                if (session := self._sessions.get(client.id)) is not None:
-                    session.port.close()
-                self.stop(chore, f"asked by {client.address.decode(errors='replace')}")
+                if chore.rewrite_journal and self._journal is not None:
+                    self._nursery.start_soon(self._rewrite_and_end, self._journal, client, chore)
+                else:
+                    self._end(client, chore)
+            case RewriteJournal():
+                error = self._errands.run(chore)
+                if error is None and not self.state.is_recording:
+                    # What becomes of jobs meanwhile belongs to the file.
+                    self.machine.record(on=True)
+                self.machine.done(client, error, self.now)
             case _:
                 self.machine.done(client, self._errands.run(chore), self.now)
+
+    async def _rewrite_and_end(self, journal: Journal, client: Client, chore: Shutdown) -> None:
+        """What is queued is queued again after a controlled restart, so nothing may be delivered
+        between the rewrite and the end."""
+        error = await journal.rewrite_at_once()
+        if error is None:
+            self._hub.stop_listening()
+            self._end(client, chore)
+        else:
+            self.machine.done(client, error, self._clock.now())
+            self._hub.wake()
+
+    def _end(self, client: Client, chore: Shutdown) -> None:
+        if (session := self._carriage.sessions.get(client.id)) is not None:
+            session.port.close()
+        self.stop(chore, f"asked by {client.address.decode(errors='replace')}")
 
     def _wake_nappers(self) -> None:
         nappers, self._nappers = self._nappers, []
@@ -378,21 +349,49 @@ class Node:
         """Begin to end. May be called again, which changes nothing."""
         if self.shutdown is None:
             self.shutdown = shutdown
-            self._log.notice("stopping", reason=reason, clients=len(self._sessions))
+            self._log.notice("stopping", reason=reason, clients=len(self._carriage.sessions))
             self._stopping.set()
+            if self._loading is not None:
+                self._loading.cancel()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until `stop`; then answer what is in hand, within a grace period, and end."""
+        journal = self._journal
+        must_load = journal is not None and journal.must_load()
+        if must_load:
+            self._loading = trio.CancelScope()
+            self.machine.load((), self.now)
         async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            if journal is not None:
+                await nursery.start(journal.run)
             await nursery.start(self._hub.run, self)
-            task_status.started()
-            await self._stopping.wait()
-            if self.shutdown is not None and self.shutdown.graceful:
-                await self._wind_up()
+            if journal is not None and must_load:
+                await self._load(journal)
+            if not self.failure:
+                self._hub.open_bus()
+                task_status.started()
+                await self._stopping.wait()
+                if self.shutdown is not None and self.shutdown.graceful:
+                    await self._wind_up()
             nursery.cancel_scope.cancel()
+
+    async def _load(self, journal: Journal) -> None:
+        """Fill the machine, unless the journal is damaged or the node is to end already."""
+        assert self._loading is not None
+        with self._loading:
+            try:
+                await revive(self.machine, journal, self._clock, self._host, self._log)
+            except JournalError as error:
+                self.failure = str(error)
+            else:
+                self._loading = None
+                self._hub.wake()
 
     async def _wind_up(self) -> None:
         self._hub.stop_listening()
         with trio.move_on_after(GRACE_S):
-            while self._hungry or self.state.out or self._hub.has_unsent():
+            while self._hungry or self.state.out or self._promises or self._hub.has_unsent():
                 await trio.sleep(0.01)
+        if self._journal is not None and self._loading is None:
+            await self._journal.close()

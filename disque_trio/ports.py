@@ -4,7 +4,8 @@
 runs on both. Nothing here does anything.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -15,6 +16,10 @@ from disque_trio.statemachine.config import Config
 if TYPE_CHECKING:
     from disque_trio.node import Node
     from disque_trio.session import LinkSession
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Clock(Protocol):
@@ -71,6 +76,12 @@ class Hub(Protocol):
         None if it cannot even begin; then neither follows.
         """
 
+    def open_bus(self) -> None:
+        """Begin to listen for peers: the node has loaded its jobs."""
+
+    def wake(self) -> None:
+        """Begin a batch soon: something has happened that is no input."""
+
     def stop_listening(self) -> None:
         """Take no new connections, read no further from those that stand."""
 
@@ -88,6 +99,67 @@ class NodesStore(Protocol):
 
     def save(self, text: bytes) -> None:
         """Write the table, all or nothing. Raises OSError when it cannot."""
+
+
+class JournalError(Exception):
+    """The node cannot start with this journal: why, and what to do about it."""
+
+
+class JournalFile(Protocol):
+    """One file of a journal, as `Journal` uses it. Every method may block, and raise OSError."""
+
+    size: int
+    """Bytes that are in it for sure, synced or not."""
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Up to so many bytes; none at the end."""
+
+    def append(self, data: bytes) -> None:
+        """Write at the end, all or nothing."""
+
+    def sync(self) -> None:
+        """Return once everything written will outlive a loss of power."""
+
+    def rewind(self, size: int) -> None:
+        """Go on writing after so many bytes: what follows them is written again, over itself."""
+
+    def cut(self, size: int) -> None:
+        """Keep so many bytes from the start."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class JournalStore(Protocol):
+    """Where journals lie."""
+
+    name: str
+    """What to call the file to an operator."""
+
+    def open(self) -> JournalFile:
+        """The journal, created if it is not there. JournalError if it cannot be had."""
+
+    def exists(self) -> bool:
+        """Is there a journal?"""
+
+    def begin(self) -> JournalFile:
+        """An empty file that is to take the journal's place."""
+
+    def replace(self, new: JournalFile) -> None:
+        """Let it do so, at once. After a loss of power it may not have happened, unless `settle`
+        has returned."""
+
+    def settle(self) -> None:
+        """Make the files' names outlive a loss of power."""
+
+    def discard(self, new: JournalFile) -> None:
+        """It will not do so: remove it."""
+
+    def salt(self) -> int:
+        """32 random bits."""
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Do something that may block, while the node goes on. Not cancelled half-way."""
 
 
 class Host(Protocol):

@@ -29,11 +29,13 @@ from disque_trio.host import (
     tame_collector,
 )
 from disque_trio.hub import EpollHub
+from disque_trio.journal import Journal
+from disque_trio.journalfile import JournalDisk
 from disque_trio.listeners import BUS_OFFSET, ListenError, Listeners, listen
 from disque_trio.logs import LogFileError, OperatorLog, check_log, open_log
 from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError
-from disque_trio.ports import NodesStore
+from disque_trio.ports import JournalError, NodesStore
 from disque_trio.secretfiles import SecretFileError, warn_of_open_configuration, with_secrets
 from disque_trio.statemachine.address import new_node_id
 from disque_trio.statemachine.base import MYSELF
@@ -49,6 +51,10 @@ from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
+STARTING_ERRORS: Final = (
+    ListenError, NodesConfError, JournalError, SecretFileError, TlsError, TraceFileError,
+)  # fmt: skip
+"""Each says why the node cannot start, and what to do about it."""
 USAGE: Final = """\
 usage: disque-trio server [FILE | -] [--DIRECTIVE VALUE ...]
 
@@ -74,9 +80,6 @@ def main(arguments: Sequence[str]) -> int:
     except ConfigFileError as error:
         sys.stderr.write(error.render())
         return 1
-    if loaded.config.appendonly or loaded.config.aof_enqueue_jobs_once:
-        reason = "this version keeps jobs in memory only: say 'appendonly no'"
-        return _fail(loaded.config, reason)
     came_from = os.getcwd()
     os.chdir(loaded.config.dir)
     try:
@@ -84,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     except LogFileError as error:
         sys.stderr.write(f"disque-trio: {error}\n")
         return 1
-    except (ListenError, NodesConfError, SecretFileError, TlsError, TraceFileError) as error:
+    except STARTING_ERRORS as error:
         return _fail(loaded.config, str(error))
     if shutdown.restart:
         time.sleep(shutdown.delay / 1000)
@@ -133,6 +136,8 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
             # A log file is where people look when the terminal is gone.
             log.warning("crashed: this is a bug", traceback=traceback.format_exc())
             raise
+        if node.failure:
+            raise JournalError(node.failure)
         log.notice("ended", restart=shutdown.restart)
         return shutdown
 
@@ -170,7 +175,8 @@ def assemble(
         tls_sockets=listeners.tls,
         tls=host.tls,
     )
-    return Node(machine, clock, hub, store, host, log)
+    journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
+    return Node(machine, clock, hub, store, host, log, journal)
 
 
 def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
@@ -201,8 +207,7 @@ async def _live(node: Node, host: SystemHost, log: OperatorLog) -> Shutdown:
         nursery.start_soon(supervisor.attend, lambda: _is_loading(node), "serving clients")
         await node.run()
         nursery.cancel_scope.cancel()
-    assert node.shutdown is not None
-    return node.shutdown
+    return node.shutdown or Shutdown()
 
 
 def _is_loading(node: Node) -> bool:

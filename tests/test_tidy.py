@@ -88,7 +88,7 @@ OWNERS: Final = {
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
     """,
     "copies": "Job.holders",
-    "journaling": "Outbox.records",
+    "journaling": "Outbox.records NodeState.is_recording",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance",
     "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
     "repair": """

@@ -32,7 +32,7 @@ def ack(node: NodeState, job_id: JobId) -> bool:
 
 def _record(node: NodeState, job: Job) -> None:
     """Unless it has been collected at once, a restart must know of the acknowledgement."""
-    if node.config.appendonly and job.id in node.jobs:
+    if node.is_recording and job.id in node.jobs:
         journaling.hold(node, job)
 
 

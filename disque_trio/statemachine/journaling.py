@@ -1,13 +1,13 @@
 """The journal's records: what a restart must know of this node's jobs (reference 7.1).
 
-Nothing is recorded while `appendonly` is no. Of a job the journal has the last record; what
+Nothing is recorded while there is no journal. Of a job the journal has the last record; what
 changes without one (a place in the queue, counters, further holders) starts anew after a restart.
 Two things are recorded here that the original forgets (docs/differences.md):
 
 * an acknowledgement, as a job without its body, until every copy is collected;
 * that an at-most-once job has been handed out: it is deleted, before it leaves.
 
-Owns `Outbox.records`.
+Owns `Outbox.records` and `NodeState.is_recording`.
 """
 
 from disque_trio.statemachine.base import ACKED, DELIVERED, MAX_SECONDS, RECORDED, WAIT_REPL
@@ -17,21 +17,26 @@ from disque_trio.statemachine.records import DeleteJob, LoadJob
 from disque_trio.statemachine.state import NodeState
 
 
+def record(node: NodeState, *, on: bool) -> None:
+    """Is there a journal from now on?"""
+    node.is_recording = on
+
+
 def hold(node: NodeState, job: Job) -> None:
     """This node holds the job, as it is now."""
-    if node.config.appendonly and has_record(job):
+    if node.is_recording and has_record(job):
         node.out.records.append(LoadJob(stored(node, job)))
 
 
 def delivered(node: NodeState, job: Job) -> None:
     """The job leaves the node by the queue. An at-most-once job must never do so again."""
-    if not job.retry and node.config.appendonly:
+    if not job.retry and node.is_recording:
         node.out.records.append(DeleteJob(job.id))
 
 
 def drop(node: NodeState, job: Job) -> None:
     """This node does not hold the job any more."""
-    if node.config.appendonly and has_record(job):
+    if node.is_recording and has_record(job):
         node.out.records.append(DeleteJob(job.id))
 
 

@@ -53,7 +53,7 @@ def begin(node: NodeState, job: Job) -> None:
         schedule(node, job)
     else:
         enqueue(node, job, Cause.FIRST)
-    if node.config.appendonly:
+    if node.is_recording:
         journaling.hold(node, job)
 
 
@@ -85,7 +85,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
 
     One that is acknowledged is over; if other nodes may hold it, so much is remembered.
     """
-    if node.config.appendonly:
+    if node.is_recording:
         journaling.drop(node, job)
     dequeue(node, job, Cause.DROPPED)
     if job.state == ACKED and not is_ours_alone(node, job):

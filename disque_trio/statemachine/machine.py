@@ -21,6 +21,7 @@ from disque_trio.statemachine import (
     delivery,
     failure,
     federation,
+    journaling,
     links,
     membership,
     metrics,
@@ -134,6 +135,7 @@ class Machine:
             cluster=Cluster(myself, {myself.id: myself}),
             facts=facts or Facts(),
             stats=Stats(started=now.mono),
+            is_recording=config.appendonly,
         )
         self._commands = renamed(config.renamed_commands)
         membership.restore(self.state, nodes)
@@ -284,6 +286,10 @@ class Machine:
         if is_done:
             configuration.turn_off_once(self.state)
         return is_done
+
+    def record(self, *, on: bool) -> None:
+        """Whether to record what becomes of jobs; `appendonly` says so at the start."""
+        journaling.record(self.state, on=on)
 
     def journal_failed(self, reason: str, now: Now) -> None:
         """The journal cannot be written: refuse what would have to be."""

@@ -93,6 +93,8 @@ class NodeState:
     """`replication`: the last creation stamp given out."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
+    is_recording: bool = False
+    """`journaling`: is there a journal?"""
     hindrance: Failure | None = None
     """`recovery` and `journaling`: why commands are refused, LOADING or MISCONF."""
     recovered: dict[JobId, Job] = attrs.Factory(dict)

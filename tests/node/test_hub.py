@@ -13,9 +13,10 @@ import pytest
 import trio
 
 from disque_trio import clients
+from disque_trio.carriage import CHOKE
 from disque_trio.host import SystemClock
 from disque_trio.hub import EpollHub
-from disque_trio.node import CHOKE, Node
+from disque_trio.node import Node
 from disque_trio.session import Session
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
@@ -228,8 +229,8 @@ async def test_a_client_that_stops_sending_gets_all_its_answers(nursery: trio.Nu
 
 
 async def _first_session(server: Live) -> Session:
-    await until(lambda: bool(server.node._sessions))
-    return next(iter(server.node._sessions.values()))
+    await until(lambda: bool(server.node._carriage.sessions))
+    return next(iter(server.node._carriage.sessions.values()))
 
 
 async def test_a_blocked_client_that_goes_is_noticed(nursery: trio.Nursery) -> None:
@@ -361,12 +362,12 @@ async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio
     stream, peer = await server.client(), await server.peer()
     await stream.send_all(b"GETJOB FROM q\r\nPING\r\n")
     await peer.send_all(pong()[:10])
-    await until(lambda: bool(server.node._links))
-    await until(lambda: all(session.is_held for session in server.node._sessions.values()))
+    await until(lambda: bool(server.node._carriage.links))
+    await until(lambda: all(session.is_held for session in server.node._carriage.sessions.values()))
     left: list[weakref.ref[object]] = []
-    for session in server.node._sessions.values():
+    for session in server.node._carriage.sessions.values():
         left += map(weakref.ref, (session, session.port, session.client))
-    for link in server.node._links.values():
+    for link in server.node._carriage.links.values():
         left += map(weakref.ref, (link, link.port))
     del session, link
 
@@ -374,7 +375,7 @@ async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio
     try:
         await stream.aclose()
         await peer.aclose()
-        await until(lambda: not server.node._sessions and not server.node._links)
+        await until(lambda: not server.node._carriage.sessions and not server.node._carriage.links)
         await until(lambda: not any(ref() for ref in left))
     finally:
         gc.enable()
@@ -476,7 +477,7 @@ async def test_a_peer_that_never_reads_costs_bounded_memory(nursery: trio.Nurser
     server = await live(nursery, Config(bus_send_buffer=1 << 20))
     stream = await server.peer()
     await until(lambda: bool(server.node.state.cluster.links))
-    session = next(iter(server.node._links.values()))
+    session = next(iter(server.node._carriage.links.values()))
     frame = b"x" * 50_000
     taken = 0
     for _ in range(1000):

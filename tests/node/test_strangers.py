@@ -155,7 +155,7 @@ async def test_one_who_is_killed_is_gone_though_it_never_reads(nursery: trio.Nur
     await killer.send_all(b"CLIENT KILL ID 1\r\n")
 
     await expect(killer, b":1\r\n")
-    await until(lambda: len(node.node._sessions) == 1)
+    await until(lambda: len(node.node._carriage.sessions) == 1)
 
 
 # The bus, with a secret.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from disque_trio.journal import Journal
 from disque_trio.node import Node
 from disque_trio.session import LinkSession, Session
 from disque_trio.statemachine.base import MYSELF, Millis, NodeId, Now
@@ -17,6 +18,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.stats import Facts
 from disque_trio.tls import Keeper
+from tests.node.disks import MemoryDisk
 
 WALL = 1_800_000_000_000
 ME: NodeId = b"a" * 40
@@ -165,6 +167,7 @@ class MemoryHub:
         self.network = network
         self.ip = ip
         self.is_listening = True
+        self.is_bus_open = False
         self.unsent: Callable[[], bool] = lambda: False
         self.dialled: list[MemoryLink] = []
         self._inputs: deque[Callable[[Node], None]] = deque()
@@ -188,6 +191,12 @@ class MemoryHub:
             remote.put(lambda node: _accept(node, far, ip, self.ip))
             self.put(lambda node: node.link_up(session, self.ip, ip))
         return link
+
+    def open_bus(self) -> None:
+        self.is_bus_open = True
+
+    def wake(self) -> None:
+        self._came.set()
 
     def stop_listening(self) -> None:
         self.is_listening = False
@@ -300,6 +309,7 @@ class World:
         name: NodeId = ME,
         ip: str = "127.0.0.1",
         network: dict[tuple[str, int], MemoryHub] | None = None,
+        disk: MemoryDisk | None = None,
     ) -> None:
         config = config or Config()
         clock = VirtualClock()
@@ -311,7 +321,9 @@ class World:
         myself = Peer(name, "", config.port, MYSELF)
         facts = Facts(port=config.port, config_file="disque.conf")
         machine = Machine(config, myself, random.Random(0), clock.now(), facts)
-        self.node = Node(machine, clock, self.hub, self.store, self.host, self.log)
+        self.disk = disk or MemoryDisk()
+        journal = Journal(self.disk, machine.state, self.log)
+        self.node = Node(machine, clock, self.hub, self.store, self.host, self.log, journal)
 
     def client(self, window: float = math.inf) -> MemoryClient:
         """Somebody connects."""

@@ -136,6 +136,9 @@ class SimHub:
         """Open a link."""
         return self._open(session, ip, port)
 
+    def open_bus(self) -> None:
+        """Links are carried from the first moment."""
+
     def stop_listening(self) -> None:
         """The node winds up, and gets no more inputs from anybody."""
         self._inputs.clear()

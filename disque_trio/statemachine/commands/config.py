@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import directives, metrics, pressure, sessions, waiters
+from disque_trio.statemachine import directives, journaling, metrics, pressure, sessions, waiters
 from disque_trio.statemachine.base import OK, CommandError, Map, Reply
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
@@ -78,6 +78,7 @@ def _set_appendonly(node: NodeState, client: Client, value: bytes) -> Reply:
         if error is not None:
             raise CommandError(b"ERR Unable to turn on AOF. Check server logs.")
         node.config = directives.set_value(node.config, b"appendonly", value)
+        journaling.record(node, on=wanted.appendonly)
         return OK
 
     chore = StartJournal() if wanted.appendonly else StopJournal()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from disque_trio.statemachine import metrics, pressure, sessions
+from disque_trio.statemachine import metrics, pressure, recovery, sessions
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client
@@ -72,9 +72,9 @@ def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_queues", len(node.queues)
 
 
-def _persistence(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
+def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     journal = vitals.journal
-    yield "loading", int(bool(journal.loading_since))
+    yield "loading", int(node.hindrance is recovery.LOADING)
     yield "aof_enabled", int(journal.state != "off")
     yield "aof_state", journal.state
     yield "aof_rewrite_in_progress", int(journal.is_rewriting)

@@ -222,7 +222,10 @@ def test_persistence_shows_how_far_loading_is() -> None:
         loading_since=1_800_000_000, loading_bytes=400, loaded_bytes=100, loading_left_s=3
     )
 
-    shown = fields_of(Rig(), "persistence", Vitals(journal=journal))
+    rig = Rig()
+    rig.machine.load([], rig.now)
+
+    shown = fields_of(rig, "persistence", Vitals(journal=journal))
 
     assert shown["loading"] == "1"
     assert list(shown.items())[-5:] == [

@@ -1,0 +1,152 @@
+"""Carrying out what the machine says: dials, messages, replies, closes, hangups.
+
+One encoding per message, one send per link, one write per client. Owns the sessions of a node.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from disque_trio.allowance import owes_too_much
+from disque_trio.ports import Hub, Log
+from disque_trio.session import LinkSession, Session
+from disque_trio.statemachine.base import ClientId, LinkId, Now
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import Fail, GossipMessage
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.watch import Watch
+from disque_trio.wire.frames import FrameParser, encode
+from disque_trio.wire.resp import encode_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHOKE: Final = 1 << 20
+"""Unsent bytes beyond which a client's further requests wait."""
+HEARTBEAT: Final = (GossipMessage, Fail)
+"""Messages that say nothing of jobs: they keep this node among the living."""
+
+
+class Carriage:
+    """The connections of a node, and what goes out on them."""
+
+    def __init__(self, machine: Machine, hub: Hub, watch: Watch, log: Log) -> None:
+        self.sessions: dict[ClientId, Session] = {}
+        self.links: dict[LinkId, LinkSession] = {}
+        self.lost: Callable[[LinkSession], None] = lambda _: None
+        """Called for a link that cannot be dialled."""
+        self._machine = machine
+        self._state = machine.state
+        self._hub = hub
+        self._watch = watch
+        self._log = log
+        self._traffic = machine.state.facts.traffic
+
+    def carry(self, out: Outbox, now: Now) -> None:
+        """All but records, the node table, chores, and clients to feed again."""
+        for link, ip, port in out.dials:
+            self._dial(link, ip, port)
+        if out.messages:
+            self._post(out, now)
+        if out.replies:
+            self._answer(out, now)
+        for client in out.closes:
+            self._close(client)
+        for link in out.hangups:
+            self.hang_up(link)
+
+    def carry_heartbeat(self, out: Outbox, now: Now) -> None:
+        """What does not depend on any job, out of the outbox."""
+        for link, ip, port in out.dials:
+            self._dial(link, ip, port)
+        out.dials = []
+        first = [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
+        if first:
+            rest = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
+            out.messages = first
+            self._post(out, now)
+            out.messages = rest
+
+    def link(self, link: LinkId) -> LinkSession:
+        """A session for a link that is about to be."""
+        parser = FrameParser(knows=self._state.cluster.nodes.__contains__)
+        session = self.links[link] = LinkSession(link, parser)
+        return session
+
+    def _dial(self, link: LinkId, ip: str, port: int) -> None:
+        session = self.link(link)
+        session.port = self._hub.dial(session, ip, port + 10_000)
+        if session.port is None:
+            self.lost(session)
+
+    def hang_up(self, link: LinkId) -> None:
+        """End a link."""
+        session = self.links.pop(link, None)
+        if session is not None and session.port is not None:
+            session.port.hang_up()
+
+    def _close(self, client: Client) -> None:
+        """One that the machine has forgotten was killed: it may never read what it is owed."""
+        if (session := self.sessions.get(client.id)) is not None:
+            is_killed = client.id not in self._state.clients
+            (session.port.abort if is_killed else session.port.close)()
+
+    def _post(self, out: Outbox, now: Now) -> None:
+        """One encoding per message, one send per link."""
+        myself = self._state.cluster.myself
+        sender, port, flags = myself.id, self._state.facts.port, myself.flags
+        links = self.links
+        posted: dict[LinkSession, None] = {}
+        for targets, message in out.messages:
+            frame = encode(sender, port, flags, message)
+            for link in targets:
+                session = links.get(link)
+                if session is not None:
+                    session.frames.append(frame)
+                    posted[session] = None
+        for session in posted:
+            frames, session.frames = session.frames, []
+            if session.port is not None and (dropped := session.port.send(frames)):
+                self._machine.dropped(dropped)
+                self._watch.link_full(session.link, dropped, now)
+
+    def _answer(self, out: Outbox, now: Now) -> None:
+        """One write per client."""
+        sessions = self.sessions
+        answered: list[Session] = []
+        for client, reply in out.replies:
+            session = sessions.get(client.id)
+            if session is not None:
+                replies = session.replies
+                if not replies:
+                    answered.append(session)
+                replies.append(encode_reply(reply, client.protocol))
+        sent = 0
+        for session in answered:
+            replies = session.replies
+            data = replies[0] if len(replies) == 1 else b"".join(replies)
+            replies.clear()
+            sent += len(data)
+            unsent = session.port.write(data)
+            if unsent:
+                self.owes(session, unsent, now)
+        self._traffic.sent += sent
+
+    def owes(self, session: Session, unsent: int, now: Now) -> None:
+        """A client does not keep up: hold its input, and cut it off where the limits say so.
+
+        The hub says so again once a second, for the soft limit's sake.
+        """
+        session.unsent = unsent
+        if unsent > CHOKE:
+            self.hold(session)
+        if owes_too_much(session, unsent, self._state.config, now):
+            self._log.warning(
+                "client cut off: output buffer limit", client=session.client.id, unsent=unsent
+            )
+            session.port.abort()
+
+    def hold(self, session: Session) -> None:
+        """Read no further from this client for now."""
+        if not session.is_held:
+            session.is_held = True
+            session.port.hold()

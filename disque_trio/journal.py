@@ -1,0 +1,295 @@
+"""The journal of a node: records go to its file, and the file is rewritten when it has grown.
+
+`appending` makes the bytes durable, `rewriting` makes a new file, `loading` reads one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+
+from disque_trio.appending import Appender
+from disque_trio.loading import Loading, load, read_at_once
+from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
+from disque_trio.rewriting import Rewrite
+from disque_trio.statemachine.chores import JournalVitals
+from disque_trio.statemachine.records import Record
+from disque_trio.statemachine.state import NodeState
+from disque_trio.wire.journal import DamagedFileError, Format, Writer
+
+CRON_S: Final = 1.0
+"""How often the file is synced with everysec, trouble is met again, and its growth looked at."""
+MAX_WAITING: Final = 64 << 20
+"""Bytes that wait for the disk before no further requests are taken."""
+RETRY_S: Final = 60.0
+"""How long after a rewrite that failed the next one begins by itself."""
+
+
+class Journal:
+    """Keeps records, from `open` or `start` on until `stop`."""
+
+    def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
+        self.end = Appender(store, state, log)
+        """Of the file: what is kept, and what troubles it."""
+        self.rewrite: Rewrite | None = None
+        self.loading = Loading()
+        self._store = store
+        self._state = state
+        self._log = log
+        self._writer: Writer
+        self._base_size = 0
+        self._is_stopping = False
+        self._rewrite_at = 0.0
+        """Not before this moment, after a failure."""
+        self._rewrite_failed = False
+        self._last_rewrite_s = -1
+        self._nursery: trio.Nursery
+
+    @property
+    def is_full(self) -> bool:
+        """Does so much wait for the disk that nothing should be added?"""
+        return self.end.waiting > MAX_WAITING
+
+    def record(self, records: Sequence[Record]) -> None:
+        """The next batch of records."""
+        if self.rewrite is not None:
+            self.rewrite.follow(records)
+        if self.end.file is None:
+            self.end.add(b"")
+        else:
+            self.end.add(b"".join(map(self._writer.encode, records)))
+
+    # Its beginning.
+
+    def must_load(self) -> bool:
+        """Is there anything to be loaded at start?"""
+        config = self._state.config
+        return config.appendonly or config.aof_enqueue_jobs_once
+
+    async def load(self, take: Callable[[list[Record]], None]) -> None:
+        """Read the file, and go on with it if `appendonly` says so. JournalError: it cannot be."""
+        config, store = self._state.config, self._store
+        if not config.appendonly and not store.exists():
+            raise JournalError(
+                f"aof-enqueue-jobs-once is yes, and there is no {store.name} to load: say 'no', "
+                "or put the file there"
+            )
+        file = store.open()
+        self.loading.begin(self._state.wall // 1000, file.size)
+        reader = await load(
+            store, file, self.loading, take, self._log, may_cut=config.aof_load_truncated
+        )
+        self.loading.since = 0
+        if not config.appendonly:
+            file.close()
+        elif reader.format is not None:
+            self._use(file, reader.writer(), [])
+        else:
+            self._begin(file)
+
+    def mend_format(self) -> None:
+        """Rewrite a file that has been loaded and is not as `aof-format` says."""
+        if self.end.file is not None and self._writer.format is not self._format():
+            self._log.notice("the journal is to have another format: rewriting")
+            self.start_rewrite(stays=True)
+
+    def _begin(self, file: JournalFile) -> None:
+        """An empty file."""
+        writer = Writer(self._format(), self._store.salt())
+        try:
+            file.append(writer.header)
+            file.sync()
+        except OSError as error:
+            raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
+        self._use(file, writer, [])
+
+    def _use(self, file: JournalFile, writer: Writer, pending: list[bytes]) -> None:
+        self._writer = writer
+        self._base_size = file.size
+        self.end.use(file, pending)
+
+    def read_at_once(self) -> list[Record] | str:
+        """Everything in the file, while everything waits; or an error text."""
+        file = self.end.file
+        if file is None:
+            return "The append only file is being written for the first time"
+        try:
+            return read_at_once(file)
+        except (OSError, DamagedFileError) as error:
+            return str(error)
+
+    # Its life.
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Write, sync and rewrite until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self.end.write)
+            nursery.start_soon(self.end.watch)
+            task_status.started()
+            while True:
+                await trio.sleep(CRON_S)
+                await self._cron()
+
+    async def _cron(self) -> None:
+        if self._is_stopping:
+            await self._stop()
+        elif self.end.trouble:
+            await self.end.flush()
+        elif self._may_sync():
+            await self.end.sync_if_needed()
+        if not self._is_stopping:
+            self._rewrite_if_needed()
+
+    def _may_sync(self) -> bool:
+        config = self._state.config
+        if config.appendfsync == "no":
+            return False
+        return self.rewrite is None or not config.no_appendfsync_on_rewrite
+
+    def stop(self) -> None:
+        """Keep nothing any more: write what there is, and close."""
+        if self.rewrite is not None:
+            self.rewrite.is_cancelled = True
+        self._is_stopping = True
+
+    async def _stop(self) -> None:
+        if self.rewrite is None and await self.end.flush():
+            file, self.end.file = self.end.file, None
+            self._is_stopping = False
+            if file is not None:
+                await self._store.in_thread(file.close)
+
+    async def close(self) -> None:
+        """The node ends: write and sync what there is."""
+        with trio.CancelScope(shield=True):
+            if self.end.file is not None:
+                await self.end.flush()
+                self.end.file.close()
+            elif self._state.config.appendonly:
+                # Its first version is not complete yet.
+                await self.rewrite_at_once()
+
+    # Rewriting.
+
+    def start_rewrite(self, *, stays: bool) -> str | None:
+        """Begin to write the file anew, in the background; an error text if that cannot be.
+
+        `stays`: the new file is the journal from then on.
+        """
+        if self.rewrite is not None:
+            return "Background append only file rewriting already in progress"
+        if self._is_stopping:
+            return "The append only file is being closed, try again"
+        try:
+            if self.end.file is None:
+                # Nobody else's file is replaced.
+                self._store.open().close()
+            self.rewrite = Rewrite(self._store, self._state, self._format(), stays=stays)
+        except (OSError, JournalError) as error:
+            self._failed(str(error))
+            return str(error)
+        self._nursery.start_soon(self._run_rewrite, self.rewrite)
+        return None
+
+    def _format(self) -> Format:
+        return Format(self._state.config.aof_format)
+
+    def _failed(self, reason: str) -> None:
+        self._rewrite_failed = True
+        self._rewrite_at = trio.current_time() + RETRY_S
+        self._log.warning("the journal could not be rewritten", error=reason)
+
+    def _rewrite_if_needed(self) -> None:
+        """Its first version could not be completed, or it has grown."""
+        file, config = self.end.file, self._state.config
+        if self.rewrite is not None or trio.current_time() < self._rewrite_at:
+            return
+        if file is None:
+            if config.appendonly:
+                self.start_rewrite(stays=True)
+            return
+        percent = config.auto_aof_rewrite_percentage
+        has_grown = file.size * 100 // max(self._base_size, 1) - 100 >= percent
+        if percent and has_grown and file.size > config.auto_aof_rewrite_min_size:
+            self._log.notice("the journal has grown: rewriting", size=file.size)
+            self.start_rewrite(stays=True)
+
+    async def _run_rewrite(self, rewrite: Rewrite) -> None:
+        try:
+            await rewrite.write()
+            await self._hand_over(rewrite)
+        except OSError as error:
+            if not rewrite.is_cancelled:
+                self._failed(error.strerror or str(error))
+            await self._store.in_thread(self._store.discard, rewrite.file)
+        else:
+            self._rewrite_failed = False
+        finally:
+            self._last_rewrite_s = int(trio.current_time() - rewrite.started)
+            self.rewrite = None
+            self.end.changed()
+
+    async def _hand_over(self, rewrite: Rewrite) -> None:
+        """The new file has everything up to a moment ago: the rest, and then it is the journal."""
+        end = self.end
+        async with end.writing, end.syncing:
+            rest, number = rewrite.rest(), end.last
+            await self._store.in_thread(rewrite.finish, rest)
+            self._log.notice("the journal has been rewritten", size=rewrite.file.size)
+            old = end.file if rewrite.stays else rewrite.file
+            if rewrite.stays:
+                self._use(rewrite.file, rewrite.writer, rewrite.rest())
+                end.keep(number)
+            await end.settle()
+            if old is not None:
+                await self._store.in_thread(old.close)
+
+    async def rewrite_at_once(self) -> str | None:
+        """Write the file anew while the whole node waits; an error text if that fails."""
+        async with self.end.writing, self.end.syncing:
+            if self.rewrite is not None:
+                self.rewrite.is_cancelled = True
+            try:
+                self._rewrite_now()
+            except OSError as error:
+                self._failed(error.strerror or str(error))
+                return str(error)
+        return None
+
+    def _rewrite_now(self) -> None:
+        rewrite = Rewrite(self._store, self._state, self._format(), stays=False)
+        try:
+            rewrite.write_at_once()
+        except OSError:
+            self._store.discard(rewrite.file)
+            raise
+        if self.end.file is None:
+            rewrite.file.close()
+        else:
+            self.end.file.close()
+            self._use(rewrite.file, rewrite.writer, [])
+            self.end.keep(self.end.last)
+
+    def vitals(self) -> JournalVitals:
+        """For INFO."""
+        end, rewrite = self.end, self.rewrite
+        now = trio.current_time()
+        state = "off"
+        if self._state.config.appendonly:
+            state = "wait-rewrite" if end.file is None and rewrite is not None else "on"
+        return JournalVitals(
+            **self.loading.shown(now),
+            state=state,
+            is_rewriting=rewrite is not None,
+            last_rewrite_s=self._last_rewrite_s,
+            current_rewrite_s=-1 if rewrite is None else int(now - rewrite.started),
+            last_rewrite_ok=not self._rewrite_failed,
+            last_write_ok=not end.trouble,
+            size=0 if end.file is None else end.file.size,
+            base_size=self._base_size,
+            unwritten=end.waiting,
+            rewrite_unwritten=0 if rewrite is None else rewrite.unwritten,
+            is_syncing=end.is_busy,
+            delayed_syncs=end.delayed_syncs,
+        )

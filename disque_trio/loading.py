@@ -1,0 +1,106 @@
+"""Loading: the journal is read at start, in portions, so that clients can be told to wait."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import trio
+
+from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
+from disque_trio.statemachine.records import Record
+from disque_trio.wire.journal import DamagedFileError, Reader
+
+PORTION: Final = 64 << 10
+"""Bytes that are read in one go; their jobs take some milliseconds."""
+TELL_EVERY_S: Final = 5.0
+
+
+@attrs.define
+class Loading:
+    """How far it is. Bytes and seconds."""
+
+    since: int = 0
+    """Unix time of its beginning; 0 while nothing is loaded."""
+    started: float = 0.0
+    total: int = 0
+    loaded: int = 0
+
+    def begin(self, since: int, total: int) -> None:
+        """So many bytes are to be read."""
+        self.since, self.total, self.loaded = since, total, 0
+        self.started = trio.current_time()
+
+    def shown(self, now: float) -> dict[str, Any]:
+        """For INFO, as fields of `JournalVitals`."""
+        left = (now - self.started) * (self.total - self.loaded) / max(self.loaded, 1)
+        return {
+            "loading_since": self.since,
+            "loading_bytes": self.total,
+            "loaded_bytes": self.loaded,
+            "loading_left_s": int(left),
+        }
+
+
+async def load(
+    store: JournalStore,
+    file: JournalFile,
+    loading: Loading,
+    take: Callable[[list[Record]], None],
+    log: Log,
+    *,
+    may_cut: bool,
+) -> Reader:
+    """Read the whole file, and let `take` have its records.
+
+    A record that is cut short at the end is cut off, if it may be. JournalError for anything else
+    that is not as it should be.
+    """
+    reader = Reader()
+    tell_at = trio.current_time() + TELL_EVERY_S
+    try:
+        while portion := await store.in_thread(file.read, loading.loaded, PORTION):
+            loading.loaded += len(portion)
+            take(reader.feed(portion))
+            if trio.current_time() >= tell_at:
+                tell_at += TELL_EVERY_S
+                percent = 100 * loading.loaded // max(loading.total, 1)
+                log.notice("loading the journal", percent=percent, bytes=loading.loaded)
+        torn = reader.finish()
+    except DamagedFileError as error:
+        raise JournalError(
+            f"{store.name} is damaged: {error}. Look at it with 'disque-trio aof check "
+            f"{store.name}'; then {error.advice.replace('FILE', store.name)}"
+        ) from None
+    except OSError as error:
+        raise JournalError(f"cannot read {store.name}: {error.strerror}") from None
+    if torn:
+        _cut(store, file, reader.offset, torn, log, may_cut=may_cut)
+    return reader
+
+
+def _cut(
+    store: JournalStore, file: JournalFile, offset: int, torn: int, log: Log, *, may_cut: bool
+) -> None:
+    if not may_cut:
+        raise JournalError(
+            f"{store.name} ends within a record, {torn} bytes after byte {offset}, and "
+            f"'aof-load-truncated' is no: 'disque-trio aof repair {store.name}' cuts it there"
+        )
+    log.warning("the journal ends within a record: cut", at=offset, lost_bytes=torn)
+    try:
+        file.cut(offset)
+        file.sync()
+    except OSError as error:
+        raise JournalError(f"cannot cut {store.name}: {error.strerror}") from None
+
+
+def read_at_once(file: JournalFile) -> list[Record]:
+    """All records of the file, while everything waits. Raises OSError and DamagedFileError."""
+    reader = Reader()
+    records: list[Record] = []
+    at = 0
+    while portion := file.read(at, 16 * PORTION):
+        at += len(portion)
+        records += reader.feed(portion)
+    reader.finish()
+    return records

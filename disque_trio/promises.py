@@ -1,0 +1,119 @@
+"""Promises: what a batch says leaves the node only once the journal has what it promises.
+
+Replies and messages about jobs wait, in order, for their batch's records and for all batches before
+it; the heartbeat does not, so that a slow disk does not look like a dead node. While there is no
+journal, or the batch is kept at once, nothing waits.
+
+When the journal is in trouble nothing is promised: clients are answered MISCONF in place of what
+could not be kept, and the node is silent about jobs, so that their other holders take over. What
+it says about other things goes out as ever.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from disque_trio.carriage import Carriage
+from disque_trio.journal import Journal
+from disque_trio.statemachine.base import Failure, Now, Reply
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.rows import Flag
+from disque_trio.statemachine.commands.table import BY_NAME
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.outbox import Outbox
+
+
+class Promises:
+    """The outboxes of one node that wait for its journal."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        machine: Machine,
+        carriage: Carriage,
+        carry: Callable[[Outbox], None],
+    ) -> None:
+        self._journal = journal
+        self._end = journal.end
+        self._machine = machine
+        self._carriage = carriage
+        self._carry = carry
+        self._waiting: deque[tuple[int, Outbox]] = deque()
+        self._told = ""
+        """The trouble that the machine knows of."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def is_due(self) -> bool:
+        """Has the journal brought news?"""
+        end = self._end
+        if self._told != end.trouble or (self._machine.state.is_recording and self._is_over()):
+            return True
+        return bool(self._waiting) and self._waiting[0][0] <= end.kept
+
+    def _is_over(self) -> bool:
+        """Has a journal been written that nobody goes on with?"""
+        return not self._machine.state.config.appendonly and self._journal.rewrite is None
+
+    def make(self, out: Outbox, now: Now) -> None:
+        """Carry the outbox out, now or when it is time."""
+        end = self._end
+        if out.records:
+            self._journal.record(out.records)
+        if self._told:
+            self._carry_without_promises(out, now)
+        elif end.trouble:
+            self.look(now)
+            self._carriage.carry_heartbeat(out, now)
+            self._break(out)
+        elif self._waiting or (out.records and end.kept < end.last):
+            self._carriage.carry_heartbeat(out, now)
+            self._waiting.append((end.last, out))
+        else:
+            self._carry(out)
+
+    def look(self, now: Now) -> None:
+        """A batch begins: the journal may have got further, or into trouble, or out of it."""
+        end = self._end
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= end.kept:
+            self._carry(waiting.popleft()[1])
+        if self._machine.state.is_recording and self._is_over():
+            self._machine.record(on=False)
+        if self._told == end.trouble:
+            return
+        self._told = end.trouble
+        if not end.trouble:
+            self._machine.journal_mended(now)
+            return
+        self._machine.journal_failed(end.trouble, now)
+        while waiting:
+            self._break(waiting.popleft()[1])
+
+    def _break(self, out: Outbox) -> None:
+        """This batch could not be kept: nobody hears of it but by an error."""
+        out.messages = []
+        out.replies = [(client, self._error(reply)) for client, reply in out.replies]
+        self._carry(out)
+
+    def _error(self, reply: Reply) -> Reply:
+        hindrance = self._machine.state.hindrance
+        assert hindrance is not None, "the machine does not know of the trouble"
+        return reply if isinstance(reply, Failure) else hindrance
+
+    def _carry_without_promises(self, out: Outbox, now: Now) -> None:
+        """There is trouble: jobs do not change, but for what other nodes and time have done."""
+        self._carriage.carry_heartbeat(out, now)
+        out.messages = []
+        out.replies = [
+            (client, self._error(reply) if _writes(client) else reply)
+            for client, reply in out.replies
+        ]
+        self._carry(out)
+
+
+def _writes(client: Client) -> bool:
+    """Is its last command one that changes jobs? While there is trouble, that has waited."""
+    row = BY_NAME.get(client.command)
+    return row is not None and Flag.WRITE in row.flags

@@ -1,0 +1,109 @@
+"""A rewrite: the journal anew, of the jobs that there are, while the node goes on.
+
+The jobs are written in small portions, each as it is at that moment, and the records of the batches
+in between go to the new file too, in order of time. So whoever reads it sees of each job the last
+word, and a portion holds up the loop for a millisecond or so.
+"""
+
+import errno
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from disque_trio.ports import JournalStore
+from disque_trio.statemachine import journaling
+from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.state import NodeState
+from disque_trio.wire.journal import Format, Writer
+
+PORTION: Final = 256
+"""Jobs that are looked at in one go."""
+PORTION_BYTES: Final = 256 << 10
+SYNC_EVERY: Final = 8 << 20
+"""Bytes between two syncs with `aof-rewrite-incremental-fsync`, so that the last one is short."""
+
+
+class Rewrite:
+    """One rewrite. Raises OSError when the file cannot be created."""
+
+    def __init__(
+        self, store: JournalStore, state: NodeState, format_: Format, *, stays: bool
+    ) -> None:
+        self.stays = stays
+        """The new file is the journal from then on."""
+        self.started = trio.current_time()
+        self.writer = Writer(format_, store.salt())
+        self.is_cancelled = False
+        self.file = store.begin()
+        self._store = store
+        self._state = state
+        # A copy of the pointers: a million take some ten milliseconds.
+        self._jobs = iter(list(state.jobs.values()))
+        self._chunks: list[bytes] = [self.writer.header]
+        self._unsynced = 0
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes that wait."""
+        return sum(map(len, self._chunks))
+
+    def follow(self, records: Sequence[Record]) -> None:
+        """A batch of the node that goes on."""
+        self._chunks.append(b"".join(map(self.writer.encode, records)))
+
+    async def write(self) -> None:
+        """Write all jobs, and sync."""
+        while not self.is_cancelled:
+            is_last = not self._portion()
+            await self._store.in_thread(self._append, self._take(), is_last)
+            if is_last:
+                return
+        raise OSError(errno.ECANCELED, "cancelled")
+
+    def write_at_once(self) -> None:
+        """Write and sync all, and take the journal's place, while everything waits."""
+        while self._portion():
+            if len(self._chunks) > 64:
+                self._append(self._take(), must_sync=False)
+        self.finish(self.rest())
+        self._store.settle()
+
+    def rest(self) -> list[bytes]:
+        """What has come since the last portion. The next call gives what has come since."""
+        chunks, self._chunks = self._chunks, []
+        return chunks
+
+    def finish(self, rest: list[bytes]) -> None:
+        """In a thread: the rest, and the new file takes the journal's place."""
+        if self.is_cancelled:
+            raise OSError(errno.ECANCELED, "cancelled")
+        self._append(b"".join(rest), must_sync=True)
+        self._store.replace(self.file)
+
+    def _take(self) -> bytes:
+        return b"".join(self.rest())
+
+    def _portion(self) -> bool:
+        """Turn the next jobs into bytes. False once there are none."""
+        size = 0
+        found = False
+        node, jobs, encode = self._state, self._state.jobs, self.writer.encode
+        for job in itertools.islice(self._jobs, PORTION):
+            found = True
+            if jobs.get(job.id) is job and journaling.has_record(job):
+                data = encode(LoadJob(journaling.stored(node, job)))
+                self._chunks.append(data)
+                size += len(data)
+                if size > PORTION_BYTES:
+                    break
+        return found
+
+    def _append(self, data: bytes, must_sync: bool) -> None:
+        self.file.append(data)
+        self._unsynced += len(data)
+        is_much = self._unsynced > SYNC_EVERY
+        if must_sync or (is_much and self._state.config.aof_rewrite_incremental_fsync):
+            self.file.sync()
+            self._unsynced = 0
