@@ -3,58 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-import attrs
-
-from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.mail import ACK, QUEUED, WORKING
-from disque_trio.sim.checkers.records import Ack, Job, Lease, Notice, Queueing
+from disque_trio.sim.checkers import news
+from disque_trio.sim.checkers.mail import ACK, WORKING
+from disque_trio.sim.checkers.news import Fate, Story
 from disque_trio.sim.checkers.terms import MILLI
 from disque_trio.sim.plan import Micros
 
 AHEAD: Final = 500 * MILLI
 """WILLQUEUE goes out so long before a requeue."""
-
-
-@attrs.frozen
-class Story:
-    """A serve that is not the first, and what it goes back to."""
-
-    case: Case
-    job: Job
-    serve: Lease
-    before: Lease
-    """What was known of the job's last lease, or should have been."""
-    chain: list[Queueing]
-    """The stays in queues, from the server's back to the first giver's."""
-
-    @property
-    def root(self) -> Queueing:
-        """Why it was queued at all."""
-        return self.chain[-1]
-
-    def nodes(self) -> list[str]:
-        """Who had it queued, the server first."""
-        return [stay.node for stay in self.chain]
-
-    @property
-    def root_end(self) -> Micros:
-        """When the first stay ended: the job was given away, or served."""
-        return self.chain[-2].given_at if len(self.chain) > 1 else self.serve.time
-
-    def informants(self) -> list[str]:
-        """Who knew better: the node of the lease, and where that had been queued first."""
-        found = {self.before.node: None}
-        if self.before.queueing is not None:
-            found[self.before.queueing.root().node] = None
-        return list(found)
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """Each that knew better with each that did not."""
-        return [(m, x) for m in self.informants() for x in self.nodes() if m != x]
-
-    def acks(self, kind: str) -> list[Ack]:
-        """Acknowledgements of that kind before the serve."""
-        return [ack for ack in self.job.acks if ack.kind == kind and ack.time <= self.serve.time]
 
 
 Rule = Callable[[Story], bool]
@@ -93,30 +49,27 @@ def _ack_was_cut_off(story: Story) -> bool:
 
     By what the messages say rather than by vector clocks: news of other things may find a way
     round a cut that this news has no right to take. `is_dominated` tells such duplicates apart.
+    Those that were told of the ack themselves count if those that were not had no link either.
     """
     acks = story.acks("ackjob")
     if not acks or _was_told_of_ack(story, acks[0].time):
         return False
-    since = max(acks[0].time, story.serve.time - story.case.terms.collection)
-    knowing = {ack.node: None for ack in acks}
-    knowing.update((copy.node, None) for copy in story.job.copies.values() if copy.is_acked)
-    return any(
-        node != queuer and _was_ack_kept(story, node, queuer, since)
-        for node in knowing
+    earliest = story.serve.time - story.case.terms.collection
+    ackers = {ack.node: max(ack.time, earliest) for ack in reversed(acks)}
+    fates = _fates_of_ack(story, ackers)
+    if Fate.KEPT in fates or Fate.LATE in fates:
+        return Fate.KEPT in fates
+    others = {node: max(at, earliest) for node, at in story.acked_copies().items()}
+    return Fate.KEPT in _fates_of_ack(story, others)
+
+
+def _fates_of_ack(story: Story, knowing: dict[str, Micros]) -> list[Fate]:
+    return [
+        news.of_ack(story, node, queuer, since)
+        for node, since in knowing.items()
         for queuer in story.nodes()
-    )
-
-
-def _was_ack_kept(story: Story, node: str, queuer: str, since: Micros) -> bool:
-    """Was something in the way between these two? A node that is down says nothing at all."""
-    copy = story.job.copies.get(node)
-    until = story.serve.time
-    return (
-        story.case.world.is_cut(node, queuer, since, until)
-        or story.case.world.was_out(queuer, since, until)
-        or (copy is not None and copy.is_acked and story.case.world.was_out(node, since, until))
-        or story.job.notice(node, queuer, ACK).lost >= since
-    )
+        if node != queuer
+    ]
 
 
 def _was_told_of_ack(story: Story, since: Micros) -> bool:
@@ -163,22 +116,14 @@ def _acked_in_flight(story: Story) -> bool:
 
 def _news_was_kept(story: Story) -> bool:
     """D4: a cut, an outage or a loss lay between those who knew of the lease and those who
-    queued the job."""
-    since, until = _span(story)
+    queued the job. What the node of the lease has said itself counts first."""
     if _knew_of_lease(story):
         return False
-    return any(
-        story.case.world.is_parted(m, x, since, until) or _lost(story, m, x)
-        for m, x in story.pairs()
-    )
-
-
-def _span(story: Story) -> tuple[Micros, Micros]:
-    """From when on news should have travelled, until it was too late."""
-    begins = [story.before.time]
-    if story.before.queueing is not None:
-        begins.append(story.before.queueing.root().time)
-    return min([*begins, story.root.time]), story.serve.time
+    for node in story.informants():
+        fates = [news.of_lease(story, node, queuer) for queuer in story.nodes() if queuer != node]
+        if Fate.KEPT in fates or Fate.LATE in fates:
+            return Fate.KEPT in fates
+    return False
 
 
 def _knew_of_lease(story: Story) -> bool:
@@ -203,15 +148,6 @@ def _heard(story: Story, node: str, after: Micros, until: Micros) -> bool:
     )
 
 
-def _news(story: Story, sender: str, receiver: str) -> list[Notice]:
-    return [story.job.notice(sender, receiver, sort) for sort in (QUEUED, WORKING, ACK)]
-
-
-def _lost(story: Story, sender: str, receiver: str) -> bool:
-    since, _ = _span(story)
-    return any(notice.lost >= since for notice in _news(story, sender, receiver))
-
-
 def _news_was_late(story: Story) -> bool:
     """D5: the news was under way, or one of the nodes was stopped; nothing was cut."""
     if _acked_in_flight(story):
@@ -223,53 +159,29 @@ def _news_was_late(story: Story) -> bool:
     if not story.case.has_messages:
         apart = abs(story.root.time - story.before.time)
         return apart <= 2 * story.case.terms.latency + AHEAD
-    since, _ = _span(story)
-    return _was_link_down(story) or any(
-        _under_way(story, m, x) or _was_stopped(story, m, x, since) for m, x in story.pairs()
+    return any(
+        news.of_lease(story, node, queuer) is Fate.LATE
+        for node in story.informants()
+        for queuer in story.nodes()
+        if queuer != node
     )
 
 
 def _ack_is_late(story: Story) -> bool:
-    """Word of an ack was sent to a queuer and came too late, or one of the two was stopped, which
-    ends links. Of a FASTACK only if nothing else was in the way (D9)."""
-    acks = [ack for ack in story.job.acks if ack.time <= story.serve.time]
-    return any(_is_late_for(story, ack, node) for ack in acks for node in story.nodes()) or any(
-        _is_sent_late(story, notice, ack.time)
-        for (sender, _, sort), notice in story.job.notices.items()
-        for ack in acks
-        if sort == ACK and ack.kind == "ackjob" and sender != ack.node
-    )
-
-
-def _is_late_for(story: Story, ack: Ack, node: str) -> bool:
-    """Did word of this ack come too late to this node?"""
-    if ack.kind == "fastack":
-        is_free = not _was_in_the_way(story, ack.node, node, ack.time)
-        return is_free and _is_sent_late(story, story.job.notice(ack.node, node, ACK), ack.time)
-    if _is_sent_late(story, story.job.notice(ack.node, node, ACK), ack.time):
-        return True
-    return not _was_told_of_ack(story, ack.time) and _was_stopped(story, ack.node, node, ack.time)
-
-
-def _is_sent_late(story: Story, notice: Notice, since: Micros) -> bool:
-    """Was it sent since then, and not there when the job was served?"""
-    return notice.sent >= since and (notice.is_under_way() or notice.got_at >= story.serve.time)
-
-
-def _under_way(story: Story, sender: str, receiver: str) -> bool:
-    """Some news of the lease had not arrived when the job was queued, or has not yet."""
-    since, _ = _span(story)
+    """Word of an ack came too late, from who had it or from who had been told; or one of the two
+    was stopped, which ends links. Of a FASTACK only if nothing else was in the way (D9)."""
+    acks = story.acks("ackjob")
+    if acks and not _was_told_of_ack(story, acks[0].time):
+        knowing = story.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
+        if Fate.LATE in _fates_of_ack(story, knowing):
+            return True
     return any(
-        notice.sent >= since and (notice.is_under_way() or notice.got_at >= story.root.time)
-        for notice in _news(story, sender, receiver)
+        news.of_ack(story, ack.node, queuer, ack.time) is Fate.LATE
+        and not news.was_in_the_way(story, ack.node, queuer, ack.time)
+        for ack in story.acks("fastack")
+        for queuer in story.nodes()
+        if queuer != ack.node
     )
-
-
-def _was_stopped(story: Story, one: str, other: str, since: Micros) -> bool:
-    """Was one of them stopped or slow, maybe for so long that links to it ended?"""
-    world, until = story.case.world, story.serve.time
-    since -= story.case.terms.reconnect
-    return world.is_stopped(one, since, until) or world.is_stopped(other, since, until)
 
 
 def _list_was_short(story: Story) -> bool:
@@ -289,26 +201,6 @@ def _knowing(story: Story) -> list[str]:
     acks = [ack.node for ack in story.job.acks if ack.time <= story.serve.time]
     knowing = [copy.node for copy in story.job.copies.values() if copy.is_acked and acks]
     return list(dict.fromkeys(acks + knowing)) or [story.before.node]
-
-
-def _was_link_down(story: Story) -> bool:
-    """Somebody knew whom to tell, and has sent nothing: a link had been given up as dead."""
-    acks = [ack.time for ack in story.job.acks if ack.time <= story.serve.time]
-    since = min(acks, default=story.before.time)
-    case, server = story.case, story.serve.node
-    if not case.terms.has_tail and case.world.is_calm(since, story.serve.time):
-        return False
-    return any(
-        server in story.job.listed.get(node, ())
-        and max(notice.sent for notice in _news(story, node, server)) < since
-        for node in _knowing(story)
-    )
-
-
-def _was_in_the_way(story: Story, node: str, other: str, since: Micros) -> bool:
-    """Was there a cut, an outage or a stop?"""
-    is_parted = story.case.world.is_parted(node, other, since, story.serve.time)
-    return is_parted or _was_stopped(story, node, other, since)
 
 
 def _is_late_copy(story: Story) -> bool:
@@ -332,7 +224,7 @@ def _fastack_was_cut_off(story: Story) -> bool:
     return any(
         ack.node != node
         and (
-            _was_in_the_way(story, ack.node, node, ack.time)
+            news.was_in_the_way(story, ack.node, node, ack.time)
             or story.job.notice(ack.node, node, ACK).lost >= ack.time
         )
         for ack in story.acks("fastack")

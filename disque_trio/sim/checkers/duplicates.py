@@ -13,7 +13,8 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.causes import RULES, Story
+from disque_trio.sim.checkers.causes import RULES
+from disque_trio.sim.checkers.news import Story
 from disque_trio.sim.checkers.records import Job, Lease, Queueing
 from disque_trio.sim.checkers.world import Partition
 from disque_trio.sim.plan import Micros

@@ -122,6 +122,8 @@ def on_recv(case: Case, row: Row) -> None:
             # Whether it is heard nobody knows.
             key = (row.peer, row.node, sort)
             case.job(row.job).notices.setdefault(key, Notice(sent=row.time)).got_at = row.time
+        elif row.cause == "gotack":
+            _take_confirmation(row, case.job(row.job))
     elif sort is not None:
         _take_notice(case, row, sort, flight)
     elif row.cause in {"repljob", "yourjobs"}:

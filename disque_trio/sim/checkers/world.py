@@ -9,6 +9,7 @@ import re
 import attrs
 
 from disque_trio.sim.checkers.terms import SECOND, Terms
+from disque_trio.sim.network import MAX_BACKOFF
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
 
@@ -124,6 +125,14 @@ class World:
         spells = self.spells.get(_pair(one, other), ())
         since -= self.terms.reconnect
         return any(spell.meets(since, until) for spell in reversed(spells))
+
+    def is_held(self, one: str, other: str, since: Micros, until: Micros) -> bool:
+        """Has a cut, a clog, a rule or an outage been in the way of what was sent then? Links were
+        up; what a cut had kept before follows within `MAX_BACKOFF` of the heal."""
+        spells = self.spells.get(_pair(one, other), ())
+        return any(spell.meets(since - MAX_BACKOFF, until) for spell in reversed(spells)) or any(
+            spell.meets(since, until) for spell in self.outages.get(other, ())
+        )
 
     def was_out(self, node: str, since: Micros, until: Micros) -> bool:
         """The same for the node being down."""

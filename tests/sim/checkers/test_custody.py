@@ -96,6 +96,19 @@ def test_holders_that_were_forgotten_are_not_waited_for() -> None:
     assert told(tale) == []
 
 
+def test_a_confirmation_may_come_from_a_node_that_has_lost_its_name_since() -> None:
+    tale = acknowledged()
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.tell(2.001, "setack", "n1", "n3", detail="holders=3")
+    tale.say(2.003, "acked", "n3", job=JOB, cause="setack")
+    tale.tell(2.003, "gotack", "n3", "n1", lag=0.3, detail="known")
+    tale.say(2.1, "wipe", "n3")
+    tale.say(2.1, "start", "n3", cause="fresh")
+    tale.say(2.303, "drop", "n1", job=JOB, cause="collected")
+
+    assert told(tale) == []
+
+
 def test_a_dummy_ack_goes_once_everybody_was_asked_and_answered() -> None:
     tale = held()
     tale.say(1, "ack.invoke", "n1", job=ONCE, client="c1", ref=9)

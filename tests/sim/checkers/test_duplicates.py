@@ -179,6 +179,17 @@ def test_d4_the_first_queue_still_had_it_after_the_heal() -> None:
     assert verdict.records[0].since_heal == 30_000_000
 
 
+def test_d4_who_had_heard_of_the_queueing_need_not_have_heard_of_the_lease() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.tell(3, "queued", "n1", "n2")
+    tale.cut(4, ["n1"], ["n2"], until=30)
+    tale.serve(13)
+    again(tale, 13.5)
+
+    assert tale.verdict().duplicates == {"D4": 1}
+
+
 def test_d4_the_news_was_lost_without_a_cut() -> None:
     tale = Tale()
     tale.add(0)
@@ -218,6 +229,69 @@ def test_d5_the_ack_was_under_way() -> None:
     again(tale, 10.9)
 
     assert tale.verdict().duplicates == {"D5": 1}
+
+
+def test_d5_an_ack_race_is_none_of_a_cut_that_had_healed() -> None:
+    tale = leased()
+    tale.cut(3, ["n1"], ["n2"], until=4)
+    tale.ack(10.8)
+    tale.tell(10.801, "setack", "n1", "n2", lag=0.2)
+    again(tale, 10.9)
+
+    assert tale.verdict().duplicates == {"D5": 1}
+
+
+def test_d2_if_the_cut_came_while_the_ack_was_under_way() -> None:
+    tale = leased()
+    tale.ack(10.8)
+    tale.tell(10.801, "setack", "n1", "n2", lag=None)
+    tale.cut(10.85, ["n1"], ["n2"], until=14)
+    again(tale, 10.9)
+
+    assert tale.verdict().duplicates == {"D2": 1}
+
+
+def test_d5_two_nodes_wake_within_a_message_of_each_other_after_a_restart() -> None:
+    tale = Tale()
+    tale.add(0, is_queued=False)
+    tale.crash(2, "n1", back=3)
+    tale.copy(4, "n3", "n1")
+    for time, node, other in ((10, "n1", "n2"), (10.008, "n2", "n1")):
+        tale.requeue(time, node)
+        tale.serve(time, node, f"c{node}")
+        tale.tell(time, "queued", node, other, lag=0.02)
+        tale.tell(time, "working", node, other, lag=0.02)
+
+    assert tale.verdict().duplicates == {"D5": 1}
+
+
+def moved(*, told: float = 0.002, lost: float | None = None) -> Tale:
+    """n3 has moved a job to n4, which serves it twice: the second time after an ack at n2, which
+    is not told of n4's copy in time."""
+    tale = Tale(nodes=4)
+    tale.add(0, to=("n2", "n3"), is_queued=False)
+    tale.requeue(10.9, "n3")
+    tale.say(11, "unqueue", "n3", job=JOB, cause="given")
+    tale.say(11, "give", "n3", job=JOB, peer="n4", cause="given")
+    tale.tell(11, "yourjobs", "n3", "n4", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    tale.say(11.002, "hold", "n4", job=JOB, cause="yourjobs")
+    tale.requeue(11.002, "n4", "import")
+    tale.requeue(11.001, "n1")
+    tale.serve(11.001, "n1", "c1")
+    tale.ack(11.003, "n2")
+    tale.told_of_ack(11.005, "n2", "n1")
+    for node in ("n1", "n2"):
+        tale.tell(11.002, "queued", "n4", node, lag=told, lost=lost)
+    tale.serve(11.02, "n4", "c2")
+    return tale
+
+
+def test_d5_the_importer_had_told_of_its_copy_and_the_word_was_under_way() -> None:
+    assert moved(told=0.1).verdict().duplicates == {"D5": 1}
+
+
+def test_d2_the_importers_word_was_lost() -> None:
+    assert moved(lost=11.003).verdict().duplicates == {"D2": 1}
 
 
 def test_d5_the_link_was_given_up_for_slowness() -> None:
