@@ -1,4 +1,3 @@
-import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -8,7 +7,6 @@ from disque_trio.cli.sim.execution import execute
 from disque_trio.sim import reference
 from disque_trio.sim.expand import expand
 from disque_trio.sim.scenariofile import load
-from tests.sim.test_ablations import FOUND, UNFOUND, named
 
 ROOT: Final = Path(__file__).parents[2]
 ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
@@ -60,13 +58,3 @@ def test_a_scenario_passes(path: Path, seed: int) -> None:
 
 def test_the_page_of_keys_is_up_to_date() -> None:
     assert (ROOT / "docs" / "scenario-keys.md").read_text("utf-8") == reference.page()
-
-
-def test_the_ablations_are_those_of_the_tests() -> None:
-    listed = tomllib.loads(ABLATIONS.read_text("utf-8"))["ablation"]
-
-    assert list(listed) == [named(case) for case in FOUND] + [name for name, *_ in UNFOUND]
-    for case in FOUND:
-        row = listed[named(case)]
-        assert row["finds"] == case.finds.split()
-        assert (row["seeds"], row["plan"]) == (case.seeds, case.plan.__name__)

@@ -21,7 +21,7 @@ def scenario_from(path: str) -> Scenario:
     if not path.endswith(".toml"):
         raise UsageError(f"{path} is no scenario: its name does not end in .toml")
     if Path(path).name == "ablations.toml":
-        raise UsageError(f"{path} is no scenario: it lists what tests/sim/test_ablations.py breaks")
+        raise UsageError(f"{path} is no scenario: it lists what 'make ablations' breaks")
     try:
         return load(path)
     except ScenarioError as error:

@@ -168,7 +168,10 @@ def before_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def after_send(case: Case, row: Row) -> None:
-    """DELJOB is sent only by a node that may: it has collected, been told to, or failed to add."""
+    """DELJOB is sent only by a node that may: it has collected, been told to, or failed to add.
+    GOTACK vouches for a copy only where there is one."""
+    if row.cause == "gotack" and row.detail.startswith("known"):
+        _check_voucher(case, row, case.job(row.job))
     if row.cause != "deljob":
         return
     case.check("S2")
@@ -178,3 +181,12 @@ def after_send(case: Case, row: Row) -> None:
         _complain(case, row, "sends DELJOB without a reason")
     elif why == "add-failed" and job.is_added:
         _complain(case, row, "cleans up a job whose producer has been told that it exists")
+
+
+def _check_voucher(case: Case, row: Row, job: Job) -> None:
+    """A dummy ack that is vouched for goes, so who does it must have the job, or have had it when
+    it was asked, within the same batch."""
+    case.check("S2")
+    copy = job.copies.get(row.node)
+    if (copy is None or copy.is_dummy) and job.let_go.get(row.node) != row.time:
+        _complain(case, row, "confirms an ack for a copy that it does not have")

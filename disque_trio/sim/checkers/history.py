@@ -198,6 +198,8 @@ def on_drop(case: Case, row: Row, job: Job) -> None:
     job.disowned[row.node] = None
     if row.cause in _DROP_MARKS:
         case.mark(_DROP_MARKS[row.cause])
+    if copy is not None and not copy.is_dummy:
+        job.let_go[row.node] = row.time
     if copy is not None:
         _DROPS.get(row.cause, _drop_quietly)(case, row, job, copy)
     _forget_gc(job, row.node)

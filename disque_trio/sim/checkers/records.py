@@ -190,6 +190,8 @@ class Job:
     """By sender, receiver and sort."""
     incoming: dict[str, tuple[Micros, Millis | None]] = attrs.Factory(dict)
     """The base of the copy that a node has just received, and when."""
+    let_go: dict[str, Micros] = attrs.Factory(dict)
+    """When a node has last dropped its copy."""
     disowned: dict[str, None] = attrs.Factory(dict)
     """Nodes that have dropped it, or said that they know nothing of it."""
     collected_over: dict[str, None] = attrs.Factory(dict)

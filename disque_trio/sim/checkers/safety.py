@@ -129,8 +129,10 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S8: not where it is acknowledged."""
+    """S8: not where it is acknowledged. S6: a node does not take it back into a paused queue."""
     _check_ack_is_final(case, row, job)
+    if row.cause in {"retry", "delay-over"}:
+        _check_pause(case, row, job, "in")
 
 
 def _check_delay(case: Case, job: Job) -> None:
@@ -175,6 +177,17 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
         heapq.heappush(line, (job.birth, job.id))
 
 
+def _check_pause(case: Case, row: Row, job: Job, way: str) -> None:
+    """S6: what is paused is left alone. A job with RETRY 0 has but one chance to be queued."""
+    queue = job.queue or row.queue
+    if (row.node, queue) not in case.world.closed or not job.is_at_least_once:
+        return
+    case.check("S6")
+    if case.world.is_closed(row.node, queue, way, row.time):
+        detail = f"{row.kind} ({row.cause}) though {queue} is paused there"
+        case.violate("S6", detail, job.id, row.node)
+
+
 def _queued(job: Job) -> list[str]:
     return [copy.node for copy in job.copies.values() if copy.queueing is not None]
 
@@ -203,6 +216,7 @@ def _double_grace(case: Case) -> Micros:
 def on_serve(case: Case, row: Row, job: Job) -> None:
     """Everything that must hold when a job is handed to a client."""
     _check_ack_is_final(case, row, job)
+    _check_pause(case, row, job, "out")
     _check_once(case, row, job)
     copy = job.copies.get(row.node)
     if copy is not None:
@@ -275,6 +289,8 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
         return
     case.check("S11")
     held = row.time - lease.time
+    if _was_given_in_time(case, job, lease):
+        return
     if case.terms.latency < held < case.terms.lease(options.retry):
         detail = (
             f"served again after {held / SECOND:.3f} s with nothing wrong: {lease.node} had "
@@ -282,6 +298,13 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
             f"{options.retry // SECOND} s"
         )
         case.violate("S11", detail, job.id, row.node)
+
+
+def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
+    """Had it left the node that had queued it too before that could hear of the lease?"""
+    queueing = None if job.lease is None else job.lease.queueing
+    chain = [] if queueing is None else queueing.chain()
+    return len(chain) > 1 and chain[-2].given_at <= lease.time + case.terms.latency
 
 
 def before_working_ok(case: Case, row: Row, job: Job) -> None:

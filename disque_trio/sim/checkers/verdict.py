@@ -34,7 +34,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S3": "no invention: what comes out was put in, as it was",
     "S4": "ids are given out once, and tell the delivery semantics",
     "S5": "RETRY 0: served at most once, and lost only with a cause",
-    "S6": "not before its delay",
+    "S6": "not before its delay, nor while its queue is paused",
     "S7": "not after its TTL",
     "S8": "an acknowledged job is not queued or served where it is acknowledged",
     "S9": "nor by a node that was told of the ack, or should have been",

@@ -69,8 +69,8 @@ class World:
     """What is slow: nodes, or links."""
     pauses: dict[str, list[Spell]] = attrs.Factory(dict)
     """When a node was stopped or slow, or the links from it."""
-    closed: dict[tuple[str, str], None] = attrs.Factory(dict)
-    """Queues that are paused, by node."""
+    closed: dict[tuple[str, str], tuple[str, Micros]] = attrs.Factory(dict)
+    """Queues that are paused, by node: how, and since when."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
     """When a node's clock stepped or changed its rate."""
     leaving: dict[str, None] = attrs.Factory(dict)
@@ -142,6 +142,12 @@ class World:
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node paused or slow at any time between?"""
         return any(spell.meets(since, until) for spell in self.pauses.get(node, ()))
+
+    def is_closed(self, node: str, queue: str, way: str, now: Micros) -> bool:
+        """Is the queue surely paused in that way, `in` or `out`? A restart forgets it."""
+        mode, since = self.closed.get((node, queue), ("", now))
+        has_heard = now - since > SECOND and not self.was_out(node, since, now)
+        return mode in {way, "all"} and has_heard
 
     def is_up(self, node: str) -> bool:
         """Does the node run, or at least exist as a process?"""
@@ -260,7 +266,7 @@ class World:
             self.closed.pop((row.node, queue), None)
             self.last_trouble = row.time
         else:
-            self.closed[row.node, queue] = None
+            self.closed[row.node, queue] = (mode, row.time)
 
     def resume(self, node: str, now: Micros) -> None:
         """A stopped process goes on, or ends."""

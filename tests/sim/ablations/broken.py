@@ -12,30 +12,37 @@ import pytest
 
 from disque_trio.statemachine import (
     acks,
+    delivery,
     federation,
     lifecycle,
+    links,
     machine,
+    membership,
     post,
     replication,
     requeue,
     trace,
 )
-from disque_trio.statemachine.base import JobId, NodeId
+from disque_trio.statemachine import job as job_module
+from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands import addjob
-from disque_trio.statemachine.copies import snapshot
+from disque_trio.statemachine.copies import adopt, snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.messages import (
     DelJob,
+    GotAck,
     GotJob,
     JobCopy,
     NeedJobs,
     Queued,
     ReplJob,
+    SetAck,
 )
 from disque_trio.statemachine.queue import Queue
-from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.state import NodeState, Repair
+from disque_trio.statemachine.tombstones import Tombstones
 
 Patch = pytest.MonkeyPatch
 
@@ -68,6 +75,39 @@ def never_armed_again(patch: Patch) -> None:
     patch.setattr(lifecycle, "restart_retry", restart)
 
 
+def on_some_nodes_reversed(patch: Patch) -> None:
+    """Of two that have queued a job, every other node thinks that it is the other way round."""
+    intact = job_module.wins
+
+    def wins(mine: NodeId, other: NodeId, job_id: JobId) -> bool:
+        return intact(mine, other, job_id) != bool(mine[0] & 1)
+
+    patch.setattr(requeue, "wins", wins)
+
+
+def paused_queues_take_back(patch: Patch) -> None:
+    """A job whose period is over comes back into a queue that is paused."""
+    intact = requeue._requeue
+
+    def again(node: NodeState, job: Job) -> None:
+        with patch.context() as inner:
+            inner.setattr(lifecycle, "is_paused_in", lambda *_: False)
+            intact(node, job)
+
+    patch.setattr(requeue, "_requeue", again)
+
+
+def paused_queues_deliver(patch: Patch) -> None:
+    """PAUSE out keeps nobody from being served."""
+    patch.setattr(delivery, "PAUSE_OUT", 0)
+    patch.setattr(lifecycle, "PAUSE_OUT", 0)
+
+
+def silent_import(patch: Patch) -> None:
+    """Who has taken a job over tells nobody."""
+    patch.setattr(federation, "_show_to_holders", nothing)
+
+
 def silent_requeue(patch: Patch) -> None:
     """Queueing a job again is not announced."""
     intact = post.to_holders
@@ -85,6 +125,29 @@ def silent_requeue(patch: Patch) -> None:
 def without_lease(patch: Patch) -> None:
     """A delivery does not begin the period anew."""
     patch.setattr(lifecycle, "start_lease", nothing)
+
+
+def lease_not_told(patch: Patch) -> None:
+    """A delivery begins the period anew, but at this node only."""
+
+    def start_lease(node: NodeState, job: Job) -> None:
+        if job.retry:
+            lifecycle.restart_retry(node, job)
+
+    patch.setattr(lifecycle, "start_lease", start_lease)
+
+
+def delivered_and_done(patch: Patch) -> None:
+    """What has been delivered is not looked at again."""
+
+    def restart(node: NodeState, job: Job) -> None:
+        intact(node, job)
+        if job.state == ACTIVE:
+            job.requeue_at = 0
+            lifecycle.schedule(node, job)
+
+    intact = lifecycle.restart_retry
+    patch.setattr(lifecycle, "restart_retry", restart)
 
 
 def half_a_period(patch: Patch) -> None:
@@ -137,6 +200,30 @@ def without_expiry(patch: Patch) -> None:
     patch.setattr(lifecycle, "fetch", fetch)
 
 
+def never_buried(patch: Patch) -> None:
+    """Nobody looks at the TTL of what is not in a queue."""
+
+    def on_due(node: NodeState, job: Job) -> None:
+        life, job.expires = job.expires, 1 << 60
+        try:
+            requeue.on_due(node, job)
+        finally:
+            job.expires = life
+
+    patch.setitem(machine.ON_TIMER, Job, on_due)
+
+
+def without_delay(patch: Patch) -> None:
+    """DELAY is not waited for at all."""
+
+    def begin(node: NodeState, job: Job) -> None:
+        job.delay = 0
+        intact(node, job)
+
+    intact = lifecycle.begin
+    patch.setattr(lifecycle, "begin", begin)
+
+
 def half_the_delay(patch: Patch) -> None:
     """Half of DELAY is waited for."""
 
@@ -158,6 +245,77 @@ def _mutes_holders(patch: Patch, room: Any) -> None:
 def senders_unlisted(patch: Patch) -> None:
     """Nobody learns of a holder by hearing from it."""
     _mutes_holders(patch, requeue)
+
+
+def lists_not_joined(patch: Patch) -> None:
+    """Of a job that is here already, the holders that a copy names are not learned."""
+    for room in (replication, federation):
+        patch.setattr(room, "known", lambda *_: ())
+
+
+def importers_unlisted(patch: Patch) -> None:
+    """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
+    _mutes_holders(patch, federation)
+
+
+def without_widening(patch: Patch) -> None:
+    """If nodes do not confirm, no other node is asked for a copy."""
+
+    def widen(node: NodeState, client: Any, job: Job) -> None:
+        client.widen_at = node.mono + replication.RESEND_EVERY
+        replication._send_to(node, job, job.holders, no_reply=False)
+
+    patch.setattr(replication, "_widen", widen)
+
+
+def sleeping_copies(patch: Patch) -> None:
+    """Copies never queue a job by themselves."""
+
+    def sleeping(node: NodeState, copy: JobCopy) -> Job:
+        job = adopt(node, copy)
+        job.requeue_at = 0
+        return job
+
+    patch.setattr(replication, "adopt", sleeping)
+    patch.setattr(
+        lifecycle, "restart_retry", _only_for(lifecycle.restart_retry, lambda job: job.requeue_at)
+    )
+
+
+def _only_for(
+    verb: Callable[[NodeState, Job], None], fits: Callable[[Job], object]
+) -> Callable[[NodeState, Job], None]:
+    def narrowed(node: NodeState, job: Job) -> None:
+        if fits(job):
+            verb(node, job)
+
+    return narrowed
+
+
+def refused_by_minorities(patch: Patch) -> None:
+    """A node that cannot reach a majority takes no jobs, whatever is asked."""
+
+    def check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
+        if len(node.cluster.reachable) + 1 <= node.cluster.size // 2:
+            raise CommandError(replication.NOT_ENOUGH_NODES)
+        intact(node, replicas, external=external)
+
+    intact = addjob._check_nodes
+    patch.setattr(addjob, "_check_nodes", check_nodes)
+
+
+def links_not_restored(patch: Patch) -> None:
+    """A link that has ended is not opened again."""
+    dialled: dict[tuple[int, NodeId], None] = {}
+
+    def dial(node: NodeState, peer: Peer) -> int:
+        if (id(node), peer.id) in dialled:
+            return 0
+        dialled[id(node), peer.id] = None
+        return intact(node, peer)
+
+    intact = links.dial
+    patch.setattr(membership, "dial", dial)
 
 
 def confirmed_by_one(patch: Patch) -> None:
@@ -230,6 +388,51 @@ def ack_not_kept(patch: Patch) -> None:
         return job is not None
 
     patch.setattr(acks, "ack", ack)
+
+
+def acked_holders_silent(patch: Patch) -> None:
+    """Who has a job as acknowledged does not say so to one that works on it or will queue it."""
+
+    def pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
+        job = node.jobs.get(job_id)
+        if job is not None and job.state == ACKED:
+            return None
+        return intact(node, sender, job_id)
+
+    intact = requeue._pending
+    patch.setattr(requeue, "_pending", pending)
+
+
+def setack_not_heeded(patch: Patch) -> None:
+    """SETACK is confirmed, and nothing noted."""
+
+    def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
+        acks.answer_setack(node, sender, message.id, node.jobs.get(message.id))
+
+    patch.setitem(machine.ON_MESSAGE, SetAck, on_setack)
+
+
+def dummies_vouch(patch: Patch) -> None:
+    """A dummy ack answers SETACK as if it were a copy."""
+
+    def answer(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
+        post.to_node(node, sender, GotAck(job_id, known=job is not None))
+
+    patch.setattr(acks, "answer_setack", answer)
+
+
+def acks_overruled(patch: Patch) -> None:
+    """A job that moves here is queued, acknowledged or not."""
+
+    def take(node: NodeState, sender: Peer, copy: JobCopy) -> None:
+        job = node.jobs.get(copy.id)
+        if job is not None and job.state == ACKED and not job.is_dummy:
+            job.state = ACTIVE
+            job.requeue_at = node.mono + 1
+        intact(node, sender, copy)
+
+    intact = federation._import
+    patch.setattr(federation, "_import", take)
 
 
 def without_dummies(patch: Patch) -> None:
@@ -324,3 +527,18 @@ def raising(patch: Patch) -> None:
         raise KeyError(message.queue)
 
     patch.setitem(machine.ON_MESSAGE, NeedJobs, on_needjobs)
+
+
+def without_repair(patch: Patch) -> None:
+    """Copies that are gone for good are not made again."""
+    patch.setitem(machine.ON_TIMER, Repair, nothing)
+
+
+def without_tombstones(patch: Patch) -> None:
+    """Nobody remembers which jobs are over."""
+    patch.setattr(Tombstones, "bury", nothing)
+
+
+def in_step(patch: Patch) -> None:
+    """All holders of a job wake at the same time."""
+    patch.setattr(lifecycle, "desync", lambda _: 0)

@@ -1,12 +1,26 @@
 """Plans in which safeguards are put to the test, each with its own kind of weather."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from disque_trio.sim.plan import Add, Consumer, Expect, Fault, Micros, Plan
+from disque_trio.sim.expand import expand
+from disque_trio.sim.plan import (
+    Add,
+    Consumer,
+    Expect,
+    Fault,
+    Latency,
+    LinkPlan,
+    Micros,
+    Plan,
+)
+from disque_trio.sim.scenariofile import load
 
 SECOND: Final[Micros] = 1_000_000
+MILLION: Final = 1_000_000
+SCENARIOS: Final = Path(__file__).parents[3] / "scenarios"
 TROUBLED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D12")
 """Causes of duplicates that faults may have. What the intact node never does is not among them."""
 
@@ -120,6 +134,15 @@ def refusals(seed: int) -> Plan:
     )
 
 
+def unsure(seed: int) -> Plan:
+    """A node hears REPLJOB, and is not heard; it is still taken for reachable."""
+    deaf = 1 + seed % 5
+    drop = Fault(kind="drop", nodes=(deaf,), mode="repljob", amount=MILLION)
+    return plan(
+        "unsure", seed, 8, adds=jobs(40, timeout_ms=500), consumers=workers((1, 2)), faults=(drop,)
+    )
+
+
 def once(seed: int) -> Plan:
     """Jobs of at most one delivery, added where nobody works."""
     return plan(
@@ -169,3 +192,129 @@ def jumps(seed: int) -> Plan:
 def delays(seed: int) -> Plan:
     """Jobs with a delay."""
     return plan("delays", seed, 10, adds=jobs(20, delay_s=3), consumers=workers((1, 2, 3)))
+
+
+def shipped(name: str) -> Callable[[int], Plan]:
+    """A scenario that is shipped."""
+
+    def drawn(seed: int) -> Plan:
+        return expand(load(SCENARIOS / f"{name}.toml"), seed)
+
+    drawn.__name__ = name
+    return drawn
+
+
+def pauses(seed: int) -> Plan:
+    """Queues are paused at some nodes, one way or the other, while workers forget jobs."""
+    faults = tuple(
+        Fault(
+            kind="pause-queue",
+            at=4 * SECOND,
+            hold=9 * SECOND,
+            nodes=(node,),
+            queue="q",
+            mode=mode,
+        )
+        for node, mode in ((1, "in"), (2, "out"), (3, "all"))
+    )
+    return plan(
+        "pauses",
+        seed,
+        20,
+        adds=jobs(40),
+        consumers=workers((1, 2, 3, 4, 5), mix=(("ackjob", 1.0), ("none", 1.0))),
+        faults=faults,
+        expect=Expect(duplicates=("D1", "D5")),
+    )
+
+
+def deaf(seed: int) -> Plan:
+    """What nodes say of acks is lost for a while, which ends before the jobs would come again."""
+    drop = Fault(kind="drop", hold=4_700_000, nodes=(1, 2, 3, 4, 5), mode="setack", amount=MILLION)
+    return plan(
+        "deaf",
+        seed,
+        15,
+        adds=jobs(30, every=SECOND // 100, retry_s=6),
+        consumers=workers((1, 2, 3, 4, 5), mix=(("ackjob", 1.0),)),
+        faults=(drop,),
+    )
+
+
+def orphans(seed: int) -> Plan:
+    """Where jobs were added nodes die before anybody asks, and nobody else has them queued."""
+    dead = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != dead)
+    return plan(
+        "orphans",
+        seed,
+        8,
+        adds=jobs(10, nodes=(dead,)),
+        consumers=workers(others, start=4 * SECOND),
+        faults=(Fault(kind="crash", at=3 * SECOND, hold=2 * SECOND, nodes=(dead,)),),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def alone(seed: int) -> Plan:
+    """A node that is cut off goes on taking jobs that need no other node."""
+    lonely = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=30 * SECOND, groups=((lonely,), others))
+    return plan(
+        "alone",
+        seed,
+        40,
+        adds=jobs(60, every=SECOND // 2, nodes=(lonely,), replicate=1),
+        consumers=workers((lonely,)),
+        faults=(cut,),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def movers(seed: int) -> Plan:
+    """Jobs move to slow workers, more at a time than these get done within RETRY."""
+    return plan(
+        "movers",
+        seed,
+        20,
+        adds=jobs(40, every=SECOND // 10, nodes=(3, 4, 5), replicate=2),
+        consumers=workers((1, 2), work=(SECOND // 2, 3 * SECOND), mix=(("ackjob", 1.0),)),
+        expect=Expect(duplicates=("D1", "D5")),
+    )
+
+
+def nobody(seed: int) -> Plan:
+    """Jobs that nobody ever asks for."""
+    return plan("nobody", seed, 10, adds=jobs(20, ttl_s=4), consumers=())
+
+
+def far_acks(seed: int) -> Plan:
+    """A node with jobs is cut off, and those who had them acknowledge them elsewhere, twice."""
+    lonely = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=10 * SECOND, groups=((lonely,), others))
+    work = (1_500_000, 3_500_000)
+    return plan(
+        "far-acks",
+        seed,
+        15,
+        adds=jobs(15, every=SECOND // 10, nodes=(lonely,), replicate=1, retry_s=1),
+        consumers=workers((lonely,), work=work, count=20, mix=(("elsewhere", 1.0),)),
+        faults=(cut,),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def distant(seed: int) -> Plan:
+    """Messages take so long that two nodes often queue the same job before they hear of it."""
+    return plan(
+        "distant",
+        seed,
+        24,
+        link=LinkPlan(latency=Latency(fast=(200_000, 400_000))),
+        config=(("cluster-node-timeout", "8000"),),
+        adds=jobs(40, retry_s=3),
+        consumers=workers((1, 2, 3, 4, 5), start=18 * SECOND, mix=(("ackjob", 1.0),)),
+        expect=Expect(duplicates=("D1", "D5")),
+    )

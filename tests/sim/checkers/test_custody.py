@@ -203,6 +203,18 @@ def test_nobody_sends_deljob_without_a_reason() -> None:
     assert told(tale) == ["n1 sends DELJOB without a reason"]
 
 
+def test_only_who_has_a_copy_vouches_for_one() -> None:
+    tale = Tale(nodes=5)
+    tale.add(0)
+    for node in ("n4", "n5"):
+        tale.say(1, "ack.invoke", node, job=JOB, client=f"c{node}", ref=9)
+        tale.say(1, "hold", node, job=JOB, cause="dummy")
+    tale.tell(1, "setack", "n4", "n5", detail="holders=0")
+    tale.tell(1.002, "gotack", "n5", "n4", detail="known")
+
+    assert told(tale) == ["n5 confirms an ack for a copy that it does not have"]
+
+
 def test_a_node_without_a_copy_passes_a_fastack_on() -> None:
     tale = Tale(nodes=4)
     tale.add(0)

@@ -243,6 +243,40 @@ def test_a_client_may_queue_a_job_before_its_delay() -> None:
     assert tale.verdict().ok
 
 
+@pytest.mark.parametrize(("mode", "due"), [("out", []), ("in", ["S6"]), ("all", ["S6"])])
+def test_a_queue_that_is_paused_takes_no_job_back(mode: str, due: list[str]) -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.say(2, "pause-queue", "n2", detail=f"q {mode}")
+    tale.requeue(11.5, "n2")
+
+    assert broken(tale.verdict()) == due
+
+
+@pytest.mark.parametrize(("mode", "due"), [("in", []), ("out", ["S6"]), ("none", [])])
+def test_a_queue_that_is_paused_delivers_nothing(mode: str, due: list[str]) -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.say(2, "pause-queue", "n1", detail=f"q {mode}")
+    tale.serve(4)
+
+    assert broken(tale.verdict()) == due
+
+
+def test_a_restart_forgets_that_a_queue_was_paused() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.say(2, "pause-queue", "n1", detail="q out")
+    tale.crash(3, "n1", back=4)
+    tale.copy(5, "n2", "n1")
+    tale.requeue(16, "n1")
+    tale.serve(17)
+
+    assert "S6" not in broken(tale.verdict())
+
+
 @pytest.mark.parametrize(("time", "due"), [(59.9, []), (60.1, ["S7"])])
 def test_nothing_is_delivered_after_its_ttl(time: float, due: list[str]) -> None:
     tale = Tale()
@@ -387,6 +421,24 @@ def test_in_calm_a_lease_lasts_for_retry() -> None:
     tale.serve(6, "n2", "c2")
 
     assert "S11" in broken(tale.verdict())
+
+
+@pytest.mark.parametrize(("given", "due"), [(10.01, []), (10.1, ["S11"])])
+def test_a_job_that_was_on_its_way_to_another_node_could_not_hear_of_the_lease(
+    given: float, due: list[str]
+) -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.requeue(10, "n2")
+    tale.serve(10.001)
+    tale.say(given, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(given, "give", "n2", job=JOB, peer="n3", cause="given")
+    tale.tell(10.001, "working", "n1", "n2", lag=0.01)
+    tale.tell(given, "yourjobs", "n2", "n3", lag=0.02, detail=f"jobs={JOB} holders=n1,n2,n3")
+    tale.requeue(given + 0.02, "n3", "import")
+    tale.serve(given + 0.02, "n3", "c3")
+
+    assert [name for name in broken(tale.verdict()) if name == "S11"] == due
 
 
 def test_after_retry_it_is_over() -> None:
