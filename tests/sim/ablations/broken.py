@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from disque_trio.sim.journal import Journal
 from disque_trio.statemachine import (
     acks,
     delivery,
@@ -532,6 +533,11 @@ def raising(patch: Patch) -> None:
 def without_repair(patch: Patch) -> None:
     """Copies that are gone for good are not made again."""
     patch.setitem(machine.ON_TIMER, Repair, nothing)
+
+
+def promised_before_synced(patch: Patch) -> None:
+    """Nodes talk of what their disks have not kept yet."""
+    patch.setattr(Journal, "_safe", lambda journal: journal._handed)
 
 
 def without_tombstones(patch: Patch) -> None:

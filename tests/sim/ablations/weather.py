@@ -318,3 +318,23 @@ def distant(seed: int) -> Plan:
         consumers=workers((1, 2, 3, 4, 5), start=18 * SECOND, mix=(("ackjob", 1.0),)),
         expect=Expect(duplicates=("D1", "D5")),
     )
+
+
+def blackouts(seed: int) -> Plan:
+    """All nodes lose their power at once, and have kept on disk what they promised."""
+    durable = (("appendonly", "yes"), ("appendfsync", "always"))
+    faults = tuple(
+        Fault(kind="crash", mode="power", at=at * SECOND, hold=SECOND, nodes=(1, 2, 3, 4, 5))
+        for at in (3, 6, 9)
+    )
+    return plan(
+        "blackouts",
+        seed,
+        12,
+        adds=jobs(100, every=SECOND // 10, replicate=2),
+        consumers=workers((1, 2), start=10 * SECOND),
+        config=(("cluster-node-timeout", "1000"), *durable),
+        sync=(50_000, 200_000),
+        faults=faults,
+        expect=Expect(duplicates=(*TROUBLED, "D8")),
+    )
