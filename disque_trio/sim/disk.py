@@ -82,9 +82,8 @@ class Disk:
 
     def sync(self, count: int) -> None:
         """Put the first `count` records onto the disk. Raises `DiskError`: then what was not there
-        before is in doubt, and is taken out of the file, to be written anew."""
+        before is in doubt, as after any loss of power."""
         if self.is_broken:
-            del self.records[self.durable :]
             raise DiskError(BROKEN)
         self.durable = max(self.durable, count)
 

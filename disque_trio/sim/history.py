@@ -19,6 +19,8 @@ _VERBS: Final = {
     b"ENQUEUE": "enqueue",
     b"DEQUEUE": "dequeue",
 }
+_DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
+"""How errors begin after which the job may exist: the journal may have refused what was done."""
 _NO_COPY_SENT: Final = b"NOREPL Not enough"
 """How the refusal begins that is given before any copy is sent. Other NOREPLs leave doubt."""
 
@@ -74,7 +76,8 @@ def _added(queue: str, reply: Reply) -> Note:
         return Note("add.ok", _id(reply.text), queue)
     if not isinstance(reply, Failure):
         return Note("add.unknown", queue=queue, cause="reply", detail=repr(reply))
-    is_doubtful = reply.text.startswith(b"NOREPL") and not reply.text.startswith(_NO_COPY_SENT)
+    text = reply.text
+    is_doubtful = text.startswith(_DOUBTFUL) and not text.startswith(_NO_COPY_SENT)
     kind = "add.unknown" if is_doubtful else "add.refused"
     detail = reply.text.decode("utf-8", "replace")
     return Note(kind, queue=queue, cause=_code(reply), detail=detail)

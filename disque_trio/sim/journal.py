@@ -4,26 +4,33 @@ Each batch's records are written before anything of the batch leaves the node; u
 always`` they are synced first, too. One sync is under way at a time, and takes all that was written
 when it began. What does not leave yet stands in a row.
 
-When the disk refuses, the machine is told, clients hear MISCONF, and the write is tried again until
-it succeeds; what promised nothing goes its way meanwhile. After a failed sync all that was not
-synced before is written anew (docs/durability.md).
+The heartbeat does not wait. When the disk refuses, nothing is promised: clients hear MISCONF in
+place of what could not be kept, and the node is silent about jobs; once a second everything since
+the last good sync is tried again. All of this as `promises` and `appending` do it in a process.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from disque_trio.sim.disk import Disk, DiskError
 from disque_trio.sim.engine import Engine
 from disque_trio.sim.plan import Micros
-from disque_trio.statemachine.base import Now
+from disque_trio.statemachine.base import Failure, LinkId, Now, Reply
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.rows import Flag
+from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import Fail, GossipMessage, Message
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.records import Record
 
-TRY_AGAIN: Final[Micros] = 100_000
-"""How long until a refused write is tried again."""
+TRY_AGAIN: Final[Micros] = 1_000_000
+"""How long until what was refused is tried again."""
+STILL: Final[Micros] = 50_000
+"""How often a sync looks whether the disk still hangs."""
+HEARTBEAT: Final = (GossipMessage, Fail)
+"""Messages that say nothing of jobs."""
 SYNC_EVERY: Final[Micros] = 1_000_000
 FLUSH_EVERY: Final[Micros] = 10_000_000
 """How often the system itself syncs what nobody has asked to be synced."""
@@ -56,7 +63,10 @@ class Journal:
         self._unwritten: list[Record] = []
         self._unsynced: list[Record] = []
         self._is_syncing = False
-        self._is_failing = False
+        self._trouble = ""
+        """Why nothing can be kept; empty when all is well."""
+        self._told = ""
+        """The trouble that the machine knows of."""
         self._is_dead = False
         disk.when_released = self._go_on
         if self._policy != "always":
@@ -71,73 +81,96 @@ class Journal:
     # Batches.
 
     def take(self, out: Outbox) -> bool:
-        """A batch: write it down. False if it may leave at once; otherwise it leaves later."""
-        if not out.records:
-            if self._is_failing:
-                return self._hold_what_is_owed(out)
-            if not self._row:
-                return False
-        self._handed += len(out.records)
-        self._unwritten += out.records
-        self._row.append((self._handed, out))
-        self._work()
-        if len(self._row) > 1 or self._safe() < self._handed:
-            return True
-        self._row.clear()
-        return False
-
-    def _hold_what_is_owed(self, out: Outbox) -> bool:
-        """Replies to a client stay in order: one who waits for one goes on waiting."""
-        waiting: dict[Client, None] = {}
-        for _, held in self._row:
-            waiting.update((client, None) for client, _ in held.replies)
-        if not waiting:
+        """A batch: write it down. False if it leaves at once, as it is now; otherwise it has to
+        wait."""
+        if out.records:
+            self._handed += len(out.records)
+            self._unwritten += out.records
+            self._work()
+        if self._told:
+            out.messages = _heartbeat(out)
+            out.replies = [
+                (client, self._error(reply) if _writes(client) else reply)
+                for client, reply in out.replies
+            ]
             return False
-        late = Outbox(replies=[each for each in out.replies if each[0] in waiting])
-        if late.replies:
-            out.replies = [each for each in out.replies if each[0] not in waiting]
-            late.closes = [client for client in out.closes if client in waiting]
-            out.closes = [client for client in out.closes if client not in waiting]
-            self._row.append((self._handed, late))
-        return False
+        if self._trouble:
+            self.look()
+            heartbeat = _heartbeat(out)
+            self._break(out)
+            out.messages = heartbeat
+            return False
+        if not self._row and not (out.records and self._safe() < self._handed):
+            return False
+        self._send_heartbeat(out)
+        self._row.append((self._handed, out))
+        return True
+
+    def _send_heartbeat(self, out: Outbox) -> None:
+        """A slow disk should not look like a dead node."""
+        heartbeat = _heartbeat(out)
+        if heartbeat or out.dials:
+            self._office.carry_out(self._machine, Outbox(dials=out.dials, messages=heartbeat))
+            out.messages = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
+            out.dials = []
+
+    def _break(self, out: Outbox) -> None:
+        """It could not be kept: nobody hears of it but by an error."""
+        out.messages = []
+        out.replies = [(client, self._error(reply)) for client, reply in out.replies]
+
+    def _error(self, reply: Reply) -> Reply:
+        hindrance = self._machine.state.hindrance
+        return reply if isinstance(reply, Failure) or hindrance is None else hindrance
 
     def _safe(self) -> int:
         """How many records are as safe as they have to be before anything is said."""
         written = self._handed - len(self._unwritten)
         return written - len(self._unsynced) if self._policy == "always" else written
 
-    def _wake_row(self) -> None:
-        if self._row:
-            self._office.give(self._release, None)
-
-    def _release(self, _subject: object) -> None:
-        """Let everything leave whose time has come."""
+    def look(self, _subject: object = None) -> None:
+        """The disk has news: let go what may go, or tell the machine of trouble."""
         if self._is_dead:
             return
         safe = self._safe()
         while self._row and self._row[0][0] <= safe and not self._is_dead:
-            _, out = self._row.popleft()
+            self._office.carry_out(self._machine, self._row.popleft()[1])
+        if self._is_dead or self._told == self._trouble:
+            return
+        self._told = self._trouble
+        if not self._trouble:
+            self._machine.journal_mended(self._office.now)
+            return
+        self._machine.journal_failed(self._trouble, self._office.now)
+        while self._row and not self._is_dead:
+            out = self._row.popleft()[1]
+            self._break(out)
             self._office.carry_out(self._machine, out)
+
+    def _wake(self) -> None:
+        if self._row or self._told != self._trouble:
+            self._office.give(self.look, None)
 
     # The disk.
 
     def _work(self) -> None:
         """Write what there is to write, and under `always` begin to sync it."""
-        if self._is_dead or self._disk.is_stalled:
+        if self._is_dead or self._trouble or self._disk.is_stalled:
             return
+        self._write()
+        if self._policy == "always" and self._unsynced and not self._is_syncing:
+            self._begin_sync()
+
+    def _write(self) -> bool:
         if self._unwritten:
             try:
                 self._disk.write(self._unwritten)
             except DiskError as error:
                 self._fail(str(error))
-                return
+                return False
             self._unsynced += self._unwritten
             self._unwritten = []
-        if self._policy == "always" and self._unsynced:
-            if not self._is_syncing:
-                self._begin_sync()
-        elif self._is_failing and self._policy != "everysec":
-            self._mend()
+        return True
 
     def _begin_sync(self) -> None:
         self._is_syncing = True
@@ -148,58 +181,52 @@ class Journal:
         if self._is_dead:
             return
         if self._disk.is_stalled:
-            self._engine.later(TRY_AGAIN, self._synced, mark)
+            self._engine.later(STILL, self._synced, mark)
             return
         self._is_syncing = False
         count, length = mark
         try:
             self._disk.sync(length)
         except DiskError as error:
-            self._unwritten = self._unsynced + self._unwritten
-            self._unsynced = []
             self._fail(str(error))
-            return
-        del self._unsynced[:count]
-        if self._is_failing:
-            self._mend()
-        self._work()
-        self._wake_row()
+        else:
+            del self._unsynced[:count]
+            self._trouble = ""
+            self._work()
+        self._wake()
 
     def _sync_now_and_then(self, period: Micros) -> None:
         if self._is_dead:
             return
         self._engine.later(period, self._sync_now_and_then, period)
-        if self._unsynced and not self._is_syncing:
+        if self._unsynced and not self._is_syncing and not self._trouble:
             self._begin_sync()
 
     def _go_on(self) -> None:
-        """The disk is not stalled any more."""
+        """The disk does not hang any more."""
         self._work()
-        self._wake_row()
+        self._wake()
 
     def _fail(self, reason: str) -> None:
-        self._engine.later(TRY_AGAIN, self._retry, None)
-        if not self._is_failing:
-            self._is_failing = True
-            self._office.give(self._refuse_writes, reason)
+        self._trouble = reason
+        self._engine.later(TRY_AGAIN, self._try_again, None)
 
-    def _retry(self, _subject: object) -> None:
-        if self._is_dead:
+    def _try_again(self, _subject: object) -> None:
+        """Everything since the last good sync, written and synced."""
+        if self._is_dead or self._is_syncing:
             return
-        self._work()
-        is_sync_due = self._is_failing and self._policy == "everysec" and not self._unwritten
-        if is_sync_due and not self._is_syncing:
+        if self._disk.is_stalled:
+            self._engine.later(TRY_AGAIN, self._try_again, None)
+        elif self._write():
             self._begin_sync()
-        self._wake_row()
 
-    def _mend(self) -> None:
-        self._is_failing = False
-        self._office.give(self._allow_writes, None)
 
-    def _refuse_writes(self, reason: str) -> None:
-        if not self._is_dead:
-            self._machine.journal_failed(reason, self._office.now)
+def _heartbeat(out: Outbox) -> list[tuple[Sequence[LinkId], Message]]:
+    """What does not depend on any job."""
+    return [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
 
-    def _allow_writes(self, _subject: object) -> None:
-        if not self._is_dead:
-            self._machine.journal_mended(self._office.now)
+
+def _writes(client: Client) -> bool:
+    """Is its last command one that changes jobs?"""
+    row = BY_NAME.get(client.command)
+    return row is not None and Flag.WRITE in row.flags

@@ -68,9 +68,10 @@ def _withdraw(case: Case, add: Add) -> None:
 
 
 def on_deliver(case: Case, row: Row, job: Job) -> Lease | None:
-    """A consumer has the job in hand: the serve that gave it; None if the trace has none."""
+    """A consumer has the job in hand: the serve that gave it; None if the trace has none. Of
+    several it is the last: the replies before it were lost, with their node or for want of disk."""
     found = None
-    for lease in job.open_serves:
+    for lease in reversed(job.open_serves):
         if lease.node == row.node and lease.client == row.client:
             found = lease
             break

@@ -50,7 +50,7 @@ def on_trouble(case: Case, row: Row) -> None:
     case.mark(row.kind)
     # What a node has to say waits for its disk, so it is slow for others.
     case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
-    case.world.disks[row.node] = None if row.detail == "yes" else row.time
+    case.world.disks[row.node, row.kind] = None if row.detail == "yes" else row.time
 
 
 def on_flip(case: Case, _row: Row) -> None:
@@ -132,6 +132,6 @@ def _must_survive(case: Case, node: str, promised_at: int) -> bool:
     crash = case.world.crashes[node]
     if crash.cause != "power" or case.terms.fsync == "always":
         return True
-    since = case.world.disks.get(node, NEVER)
-    is_well = since is not None and crash.time - since > LAG
-    return case.terms.fsync == "everysec" and is_well and crash.time - promised_at > LAG
+    if case.terms.fsync != "everysec" or case.world.was_disk_unwell(node, crash.time):
+        return False
+    return crash.time - promised_at > LAG

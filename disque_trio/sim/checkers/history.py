@@ -14,8 +14,6 @@ from disque_trio.sim.rows import Row
 
 ASKED: Final = "fastack asked"
 """A client has asked a node for FASTACK, and the node has not been seen to act yet."""
-ON_ITS_WAY: Final = 10 * MILLI
-"""How long a reply may still come after its node has been killed."""
 _QUEUE_MARKS: Final = {
     "delay-over": "delay.elapsed",
     "retry": "requeue.retry",
@@ -290,15 +288,7 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process has begun. Without its disk it holds nothing of what it held; and whatever reply
-    has not come by now never will."""
-    for job_id in case.table(row.node):
-        job = case.jobs[job_id]
-        job.open_serves = [
-            lease
-            for lease in job.open_serves
-            if lease.node != row.node or lease.time >= row.time - ON_ITS_WAY
-        ]
+    """A process has begun. Without its disk it holds nothing of what it held."""
     if row.cause != "loaded":
         on_wipe(case, row)
 

@@ -105,8 +105,10 @@ def on_add_end(case: Case, row: Row) -> None:
 
 def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
     world = case.world
-    return world.was_out(node, since + case.terms.reconnect, until) or world.is_stopped(
-        node, since, until
+    return (
+        world.was_out(node, since + case.terms.reconnect, until)
+        or world.is_stopped(node, since, until)
+        or world.was_disk_unwell(node, until)
     )
 
 

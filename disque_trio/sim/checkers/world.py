@@ -16,6 +16,9 @@ from disque_trio.sim.rows import Row
 MEMBERSHIP = ("join", "leave", "forget")
 """Faults whose whole time counts as troubled, as the plan tells: no row tells of their end."""
 
+UNWELL: Micros = 3 * SECOND
+"""How long a node may still refuse or be behind once its disk is well again."""
+
 
 @attrs.define(eq=False)
 class Spell:
@@ -62,8 +65,8 @@ class World:
     """When a node was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
     """The last of each node."""
-    disks: dict[str, Micros | None] = attrs.Factory(dict)
-    """Since when a disk is well again; None if it is not."""
+    disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
+    """By node and trouble: since when its disk is well again; None if it is not."""
     paused: dict[str, Spell] = attrs.Factory(dict)
     slow: dict[tuple[str, str], Spell] = attrs.Factory(dict)
     """What is slow: nodes, or links."""
@@ -108,6 +111,14 @@ class World:
         if not self.terms.is_stream or self.is_troubled or self.last_trouble > settled:
             return False
         return not any(spell.meets(settled, until) for spell in self.planned)
+
+    def was_disk_unwell(self, node: str, until: Micros) -> bool:
+        """Is the node's disk in trouble, or was it so lately that its effects go on?"""
+        return any(
+            since is None or until - since < UNWELL
+            for (each, _), since in self.disks.items()
+            if each == node
+        )
 
     def is_parted(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Could a cut, a clog, a rule or an outage have kept a message from the other?
