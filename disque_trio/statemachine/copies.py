@@ -51,7 +51,7 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
     return Job(
         id=copy.id,
-        queue=_shared_name(copy.queue),
+        queue=shared_name(copy.queue),
         body=copy.body,
         replicas=copy.replicas,
         ctime=copy.ctime,
@@ -82,7 +82,7 @@ def _shared(holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
 
 
 @lru_cache(maxsize=1 << 10)
-def _shared_name(queue: bytes) -> bytes:
+def shared_name(queue: bytes) -> bytes:
     """Likewise the one name."""
     return queue
 

@@ -27,7 +27,7 @@ from disque_trio.statemachine.base import (
     Failure,
     Millis,
 )
-from disque_trio.statemachine.copies import known
+from disque_trio.statemachine.copies import known, shared_name
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
@@ -78,7 +78,7 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     """Without holders it is a dummy ack."""
     return Job(
         id=copy.id,
-        queue=copy.queue if copy.holders else None,
+        queue=shared_name(copy.queue) if copy.holders else None,
         body=copy.body if copy.holders else None,
         replicas=copy.replicas,
         ctime=copy.ctime,
@@ -111,7 +111,7 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         flags |= QUEUED_ONCE
     return Job(
         id=copy.id,
-        queue=copy.queue,
+        queue=shared_name(copy.queue),
         body=copy.body,
         replicas=copy.replicas,
         ctime=copy.ctime,

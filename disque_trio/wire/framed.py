@@ -30,8 +30,8 @@ MAX_PAYLOAD: Final = (1 << 30) + (1 << 23)
 """No request is longer than 1 GiB, and a job's holders are 65,535 at most."""
 
 _HEAD: Final = struct.Struct("<4sII")
-_CHECKSUM_SIZE: Final = 4
-_OVERHEAD: Final = _HEAD.size + _CHECKSUM_SIZE
+_CHECKSUM: Final = struct.Struct("<I")
+_OVERHEAD: Final = _HEAD.size + _CHECKSUM.size
 _LOAD: Final = MARK + b"LJ"
 _DELETE: Final = MARK + b"DJ"
 _ALL_ONES: Final = 0xFFFFFFFF
@@ -40,6 +40,8 @@ _RESIDUE: Final = 0x48674BC7
 
 _extend = google_crc32c.extend
 _unpack_head = _HEAD.unpack_from
+_pack_head = _HEAD.pack
+_pack_checksum = _CHECKSUM.pack
 
 
 @attrs.define
@@ -57,8 +59,7 @@ class Stop:
 def header(salt: int) -> bytes:
     """What a file begins with. `salt` is any number of 32 bits."""
     start = MAGIC + salt.to_bytes(4, "little")
-    checksum: int = _extend(0, start)
-    return start + checksum.to_bytes(_CHECKSUM_SIZE, "little")
+    return start + _pack_checksum(_extend(0, start))
 
 
 def salt_of(start: bytes) -> int:
@@ -75,9 +76,8 @@ def encode(salt: int, record: Record) -> bytes:
     else:
         tag, payload = _DELETE, record.id
     size = len(payload)
-    frame = _HEAD.pack(tag, size, size ^ _ALL_ONES) + payload
-    checksum: int = _extend(salt, frame)
-    return frame + checksum.to_bytes(_CHECKSUM_SIZE, "little")
+    frame = _pack_head(tag, size, size ^ _ALL_ONES) + payload
+    return frame + _pack_checksum(_extend(salt, frame))
 
 
 def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
@@ -93,7 +93,7 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
         if _extend(salt, data[at:end]) != _RESIDUE:
             return Stop(at, damage="checksum wrong")
         try:
-            found.append(_record(tag, data, at + _HEAD.size, end - _CHECKSUM_SIZE))
+            found.append(_record(tag, data, at + _HEAD.size, end - _CHECKSUM.size))
         except DamagedError as error:
             return Stop(at, damage=error.reason)
         at = end

@@ -14,6 +14,8 @@ from disque_trio.statemachine.messages import JobCopy
 # deliveries, length of the queue's name.
 _FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
 _COUNT: Final = struct.Struct("<I")
+_write_fixed = _FIXED.pack
+_write_count = _COUNT.pack
 _read_fixed = _FIXED.unpack_from
 _read_count = _COUNT.unpack_from
 _SHORTEST: Final = _FIXED.size + 2 * _COUNT.size
@@ -32,7 +34,7 @@ def encode(copy: JobCopy) -> bytes:
     """The job's bytes. Its two counters wrap at 16 bits, as they do in every original node."""
     queue, body = copy.queue, copy.body
     holders = b"".join(copy.holders)
-    fixed = _FIXED.pack(
+    fixed = _write_fixed(
         _SHORTEST - 4 + len(queue) + len(body) + len(holders),
         copy.id,
         copy.gc_attempt << 4 | copy.state,
@@ -46,8 +48,8 @@ def encode(copy: JobCopy) -> bytes:
         copy.deliveries & _COUNTER_MASK,
         len(queue),
     )
-    count = _COUNT.pack
-    return b"".join((fixed, queue, count(len(body)), body, count(len(copy.holders)), holders))
+    body_size, holder_count = _write_count(len(body)), _write_count(len(copy.holders))
+    return b"".join((fixed, queue, body_size, body, holder_count, holders))
 
 
 def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
