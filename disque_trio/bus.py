@@ -232,7 +232,7 @@ class LinkChannel(Channel):
         try:
             data = self._recv(PROOF_SIZE)
             if not data:
-                self.give_up("it has hung up instead of proving the cluster secret")
+                self._hung_up(self._proof)
                 return
             answer = self._proof.feed(data)
         except BlockingIOError:
@@ -251,6 +251,13 @@ class LinkChannel(Channel):
             self._open()
             if rest and self.session is not None:
                 self.bus.node.link_received(self.session, rest)
+
+    def _hung_up(self, proof: Proof) -> None:
+        """Who has said nothing at all only looked whether there is somebody."""
+        if proof.has_heard:
+            self.give_up("it has hung up instead of proving the cluster secret")
+        else:
+            self.readiness.end(self)
 
     def _say(self, data: bytes) -> None:
         """A few bytes on a fresh connection: they always fit."""

@@ -54,6 +54,11 @@ class Proof:
         if not is_dialler:
             self._dialled = self.number
 
+    @property
+    def has_heard(self) -> bool:
+        """Has the other side said anything yet?"""
+        return bool(self._heard or (self._dialled and self.opening == b""))
+
     def feed(self, data: bytes) -> bytes:
         """What to answer. Raises `ProofError`."""
         self._heard += data

@@ -92,7 +92,9 @@ class Strangers:
                 continue
             overdue = trio.current_time() - limit
             for channel in [each for each, came in group.items() if came < overdue]:
-                self._node.turned_away("client cut off: no password in time", address=channel.group)
+                self._node.turned_away(
+                    "client cut off: no password or handshake in time", address=channel.group
+                )
                 self.forget(channel)
                 channel.abort()
 

@@ -105,6 +105,5 @@ class TlsClientListener(ClientListener):
         with contextlib.suppress(OSError):
             channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
             clients.shaking += 1
-            clients.channels[channel] = None
             clients.strangers.add(channel, address[0])
             self.readiness.add(channel, _IN | _RDHUP)

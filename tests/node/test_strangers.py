@@ -103,7 +103,7 @@ async def test_a_stranger_has_ten_seconds(nursery: trio.Nursery, autojump_clock:
     assert await ended(stranger)
 
     assert 10 <= trio.current_time() < 13
-    assert "client cut off: no password in time" in node.log.events()
+    assert "client cut off: no password or handshake in time" in node.log.events()
     await friend.send_all(b"PING\r\n")
     await expect(friend, b"+PONG\r\n")
 
@@ -239,6 +239,19 @@ async def test_a_stranger_is_sent_away_before_anything_is_believed(
     assert await ended(stream)
     assert not node.node.state.cluster.links
     assert node.node.state.cluster.messages_received == 0
+
+
+async def test_who_only_looks_whether_the_bus_is_there_is_not_worth_a_line(
+    nursery: trio.Nursery,
+) -> None:
+    node = await live(nursery, Config(cluster_secret=SECRET))
+    stream = await node.peer()
+    await receive(stream, 40)
+
+    await stream.send_eof()
+
+    assert await ended(stream)
+    assert node.log.events() == []
 
 
 @pytest.mark.parametrize("secret", [b"", SECRET])
