@@ -60,10 +60,13 @@ class TlsClientChannel(ClientChannel):
             return
         if events:
             self.watch(events | _RDHUP)
-        else:
+            return
+        self.clients.shaking -= 1
+        if self.clients.is_reading:
             self.watch(_IN | _RDHUP)
-            self.clients.shaking -= 1
             self.listener.connect(self, self.address)
+        else:
+            self.readiness.end(self)
 
     def is_stranger(self, config: Config) -> bool:
         return not self.tls.is_ready or super().is_stranger(config)
