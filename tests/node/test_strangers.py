@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from disque_trio import bus, strangers
+from disque_trio import bus, buslink, strangers
 from disque_trio.allowance import STRANGER_LIMIT
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Ping
@@ -197,7 +197,7 @@ async def test_a_node_with_another_secret_or_none_stays_outside(
 async def test_a_node_that_asks_for_no_proof_is_not_believed(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "SILENCE_S", 0)
+    monkeypatch.setattr(buslink, "SILENCE_S", 0)
     first, second = await pair(nursery, SECRET, b"")
 
     await until(
