@@ -10,7 +10,6 @@ from disque_trio.statemachine import journaling, lifecycle, post, waiters
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     WAIT_REPL,
-    CommandError,
     Failure,
     Millis,
     Status,
@@ -59,13 +58,11 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
     """Bring a new job into the world.
 
     With `blocking` the client waits for the copies; without, what is wanted of copies is sent
-    and nobody waits (W is 1, or ASYNC). Of a job without holders this node keeps no copy.
+    and nobody waits (W is 1, or ASYNC). Of a job without holders this node keeps no copy, so
+    somebody waits.
     """
     external = not job.holders
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
-    if blocking is None and external:
-        _hand_over(node, job)
-        return
     if blocking is None:
         if job.replicas > 1:
             _send_to(node, job, job.holders, no_reply=True)
@@ -79,17 +76,6 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
     waiters.block(node, blocking, Blocked.COPIES, deadline)
     rearm(node, blocking)
     _send_to(node, job, job.holders, no_reply=False)
-
-
-def _hand_over(node: NodeState, job: Job) -> None:
-    """ASYNC on a node that keeps no copy: the others get it, and one of them queues it.
-
-    Nodes may be reachable as far as is known and yet without a link; then nobody would have it.
-    """
-    if not job.holders:
-        raise CommandError(NOT_ENOUGH_NODES)
-    _send_to(node, job, job.holders, no_reply=True)
-    _let_one_queue(node, job, job.holders)
 
 
 def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> None:

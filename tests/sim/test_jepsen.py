@@ -12,7 +12,7 @@ from disque_trio.sim.plan import Plan
 from disque_trio.sim.scenariofile import load
 from disque_trio.sim.words import ENGINES
 from tests.sim.plans import SECOND
-from tests.sim.test_shipped import OPEN, ROOT
+from tests.sim.test_shipped import ROOT
 
 BRIEF: Final = 6 * SECOND
 FASTER: Final = 5
@@ -43,6 +43,8 @@ def test_jepsens_test_of_2015_loses_nothing(name: str, fault: str, engine: str) 
     result = execute(plan if engine == "heap" else brief(plan), engine).result
 
     assert result.lost == 0
-    assert [each for each in result.findings if each.property not in OPEN] == []
+    # In real time, how late is too late is a matter of the machine.
+    is_exact = engine != "tcp"
+    assert [f for f in result.findings if is_exact or not f.property.startswith("D")] == []
     assert result.marks[fault] > 0
     assert result.delivered >= result.added > 0

@@ -48,14 +48,17 @@ _LAST_WALL_FOR_DEFAULTS: Final[Millis] = ((1 << 32) - 1 - DEFAULT_TTL_S) * 1000
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """Add a job; the reply is its id, at once or when enough nodes hold it."""
+    """Add a job; the reply is its id, at once or when enough nodes hold it.
+
+    A node that keeps no copy waits for those of others even with ASYNC, or nobody might have it.
+    """
     options = parse_options(args[4:]) if len(args) > 4 else _DEFAULTS
     wait = timeout(args[3])
     replicas = options.replicas or min(3, node.cluster.size)
     external = replication.is_external(node, replicas, is_async=options.is_async)
     _check(node, args[1], options, replicas, external=external)
     job = _make(node, args[1], args[2], options, replicas, external=external)
-    if options.is_async or (replicas == 1 and not external):
+    if not external and (options.is_async or replicas == 1):
         replication.add(node, job, blocking=None, deadline=0)
         return Status(job.id)
     deadline = node.mono + wait if wait else 0
