@@ -43,7 +43,8 @@ def _announce(node: NodeState, job: Job) -> None:
         return
     if job.state == ACTIVE:
         post.to_holders(node, job, WillQueue(job.id))
-    lifecycle.unmark(job, BCAST_WILLQUEUE)
+    # A lease of ours is over, even if the job cannot be queued here for now.
+    lifecycle.unmark(job, BCAST_WILLQUEUE | LEASED)
 
 
 def _requeue(node: NodeState, job: Job) -> None:

@@ -366,6 +366,18 @@ def test_the_last_half_second_of_a_lease_is_free_to_all() -> None:
     assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
 
 
+def test_a_lease_is_over_even_if_a_paused_queue_takes_the_job_back_later() -> None:
+    rig, job = leased_rig()
+    rig.ask("PAUSE", "q", "in")
+    advance_to(rig, job.requeue_at + GRAIN)
+    assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
+    rig.sent()
+
+    rig.message(N2, Queued(JOB, redelivery=True))
+
+    assert rig.sent() == []
+
+
 def test_the_lease_of_another_node_is_for_that_one_to_defend() -> None:
     rig, job = leased_rig()
     rig.message(N2, Working(JOB))
