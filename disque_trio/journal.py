@@ -57,7 +57,7 @@ class Journal:
         if self.end.file is None:
             self.end.add(b"")
         else:
-            self.end.add(b"".join(map(self._writer.encode, records)))
+            self.end.add(b"".join(map(self._writer.encode_live, records)))
 
     # Its beginning.
 

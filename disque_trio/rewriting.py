@@ -51,7 +51,7 @@ class Rewrite:
 
     def follow(self, records: Sequence[Record]) -> None:
         """A batch of the node that goes on."""
-        self._chunks.append(b"".join(map(self.writer.encode, records)))
+        self._chunks.append(b"".join(map(self.writer.encode_live, records)))
 
     async def write(self) -> None:
         """Write all jobs, and sync."""
@@ -89,7 +89,7 @@ class Rewrite:
         """Turn the next jobs into bytes. False once there are none."""
         size = 0
         found = False
-        node, jobs, encode = self._state, self._state.jobs, self.writer.encode
+        node, jobs, encode = self._state, self._state.jobs, self.writer.encode_live
         for job in itertools.islice(self._jobs, PORTION):
             found = True
             if jobs.get(job.id) is job and journaling.has_record(job):

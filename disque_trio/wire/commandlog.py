@@ -7,7 +7,7 @@ in canonical form, and nothing else is taken for sound: there is no checksum to 
 import re
 from typing import Final
 
-from disque_trio.statemachine.base import JOB_ID_LENGTH
+from disque_trio.statemachine.base import ACKED, JOB_ID_LENGTH
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire import jobs
 from disque_trio.wire.framed import Stop
@@ -29,6 +29,14 @@ def encode(record: Record) -> bytes:
         payload = jobs.encode(record.copy)
         return b"".join((_LOAD, b"%d\r\n" % len(payload), payload, _END))
     return b"".join((_DELETE, record.id, _END))
+
+
+def encode_for_original(record: Record) -> bytes:
+    """The same, but an acknowledged job is a deleted one: the original crashes when it loads any
+    other."""
+    if isinstance(record, LoadJob) and record.copy.state == ACKED:
+        return encode(DeleteJob(record.copy.id))
+    return encode(record)
 
 
 def decode(data: bytes, at: int, found: list[Record]) -> Stop:

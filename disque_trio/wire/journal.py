@@ -46,17 +46,19 @@ class DamagedFileError(DamagedError):
 class Writer:
     """Makes the bytes of one file. Every framed file has a `salt` of its own: 32 random bits."""
 
-    __slots__ = ("encode", "format", "header", "salt")
+    __slots__ = ("encode", "encode_live", "format", "header", "salt")
 
     def __init__(self, format_: Format, salt: int = 0) -> None:
         self.format = format_
         self.salt = salt
         self.encode: Callable[[Record], bytes] = commandlog.encode
         """A record's bytes."""
+        self.encode_live: Callable[[Record], bytes] = commandlog.encode_for_original
+        """The bytes of a record that a node writes: any node that reads this format can load it."""
         self.header = b""
         """What the file begins with."""
         if format_ is Format.FRAMED:
-            self.encode = partial(framed.encode, salt)
+            self.encode = self.encode_live = partial(framed.encode, salt)
             self.header = framed.header(salt)
 
 

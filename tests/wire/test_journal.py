@@ -1,10 +1,12 @@
 import contextlib
 import itertools
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disque_trio.statemachine.base import ACKED
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer
 from tests.conformance import CONFORMANCE, needs_conformance
@@ -36,6 +38,13 @@ def test_records_of_the_original_are_commands() -> None:
     assert writer.header == b""
     assert [writer.encode(record) for record in RECORDS[:2]] == [LOADJOB, DELJOB]
     assert read(LOADJOB + DELJOB) == (RECORDS[:2], 0)
+
+
+def test_a_node_writes_no_acknowledged_job_that_would_crash_an_original_node() -> None:
+    acked = LoadJob(attrs.evolve(COPY, state=ACKED))
+
+    assert read(Writer(Format.DISQUE).encode_live(acked)) == ([DeleteJob(COPY.id)], 0)
+    assert read(Writer(Format.DISQUE).encode_live(LoadJob(COPY))) == ([LoadJob(COPY)], 0)
 
 
 def test_records_of_ours_have_length_and_checksum() -> None:
