@@ -291,8 +291,8 @@ class Worker:
             self._jobs = [job[1] for job in reply if isinstance(job, list)]  # type: ignore[misc]
             self._go_on(now)
         elif isinstance(reply, Failure):
+            self.wishes.append(Hang(self._lane))
             if reply.text.startswith(b"LEAVING"):
-                self.wishes.append(Hang(self._lane))
                 self._home = self._home % self._nodes + 1
             self._rest(now)
         else:

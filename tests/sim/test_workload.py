@@ -366,6 +366,18 @@ def test_a_worker_moves_on_from_a_node_that_leaves() -> None:
     assert asked(agent).node == 3
 
 
+def test_a_worker_that_is_refused_comes_back_on_a_new_connection() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.answered(500, lane, Failure(b"OOM command not allowed"))
+
+    assert wishes(agent) == [Hang(lane)]
+    agent.wake(agent.deadline())
+    assert asked(agent).node == 2
+
+
 def test_a_worker_stops_when_its_time_is_over() -> None:
     agent = worker(stop=500)
     agent.wake(0)

@@ -11,6 +11,7 @@ def on_add_invoke(case: Case, row: Row) -> None:
     """A producer asks for a job."""
     options = read_options(row.detail, case.terms.nodes)
     add = Add(row.ref, row.client, row.node, row.queue, row.time, options)
+    add.was_leaving = row.node in case.world.leaving
     case.adds[row.client, row.ref] = add
     if options.body is not None:
         key = (row.queue, options.body)

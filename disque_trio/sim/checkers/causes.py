@@ -6,6 +6,7 @@ from typing import Final
 from disque_trio.sim.checkers import news
 from disque_trio.sim.checkers.mail import ACK, WORKING
 from disque_trio.sim.checkers.news import Fate, Story
+from disque_trio.sim.checkers.records import Ack
 from disque_trio.sim.checkers.terms import MILLI
 from disque_trio.sim.plan import Micros
 
@@ -54,6 +55,8 @@ def _ack_was_cut_off(story: Story) -> bool:
     acks = story.acks("ackjob")
     if not acks or _was_told_of_ack(story, acks[0].time):
         return False
+    if not _is_known(story) and not _is_cut_yet(story, acks):
+        return False
     earliest = story.serve.time - story.case.terms.collection
     ackers = {ack.node: max(ack.time, earliest) for ack in reversed(acks)}
     fates = _fates_of_ack(story, ackers)
@@ -61,6 +64,17 @@ def _ack_was_cut_off(story: Story) -> bool:
         return Fate.KEPT in fates
     others = {node: max(at, earliest) for node, at in story.acked_copies().items()}
     return Fate.KEPT in _fates_of_ack(story, others)
+
+
+def _is_cut_yet(story: Story, acks: list[Ack]) -> bool:
+    """Could a node that has forgotten the ack since not have told of it, had it remembered?"""
+    is_cut, since = story.case.world.is_cut, story.root.time
+    return not (story.job.acks_crashed or story.job.acks_evicted) or any(
+        is_cut(ack.node, queuer, since, story.serve.time)
+        for ack in acks
+        for queuer in story.nodes()
+        if queuer != ack.node
+    )
 
 
 def _fates_of_ack(story: Story, knowing: dict[str, Micros]) -> list[Fate]:

@@ -118,10 +118,12 @@ def _moved(_case: Case, _row: Row, job: Job, _copy: Copy) -> str:
 
 
 def _handed_over(case: Case, row: Row, _job: Job, copy: Copy) -> str:
-    """A leaving node keeps no copy of a new job, which is on as many others."""
+    """A node that leaves, or is short of memory, keeps no copy of a new job, which is on as many
+    others."""
     if copy.cause != "add":
         return "it was not added here"
-    return "" if row.node in case.world.have_left else "the node is not leaving"
+    may = row.node in case.world.have_left or case.terms.has_limit
+    return "" if may else "the node is not leaving"
 
 
 def _failed(_case: Case, _row: Row, job: Job, copy: Copy) -> str:

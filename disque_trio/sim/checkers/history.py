@@ -48,6 +48,7 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
     job.last_event = row.time
     copy.is_late = node in job.disowned
+    copy.came_counted = bool(job.nacked or job.requeued)
     job.counters.pop(node, None)
     job.queue = job.queue or row.queue
     if cause == "add":
@@ -172,7 +173,8 @@ def on_serve(_case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
     job.lease = Lease(row.time, row.node, row.client, queueing, job.awaits, job.lease)
-    job.lease.counted = (job.nacked, job.requeued)
+    is_doubtful = copy is not None and copy.came_counted
+    job.lease.counted = None if is_doubtful else (job.nacked, job.requeued)
     job.open_serves.append(job.lease)
     job.serves += 1
     job.awaits = job.last_event = row.time

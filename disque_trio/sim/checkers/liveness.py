@@ -80,20 +80,24 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
 
 
 def _workers(case: Case, queue: str) -> list[Consumer]:
-    """Who asks for the queue at nodes of the core until the end."""
+    """Who asks for the queue at nodes of the core until the end. Those of a node that has ever left
+    have gone to another, nobody knows which."""
+    world = case.world
+    is_anywhere_core = all(world.in_core(node) for node in world.nodes)
     return [
         consumer
         for consumer in case.plan.consumers
         if queue in consumer.queues
         and not consumer.stop
-        and case.world.in_core(f"n{consumer.node}")
+        and world.in_core(f"n{consumer.node}")
+        and (is_anywhere_core or f"n{consumer.node}" not in world.have_left)
     ]
 
 
 def on_add_end(case: Case, row: Row) -> None:
     """L5: a node that is up answers an ADDJOB with REPLICATE 1 in time, whatever goes on."""
     add = case.adds.get((row.client, row.ref))
-    if add is None or add.options.replicate != 1 or row.node in case.world.leaving:
+    if add is None or add.options.replicate != 1 or _has_left(case, add):
         return
     case.check("L5")
     if _was_disturbed(case, row.node, add.invoked, row.time):
@@ -101,6 +105,11 @@ def on_add_end(case: Case, row: Row) -> None:
     if row.kind == "add.unknown" or row.cause == "NOREPL":
         detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
         case.violate("L5", detail, node=row.node)
+
+
+def _has_left(case: Case, add: Add) -> bool:
+    """Was its node about to leave at any time? Then it needs others for a single copy."""
+    return add.was_leaving or add.node in case.world.leaving
 
 
 def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
@@ -362,7 +371,9 @@ def _judge_unanswered(case: Case) -> None:
     """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
     for add in case.adds.values():
         patience = add.options.timeout + 10 * SECOND
-        if add.options.replicate == 1 and case.now > add.invoked + patience:
+        if add.options.replicate != 1 or _has_left(case, add):
+            continue
+        if case.now > add.invoked + patience:
             _complain_of_no_answer(case, add)
 
 

@@ -26,6 +26,8 @@ class Add:
     outcome: str = ""
     """`ok`, `refused`, `unknown`; empty while it lasts."""
     job: str = ""
+    was_leaving: bool = False
+    """The node was about to leave, and took only what others would hold."""
 
 
 @attrs.define(eq=False)
@@ -72,8 +74,9 @@ class Lease:
     """Of the duplicate that the delivery is, unless the ones before were lost on the way."""
     is_dominated: bool = False
     """Its node might have known of an acknowledgement, by way of some third node or client."""
-    counted: tuple[int, int] = (0, 0)
-    """By then, how often the job was queued by NACKs, and otherwise after the first time."""
+    counted: tuple[int, int] | None = (0, 0)
+    """By then, how often the job was queued by NACKs, and otherwise after the first time. None if
+    the server's copy may count twice: it came with counters, of which it was told once more."""
 
 
 @attrs.define(eq=False)
@@ -97,6 +100,8 @@ class Copy:
     last_queueing: Queueing | None = None
     told_at: Micros = NEVER
     """When it was last told of an acknowledgement."""
+    came_counted: bool = False
+    """The job had been queued again before."""
     is_late: bool = False
     """The node had had the job before, or had said that it knows nothing of it."""
     is_dark: bool = False

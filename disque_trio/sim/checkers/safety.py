@@ -378,6 +378,8 @@ def check_counters(case: Case, row: Row, job: Job, serve: Lease) -> None:
             )
             case.violate("S14", detail, job.id, row.node)
     most = serve.counted
-    if case.has_node_rows and not case.is_live and (nacks > most[0] or more > most[1]):
+    if most is None or not case.has_node_rows or case.is_live:
+        return
+    if nacks > most[0] or more > most[1]:
         detail = f"{nacks} NACKs and {more} additional deliveries, of {most[0]} and {most[1]}"
         case.violate("S14", detail, job.id, row.node)

@@ -131,6 +131,8 @@ class Terms:
     has_lease: bool
     repair_after: Micros
     """Until a failing holder counts as gone for good; 0 is for ever."""
+    has_limit: bool
+    """Nodes may be short of memory (`maxmemory`)."""
     has_disk: bool
     fsync: str
     """`appendfsync`."""
@@ -199,6 +201,7 @@ def terms_of(plan: Plan) -> Terms:
         node_timeout=int(config.get("cluster-node-timeout", "15000")) * MILLI,
         has_lease=config.get("delivery-lease", "yes") == "yes",
         repair_after=int(config.get("replica-repair-after", "600")) * SECOND,
+        has_limit=config.get("maxmemory", "0") != "0",
         has_disk=config.get("appendonly", "no") == "yes",
         fsync=config.get("appendfsync", "everysec"),
         can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),

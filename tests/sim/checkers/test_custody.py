@@ -169,6 +169,14 @@ def test_a_leaving_node_may_hand_a_new_job_over() -> None:
     assert tale.verdict().ok
 
 
+def test_so_may_a_node_that_is_short_of_memory() -> None:
+    tale = Tale(config=[("maxmemory", "80kb")])
+    tale.add(0, is_queued=False, options="replicate=2 retry=10 ttl=3600")
+    tale.say(0.005, "drop", "n1", job=JOB, cause="handed-over")
+
+    assert tale.verdict().ok
+
+
 def test_no_other_node_may() -> None:
     tale = Tale()
     tale.add(0, is_queued=False, options="replicate=2 retry=10 ttl=3600")

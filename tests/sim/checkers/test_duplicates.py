@@ -139,6 +139,17 @@ def test_d3b_the_ack_was_evicted() -> None:
     assert tale.verdict().duplicates == {"D3b": 1}
 
 
+def test_d3b_it_had_survived_the_cut_that_kept_it() -> None:
+    tale = leased()
+    tale.cut(4, ["n1"], ["n2", "n3"], until=6)
+    tale.ack(5)
+    tale.tell(5.001, "setack", "n1", "n2", lost=5.5)
+    tale.say(7, "drop", "n1", job=JOB, cause="evicted")
+    again(tale, 40)
+
+    assert tale.verdict().duplicates == {"D3b": 1}
+
+
 def test_d3c_the_ack_was_collected_over_an_unlisted_copy() -> None:
     tale = acknowledged(told=("n3",))
     tale.tell(5.001, "setack", "n1", "n3", detail="holders=2")

@@ -55,6 +55,21 @@ def test_without_consumers_nothing_need_come() -> None:
     assert waiting(consumers=()).verdict(end=200).ok
 
 
+@pytest.mark.parametrize(("core", "due"), [("n1,n2", []), ("n1,n2,n3", ["L1"])])
+def test_a_consumer_whose_node_has_left_may_be_outside_of_the_core(
+    core: str, due: list[str]
+) -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.say(1, "leave", "n1", detail="yes")
+    tale.say(2, "leave", "n1", detail="no")
+    tale.say(20, "chaos.end")
+    tale.say(20.5, "rejoin")
+    tale.say(20, "heal.end", detail=core)
+
+    assert broken(tale.verdict(end=200)) == due
+
+
 def test_delay_counts() -> None:
     tale = Tale()
     tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=100", is_queued=False)
@@ -245,6 +260,14 @@ def test_a_node_that_is_stopped_or_leaves_need_not() -> None:
         tale = refused("add.unknown", "timeout")
         tale.say(4, kind, "n1")
         assert tale.verdict().ok, kind
+
+
+def test_nor_one_that_was_asked_while_it_was_to_leave() -> None:
+    tale = refused("add.unknown", "timeout")
+    tale.say(4, "leave", "n1", detail="yes")
+    tale.say(5.5, "leave", "n1", detail="no")
+
+    assert tale.verdict().ok
 
 
 def test_no_answer_at_all_is_none() -> None:

@@ -592,6 +592,21 @@ def test_counters_count_no_more_than_there_was_when_the_job_was_served() -> None
     assert broken(tale.verdict()) == ["S14"]
 
 
+def test_a_copy_that_came_with_counters_may_be_told_of_a_requeue_once_more() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.crash(1, "n3", back=2)
+    tale.requeue(3, "n2")
+    tale.copy(4, "n2", "n3")
+    tale.requeue(14, "n3")
+    tale.say(15, "unqueue", "n3", job=JOB, cause="served")
+    tale.say(15, "serve", "n3", job=JOB, client="c1", cause="served")
+    detail = "nacks=0 additional=3 body=b"
+    tale.say(15.1, "get.deliver", "n3", job=JOB, client="c1", detail=detail)
+
+    assert "S14" not in broken(tale.verdict())
+
+
 @pytest.mark.parametrize("additional", [[0, 1, 0], [1, 1, 1]])
 def test_counters_neither_go_down_nor_invent(additional: list[int]) -> None:
     assert broken(counting(additional).verdict()) == ["S14"]
