@@ -162,10 +162,13 @@ class TlsSocket:
         return 0
 
     def recv(self, size: int) -> bytes:
-        """What has come, nothing at the end; a record is never left half-read."""
+        """What has come, nothing at the end; a record is never left half-read.
+
+        Only a full record is worth asking for another one: asking in vain costs an exception.
+        """
         pieces: list[bytes] = []
         left = size
-        while left >= RECORD or not pieces:
+        while True:
             try:
                 piece = self.sock.recv(max(left, RECORD))
             except ssl.SSLWantReadError:
@@ -177,12 +180,12 @@ class TlsSocket:
                 if not pieces:
                     raise
                 break  # it comes again
-            if not piece:
-                if not pieces:
-                    return b""
-                break
+            if not piece and not pieces:
+                return b""
             pieces.append(piece)
             left -= len(piece)
+            if len(piece) < RECORD or left < RECORD:
+                break
         if not pieces:
             raise BlockingIOError
         return b"".join(pieces)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+from tests.fuzz import tlssiege
 from tests.fuzz.mutation import mutated
 from tests.fuzz.siege import besiege, told
 from tests.fuzz.targets import TARGETS
@@ -20,20 +21,25 @@ def main() -> int:
     """Run it; 1 if anything was found."""
     options = _options()
     failed = []
-    if options.what != "siege":
+    if options.what in ("all", "readers"):
         each_s = max(60 * options.minutes / 2 / len(TARGETS), 1)
         is_guided = importlib.util.find_spec("atheris") is not None
         failed = [name for name in TARGETS if not _fuzz(name, each_s, options.seed, is_guided)]
     if failed:
         print(f"failed: {', '.join(failed)}")
-    if options.what != "readers":
+    if options.what in ("all", "tls"):
+        minutes = options.minutes if options.what == "tls" else options.minutes / 4
+        print(tlssiege.told(tlssiege.besiege_tls(60 * minutes, options.seed)))
+    if options.what in ("all", "siege"):
         print(told(*besiege(60 * options.minutes, options.seed, is_open=options.open)))
     return bool(failed)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("what", nargs="?", default="all", choices=("all", "readers", "siege"))
+    parser.add_argument(
+        "what", nargs="?", default="all", choices=("all", "readers", "siege", "tls")
+    )
     parser.add_argument("--minutes", type=float, default=10.0, help="of siege (10)")
     parser.add_argument("--open", action="store_true", help="without password and secret")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of what is random")

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from disque_trio import strangers
 from disque_trio.statemachine.config import Config
-from disque_trio.tls import TlsError, TlsSocket, load
+from disque_trio.tls import RECORD, TlsError, TlsSocket, load
 from tests.certificates import Authority, Signed, tls_config
 from tests.node.test_hub import Live, connected, ended, expect, live, receive
 from tests.node.world import until
@@ -488,10 +488,21 @@ def tls_socket(*script: bytes | int | Exception) -> TlsSocket:
     return TlsSocket(None, Reluctant(*script), is_server=True)  # type: ignore[arg-type]
 
 
-def test_records_are_joined_until_there_are_no_more() -> None:
-    tls = tls_socket(b"one", b"two", ssl.SSLWantReadError(), b"three", b"", b"")
+FULL = b"x" * RECORD
 
-    assert [tls.recv(1 << 16), tls.recv(1 << 16), tls.recv(1 << 16)] == [b"onetwo", b"three", b""]
+
+def test_full_records_are_joined_until_there_are_no_more() -> None:
+    tls = tls_socket(FULL, b"one", FULL, ssl.SSLWantReadError(), b"two", FULL, b"", b"")
+
+    read = [tls.recv(1 << 16) for _ in range(5)]
+
+    assert read == [FULL + b"one", FULL, b"two", FULL, b""]
+
+
+def test_no_more_records_are_read_than_was_asked_for() -> None:
+    tls = tls_socket(FULL, FULL, FULL)
+
+    assert tls.recv(2 * RECORD) == FULL * 2
 
 
 def test_one_that_must_write_before_it_reads_says_so() -> None:
@@ -504,9 +515,9 @@ def test_one_that_must_write_before_it_reads_says_so() -> None:
 
 
 def test_what_came_before_trouble_is_not_lost() -> None:
-    tls = tls_socket(b"one", ssl.SSLError(), ssl.SSLError())
+    tls = tls_socket(FULL, ssl.SSLError(), ssl.SSLError())
 
-    assert tls.recv(1 << 16) == b"one"
+    assert tls.recv(1 << 16) == FULL
     with pytest.raises(ssl.SSLError):
         tls.recv(1 << 16)
 
