@@ -24,6 +24,7 @@ from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPo
 from disque_trio.promises import Promises
 from disque_trio.revival import revive
 from disque_trio.session import LinkSession, Session
+from disque_trio.spill import Spiller
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep
 from disque_trio.statemachine.client import Blocked, Client
@@ -68,6 +69,7 @@ class Node:
         self._host = host
         self._log = log
         self._watch = Watch(self.state, log)
+        self.spiller: Spiller | None = None
         self._traffic = self.state.facts.traffic
         self._journal = journal
         self._carriage = Carriage(machine, hub, self._watch, log)
@@ -110,6 +112,8 @@ class Node:
             self._pump(out)
         else:
             self._promises.make(out, now)
+        if self.spiller is not None:
+            self.spiller.settle(now)
         if self._watch.look_at <= now.mono:
             self._watch.look(now)
 
@@ -188,8 +192,7 @@ class Node:
             self.machine.disconnect(session.client, self.now)
 
     def _feed(self, session: Session) -> None:
-        client, backlog, now = session.client, session.backlog, self.now
-        machine = self.machine
+        client, backlog, now, machine = session.client, session.backlog, self.now, self.machine
         accepts, request, timed = machine.accepts, machine.request, machine.timed
         turn = 0 if self._is_full else TURN
         started = perf_counter_ns()

@@ -4,12 +4,12 @@
 runs on both. Nothing here does anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
-from disque_trio.statemachine.base import Millis, Now
+from disque_trio.statemachine.base import Millis, Now, Spilled
 from disque_trio.statemachine.chores import Connection, Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 
@@ -160,6 +160,13 @@ class JournalStore(Protocol):
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do something that may block, while the node goes on. Not cancelled half-way."""
+
+
+class Spill(Protocol):
+    """Where bodies go for want of memory. Nothing there outlives the process."""
+
+    def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
+        """What stands for each of them from now on. Raises OSError, and then none has moved."""
 
 
 class Host(Protocol):

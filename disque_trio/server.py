@@ -37,6 +37,7 @@ from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError
 from disque_trio.ports import JournalError, NodesStore
 from disque_trio.secretfiles import SecretFileError, warn_of_open_configuration, with_secrets
+from disque_trio.spill import Spiller, SpillError, SpillFiles
 from disque_trio.statemachine.address import new_node_id
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
@@ -52,7 +53,8 @@ from disque_trio.tracefile import TraceFile, TraceFileError
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
-    ListenError, NodesConfError, JournalError, SecretFileError, TlsError, TraceFileError,
+    ListenError, NodesConfError, JournalError, SecretFileError, SpillError, TlsError,
+    TraceFileError,
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
 USAGE: Final = """\
@@ -153,7 +155,8 @@ def assemble(
 ) -> Node:
     """A node on real ports, not running yet.
 
-    NodesConfError: its table cannot be saved. TraceFileError: nor can its trace.
+    NodesConfError: its table cannot be saved. TraceFileError: nor can its trace. SpillError: nor
+    can bodies that are too many.
     """
     clock = SystemClock()
     rng = random.Random(os.urandom(32))
@@ -176,7 +179,10 @@ def assemble(
         tls=host.tls,
     )
     journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
-    return Node(machine, clock, hub, store, host, log, journal)
+    node = Node(machine, clock, hub, store, host, log, journal)
+    if config.spill_directory:
+        node.spiller = Spiller(machine, SpillFiles(config.spill_directory), log)
+    return node
 
 
 def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:

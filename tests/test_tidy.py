@@ -23,7 +23,7 @@ _RUNGS: Final = """
     client job queue memory outbox tombstones
     state
     invariants
-    post trace journaling heart links metrics
+    post trace journaling spilling heart links metrics
     lifecycle nodetable
     pressure
     copies waiters pausing recovery
@@ -82,10 +82,12 @@ OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
         NodeState.jobs NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
-        Memory.held Memory.evictable Memory.dummies
+        Memory.held Memory.evictable Memory.dummies Job.body
     """,
+    "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
+        Memory.brim Memory.spillable Memory.review_at
     """,
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording",

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import Failure, Map, Reply, Special, Status
+from disque_trio.statemachine.base import Failure, Map, Reply, Special, Spilled, Status
 
 Form = Callable[[Sequence[bytes], Reply], bytes]
 
@@ -60,8 +60,8 @@ def _formatted(reply: Reply, *, margin: int) -> bytes:
             return b"(error) " + text
         case int():
             return b"(integer) %d" % reply
-        case bytes():
-            return quoted(reply)
+        case bytes() | Spilled():
+            return quoted(bytes(reply))
         case None | Special():
             return b"(nil)"
         case []:
@@ -102,8 +102,8 @@ def _bare(reply: Reply) -> bytes:
             return text
         case int():
             return b"%d" % reply
-        case bytes():
-            return reply
+        case bytes() | Spilled():
+            return bytes(reply)
         case None | Special():
             return b""
         case Map():
@@ -128,8 +128,8 @@ def _plain(reply: Reply) -> Json:
             return {"error": text_of(text)}
         case int():
             return reply
-        case bytes():
-            return text_of(reply)
+        case bytes() | Spilled():
+            return text_of(bytes(reply))
         case None | Special():
             return None
         case Map(items):

@@ -19,7 +19,9 @@ from disque_trio.sim.engine import NEVER, Engine
 from disque_trio.sim.journal import Journal
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.record import Recorder
+from disque_trio.sim.spill import SimSpill, whole_message, whole_reply
 from disque_trio.sim.vector import VectorClock
+from disque_trio.spill import Spiller
 from disque_trio.statemachine.base import FOREVER, MYSELF, NodeId, Now
 from disque_trio.statemachine.chores import Chore, RaiseFileLimit, ReadVitals, Shutdown, Vitals
 from disque_trio.statemachine.client import Client
@@ -82,6 +84,7 @@ class Host:
         "now",
         "number",
         "slowness",
+        "spiller",
         "vector",
     )
 
@@ -121,6 +124,7 @@ class Host:
         self.disk = disk
         self.journal: Journal | None = None
         """Of this life, if it keeps one."""
+        self.spiller: Spiller | None = None
         self.is_paused = False
         self.is_held = False
         """Inputs have to wait: the process is stopped, or busy with the last batch."""
@@ -178,6 +182,7 @@ class Host:
             self._config, myself, rng, self.now, Facts(port=PORT), list(others)
         )
         self.machine.state.trace = []
+        self.spiller = Spiller(self.machine, SimSpill()) if self._config.spill_directory else None
         self.nodes_conf = nodes_text(self.machine.state, handshakes=False)
         self.is_paused = self.is_held = False
         found = self._open_journal(self.machine) if self._config.appendonly else None
@@ -319,6 +324,8 @@ class Host:
             if journal is None and not (out.resumed or out.chores or out.closes):
                 break
         if machine is self.machine:
+            if self.spiller is not None:
+                self.spiller.settle(self.now)
             self._set_alarm(machine)
 
     def carry_out(self, machine: Machine, out: Outbox) -> None:
@@ -329,9 +336,9 @@ class Host:
         for link, ip, port in out.dials:
             links.dial(self, link, ip, port)
         for targets, message in out.messages:
-            links.send(self, targets, message)
+            links.send(self, targets, whole_message(message) if self.spiller else message)
         for client, reply in out.replies:
-            clients.reply(self, client, reply)
+            clients.reply(self, client, whole_reply(reply) if self.spiller else reply)
         for client in out.closes:
             clients.close(self, client)
         for link in out.hangups:

@@ -113,7 +113,30 @@ SILENCE: Final = Special.SILENCE
 
 OK: Final = Status(b"OK")
 
-Reply = int | bytes | None | Status | Failure | Special | Map | list["Reply"]
+
+class Spilled:
+    """What stands for a body that the driver has put on disk (docs/memory.md).
+
+    `bytes(it)` reads it, and raises OSError if that fails. The machine never does: it hands it on
+    in replies and messages, and whoever encodes them reads. When nothing refers to it any more,
+    its place on disk is free.
+    """
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __bytes__(self) -> bytes:
+        raise NotImplementedError
+
+
+Body = bytes | Spilled
+
+Reply = int | bytes | None | Spilled | Status | Failure | Special | Map | list["Reply"]
 """What a command answers; None is the null bulk string."""
 
 

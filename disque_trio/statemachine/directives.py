@@ -141,6 +141,7 @@ DIRECTIVES: Final = (
     Directive("log-format", choice("human", "json")),
     _live("bus-send-buffer", POSITIVE_SIZE),
     Directive("trace-file", TEXT),
+    Directive("spill-directory", TEXT),
     Directive("aof-format", choice("framed", "disque")),
     Directive("requirepass-file", TEXT_OR_UNSET),
     Directive("cluster-secret-file", TEXT_OR_UNSET),

@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     ACKED,
     BCAST_WILLQUEUE,
     WAIT_REPL,
+    Body,
     CommandError,
     JobId,
     Millis,
@@ -40,7 +41,7 @@ class Job(Timed):
 
     id: JobId
     queue: bytes | None
-    body: bytes | None
+    body: Body | None
     replicas: int
     ctime: int
     """Creation stamp of the creating node: wall milliseconds * 1,000,000 and a counter."""

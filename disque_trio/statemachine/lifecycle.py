@@ -1,6 +1,7 @@
 """The life of a job in this node: registered, queued, fetched, acknowledged, gone (reference 6.1).
 
-Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job;
+Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
+and `body` of one that has gone;
 `NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`,
 `evictable` and `dummies`. What begins or ends here is recorded at once; what comes in is recorded
 by whoever takes it in, once it is settled.
@@ -8,7 +9,7 @@ by whoever takes it in, once it is settled.
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, post, trace
+from disque_trio.statemachine import journaling, post, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -36,6 +37,8 @@ QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 def register(node: NodeState, job: Job, cause: Cause) -> None:
     """Take the job into the table and the timer."""
     _hold(node, job)
+    if job.state == ACTIVE:
+        spilling.offer(node, job)
     trace.note(node, Kind.HOLD, job, cause)
     schedule(node, job)
 
@@ -50,6 +53,7 @@ def begin(node: NodeState, job: Job) -> None:
     job.state = ACTIVE
     if job.delay or job.flags & BCAST_QUEUED:
         # With the flag, another holder has queued it already.
+        spilling.offer(node, job)
         schedule(node, job)
     else:
         enqueue(node, job, Cause.FIRST)
@@ -96,6 +100,10 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     memory.held -= of_job(job)
     memory.evictable.pop(job.id, None)
     memory.dummies.pop(job.id, None)
+    spilling.forget(node, job)
+    if job.in_line:
+        # An entry of its queue remains until it is swept, and must not keep the body.
+        job.body = b""
     trace.note(node, Kind.DROP, job, cause)
 
 
@@ -200,6 +208,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     # One name for all jobs of the queue.
     job.queue = queue.name
     queue.add(job)
+    if len(queue) > spilling.AHEAD:
+        spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1
     if node.trace is not None:

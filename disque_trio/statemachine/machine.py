@@ -33,6 +33,7 @@ from disque_trio.statemachine import (
     replication,
     requeue,
     sessions,
+    spilling,
 )
 from disque_trio.statemachine.base import (
     HANDSHAKE,
@@ -43,6 +44,7 @@ from disque_trio.statemachine.base import (
     Millis,
     Now,
     Reply,
+    Spilled,
     Status,
 )
 from disque_trio.statemachine.client import Client, ReplyMode
@@ -352,6 +354,15 @@ class Machine:
         """Count frames that found the send queue of their link full."""
         self.state.stats.frames_dropped += frames
 
+    def overflow(self, now: Now) -> list[Job]:
+        """Whose bodies shall go to disk, once `Memory.held` is above `Memory.brim`."""
+        self._set_clocks(now)
+        return spilling.overflow(self.state)
+
+    def spilled(self, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
+        """What stands for their bodies now; nothing when the disk did not take them."""
+        spilling.spilled(self.state, jobs, bodies)
+
     # Time and output.
 
     def tick(self, now: Now) -> None:
@@ -374,8 +385,10 @@ class Machine:
         node = self.state
         if node.mono >= node.stats.ops.last_time + metrics.PERIOD:
             metrics.sample(node)
-            pressure.review(node)
         out = node.out
+        # Not when nothing has happened, for then not every driver asks.
+        if node.mono >= node.memory.review_at and out:
+            pressure.review(node)
         node.out = Outbox()
         return out
 

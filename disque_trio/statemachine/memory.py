@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import ACKED, DELIVERED, JobId
+from disque_trio.statemachine.base import ACKED, DELIVERED, JobId, Millis
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.timers import Timed
@@ -18,7 +18,7 @@ from disque_trio.statemachine.timers import Timed
 JOB_BYTES: Final = 620
 """A job without its body, and its share of the tables. Names of queues and lists of holders are
 shared between jobs."""
-SPILLED_BYTES: Final = 150
+SPILLED_BYTES: Final = 160
 """What a body leaves in memory when it is on disk."""
 DUMMY_BYTES: Final = 570
 QUEUE_BYTES: Final = 1400
@@ -26,9 +26,12 @@ CLIENT_BYTES: Final = 2800
 """A client in the machine and in the shell, without what it has sent or is owed."""
 SLOT_BYTES: Final = 240
 """A slot of the timer wheel beyond its jobs' entries."""
+SPILLABLE_BYTES: Final = 100
 TOMBSTONE_BYTES: Final = 150
 SCAN_BYTES: Final = 8
 """A name that a running iteration has still to come to."""
+
+NO_BRIM: Final = 1 << 62
 
 
 @attrs.define(eq=False)
@@ -50,13 +53,25 @@ class Memory(Timed):
     """What may be dropped for want of memory, oldest first, but for dummy acks (`lifecycle`)."""
     dummies: dict[JobId, Job] = attrs.Factory(dict)
     """The dummy acks, oldest first (`lifecycle`)."""
+    brim: int = NO_BRIM
+    """`held` beyond this asks for bodies to be spilled (`pressure`)."""
+    spillable: dict[JobId, Job] | None = None
+    """Jobs whose bodies might go to disk, None where there is no `spill-directory`
+    (`spilling`)."""
+    review_at: Millis = 0
+    """When the rest is to be weighed again (`pressure`)."""
+    spill_again: Millis = 0
+    """Not before this moment, for the disk has failed (`spilling`)."""
     idle: list[bytes] = attrs.Factory(list)
     """Names of queues that `pressure` has still to look at on its round."""
 
 
 def of_job(job: Job) -> int:
     """What this job weighs."""
-    return DUMMY_BYTES if job.body is None else JOB_BYTES + len(job.body)
+    body = job.body
+    if isinstance(body, bytes):
+        return JOB_BYTES + len(body)
+    return DUMMY_BYTES if body is None else JOB_BYTES + SPILLED_BYTES
 
 
 def is_evictable(job: Job) -> bool:

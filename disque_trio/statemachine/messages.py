@@ -6,7 +6,7 @@ the frame around it (`Frame`), the byte layouts are in `wire.frames`.
 
 import attrs
 
-from disque_trio.statemachine.base import JobId, NodeId
+from disque_trio.statemachine.base import Body, JobId, NodeId
 
 
 @attrs.define
@@ -29,7 +29,7 @@ class JobCopy:
     nacks: int
     deliveries: int
     queue: bytes
-    body: bytes
+    body: Body
     holders: tuple[NodeId, ...]
 
 

@@ -4,7 +4,8 @@ Beyond 75 % of `maxmemory` it hands new jobs to others and takes no more copies,
 drops what the guarantee allows before each command, and if that is not enough takes no new jobs.
 The percentages are of what `maxmemory` leaves beside the process itself.
 
-Owns `Memory.rest`, `soft`, `hard`, `peak`, `evicted` and `idle`.
+Owns `Memory.rest`, `soft`, `hard`, `brim`, `peak`, `evicted`, `idle` and `review_at`, and
+begins `spillable`.
 """
 
 from typing import Final
@@ -18,6 +19,7 @@ from disque_trio.statemachine.memory import (
     DUMMY_BYTES,
     SCAN_BYTES,
     SLOT_BYTES,
+    SPILLABLE_BYTES,
     TOMBSTONE_BYTES,
     Memory,
 )
@@ -25,6 +27,9 @@ from disque_trio.statemachine.state import NodeState
 
 SOFT_PERCENT: Final = 75
 HARD_PERCENT: Final = 95
+BRIM_PERCENT: Final = 65
+"""From here on bodies are spilled, where there is a directory for them, so that the node stays
+below the levels as long as the disk takes them."""
 MAX_EVICTIONS: Final = 256
 """Jobs that one attempt drops at most, well under a millisecond's work; the next goes on."""
 REVIEW_EVERY: Final[Millis] = 100
@@ -62,6 +67,7 @@ def review(node: NodeState) -> None:
         + len(node.clients) * CLIENT_BYTES
         + len(node.tombstones) * TOMBSTONE_BYTES
         + scans * SCAN_BYTES
+        + len(memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent
     )
@@ -69,6 +75,11 @@ def review(node: NodeState) -> None:
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
     memory.soft = percent * SOFT_PERCENT - memory.rest
     memory.hard = percent * HARD_PERCENT - memory.rest
+    if node.config.spill_directory:
+        if memory.spillable is None:
+            memory.spillable = {}
+        memory.brim = percent * BRIM_PERCENT - memory.rest
+    memory.review_at = node.mono + REVIEW_EVERY
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)

@@ -104,8 +104,8 @@ def _write_yourjobs(message: YourJobs) -> Body:
 
 
 def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
-    serialized = b"".join([jobs.encode(copy) for copy in copies])
-    return _PAIR.pack(len(copies), len(serialized)) + serialized
+    encoded = jobs.encode_all(copies)
+    return _PAIR.pack(len(encoded), sum(map(len, encoded))) + b"".join(encoded)
 
 
 def _write_job(message: GotJob | WillQueue | DelJob | Working) -> Body:

@@ -5,6 +5,7 @@ the original), so a copy is either whole and exact or refused.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES
@@ -31,8 +32,11 @@ class DamagedError(Exception):
 
 
 def encode(copy: JobCopy) -> bytes:
-    """The job's bytes. Its two counters wrap at 16 bits, as they do in every original node."""
-    queue, body = copy.queue, copy.body
+    """The job's bytes. Its two counters wrap at 16 bits, as they do in every original node.
+
+    OSError: its body is on disk and cannot be read.
+    """
+    queue, body = copy.queue, bytes(copy.body)
     holders = b"".join(copy.holders)
     fixed = _write_fixed(
         _SHORTEST - 4 + len(queue) + len(body) + len(holders),
@@ -58,6 +62,21 @@ def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
     if end != limit:
         raise DamagedError("job lengths do not add up")
     return copy
+
+
+def encode_all(copies: Sequence[JobCopy]) -> list[bytes]:
+    """The bytes of each. One whose body cannot be read is left out, as if it were lost."""
+    try:
+        return [encode(copy) for copy in copies]
+    except OSError:
+        return [data for data in map(_encode_if_readable, copies) if data]
+
+
+def _encode_if_readable(copy: JobCopy) -> bytes:
+    try:
+        return encode(copy)
+    except OSError:
+        return b""
 
 
 def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobCopy, int]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Spilled, Status
 from disque_trio.wire import canonical
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
@@ -227,14 +227,19 @@ def encode_request(args: Sequence[bytes]) -> bytes:
 def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
     """A reply's bytes. SILENCE and PENDING have none and must not come here.
 
-    Version 3 of the protocol differs in its nulls, which some of its clients insist upon.
+    Version 3 of the protocol differs in its nulls, which some of its clients insist upon. Where a
+    body is on disk and cannot be read, the whole reply is an error that says so.
     """
     if isinstance(reply, Status):
         return b"+%b\r\n" % _one_line(reply.text)
     if isinstance(reply, int):
         return b":%d\r\n" % reply
     lines: list[bytes] = []
-    _write(reply, lines, protocol)
+    try:
+        _write(reply, lines, protocol)
+    except OSError as error:
+        reason = _one_line(str(error.strerror or error).encode())
+        return b"-IOERR a body cannot be read from the spill-directory: %b\r\n" % reason
     lines.append(b"")
     return b"\r\n".join(lines)
 
@@ -248,12 +253,13 @@ def _write(reply: Reply, lines: list[bytes], protocol: int) -> None:
             _write(item, lines, protocol)
     elif isinstance(reply, int):
         lines.append(b":%d" % reply)
-    elif isinstance(reply, Status):
-        lines.append(b"+" + _one_line(reply.text))
-    elif isinstance(reply, Failure):
-        lines.append(b"-" + _one_line(reply.text))
+    elif isinstance(reply, Status | Failure):
+        mark = b"+" if isinstance(reply, Status) else b"-"
+        lines.append(mark + _one_line(reply.text))
     elif reply is None:
         lines.append(b"$-1" if protocol == 2 else b"_")
+    elif isinstance(reply, Spilled):
+        _write(bytes(reply), lines, protocol)
     elif isinstance(reply, Map):
         lines.append(b"%%%d" % len(reply.items))
         for key, value in reply.items.items():

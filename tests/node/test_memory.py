@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from disque_trio.statemachine.base import JobId
-from tests.cluster.processes import eventually
+from tests.cluster.processes import eventually, free_port
 from tests.cluster.talk import Client, RefusedError, connection
-from tests.node.process import WITHIN_S, server
+from tests.node.process import WITHIN_S, run, server
 
 LIMIT = 64 << 20
 
@@ -72,6 +72,38 @@ def test_an_endless_producer_is_refused_in_time_and_everything_accepted_is_deliv
             client.number("ACKJOB", *[job.id for job in jobs])
         assert delivered == accepted
         client.add("q", "body")
+
+
+def test_a_backlog_larger_than_the_memory_is_kept_on_disk_and_drained_in_order(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "spill").mkdir()
+    options = ("--maxmemory", "64mb", "--spill-directory", str(tmp_path / "spill"))
+    with server(tmp_path, *options) as (_, port), connection(port) as client:
+        bodies = [b"%06d" % number * 40_000 for number in range(400)]
+        for body in bodies:
+            client.add("q", body)
+
+        assert memory(client, "memory_level") == 0
+        assert memory(client, "used_memory") < LIMIT
+        assert memory(client, "used_memory_rss") < 1.5 * LIMIT
+
+        for body in bodies:
+            (job,) = client.get("q")
+            assert job.body == body
+            client.number("ACKJOB", job.id)
+        assert memory(client, "used_memory_jobs_and_queues") < 1_000_000
+
+
+def test_a_spill_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    status, output = run(
+        tmp_path, "server", "--port", str(free_port()), "--bind", "127.0.0.1",
+        "--spill-directory", "/nowhere",
+    )  # fmt: skip
+
+    assert status == 1
+    assert "spill-directory '/nowhere' cannot be used: No such file or directory" in output
+    assert "Traceback" not in output
 
 
 def test_the_limit_can_be_raised_while_it_presses(tmp_path: Path) -> None:

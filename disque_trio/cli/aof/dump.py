@@ -50,7 +50,7 @@ def _line(record: Record, *, has_body: bool) -> str:
         f"additional-deliveries={copy.deliveries}",
         f"flags={copy.flags}",
         f"holders={','.join([text_of(holder)[:8] for holder in copy.holders])}",
-        f"body={_word(copy.body)}" if has_body else f"bytes={len(copy.body)}",
+        f"body={_word(bytes(copy.body))}" if has_body else f"bytes={len(copy.body)}",
     ]
     return " ".join(words) + "\n"
 
@@ -79,7 +79,7 @@ def _json_line(record: Record, *, has_body: bool) -> str:
         "bytes": len(copy.body),
     }
     if has_body:
-        facts["body"] = text_of(copy.body)
+        facts["body"] = text_of(bytes(copy.body))
     return as_json(facts) + "\n"
 
 

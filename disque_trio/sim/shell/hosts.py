@@ -37,6 +37,7 @@ class NodeHost(Host):
         assert machine is not None
         self.hub = hub = SimHub(self, self._dial)
         node = Node(machine, HostClock(self), hub, HostStore(self), HostProcess(), NoLog())
+        node.spiller = self.spiller
         self._scope = trio.CancelScope()
         self.nursery.start_soon(self._live, node, hub, self._scope, name=self.name)
 

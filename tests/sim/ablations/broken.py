@@ -505,7 +505,7 @@ def bodies_cut_short(patch: Patch) -> None:
 
     def cut(node: NodeState, job: Job) -> JobCopy:
         copy = intact(node, job)
-        return attrs.evolve(copy, body=copy.body[:-1])
+        return attrs.evolve(copy, body=bytes(copy.body)[:-1])
 
     patch.setattr(federation, "snapshot", cut)
 

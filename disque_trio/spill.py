@@ -1,0 +1,138 @@
+"""Bodies on disk: the `spill-directory` (docs/memory.md).
+
+Bodies are appended to segments, files without a name: so they are gone whenever the process is,
+and two nodes may share a directory. Nothing here is durable, nor meant to be: that is the journal's
+business. A body refers to its segment, and a segment's file is closed, which gives its room back,
+when nothing refers to it any more: no job, no message and no reply that is still to be sent.
+
+Writes go to the page cache, some megabytes at a time; reads are one `pread` each.
+"""
+
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.ports import Log, Spill
+from disque_trio.statemachine.base import Millis, Now, Spilled
+from disque_trio.statemachine.machine import Machine
+
+SEGMENT_BYTES: Final = 64 << 20
+"""A segment takes no more bodies beyond this, or beyond a part of all there is if that is more:
+then there are few files however much is spilled."""
+PARTS: Final = 32
+QUIET: Final[Millis] = 10_000
+
+
+class SpillError(Exception):
+    """The directory cannot be used."""
+
+
+class Segment:
+    """One file, `size` bytes long. It ends with the last body that refers to it."""
+
+    __slots__ = ("__weakref__", "fd", "size")
+
+    def __init__(self, directory: str) -> None:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            self.fd = os.dup(file.fileno())
+        self.size = 0
+
+    def __del__(self) -> None:
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
+    def append(self, data: bytes) -> int:
+        """Write at the end, and where that was. Raises OSError, and then nothing counts."""
+        start = self.size
+        with memoryview(data) as view:
+            done = 0
+            while done < len(view):
+                done += os.pwrite(self.fd, view[done:], start + done)
+        self.size += len(data)
+        return start
+
+
+class OnDisk(Spilled):
+    """A body that stands in a segment."""
+
+    __slots__ = ("_offset", "_segment")
+
+    def __init__(self, segment: Segment, offset: int, length: int) -> None:
+        self.length = length
+        self._segment = segment
+        self._offset = offset
+
+    def __bytes__(self) -> bytes:
+        data = os.pread(self._segment.fd, self.length, self._offset)
+        if len(data) != self.length:
+            raise OSError("the file is shorter than it was")
+        return data
+
+
+class SpillFiles:
+    """The segments of one node: the `Spill` of real life."""
+
+    def __init__(self, directory: str) -> None:
+        """Try whether files can be made there: SpillError if not."""
+        self._directory = directory
+        self._all: weakref.WeakSet[Segment] = weakref.WeakSet()
+        try:
+            self._current = self._new()
+        except OSError as error:
+            raise SpillError(
+                f"spill-directory '{directory}' cannot be used: {error.strerror or error};"
+                " name a directory in which the server may make files"
+            ) from None
+
+    def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
+        """Put them on disk, in order. Raises OSError, and then none of them is."""
+        if self._current.size >= max(SEGMENT_BYTES, self.file_bytes // PARTS):
+            self._current = self._new()
+        segment = self._current
+        offset = segment.append(b"".join(bodies))
+        places: list[Spilled] = []
+        for body in bodies:
+            places.append(OnDisk(segment, offset, len(body)))
+            offset += len(body)
+        return places
+
+    @property
+    def file_bytes(self) -> int:
+        """Room taken on disk."""
+        return sum(segment.size for segment in self._all)
+
+    def _new(self) -> Segment:
+        segment = Segment(self._directory)
+        self._all.add(segment)
+        return segment
+
+
+class Spiller:
+    """Moves bodies between two batches, when the machine has too many."""
+
+    def __init__(self, machine: Machine, spill: Spill, log: Log | None = None) -> None:
+        self._machine = machine
+        self._memory = machine.state.memory
+        self._spill = spill
+        self._log = log
+        self._warned = -QUIET
+
+    def settle(self, now: Now) -> None:
+        """What is over the brim goes to disk."""
+        if self._memory.held <= self._memory.brim:
+            return
+        jobs = self._machine.overflow(now)
+        if not jobs:
+            return
+        try:
+            bodies = self._spill.write([bytes(job.body or b"") for job in jobs])
+        except OSError as error:
+            self._machine.spilled(jobs, ())
+            if self._log is not None and now.mono - self._warned >= QUIET:
+                self._warned = now.mono
+                reason = error.strerror or str(error)
+                self._log.warning("cannot spill bodies, they stay in memory", error=reason)
+        else:
+            self._machine.spilled(jobs, bodies)

@@ -1,0 +1,71 @@
+"""Bodies that go to disk under pressure: which, and what becomes of the account (docs/memory.md).
+
+Between two batches the driver asks `overflow` for jobs when `Memory.held` is above `Memory.brim`,
+writes their bodies, and says with `spilled` what stands for them now. Ids, queues and times stay in
+memory. What goes is what is furthest from delivery: the youngest of the queued jobs, where others
+stand before them, and copies that wait in case their node is lost.
+
+Owns `Job.body`, `Memory.spillable` and `spill_again`; changes `Memory.held` for what it has moved.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.statemachine.base import ACTIVE, DELIVERED, QUEUED, Millis, Spilled
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import of_job
+from disque_trio.statemachine.state import NodeState
+
+MIN_BYTES: Final = 512
+"""A shorter body saves hardly more than what stands for it takes."""
+AHEAD: Final = 32
+"""Jobs that must stand before one in its queue: what is delivered at once never goes to disk."""
+BATCH_BYTES: Final = 4 << 20
+"""Bodies that are written at a time, so that a batch has an end."""
+FRACTION: Final = 20
+"""Once the brim is reached, a twentieth of what is held goes beyond what is over."""
+RETRY_EVERY: Final[Millis] = 1000
+
+
+def offer(node: NodeState, job: Job) -> None:
+    """This job will not be delivered soon."""
+    spillable, body = node.memory.spillable, job.body
+    if spillable is not None and isinstance(body, bytes) and len(body) >= MIN_BYTES:
+        spillable[job.id] = job
+
+
+def forget(node: NodeState, job: Job) -> None:
+    """This job has gone."""
+    if node.memory.spillable is not None:
+        node.memory.spillable.pop(job.id, None)
+
+
+def overflow(node: NodeState) -> list[Job]:
+    """Jobs whose bodies shall go now, the youngest first."""
+    memory = node.memory
+    spillable = memory.spillable
+    jobs: list[Job] = []
+    if spillable is None or node.mono < memory.spill_again:
+        return jobs
+    wanted = min(memory.held - memory.brim + memory.brim // FRACTION, BATCH_BYTES)
+    while spillable and wanted > 0:
+        _, job = spillable.popitem()
+        if job.state == QUEUED or (job.state == ACTIVE and not job.flags & DELIVERED):
+            jobs.append(job)
+            wanted -= len(job.body or b"")
+    return jobs
+
+
+def spilled(node: NodeState, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
+    """Their bodies are on disk now; or none is, for the disk has failed: then it is tried again
+    in a while."""
+    memory = node.memory
+    if len(bodies) < len(jobs):
+        memory.spill_again = node.mono + RETRY_EVERY
+        for job in reversed(jobs):
+            offer(node, job)
+        return
+    for job, body in zip(jobs, bodies, strict=True):
+        memory.held -= of_job(job)
+        job.body = body
+        memory.held += of_job(job)
