@@ -228,8 +228,3 @@ def test_a_message_with_a_body_on_disk_is_what_it_would_be(tmp_path: Path) -> No
 
     assert one == other
     assert encode_reply([spilled.body]) == b"*1\r\n$4\r\nbody\r\n"
-
-
-def test_only_the_driver_s_kind_of_body_can_be_read() -> None:
-    with pytest.raises(NotImplementedError):
-        bytes(Spilled(4))

@@ -222,3 +222,8 @@ def test_a_full_node_still_spills_what_comes() -> None:
         assert isinstance(rig.ask("ADDJOB", "q", KB, 0), Status)
 
     assert len(rig.queue()) == 60
+
+
+def test_only_the_driver_s_kind_of_body_can_be_read() -> None:
+    with pytest.raises(NotImplementedError):
+        bytes(Spilled(4))
