@@ -123,7 +123,7 @@ class Spiller:
         """What is over the brim goes to disk."""
         if self._memory.held <= self._memory.brim:
             return
-        jobs = self._machine.overflow(now)
+        jobs = self._machine.overflow()
         if not jobs:
             return
         try:

@@ -190,6 +190,7 @@ def test_a_full_disk_is_reported_once_and_used_again_later(tmp_path: Path) -> No
     for _ in range(5):
         spiller.settle(now)
         now = Now(now.mono + 1000, now.wall + 1000)
+        machine.tick(now)
     assert memory.held > memory.brim
     assert len(log.events()) == 1
 

@@ -354,9 +354,8 @@ class Machine:
         """Count frames that found the send queue of their link full."""
         self.state.stats.frames_dropped += frames
 
-    def overflow(self, now: Now) -> list[Job]:
+    def overflow(self) -> list[Job]:
         """Whose bodies shall go to disk, once `Memory.held` is above `Memory.brim`."""
-        self._set_clocks(now)
         return spilling.overflow(self.state)
 
     def spilled(self, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
@@ -385,10 +384,8 @@ class Machine:
         node = self.state
         if node.mono >= node.stats.ops.last_time + metrics.PERIOD:
             metrics.sample(node)
+        pressure.review_if_due(node)
         out = node.out
-        # Not when nothing has happened, for then not every driver asks.
-        if node.mono >= node.memory.review_at and out:
-            pressure.review(node)
         node.out = Outbox()
         return out
 

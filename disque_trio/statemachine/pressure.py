@@ -85,6 +85,12 @@ def review(node: NodeState) -> None:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)
 
 
+def review_if_due(node: NodeState) -> None:
+    """Once in a while, when something has happened: otherwise not every driver asks."""
+    if node.mono >= node.memory.review_at and node.out:
+        review(node)
+
+
 def on_review(node: NodeState, memory: Memory) -> None:
     """While memory is short: weigh again, and drop queues that nobody uses."""
     _drop_idle_queues(node, memory)

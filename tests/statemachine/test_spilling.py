@@ -18,7 +18,7 @@ def spill(rig: Rig) -> list[Job]:
     """What a driver does, as far as the machine asks for it; whose bodies have gone."""
     if rig.node.memory.held <= rig.node.memory.brim:
         return []
-    jobs = rig.machine.overflow(rig.now)
+    jobs = rig.machine.overflow()
     rig.machine.spilled(jobs, [Spilled(len(job.body or b"")) for job in jobs])
     rig.take()
     return jobs
@@ -95,7 +95,7 @@ def test_without_a_directory_everything_stays() -> None:
     rig, _ = filled(config=Config())
 
     assert not spill(rig)
-    assert rig.machine.overflow(rig.now) == []
+    assert rig.machine.overflow() == []
 
 
 def test_so_much_goes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,10 +157,10 @@ def test_a_job_that_has_gone_is_not_asked_for() -> None:
 
 def test_a_disk_that_fails_is_tried_again_after_a_while() -> None:
     rig, jobs = filled()
-    chosen = rig.machine.overflow(rig.now)
+    chosen = rig.machine.overflow()
     rig.machine.spilled(chosen, ())
     assert not spilled_of(jobs)
-    assert rig.machine.overflow(rig.now) == []
+    assert rig.machine.overflow() == []
 
     rig.advance(spilling.RETRY_EVERY)
 
