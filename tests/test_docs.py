@@ -1,10 +1,13 @@
 import re
+import shlex
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from disque_trio import docs
+from disque_trio.__main__ import COMMANDS
+from disque_trio.cli.doctor.options import parse as parse_doctor
 from disque_trio.statemachine.commands.table import ROWS
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -38,6 +41,25 @@ def test_each_form_of_a_command_has_its_line() -> None:
         "TIME\n",
     ):
         assert f"\n    {line}" in page
+
+
+def examples() -> list[list[str]]:
+    """Command lines of `disque-trio` that the pages show, without what a shell adds to them."""
+    found = []
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]:
+        for line in re.findall(
+            r"^(?:    |\$ |\.venv/bin/)+disque-trio (.*)$", page.read_text(), re.MULTILINE
+        ):
+            words = shlex.split(re.split(r" [|<>&] |  +| \[", line)[0], comments=True)
+            found.append(words)
+    return found
+
+
+@pytest.mark.parametrize("words", examples(), ids=" ".join)
+def test_the_commands_that_the_pages_show_exist(words: list[str]) -> None:
+    assert words[0] in COMMANDS or words[0].isupper() or words[0].startswith("-")
+    if words[0] == "doctor":
+        parse_doctor(words[1:], {})
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
