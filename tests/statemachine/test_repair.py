@@ -481,10 +481,10 @@ def test_a_cluster_restores_what_a_failed_node_held_and_no_more() -> None:
 def test_a_node_that_is_short_of_memory_refuses_and_another_is_asked() -> None:
     rig = ClusterRig("a", "b", "c", "d", config=REPAIRING)
     rig.form()
+    rig.ask("c", "CONFIG", "SET", "maxmemory", 1)
     jobs = [added(rig, "REPLICATE", 2, "RETRY", 3600) for _ in range(20)]
     gone = rig.id("b")
     bereft = [job for job in jobs if "b" in holders_of(rig, job)]
-    rig.node("c").memory.soft = -1
     rig.crash("b")
     for name in rig.names():
         rig.ask(name, "CLUSTER", "FORGET", gone)
@@ -493,6 +493,7 @@ def test_a_node_that_is_short_of_memory_refuses_and_another_is_asked() -> None:
 
     assert bereft
     assert {tuple(holders_of(rig, job)) for job in bereft} == {("a", "d")}
+    assert rig.sent(ReplJob, receiver="c")
 
 
 def test_every_holder_knows_the_new_ones_so_an_ack_reaches_them_all() -> None:
