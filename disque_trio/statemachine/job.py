@@ -52,7 +52,7 @@ class Job(Timed):
     """Nodes that may hold a copy ("nodes-delivered")."""
     confirmed: tuple[NodeId, ...] | None = None
     """While wait-repl: nodes known to hold a copy. While acked: nodes known to hold it as acked.
-    Else None, unless holders were asked for a copy by `repair` and have not answered."""
+    Else None, unless some holders were asked for a copy and have not answered: then the others."""
     state: int = WAIT_REPL
     flags: int = 0
     requeue_at: Millis = 0

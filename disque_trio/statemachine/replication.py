@@ -8,10 +8,12 @@ from typing import Final
 
 from disque_trio.statemachine import journaling, lifecycle, post, waiters
 from disque_trio.statemachine.base import (
+    ACKED,
     BCAST_QUEUED,
     WAIT_REPL,
     Failure,
     Millis,
+    NodeId,
     Status,
 )
 from disque_trio.statemachine.client import Blocked, Client
@@ -137,7 +139,8 @@ def achieved(node: NodeState, job: Job) -> None:
     """Enough copies: answer the client, then let the job be queued where it lives."""
     confirmed = job.confirmed or ()
     _release(node, job, Status(job.id))
-    job.confirmed = None
+    # Whoever has not confirmed may refuse copies: `repair` must not count it.
+    job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if node.cluster.myself.id in job.holders:
         lifecycle.begin(node, job)
         return
@@ -213,10 +216,19 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         post.to_node(node, sender, GotJob(copy.id))
 
 
+def _confirm_late(job: Job, holder: NodeId) -> None:
+    """A node holds a copy of a job that did not need it any more."""
+    if holder in job.holders and holder not in (job.confirmed or ()):
+        confirmed = (*(job.confirmed or ()), holder)
+        job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
+
+
 def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
     """One more node holds a copy."""
     job = node.jobs.get(message.id)
     if job is None or job.state != WAIT_REPL:
+        if job is not None and job.confirmed is not None and job.state != ACKED:
+            _confirm_late(job, sender.id)
         return
     add_holders(job, (sender.id,))
     confirmed = job.confirmed or ()

@@ -367,6 +367,24 @@ def test_leaving_does_not_disturb_a_job_that_waits_already() -> None:
     assert job.state == QUEUED
 
 
+def test_who_was_asked_and_has_not_confirmed_is_not_taken_for_a_holder_that_has_a_copy() -> None:
+    rig = Rig(peers=3)
+    job = waiting_job(rig, "REPLICATE", 2)
+    first = job.holders[-1]
+    rig.advance(60)
+    second = job.holders[-1]
+    assert second != first
+
+    rig.message(second, GotJob(job.id))
+    assert (job.state, job.confirmed) == (QUEUED, (ME, second))
+
+    rig.message(second, GotJob(job.id))
+    rig.message(first, GotJob(job.id))
+    assert job.confirmed is None
+    rig.message(first, GotJob(job.id))
+    assert job.confirmed is None
+
+
 # ASYNC.
 
 
