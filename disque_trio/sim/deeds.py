@@ -167,7 +167,7 @@ class Deeds:
     def flip_bit(self, node: int) -> bool:
         """Change one bit of the journal, if there is one."""
         disk = self._hosts[node].disk
-        if not disk.records:
+        if not disk.has_content():
             return False
         disk.flip()
         self._hosts[node].note("disk.flip")

@@ -92,6 +92,10 @@ class Disk:
         low, high = self._sync
         return self._rng.randint(low, high)
 
+    def has_content(self) -> bool:
+        """Is there anything in the file?"""
+        return bool(self.records)
+
     # What befalls it.
 
     def lose_power(self) -> None:

@@ -192,7 +192,10 @@ class Host:
         self._wake_at = NEVER
         self.settle()
         if found:
-            self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
+            self._tell_loaded(found)
+
+    def _tell_loaded(self, found: Found) -> None:
+        self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
 
     def _open_journal(self, machine: Machine) -> Found:
         """Let the machine have what the disk has kept, and go on with that file."""

@@ -22,7 +22,7 @@ from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
 from disque_trio.sim.shell import clockwork
 from disque_trio.sim.shell.world import ShellWorld
-from disque_trio.sim.simulation import Outcome, Run, UnplayableError, has_journals
+from disque_trio.sim.simulation import Outcome, Run
 from disque_trio.sim.world import World
 from disque_trio.statemachine.machine import Machine
 
@@ -37,9 +37,6 @@ def simulate(
     messages: bool = True,
 ) -> Outcome:
     """Play a plan. Every row goes to the observer; without `messages` it is spared theirs."""
-
-    if has_journals(plan):
-        raise UnplayableError("the trio engine cannot play journals; take the heap engine")
 
     async def main() -> Outcome:
         async with trio.open_nursery() as nursery:

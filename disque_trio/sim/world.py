@@ -44,6 +44,8 @@ class World:
 
     host_kind: type[Host] = Host
     """What nodes run on."""
+    disk_kind: type[Disk] = Disk
+    """Where they keep their journals."""
 
     def __init__(
         self, plan: Plan, engine: Engine, recorder: Recorder, factory: MachineFactory
@@ -89,7 +91,7 @@ class World:
             clock=NodeClock(self.clock_plan(number)),
             vector=self._vector(),
             names=self.names,
-            disk=Disk(random.Random(f"{self.plan.seed}/disk/{number}"), self.plan.sync),
+            disk=self.disk_kind(random.Random(f"{self.plan.seed}/disk/{number}"), self.plan.sync),
         )
 
     def add_host(self, number: int) -> Host:

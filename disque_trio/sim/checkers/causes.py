@@ -6,7 +6,7 @@ from typing import Final
 from disque_trio.sim.checkers import news
 from disque_trio.sim.checkers.mail import ACK, WORKING
 from disque_trio.sim.checkers.news import Fate, Story
-from disque_trio.sim.checkers.records import Ack
+from disque_trio.sim.checkers.records import NEVER, Ack
 from disque_trio.sim.checkers.terms import MILLI
 from disque_trio.sim.plan import Micros
 
@@ -228,9 +228,13 @@ def _copy_was_late(story: Story) -> bool:
 
 
 def _came_from_disk(story: Story) -> bool:
-    """D8: a queuer had dropped its copy before, and loaded it again."""
-    copies = [story.job.copies.get(node) for node in story.nodes()]
-    return any(copy is not None and copy.is_late and copy.cause == "loaded" for copy in copies)
+    """D8: a queuer had dropped its copy before, and loaded it again; or somebody had, and of all
+    acks since nobody knows."""
+    job = story.job
+    copies = [job.copies.get(node) for node in story.nodes()]
+    if any(copy is not None and copy.is_late and copy.cause == "loaded" for copy in copies):
+        return True
+    return job.resurrected_at != NEVER and all(ack.time <= job.resurrected_at for ack in job.acks)
 
 
 def _fastack_was_cut_off(story: Story) -> bool:

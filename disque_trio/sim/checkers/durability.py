@@ -66,6 +66,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 
 def on_loaded(case: Case, row: Row) -> None:
     """The journal has been read: what has not come back is gone."""
+    case.world.loading.pop(row.node, None)
     if row.cause != "kept":
         case.mark(f"journal.{row.cause}")
     for job_id in list(case.table(row.node)):

@@ -69,6 +69,8 @@ def _come_back(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     copy.before = before
     copy.is_dummy = not row.queue
     copy.promised_at = row.time
+    if copy.is_late:
+        job.resurrected_at = row.time
     if before is not None:
         copy.base = before.base
     job.listed.pop(row.node, None)

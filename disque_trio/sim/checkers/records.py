@@ -203,6 +203,8 @@ class Job:
     """Nodes that had a copy, unacknowledged, when another collected the ack."""
     acks_crashed: int = 0
     acks_evicted: int = 0
+    resurrected_at: Micros = NEVER
+    """When a node last had a copy back from its disk that it had dropped."""
     may_delete: dict[str, str] = attrs.Factory(dict)
     """Nodes that may send DELJOB, and why."""
     asked_gc: dict[tuple[str, str], int] = attrs.Factory(dict)

@@ -64,7 +64,9 @@ class World:
     outages: dict[str, list[Spell]] = attrs.Factory(dict)
     """When a node was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
-    """The last of each node."""
+    """The last of each node; but one that could not load its journal has died of the one before."""
+    loading: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
     """By node and trouble: since when its disk is well again; None if it is not."""
     paused: dict[str, Spell] = attrs.Factory(dict)
@@ -224,7 +226,8 @@ class World:
     def on_crash(self, row: Row) -> None:
         """A process ends."""
         self.nodes[row.node] = None
-        self.crashes[row.node] = row
+        if row.node not in self.loading:
+            self.crashes[row.node] = row
         self.resume(row.node, row.time)
         if row.node not in self.down:
             spell = self.down[row.node] = Spell(row.time)
@@ -235,6 +238,8 @@ class World:
         self.nodes[row.node] = None
         if row.cause == "fresh":
             self.leaving.pop(row.node, None)
+        if row.cause == "loaded":
+            self.loading[row.node] = None
         spell = self.down.pop(row.node, None)
         if spell is None and row.time <= 0:
             return

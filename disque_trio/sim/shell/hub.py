@@ -114,6 +114,8 @@ class SimHub:
     def __init__(self, host: "NodeHost", dial: Dialler) -> None:
         self.is_dead = False
         """The process has been killed: it does nothing more, wherever it was."""
+        self.is_open = True
+        """Inputs are carried; not before the journal has been read."""
         self._host = host
         self._open = dial
         self._inputs: deque[Act] = deque()
@@ -167,7 +169,7 @@ class SimHub:
                 seconds = math.inf
             elif node.is_napping:
                 seconds = node.seconds_left()
-            elif self._inputs:
+            elif self._inputs and self.is_open:
                 return
             else:
                 seconds = node.seconds_left()
@@ -178,7 +180,9 @@ class SimHub:
 
     def _batch(self, node: Node) -> None:
         host = self._host
-        inputs, self._inputs = self._inputs, deque()
+        inputs: deque[Act] = deque()
+        if self.is_open:
+            inputs, self._inputs = self._inputs, inputs
         node.begin()
         host.now = node.now
         for act in inputs:

@@ -12,6 +12,7 @@ from disque_trio.sim.record import Recorder
 from disque_trio.sim.shell.hosts import NodeHost
 from disque_trio.sim.shell.lanes import ShellLanes
 from disque_trio.sim.shell.links import ShellLinks
+from disque_trio.sim.shell.store import ByteDisk
 from disque_trio.sim.wires import Wires
 from disque_trio.sim.world import World
 
@@ -20,6 +21,7 @@ class ShellWorld(World):
     """Everything there is in one run of the trio engine."""
 
     host_kind = NodeHost
+    disk_kind = ByteDisk
 
     def __init__(
         self,
