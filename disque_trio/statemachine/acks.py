@@ -6,7 +6,7 @@ acked.
 """
 
 from disque_trio.statemachine import journaling, lifecycle, post, pressure, replication
-from disque_trio.statemachine.base import ACKED, HANDSHAKE, WAIT_REPL, JobId
+from disque_trio.statemachine.base import ACKED, GIVEN, HANDSHAKE, WAIT_REPL, JobId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holders
 from disque_trio.statemachine.events import Cause
@@ -172,11 +172,18 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
         collect(node, job)
 
 
-def on_deljob(node: NodeState, _sender: Peer, message: DelJob) -> None:
-    """Drop the job, whatever its state."""
+def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
+    """Drop the job, whatever its state.
+
+    If it was not acknowledged, the sender has asked nobody: it may not know to whom this node has
+    given the job, and the job may be on its way there.
+    """
     node.tombstones.bury(message.id)
     job = node.jobs.get(message.id)
     if job is not None:
+        if job.state != ACKED and job.flags & GIVEN:
+            others = [id for id in job.holders if id != sender.id]
+            post.to_ids(node, others, SetAck(job.id, 0))
         replication.drop(node, job, Cause.DELJOB)
 
 

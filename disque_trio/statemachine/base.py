@@ -60,6 +60,8 @@ RECORDED: Final = 16
 """In the journal only: whoever wrote this at-most-once job also records that it is handed out."""
 LEASED: Final = 32
 """This node has given the lease that runs, or ran last. Never leaves the node."""
+GIVEN: Final = 64
+"""This node has given the job to another one, whom the rest may not know. Never leaves the node."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (reference 4.5)."""
 

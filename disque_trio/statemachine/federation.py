@@ -13,6 +13,7 @@ from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     BCAST_QUEUED,
+    GIVEN,
     PAUSE_OUT,
     Millis,
 )
@@ -167,6 +168,7 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
     trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
     if job.retry:
         add_holders(job, (receiver.id,))
+        lifecycle.mark(job, GIVEN)
         lifecycle.restart_retry(node, job)
         return snapshot(node, job)
     copy = snapshot(node, job)

@@ -15,6 +15,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.messages import (
+    DelJob,
     Frame,
     JobCopy,
     Message,
@@ -282,6 +283,33 @@ def test_a_given_job_waits_here_with_the_receiver_as_a_holder() -> None:
     assert job.requeue_at - rig.now.mono - 60_000 in SPREAD
     [(to, [copy])] = given_jobs(rig.sent())
     assert (to, copy.id, copy.holders) == (N2, job.id, (ME, N2))
+
+
+def test_who_was_given_a_job_learns_from_the_giver_that_it_was_deleted() -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ENQUEUE", JOB)
+    rig.message(N3, NeedJobs(b"q", 1))
+    rig.sent()
+
+    # FASTACK at N2, who does not know that N3 will have it.
+    rig.message(N2, DelJob(JOB))
+
+    assert rig.node.jobs == {}
+    assert rig.sent() == [(N3, SetAck(JOB, 0))]
+
+
+def test_an_acknowledged_job_that_is_deleted_has_asked_all_holders() -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ENQUEUE", JOB)
+    rig.message(N3, NeedJobs(b"q", 1))
+    rig.message(N2, SetAck(JOB, 3))
+    rig.sent()
+
+    rig.message(N2, DelJob(JOB))
+
+    assert rig.sent() == []
 
 
 def test_a_given_at_most_once_job_is_not_here_any_more() -> None:
