@@ -51,7 +51,8 @@ def besiege(seconds: float, seed: int, *, is_open: bool = False) -> tuple[Deeds,
         fleet = Fleet(Path(name))
         try:
             secret = () if is_open else ("--cluster-secret", SECRET)
-            cluster = fleet.cluster(2, *secret)
+            # A machine that strangers keep busy may make a node wait longer than tests do.
+            cluster = fleet.cluster(2, "--cluster-node-timeout", "15000", *secret)
             return (
                 _besieged_open(cluster, seconds, seed)
                 if is_open
@@ -100,10 +101,17 @@ def _harassed(
     members = [server.id.encode() for server in cluster.servers]
     ports = [server.port for server in cluster.servers]
     # In another process, so that only the nodes are slowed down by what they do.
+    began = time.monotonic()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         harassing = pool.submit(harass_all, ports, members, seconds, seed, is_open=is_open)
         while not harassing.done():
-            look()
+            try:
+                look()
+            except Exception as error:
+                logs = "\n".join(server.log()[-4000:] for server in cluster.servers)
+                raise AssertionError(
+                    f"after {time.monotonic() - began:.0f} s: {error!r}; the logs end with:\n{logs}"
+                ) from error
             time.sleep(WATCH_S)
         return harassing.result()
 
