@@ -205,6 +205,9 @@ class Journal:
         file, config = self.end.file, self._state.config
         if self.rewrite is not None or trio.current_time() < self._rewrite_at:
             return
+        if self.loading.since:
+            # What is in the file is not yet all here.
+            return
         if file is None:
             if config.appendonly:
                 self.start_rewrite(stays=True)

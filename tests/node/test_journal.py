@@ -491,6 +491,23 @@ async def test_while_loading_clients_wait_and_peers_too(
     assert "loading the journal" in world.log.events()
 
 
+async def test_a_file_that_is_being_loaded_is_not_rewritten(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    jobs = ids(1000)
+    disk = MemoryDisk(file_of(*jobs))
+    before = disk.file
+    disk.latency = 10.0
+    world = await started(nursery, disk=disk)
+    client = world.client()
+
+    await until(lambda: len(world.node.state.jobs) == len(jobs))
+
+    assert disk.file is before
+    assert disk.new is None
+    assert b"aof_last_bgrewrite_status:ok" in await client.ask("INFO", "persistence")
+
+
 async def test_a_node_may_be_told_to_end_while_it_loads(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
