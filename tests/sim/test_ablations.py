@@ -86,6 +86,7 @@ FOUND: Final = (
     Case(broken.refused_by_minorities, weather.alone, "L5"),
     Case(broken.links_not_restored, weather.island, "L6", seeds=1),
     Case(broken.without_repair, weather.shipped("repair"), "L7", seeds=1),
+    Case(broken.anything_evicted, weather.squeezed, "S2 S1", seeds=2),
     Case(broken.promised_before_synced, weather.blackouts, "S15", seeds=2),
     Case(broken.ids_told_wrong, weather.once, "S4"),
     # Acknowledgements.

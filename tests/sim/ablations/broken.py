@@ -20,6 +20,7 @@ from disque_trio.statemachine import (
     machine,
     membership,
     post,
+    pressure,
     replication,
     requeue,
     trace,
@@ -538,6 +539,15 @@ def without_repair(patch: Patch) -> None:
 def promised_before_synced(patch: Patch) -> None:
     """Nodes talk of what their disks have not kept yet."""
     patch.setattr(Journal, "_safe", lambda journal: journal._handed)
+
+
+def anything_evicted(patch: Patch) -> None:
+    """A node that is short of memory drops its oldest job, acknowledged or not."""
+
+    def oldest(node: NodeState) -> Job | None:
+        return next(iter(node.jobs.values()), None)
+
+    patch.setattr(pressure, "_next_victim", oldest)
 
 
 def without_tombstones(patch: Patch) -> None:

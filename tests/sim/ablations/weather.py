@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
 from disque_trio.sim.expand import expand
 from disque_trio.sim.plan import (
     Add,
@@ -337,4 +339,22 @@ def blackouts(seed: int) -> Plan:
         sync=(50_000, 200_000),
         faults=faults,
         expect=Expect(duplicates=(*TROUBLED, "D8")),
+    )
+
+
+def squeezed(seed: int) -> Plan:
+    """Nodes are short of memory while one is cut off that may hold a copy of everything."""
+    lonely = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=8 * SECOND, groups=((lonely,), others))
+    adds = jobs(150, every=SECOND // 15, retry_s=5)
+    return plan(
+        "squeezed",
+        seed,
+        15,
+        adds=tuple(attrs.evolve(add, body=f"{add.body:.<1000}") for add in adds),
+        consumers=workers(others[:2], start=3 * SECOND),
+        config=(("cluster-node-timeout", "1000"), ("maxmemory", "60kb")),
+        faults=(cut,),
+        expect=Expect(duplicates=(*TROUBLED, "D3b")),
     )
