@@ -59,6 +59,7 @@ class Watch:
         self._seen: dict[NodeId, Seen] = {}
         self._repeats: dict[str, Repeats] = {}
         self._refused = dict(state.stats.frames_refused)
+        self._wrong_passwords = state.stats.wrong_passwords
         self.look_at: Millis = 0
         """When `look` is worth its while again."""
         myself = state.cluster.myself
@@ -78,6 +79,10 @@ class Watch:
         self._look_at_myself()
         if self._state.stats.frames_refused != self._refused:
             self._look_at_refused(now)
+        wrong = self._state.stats.wrong_passwords
+        if wrong > self._wrong_passwords:
+            self.repeat("clients gave wrong passwords", now, in_all=wrong)
+        self._wrong_passwords = wrong
         if self._repeats:
             self._report_repeats(now)
 

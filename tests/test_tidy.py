@@ -136,7 +136,7 @@ OWNERS: Final = {
     "metrics": "NodeState.stats Sampler.last_time Sampler.last_value",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.reply_mode",
-    "commands.server": "Client.authenticated",
+    "commands.server": "Client.authenticated Stats.wrong_passwords",
     "commands.greeting": "Client.protocol",
     "commands.scans": "NodeState.last_scan",
     "commands.slowlog": "Slowlog.entries Slowlog.next_id",

@@ -79,6 +79,7 @@ class Stats:
     frames_dropped: int = 0
     """Bus output that found no room, because a peer does not keep up."""
     protocol_errors: int = 0
+    wrong_passwords: int = 0
     copies_repaired: int = 0
     """Copies that this node has had made in place of lost ones."""
     received_before: int = 0

@@ -457,3 +457,19 @@ async def test_a_crash_does_not_wait(autojump_clock: MockClock) -> None:
         world.client().send(b"DEBUG CRASH-AND-RECOVER 100\r\n")
     assert trio.current_time() - before < 0.1
     assert world.node.shutdown == Shutdown(restart=True, graceful=False, delay=100)
+
+
+async def test_wrong_passwords_are_logged_and_not_shown(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, Config(requirepass=b"hush"))
+
+    for _ in range(3):
+        assert await world.client().ask("AUTH", "guessed") == b"-ERR invalid password\r\n"
+    await trio.sleep(11)
+    await world.client().ask("QUIT")
+
+    said = [line for line in world.log.lines if "wrong passwords" in line[1]]
+    assert said[0][2] == {"in_all": 1}
+    assert len(said) == 2  # now, and once more for all that came since
+    assert "guessed" not in repr(world.log.lines)

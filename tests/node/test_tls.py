@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
+from cryptography.hazmat.primitives import serialization
 from trio.testing import MockClock
 
 from disque_trio import strangers
@@ -443,6 +444,27 @@ def test_settings_that_do_not_do_are_explained(
 def test_a_key_of_another_certificate_is_refused(authority: Authority) -> None:
     with pytest.raises(TlsError, match="key values mismatch"):
         load(tls_config(authority, tls_key_file=authority.sign().key))
+
+
+@pytest.mark.parametrize("password", [b"", b"another"])
+def test_a_locked_key_needs_its_password(
+    authority: Authority, tmp_path: Path, password: bytes
+) -> None:
+    signed = authority.sign()
+    key = serialization.load_pem_private_key(Path(signed.key).read_bytes(), None)
+    locked = tmp_path / "locked.key"
+    locked.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"open sesame"),
+        )
+    )
+    config = tls_config(authority, Signed(signed.cert, str(locked)))
+
+    assert load(attrs.evolve(config, tls_key_file_pass=b"open sesame")).clients is not None
+    with pytest.raises(TlsError, match="the right 'tls-key-file-pass'"):
+        load(attrs.evolve(config, tls_key_file_pass=password))
 
 
 def test_without_tls_nothing_is_read() -> None:

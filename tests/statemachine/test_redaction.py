@@ -1,6 +1,8 @@
 import pytest
 
+from disque_trio.sim.rows import Row
 from disque_trio.statemachine.redaction import redacted
+from disque_trio.traced import TracedMachine
 from tests.rig import Rig
 
 
@@ -39,6 +41,21 @@ def test_monitors_are_shown_no_passwords() -> None:
     seen = repr(rig.replies(watcher))
     assert seen.count("(redacted)") == 2
     assert "hush" not in seen
+
+
+def test_a_trace_tells_no_passwords() -> None:
+    rig = Rig(kind=TracedMachine)
+    assert isinstance(rig.machine, TracedMachine)
+    rows: list[Row] = []
+    rig.machine.trace(rows.extend, "fresh")
+
+    rig.request("CONFIG", "SET", "requirepass", "hush")
+    rig.request("AUTH", "hush")
+    rig.request("HELLO", "3", "AUTH", "me", "hush")
+    rig.request("ADDJOB", "q", "body", "0")
+
+    assert "body" in repr(rows)
+    assert "hush" not in repr(rows)
 
 
 def test_the_slowlog_keeps_no_passwords() -> None:

@@ -113,6 +113,7 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "rejected_connections", stats.connections_rejected
     yield "latest_fork_usec", 0
     yield "protocol_errors", stats.protocol_errors
+    yield "wrong_passwords", stats.wrong_passwords
     yield "bus_frames_dropped", stats.frames_dropped
     yield "bus_frames_refused", sum(refused.values())
     yield "bus_frames_refused_by_reason", ",".join(f"{why}={n}" for why, n in refused.items())

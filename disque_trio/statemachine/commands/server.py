@@ -1,6 +1,6 @@
 """Commands about the server itself: PING, AUTH, TIME, SHUTDOWN, MONITOR, DEBUG (reference 2.14).
 
-Owns `Client.authenticated`.
+Owns `Client.authenticated` and `Stats.wrong_passwords`.
 """
 
 import hmac
@@ -70,6 +70,7 @@ def log_in(node: NodeState, client: Client, given: bytes) -> None:
         raise CommandError(b"ERR Client sent AUTH, but no password is set")
     client.authenticated = hmac.compare_digest(given, password)
     if not client.authenticated:
+        node.stats.wrong_passwords += 1
         raise CommandError(b"ERR invalid password")
 
 

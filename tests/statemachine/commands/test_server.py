@@ -55,6 +55,7 @@ def test_a_wrong_password_takes_the_right_away() -> None:
     rig.ask("AUTH", "secret")
 
     assert rig.ask("AUTH", "secret ") == Failure(b"ERR invalid password")
+    assert rig.node.stats.wrong_passwords == 1
     assert rig.ask("PING") == NOAUTH
 
 
