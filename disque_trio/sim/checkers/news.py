@@ -149,7 +149,8 @@ def _fate_of_silence(
     if announced is None and knower in listed.get(queuer, ()):
         fate = _fate_without_link(story, knower, queuer, begin, is_ack=False)
         return Fate.SHORT if fate is Fate.SILENT else fate
-    return Fate.SHORT
+    is_parted = story.case.world.is_held(knower, queuer, story.serve.time, story.serve.time)
+    return Fate.KEPT if is_parted else Fate.SHORT
 
 
 def _fate_without_link(

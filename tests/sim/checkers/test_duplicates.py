@@ -2,7 +2,7 @@ import pytest
 
 from disque_trio.sim.plan import Expect, Latency, LinkPlan
 from disque_trio.sim.rows import Row
-from tests.sim.checkers.tale import JOB, Tale, broken
+from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
 
 
 def leased(tale: Tale | None = None) -> Tale:
@@ -347,6 +347,28 @@ def test_d6_the_acker_did_not_know_the_holder() -> None:
     again(tale, 12)
 
     assert tale.verdict().duplicates == {"D6": 1}
+
+
+@pytest.mark.parametrize(("have_met", "cause"), [(True, "D6"), (False, "D4")])
+def test_d6_when_its_list_was_made_the_server_did_not_know_the_holders_name(
+    have_met: bool, cause: str
+) -> None:
+    tale = Tale()
+    tale.say(-300, "wipe", "n3")
+    tale.say(-300, "start", "n3", cause="fresh")
+    tale.add(0, to=(), is_queued=False)
+    for node in ("n2", "n3"):
+        tale.tell(0, "repljob", "n1", node, detail=f"jobs={JOB} holders=n1,n2,n3")
+        tale.say(0.002, "hold", node, job=JOB, cause="repljob")
+    tale.requeue(10, "n2")
+    tale.serve(10, "n2", "c1")
+    tale.tell(10, "working", "n2", "n1")
+    if have_met:
+        for node, peer in (("n2", "n3"), ("n3", "n2")):
+            tale.tell(8, "setack", node, peer, ONCE, detail="holders=0")
+    again(tale, 10.5, "n3")
+
+    assert tale.verdict().duplicates == {cause: 1}
 
 
 def test_d7_a_copy_came_too_late() -> None:
