@@ -70,6 +70,8 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
         is_over(node, sender, job_id)
         return None
     if job.state == ACKED:
+        # Its collection waits for the sender from now on.
+        add_holders(job, () if job.is_dummy else (sender.id,))
         post.to_node(node, sender, SetAck(job.id, len(job.holders)))
         return None
     add_holders(job, (sender.id,))

@@ -13,7 +13,9 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
+    DelJob,
     Enqueue,
+    GotAck,
     GotJob,
     Queued,
     SetAck,
@@ -451,6 +453,24 @@ def test_who_speaks_of_an_acknowledged_job_learns_of_it(
     rig.message(N2, message)
 
     assert rig.sent() == [(N2, SetAck(JOB, 3))]
+
+
+@pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Working(JOB)])
+def test_the_collection_waits_for_a_holder_that_turns_up_late(
+    message: WillQueue | Queued | Working,
+) -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N3, message)
+    assert rig.sent() == [(N3, SetAck(JOB, 3))]
+
+    rig.message(N2, GotAck(JOB, known=True))
+    assert JOB in rig.node.jobs
+    rig.message(N3, GotAck(JOB, known=True))
+    assert rig.sent() == [(N2, DelJob(JOB)), (N3, DelJob(JOB))]
 
 
 @pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Working(JOB), Enqueue(JOB)])
