@@ -170,6 +170,7 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
         add_holders(job, (receiver.id,))
         lifecycle.mark(job, GIVEN)
         lifecycle.restart_retry(node, job)
+        journaling.hold(node, job)
         return snapshot(node, job)
     copy = snapshot(node, job)
     lifecycle.unregister(node, job, Cause.MOVED)

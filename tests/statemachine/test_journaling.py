@@ -276,6 +276,17 @@ def test_an_at_most_once_job_that_moves_is_deleted_with_the_move() -> None:
     assert deletions(rig) == [job.id]
 
 
+def test_a_job_that_moves_is_recorded_with_its_new_holder() -> None:
+    """Or a restart would forget whom to ask before it queues the job again."""
+    rig = keeper(peers=1)
+    rig.add("RETRY", 60, "REPLICATE", 1)
+    records(rig)
+
+    rig.message(N2, NeedJobs(b"q", 1))
+
+    assert only_load(rig).copy.holders == (ME, N2)
+
+
 def test_a_delayed_at_most_once_job_is_recorded_again_when_it_is_queued() -> None:
     rig = keeper()
     rig.add("RETRY", 0, "DELAY", 1)

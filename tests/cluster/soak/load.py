@@ -58,6 +58,8 @@ class Line:
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
+        self.port = 0
+        """Of the node that it was last connected to."""
         self._stream: trio.SocketStream | None = None
         self._parser = ReplyParser()
 
@@ -94,6 +96,7 @@ class Line:
             await trio.sleep(0.05)  # a node that is down refuses at once: do not spin
             raise LostError from None
         self._parser = ReplyParser()
+        self.port = server.port
         return self._stream
 
     async def hang_up(self) -> None:
