@@ -4,12 +4,16 @@ Each deed leaves its row, unless it changes nothing.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from disque_trio.sim.faults import Link
 from disque_trio.sim.network import Rule
 from disque_trio.sim.nodes import Host
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.world import World
+from disque_trio.statemachine import pressure
+
+AMPLE_BYTES: Final = 1 << 30
 
 
 class Deeds:
@@ -254,6 +258,17 @@ class Deeds:
             for id in dead:
                 other.note("forget", peer=host.name, detail=id.decode())
                 self._world.command(other, "CLUSTER", "FORGET", id)
+        return True
+
+    def squeeze(self, node: int, share: int) -> bool:
+        """Let what the node uses now be so many parts per million of what it may; 0 is hardly any
+        of it."""
+        host = self._hosts[node]
+        if host.machine is None:
+            return False
+        limit = pressure.used(host.machine.state) * 1_000_000 // share if share else AMPLE_BYTES
+        host.note("memory", detail=str(limit if share else 0))
+        self._world.command(host, "CONFIG", "SET", "maxmemory", limit)
         return True
 
     def pause_queue(self, node: int, queue: str, mode: str) -> bool:

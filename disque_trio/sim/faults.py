@@ -119,6 +119,9 @@ class World(Protocol):
     def bury(self, node: int) -> bool:
         """All others forget the names that the node does not bear any more."""
 
+    def squeeze(self, node: int, share: int) -> bool:
+        """CONFIG SET maxmemory."""
+
     def pause_queue(self, node: int, queue: str, mode: str) -> bool:
         """PAUSE."""
 
@@ -349,6 +352,10 @@ _NODE_DEEDS: Final[dict[str, tuple[NodeDeed, NodeDeed]]] = {
     ),
     "join": (lambda world, node, _: world.join(node), _nothing),
     "forget": (lambda world, node, _: world.forget(node), lambda world, node, _: world.meet(node)),
+    "memory": (
+        lambda world, node, active: world.squeeze(node, active.fault.amount),
+        lambda world, node, _: world.squeeze(node, 0),
+    ),
     "pause-queue": (
         lambda world, node, active: world.pause_queue(
             node, active.fault.queue, active.fault.mode or "all"

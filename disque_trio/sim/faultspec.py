@@ -58,7 +58,7 @@ class FaultSpec:
     amount: tuple[str, Range] | None = key(
         AMOUNT,
         "how much: a time for clock-step, slow and delay, parts per million for clock-rate, a "
-        "share of the messages for drop",
+        "share of the messages for drop, of the memory for memory",
         default=None,
     )
     mode: tuple[str, ...] | None = key(
@@ -96,6 +96,7 @@ _AMOUNTS: Final = {
     "delay": "time",
     "clock-rate": "ppm",
     "drop": "share",
+    "memory": "share",
 }
 _MODES: Final = {
     "crash": ("kill", "power"),

@@ -92,7 +92,8 @@ class Fault:
     clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
     share in parts per million), delay, crash and restart (at once; `mode` kill or power), pause,
     slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes as `nodes` names),
-    forget, remove (a crash for ever), wipe, pause-queue, disk-full, disk-error, disk-stall,
+    forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the share of it that
+    is used already, in parts per million), disk-full, disk-error, disk-stall,
     disk-flip (one bit of the journal; not undone).
 
     Faults of links strike `links`; without any, all links from and to `nodes`.

@@ -35,8 +35,9 @@ milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``r
 ``unrule``, ``delay`` (`detail` milliseconds) (each from `node` to `peer`), ``clock.step`` (`detail`
 milliseconds), ``clock.rate`` (`detail` parts per million), ``wall.freeze``, ``wall.thaw``,
 ``leave`` (`detail` yes or no), ``forget`` (`node` forgets `peer`), ``pause-queue`` (`detail` queue
-and mode), ``chaos.end``, ``heal.end`` (at once; `detail` lists the healed nodes, the core),
-``rejoin`` (all of these have links to each other again), ``end``.
+and mode), ``memory`` (`detail` bytes, 0 is the end), ``chaos.end``, ``heal.end`` (at once; `detail`
+lists the healed nodes, the core), ``rejoin`` (all of these have links to each other again),
+``end``.
 """
 
 import attrs

@@ -51,6 +51,7 @@ _REFUSED: Final = {
     "clock-rate": "clocks",
     "wall-freeze": "clocks",
     "slow": "the speed of a process",
+    "memory": "what a process uses",
     **dict.fromkeys(("disk-full", "disk-error", "disk-stall", "disk-flip"), "disks"),
 }
 

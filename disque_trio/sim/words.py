@@ -71,6 +71,7 @@ NODE_FAULTS: Final = {
     "leave": "CLUSTER LEAVING yes, and no after `hold`",
     "join": "a new node comes, which the first one meets",
     "forget": "all other nodes forget the node; they meet it again after `hold`",
+    "memory": "CONFIG SET maxmemory, so that `amount` of it is used already",
     "pause-queue": "PAUSE of `queue`, as `mode` says",
 }
 """Faults of nodes, which `nodes` and `victims` name."""

@@ -110,8 +110,27 @@ def on_client_due(node: NodeState, client: Client) -> None:
         give_up(node, job, Failure(TIMED_OUT))
         return
     if node.mono >= client.widen_at:
+        if _keep_after_all(node, job):
+            return
         _widen(node, client, job)
     rearm(node, client)
+
+
+def _keep_after_all(node: NodeState, job: Job) -> bool:
+    """Under pressure a new job was to live on others only, and they were not quick to take it: they
+    may be short of memory too, or out of reach. So this node holds it as well, which may be enough.
+    """
+    mine = node.cluster.myself.id
+    if mine in job.holders or node.cluster.is_leaving:
+        return False
+    add_holders(job, (mine,))
+    job.confirmed = (*(job.confirmed or ()), mine)
+    is_enough = len(job.confirmed) >= job.replicas
+    if is_enough:
+        # Those who have it know of each other, but not of this node.
+        _send_to(node, job, job.holders, no_reply=True)
+        achieved(node, job)
+    return is_enough
 
 
 def _widen(node: NodeState, client: Client, job: Job) -> None:

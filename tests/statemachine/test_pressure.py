@@ -3,7 +3,15 @@ from collections.abc import Callable
 import pytest
 
 from disque_trio.statemachine import pressure
-from disque_trio.statemachine.base import ACTIVE, NULL_ARRAY, OK, PENDING, Failure, Status
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    NULL_ARRAY,
+    OK,
+    PENDING,
+    QUEUED,
+    Failure,
+    Status,
+)
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, make_id
@@ -108,6 +116,50 @@ def test_under_pressure_new_jobs_go_to_others() -> None:
     assert rig.reply() == Status(job_id)
     assert job_id not in rig.node.jobs
     assert any(isinstance(message, Enqueue) for _, message in rig.sent())
+
+
+def test_under_pressure_a_job_that_others_do_not_take_stays_after_all() -> None:
+    rig = squeezed(1, peers=2)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 1)
+    assert rig.replies() == []
+    ((asked, _),) = rig.sent()
+
+    rig.advance(60)
+
+    (told, message), *_ = rig.sent()
+    assert told == asked
+    assert isinstance(message, ReplJob)
+    assert message.copies[0].holders == (asked, ME)
+    reply = rig.reply()
+    assert isinstance(reply, Status)
+    job = rig.node.jobs[reply.text]
+    assert job.state == QUEUED
+    assert ME in job.holders
+    assert len(job.holders) == 2
+
+
+def test_under_pressure_its_own_copy_counts_after_a_while() -> None:
+    rig = squeezed(1, peers=2)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+    rig.advance(60)
+    assert rig.replies() == []
+    job_id = next(job.id for job in rig.node.jobs.values() if job.client is rig.client)
+
+    rig.message(N2, GotJob(job_id))
+
+    assert rig.reply() == Status(job_id)
+    assert rig.node.jobs[job_id].state == QUEUED
+
+
+def test_a_leaving_node_keeps_nothing_however_long_it_takes() -> None:
+    rig = Rig(peers=2)
+    rig.request("CLUSTER", "LEAVING", "yes")
+    rig.replies()
+
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 1)
+    rig.advance(60)
+
+    assert rig.replies() == []
 
 
 def test_under_pressure_a_job_stays_here_where_too_few_others_are_reachable() -> None:

@@ -59,6 +59,8 @@ def on_add_end(case: Case, row: Row) -> None:
         if add.job and case.job(add.job).deliveries:
             case.mark("add.recovered")
     case.mark(row.kind)
+    if row.cause == "OOM":
+        case.mark("memory.oom")
 
 
 def _withdraw(case: Case, add: Add) -> None:

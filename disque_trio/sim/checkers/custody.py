@@ -138,9 +138,10 @@ def _dismissed(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
     return "" if copy.is_dummy else "it is not a dummy ack"
 
 
-def _evicted(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
-    """Memory is short, and the job is done."""
-    return "" if copy.is_acked else "it is not acknowledged"
+def _evicted(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
+    """Memory is short, and the job is done, or may not be delivered any more."""
+    is_over = not job.is_at_least_once and job.serves > 0
+    return "" if copy.is_acked or copy.is_dummy or is_over else "it is not acknowledged"
 
 
 def _freely(_case: Case, _row: Row, _job: Job, _copy: Copy) -> str:

@@ -36,6 +36,12 @@ def on_pause_queue(case: Case, row: Row) -> None:
     case.world.on_pause_queue(row)
 
 
+def on_memory(case: Case, row: Row) -> None:
+    """A node has less memory, or enough again."""
+    if row.detail != "0":
+        case.mark("memory")
+
+
 def on_heal(case: Case, row: Row) -> None:
     """It is as before."""
     case.world.on_heal(row)

@@ -256,8 +256,9 @@ def settle_fastack(case: Case, job: Job, row: Row, node: str) -> None:
     case.finish(job, "fastack")
 
 
-def _drop_evicted(_case: Case, _row: Row, job: Job, _copy: Copy) -> None:
+def _drop_evicted(case: Case, _row: Row, job: Job, _copy: Copy) -> None:
     job.acks_evicted += 1
+    case.mark("memory.evicted")
 
 
 def _drop_flushed(case: Case, _row: Row, job: Job, copy: Copy) -> None:

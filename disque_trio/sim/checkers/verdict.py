@@ -353,6 +353,7 @@ _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "unrule": (faults.on_heal,),
     "delay": (faults.on_slow,),
     "slow": (faults.on_slow,),
+    "memory": (faults.on_memory,),
     "pause-queue": (faults.on_pause_queue,),
     "crash": (faults.on_crash,),
     "start": (faults.on_start,),

@@ -29,7 +29,7 @@ CLOSES = {
     "unrule": "drop",
     "wall.thaw": "frozen wall",
 }
-LEVELS = frozenset({"delay", "slow", "leave", "pause-queue"})
+LEVELS = frozenset({"delay", "slow", "leave", "memory", "pause-queue"})
 """Rows whose detail says how much from now on; `NOTHING` of it is the end."""
 NOTHING = frozenset({"", "0", "no", "none"})
 POINTS = frozenset({"wipe", "remove", "forget", "clock.step", "clock.rate"})
