@@ -1,7 +1,7 @@
 """Real nodes with journals, all killed at once under load: what comes back from their disks.
 
-A few times with the other tests; `make soak` does it fifty times, or as often as `KILL_ROUNDS` says.
-Each way prints its figures.
+A few times with the other tests; `make soak` does it fifty times, or as often as `KILL_ROUNDS`
+says, and prints its figures.
 """
 
 import os
