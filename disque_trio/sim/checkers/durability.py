@@ -15,6 +15,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
 from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.checkers.world import Spell
 from disque_trio.sim.rows import Row
 
 LAG: Final = 2 * SECOND
@@ -50,6 +51,12 @@ def on_trouble(case: Case, row: Row) -> None:
     case.mark(row.kind)
     # What a node has to say waits for its disk, so it is slow for others.
     case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
+    mutes = case.world.mutes.setdefault(row.node, [])
+    if row.detail == "yes":
+        mutes.append(Spell(row.time))
+    else:
+        for mute in mutes:
+            mute.end = mute.end or row.time
     case.world.disks[row.node, row.kind] = None if row.detail == "yes" else row.time
 
 

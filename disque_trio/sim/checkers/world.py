@@ -65,6 +65,8 @@ class World:
     """When a node was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
     """The last of each node; but one that could not load its journal has died of the one before."""
+    mutes: dict[str, list[Spell]] = attrs.Factory(dict)
+    """When a node had trouble with its disk, and said nothing of jobs."""
     loading: dict[str, None] = attrs.Factory(dict)
     """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
@@ -148,9 +150,10 @@ class World:
         )
 
     def was_out(self, node: str, since: Micros, until: Micros) -> bool:
-        """The same for the node being down."""
+        """The same for the node being down, or silent about jobs for want of its disk."""
         since -= self.terms.reconnect
-        return any(spell.meets(since, until) for spell in self.outages.get(node, ()))
+        spells = (*self.outages.get(node, ()), *self.mutes.get(node, ()))
+        return any(spell.meets(since, until) for spell in spells)
 
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node paused or slow at any time between?"""
