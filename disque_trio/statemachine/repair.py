@@ -231,7 +231,7 @@ def _copy(node: NodeState, job: Job) -> JobCopy:
 
     The creation stamp moves on by the rest, so that their sum stays: a restart goes by it.
     """
-    left = min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000
+    left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
     passed = job.delay // 1000 - left
     return attrs.evolve(
         snapshot(node, job), state=ACTIVE, delay=left, ctime=job.ctime + passed * 1_000_000_000

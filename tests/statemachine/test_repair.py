@@ -206,6 +206,19 @@ def test_a_copy_counts_its_delay_from_now_on() -> None:
     assert copy.ctime + copy.delay * 1_000_000_000 == job.ctime + 100 * 1_000_000_000
 
 
+def test_a_copy_is_not_queued_before_its_delay_is_over() -> None:
+    rig = Rig(peers=3, config=CALM)
+    job = rig.hold(attrs.evolve(copy_of(holders=(ME, N2), delay=100, retry=10), replicas=2))
+    rig.advance(70_000)
+    forget(rig, N2)
+
+    while not (sent := asked(rig)):
+        rig.advance(10)
+
+    ((_, copy),) = sent
+    assert copy.delay * 1000 >= job.requeue_at - rig.now.mono
+
+
 def test_a_delay_that_is_over_is_over() -> None:
     rig = Rig(peers=3, config=CALM)
     rig.hold(attrs.evolve(copy_of(holders=(ME, N2), delay=100, retry=10), replicas=2))
