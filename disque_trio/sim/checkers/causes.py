@@ -99,8 +99,13 @@ def _was_told_of_ack(story: Story, since: Micros) -> bool:
 
 
 def _ack_crashed(story: Story) -> bool:
-    """D3a: everybody who had taken note has crashed."""
-    return bool(story.acks("ackjob") and story.job.acks_crashed) and not _is_known(story)
+    """D3a: everybody who had taken note has crashed, or has had no disk to tell of it."""
+    world, since = story.case.world, story.serve.time - story.case.terms.settle
+    can_tell = any(
+        copy.is_acked and not world.was_mute(copy.node, since, story.serve.time)
+        for copy in story.job.copies.values()
+    )
+    return bool(story.acks("ackjob") and story.job.acks_crashed) and not can_tell
 
 
 def _is_known(story: Story) -> bool:

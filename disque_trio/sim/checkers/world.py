@@ -155,6 +155,10 @@ class World:
         spells = (*self.outages.get(node, ()), *self.mutes.get(node, ()))
         return any(spell.meets(since, until) for spell in spells)
 
+    def was_mute(self, node: str, since: Micros, until: Micros) -> bool:
+        """Was the node silent about jobs at any time between?"""
+        return any(spell.meets(since, until) for spell in self.mutes.get(node, ()))
+
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node paused or slow at any time between?"""
         return any(spell.meets(since, until) for spell in self.pauses.get(node, ()))
