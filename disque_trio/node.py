@@ -76,12 +76,13 @@ class Node:
         self._carriage.lost = self.link_lost
         self._promises: Promises | None = None
         if journal is not None:
-            self._promises = Promises(journal, machine, self._carriage, self._pump)
-            journal.end.changed = hub.wake
+            self._promises = Promises(journal, machine, self._carriage, self._pump, hub.wake)
         self._errands = Errands(self.state, self._carriage.sessions, store, host, journal)
         self._hungry: dict[Session, None] = {}
         self._nappers: list[Client] = []
         self._nodes_retry_at: Millis = 0
+        self._turn = TURN
+        """Requests per client in this batch: none while too much waits for the disk."""
         self._stopping = trio.Event()
         self._loading: trio.CancelScope | None = None
         self._nursery: trio.Nursery
@@ -92,9 +93,10 @@ class Node:
         """A batch of inputs starts: read the clocks, once; give those who wait a turn."""
         self.now = self._clock.now()
         promises = self._promises
-        if promises is not None and promises.is_due:
+        if promises is not None and promises.has_news:
             promises.look(self.now)
-        if self._hungry and not self._is_full:
+        self._turn = 0 if self._journal is not None and self._journal.is_full else TURN
+        if self._hungry and self._turn:
             self._feed_hungry()
 
     def settle(self) -> None:
@@ -128,18 +130,13 @@ class Node:
             return self.napping_until
         if self._loading is not None:
             return self.now.mono + LOADING_TURN
-        if (self._hungry and not self._is_full) or self.state.out:
+        if (self._hungry and self._turn) or self.state.out:
             return self.now.mono
-        if self._promises is not None and self._promises.is_due:
+        if self._promises is not None and self._promises.has_news:
             return self.now.mono
         if self._nodes_retry_at:
             return min(self._nodes_retry_at, self.machine.deadline())
         return self.machine.deadline()
-
-    @property
-    def _is_full(self) -> bool:
-        """Does so much wait for the disk that clients must wait too?"""
-        return self._journal is not None and self._journal.is_full
 
     def seconds_left(self) -> float:
         """How long Trio may sleep until then."""
@@ -194,7 +191,7 @@ class Node:
     def _feed(self, session: Session) -> None:
         client, backlog, now, machine = session.client, session.backlog, self.now, self.machine
         accepts, request, timed = machine.accepts, machine.request, machine.timed
-        turn = 0 if self._is_full else TURN
+        turn = self._turn
         started = perf_counter_ns()
         while backlog and turn and session.unsent <= CHOKE and accepts(client):
             args = backlog.popleft()

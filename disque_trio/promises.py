@@ -31,6 +31,7 @@ class Promises:
         machine: Machine,
         carriage: Carriage,
         carry: Callable[[Outbox], None],
+        wake: Callable[[], None],
     ) -> None:
         self._journal = journal
         self._end = journal.end
@@ -40,21 +41,22 @@ class Promises:
         self._waiting: deque[tuple[int, Outbox]] = deque()
         self._told = ""
         """The trouble that the machine knows of."""
+        self.has_news = False
+        """Has the journal got further, or into trouble, or out of it?"""
+        self._wake = wake
+        journal.end.changed = self._hear
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    @property
-    def is_due(self) -> bool:
-        """Has the journal brought news?"""
-        end = self._end
-        if self._told != end.trouble or (self._machine.state.is_recording and self._is_over()):
-            return True
-        return bool(self._waiting) and self._waiting[0][0] <= end.kept
-
     def _is_over(self) -> bool:
         """Has a journal been written that nobody goes on with?"""
         return not self._machine.state.config.appendonly and self._journal.rewrite is None
+
+    def _hear(self) -> None:
+        """There is news for the next batch."""
+        self.has_news = True
+        self._wake()
 
     def make(self, out: Outbox, now: Now) -> None:
         """Carry the outbox out, now or when it is time."""
@@ -75,6 +77,7 @@ class Promises:
 
     def look(self, now: Now) -> None:
         """A batch begins: the journal may have got further, or into trouble, or out of it."""
+        self.has_news = False
         end = self._end
         waiting = self._waiting
         while waiting and waiting[0][0] <= end.kept:
