@@ -305,3 +305,15 @@ def test_an_at_most_once_copy_is_recorded_again_when_this_node_is_to_queue_it() 
     rig.message(N2, Enqueue(ONCE, 0))
 
     assert only_load(rig).copy.state == QUEUED
+
+
+def test_nothing_is_recorded_while_the_driver_keeps_no_journal() -> None:
+    rig = keeper()
+    rig.machine.record(on=False)
+    rig.add()
+    assert records(rig) == []
+
+    rig.machine.record(on=True)
+    rig.add()
+
+    assert only_load(rig).copy.state == QUEUED
