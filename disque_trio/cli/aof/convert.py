@@ -61,7 +61,7 @@ def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:
             nonlocal written
             kept = chosen(records)
             written += len(kept)
-            target.write(b"".join(map(writer.encode, kept)))
+            target.write(b"".join(map(writer.encode_live, kept)))
 
         scan(source, "writing", sink)
         return written, target.size

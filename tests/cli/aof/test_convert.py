@@ -6,6 +6,8 @@ import pytest
 
 from disque_trio.cli.aof import main
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, USAGE
+from disque_trio.statemachine.base import ACKED
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import RECORDS, disque, framed
 from tests.wire.journals import read
@@ -20,7 +22,14 @@ def test_a_file_goes_to_the_other_format_and_back(make: Make, tmp_path: Path) ->
     assert main(["convert", ours, theirs, "--to", "disque"]) == SOUND
 
     assert read(Path(ours).read_bytes()) == (RECORDS, 0)
-    assert Path(theirs).read_bytes() == disque()
+    assert read(Path(theirs).read_bytes()) == ([_for_original(each) for each in RECORDS], 0)
+
+
+def _for_original(record: Record) -> Record:
+    """The original crashes when it loads an acknowledged job: it is told that the job is gone."""
+    if isinstance(record, LoadJob) and record.copy.state == ACKED:
+        return DeleteJob(record.copy.id)
+    return record
 
 
 def test_two_new_files_have_different_salts(make: Make, tmp_path: Path) -> None:
