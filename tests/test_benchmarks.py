@@ -23,7 +23,7 @@ ack = { none = 1 }
 chaos = "3s"
 drain = "2s"
 [expect]
-duplicates = ["D1"]
+duplicates = ["D1", "D5"]
 """
 
 
@@ -46,7 +46,7 @@ def test_the_tally_of_duplicates_has_a_column_for_each_number_of_copies(
 
 def test_a_run_that_is_violated_makes_the_tally_fail(tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
-    scenario.write_text(SMALL.replace('["D1"]', "[]"), "utf-8")
+    scenario.write_text(SMALL.replace('["D1", "D5"]', "[]"), "utf-8")
 
     assert duplicates.main([str(scenario), "--seeds", "1"]) == 1
 
