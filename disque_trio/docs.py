@@ -43,7 +43,7 @@ bodies are any bytes. Numbers are signed 64-bit integers; an empty word counts a
 | `NOAUTH` | a password is set, and AUTH comes first |
 | `DENIED` | the node has no password and serves its own machine only; the text says what to do |
 | `OOM` | there is no memory for ADDJOB, ENQUEUE or NACK; what is there goes on |
-| `MISCONF` | the append-only file cannot be written, so nothing is taken that it would have to hold |
+| `MISCONF` | the append-only file cannot be written, so nothing is taken that it should hold |
 | `LOADING` | the node still reads its append-only file |
 | `NOPROTO` | HELLO for a version of the protocol that does not exist |
 
