@@ -47,8 +47,11 @@ class Journal:
 
     @property
     def is_full(self) -> bool:
-        """Does so much wait for the disk that nothing should be added?"""
-        return self.end.waiting > MAX_WAITING
+        """Does so much wait for the disk that nothing should be added?
+
+        In trouble writes are refused anyway, and everybody is to be told so.
+        """
+        return not self.end.trouble and self.end.waiting > MAX_WAITING
 
     def record(self, records: Sequence[Record]) -> None:
         """The next batch of records."""
