@@ -224,17 +224,18 @@ class Appender:
         file.rewind(self._synced_size)
         _put(file, group, must_sync=True)
 
-    async def settle(self) -> None:
+    async def settle(self) -> bool:
         """The file has taken another's place: its name must last before it is relied upon."""
         self._is_settled = False
         try:
             await self._store.in_thread(self._store.settle)
         except OSError as error:
             self.fail(error)
-            return
+            return False
         self._is_settled = True
         if self.trouble:
             self._mended()
+        return True
 
     async def watch(self) -> None:
         """A disk that does not answer is trouble, until it does."""

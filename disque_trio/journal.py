@@ -246,8 +246,8 @@ class Journal:
             old = end.file if rewrite.stays else rewrite.file
             if rewrite.stays:
                 self._use(rewrite.file, rewrite.writer, rewrite.rest())
+            if await end.settle() and rewrite.stays:
                 end.keep(number)
-            await end.settle()
             if old is not None:
                 await self._store.in_thread(old.close)
 
