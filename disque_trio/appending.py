@@ -183,7 +183,8 @@ class Appender:
         async with self.syncing:
             if file is not self.file:
                 return
-            count, size = len(self._unsynced), file.size
+            batches, size = self._unsynced, file.size
+            count = len(batches)
             started = trio.current_time()
             try:
                 await self._store.in_thread(file.sync)
@@ -191,8 +192,9 @@ class Appender:
                 self.fail(error)
                 return
             self.delayed_syncs += trio.current_time() - started > LONG_SYNC_S
-            del self._unsynced[:count]
-            self._synced_size = size
+            # With another `appendfsync` since, more may be synced, and `_unsynced` be another list.
+            del batches[:count]
+            self._synced_size = max(self._synced_size, size)
 
     async def flush(self) -> bool:
         """Write and sync everything, if that can be done."""

@@ -1,0 +1,63 @@
+"""The end of a journal's file: what counts as synced."""
+
+import errno
+import os
+
+import trio
+from trio.testing import MockClock
+
+from tests.node.test_journal import EVERYSEC, MISCONF, add, alive, started
+from tests.node.world import until
+
+
+async def test_what_is_synced_stays_so_when_the_policy_changes_during_a_sync(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    jobs = {await add(client)}
+    world.disk.latency = 0.8
+    await until(end.syncing.locked)
+    world.disk.latency = 0.1
+    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    jobs.add(await add(client, "y" * 300))
+    assert end.syncing.locked()
+    assert alive(world.disk.durable) == jobs
+    await until(lambda: not end.syncing.locked())
+
+    world.disk.sync_error = OSError(errno.EIO, os.strerror(errno.EIO))
+    answer = await client.ask("ADDJOB", "q", "z", "0", "REPLICATE", "1")
+    assert answer == MISCONF % b"Input/output error"
+    world.disk.sync_error = None
+    await trio.sleep(2)
+
+    assert jobs < alive(world.disk.durable)
+
+
+async def test_what_is_written_after_the_policy_has_changed_twice_is_still_to_be_synced(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    jobs = {await add(client)}
+    world.disk.latency = 0.8
+    await until(end.syncing.locked)
+    world.disk.latency = 0.1
+    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    jobs.add(await add(client))
+    await client.ask("CONFIG", "SET", "appendfsync", "everysec")
+    jobs.add(await add(client))
+    assert end.syncing.locked()
+    await until(lambda: not end.syncing.locked())
+    # Of the last one nobody knows whether the sync under way has had it.
+    assert world.disk.file is not None
+    syncs = world.disk.file.syncs
+
+    await trio.sleep(2)
+
+    assert world.disk.file.syncs == syncs + 1
+    assert alive(world.disk.durable) == jobs
