@@ -239,6 +239,16 @@ class Appender:
             self._mended()
         return True
 
+    def settle_at_once(self) -> None:
+        """The same, while everything waits. OSError: it failed, and is trouble."""
+        self._is_settled = False
+        try:
+            self._store.settle()
+        except OSError as error:
+            self.fail(error)
+            raise
+        self._is_settled = True
+
     async def watch(self) -> None:
         """A disk that does not answer is trouble, until it does."""
         while True:

@@ -270,12 +270,16 @@ class Journal:
         except OSError:
             self._store.discard(rewrite.file)
             raise
-        if self.end.file is None:
+        # From here on the old file has no name: whatever else fails, it is written no more.
+        end = self.end
+        if end.file is None:
             rewrite.file.close()
+            self._store.settle()
         else:
-            self.end.file.close()
+            end.file.close()
             self._use(rewrite.file, rewrite.writer, [])
-            self.end.keep(self.end.last)
+            end.settle_at_once()
+            end.keep(end.last)
 
     def vitals(self) -> JournalVitals:
         """For INFO."""

@@ -63,12 +63,14 @@ class Rewrite:
         raise OSError(errno.ECANCELED, "cancelled")
 
     def write_at_once(self) -> None:
-        """Write and sync all, and take the journal's place, while everything waits."""
+        """Write and sync all, and take the journal's place, while everything waits.
+
+        Its name is still to be settled.
+        """
         while self._portion():
             if len(self._chunks) > 64:
                 self._append(self._take(), must_sync=False)
         self.finish(self.rest())
-        self._store.settle()
 
     def rest(self) -> list[bytes]:
         """What has come since the last portion. The next call gives what has come since."""

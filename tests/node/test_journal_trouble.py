@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio import journal as journal_module
-from tests.node.test_journal import ALWAYS, MISCONF, NO_SPACE, alive, started
+from tests.node.test_journal import ALWAYS, MISCONF, NO_SPACE, add, alive, started
 from tests.node.world import until
 
 IO_ERROR = MISCONF % b"Input/output error"
@@ -60,3 +60,26 @@ async def test_what_only_the_new_file_has_is_promised_once_its_name_will_last(
     await trio.sleep(3)
     assert await first.ask("PING") != IO_ERROR
     assert len(alive(world.disk.durable)) == 2
+
+
+async def test_after_a_shutdown_that_failed_late_the_node_writes_to_the_new_file(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, ALWAYS)
+    client = world.client()
+    jobs = {await add(client)}
+    old = world.disk.file
+    world.disk.settle_error = broken()
+
+    assert await client.ask("SHUTDOWN", "REWRITE-AOF") == (
+        b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n"
+    )
+    assert await client.ask("PING") == IO_ERROR
+    assert old is not None
+    assert old.is_closed
+    assert world.disk.file is not old
+
+    world.disk.settle_error = None
+    await trio.sleep(1.5)
+    jobs.add(await add(client))
+    assert alive(world.disk.durable) == jobs
