@@ -235,9 +235,8 @@ class LinkChannel(Channel):
         if not data:
             self.readiness.end(self)
             return
-        if self.bus.opening:
+        if self.bus.node.link_received(self.session, data) and self.bus.opening:
             self._forget_expectation()
-        self.bus.node.link_received(self.session, data)
 
     def ended(self) -> None:
         self._forget_expectation()

@@ -78,6 +78,21 @@ class Carriage:
         if session.port is None:
             self.lost(session)
 
+    def receive(self, session: LinkSession, data: bytes, now: Now) -> int:
+        """Give the machine every frame that is whole by now. How many there were."""
+        parser, message = session.parser, self._machine.message
+        frames = parser.feed(data)
+        for frame in frames:
+            message(session.link, frame, now)
+        for reason, count in parser.refused.items():
+            self._machine.refused(reason, count)
+        parser.refused.clear()
+        if parser.error is not None:
+            self._watch.damaged_link(session.link, str(parser.error), now)
+            self.hang_up(session.link)
+            self._machine.unlinked(session.link, now)
+        return len(frames)
+
     def hang_up(self, link: LinkId) -> None:
         """End a link."""
         session = self.links.pop(link, None)

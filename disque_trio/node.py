@@ -25,7 +25,7 @@ from disque_trio.promises import Promises
 from disque_trio.revival import revive
 from disque_trio.session import LinkSession, Session
 from disque_trio.spill import Spiller
-from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.base import FOREVER, Millis
 from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.machine import Machine
@@ -95,7 +95,8 @@ class Node:
         promises = self._promises
         if promises is not None and promises.has_news:
             promises.look(self.now)
-        self._turn = 0 if self._journal is not None and self._journal.is_full else TURN
+        is_full = self._journal is not None and self._journal.is_full
+        self._turn = 0 if is_full or self._is_written else TURN
         if self._hungry and self._turn:
             self._feed_hungry()
 
@@ -103,7 +104,7 @@ class Node:
         """The batch is complete: let the machine act on it, and carry out what it says."""
         machine = self.machine
         now = self.now
-        if machine.deadline() <= now.mono and self._loading is None:
+        if machine.deadline() <= now.mono and self._loading is None and not self._is_written:
             started = perf_counter_ns()
             machine.tick(now)
             machine.observe(b"jobs-processing", (perf_counter_ns() - started) // 1_000_000, now)
@@ -120,6 +121,11 @@ class Node:
             self._watch.look(now)
 
     @property
+    def _is_written(self) -> bool:
+        """The jobs stand in the journal for a controlled restart: nothing befalls them any more."""
+        return self.shutdown is not None and self.shutdown.rewrite_journal
+
+    @property
     def is_napping(self) -> bool:
         """Must the hub carry nothing for now?"""
         return bool(self._nappers) and self._clock.now().mono < self.napping_until
@@ -134,6 +140,8 @@ class Node:
             return self.now.mono
         if self._promises is not None and self._promises.has_news:
             return self.now.mono
+        if self._is_written:
+            return FOREVER
         if self._nodes_retry_at:
             return min(self._nodes_retry_at, self.machine.deadline())
         return self.machine.deadline()
@@ -245,18 +253,9 @@ class Node:
         """A dial has succeeded."""
         self.machine.linked(session.link, local_ip, remote_ip, self.now)
 
-    def link_received(self, session: LinkSession, data: bytes) -> None:
-        """A peer has sent something: give the machine every whole frame."""
-        parser, message, now = session.parser, self.machine.message, self.now
-        for frame in parser.feed(data):
-            message(session.link, frame, now)
-        for reason, count in parser.refused.items():
-            self.machine.refused(reason, count)
-        parser.refused.clear()
-        if parser.error is not None:
-            self._watch.damaged_link(session.link, str(parser.error), now)
-            self._carriage.hang_up(session.link)
-            self.machine.unlinked(session.link, now)
+    def link_received(self, session: LinkSession, data: bytes) -> int:
+        """A peer has sent something: give the machine every whole frame. How many there were."""
+        return 0 if self._is_written else self._carriage.receive(session, data, self.now)
 
     def link_lost(self, session: LinkSession) -> None:
         """A bus connection has ended, or could not be opened."""
@@ -319,6 +318,7 @@ class Node:
         error = await journal.rewrite_at_once()
         if error is None:
             self._hub.stop_listening()
+            self._hungry.clear()
             self._end(client, chore)
         else:
             self.machine.done(client, error, self._clock.now())

@@ -69,7 +69,7 @@ class Promises:
             self.look(now)
             self._carriage.carry_heartbeat(out, now)
             self._break(out)
-        elif self._waiting or (out.records and end.kept < end.last):
+        elif self._waiting or end.kept < end.last:
             self._carriage.carry_heartbeat(out, now)
             self._waiting.append((end.last, out))
         else:

@@ -78,7 +78,7 @@ class Readiness:
 
     def end(self, channel: Channel) -> None:
         """Close the channel when this turn is over, and ignore it until then."""
-        if channel.fd in self._channels and channel not in self._ending:
+        if self._channels.get(channel.fd) is channel and channel not in self._ending:
             self._ending[channel] = None
             self.handlers[channel.fd] = _ignore
 
@@ -112,7 +112,9 @@ class Readiness:
         while self._ending:
             ending, self._ending = self._ending, {}
             for channel in ending:
-                del self._channels[channel.fd], self.handlers[channel.fd]
+                if self._channels.get(channel.fd) is channel:
+                    # Where TLS has closed it already, a new channel may have its descriptor.
+                    del self._channels[channel.fd], self.handlers[channel.fd]
                 self.greedy.pop(channel, None)
                 channel.ended()
                 channel.sock.close()

@@ -89,8 +89,11 @@ class Connection:
         self._socket = _connected(self.address, self.connect_timeout_s)
         if self.password is None:
             return None
+        # A node that takes connections and does nothing else is none to wait for.
+        self._socket.settimeout(self.connect_timeout_s or None)
         self.send([b"AUTH", self.password])
         answer = self.receive()
+        self._socket.settimeout(None)
         return answer if isinstance(answer, Failure) else None
 
     def close(self) -> None:

@@ -62,7 +62,9 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     if given.is_pipe and words:
         parser.error("--pipe reads its commands from standard input; give none")
     return Options(
-        address=Address(host=given.host, port=given.port, path=given.socket, tls=tls_from(given)),
+        address=Address(
+            host=given.host, port=given.port, path=given.socket, tls=tls_from(parser, given)
+        ),
         password=password_from(parser, given, environment),
         asks_password=given.asks_password,
         connect_timeout_s=given.connect_timeout_s,
@@ -94,9 +96,14 @@ def password_from(
         parser.error(f"cannot read the password from {path}: {error.strerror}")
 
 
-def tls_from(given: argparse.Namespace) -> Tls | None:
-    """How to speak TLS, if that is wanted."""
+def tls_from(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Tls | None:
+    """How to speak TLS, if that is wanted. Nobody who names certificates wants to speak plainly."""
+    if given.key is not None and given.cert is None:
+        parser.error("--key is the key of a certificate: give --cert too")
     if not given.has_tls:
+        named = (given.cacert, given.cert, given.server_name)
+        if given.is_insecure or any(value is not None for value in named):
+            parser.error("--cacert, --cert, --key, --sni and --insecure need --tls")
         return None
     return Tls(
         cacert=given.cacert,

@@ -55,6 +55,14 @@ def test_a_node_that_does_not_accept_is_given_up() -> None:
                 connection.ready()
 
 
+def test_a_node_that_accepts_and_does_not_take_the_password_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stopped:
+        address = Address(port=stopped.getsockname()[1])
+        connection = Connection(address, b"sesame", connect_timeout_s=0.05)
+        with pytest.raises(LostError, match="before the reply came"):
+            connection.ready()
+
+
 def test_an_idle_connection_that_the_node_closed_is_opened_anew_before_the_next_request() -> None:
     with fake_node({b"AUTH": [OK]}) as node:
         connection = connected(node.port, b"sesame")

@@ -79,6 +79,9 @@ def test_repetition_may_have_no_end() -> None:
         ("-X TAG PING", "no argument of the command reads TAG"),
         ("-x -X TAG PING TAG", "not allowed with"),
         ("--pipe PING", "give none"),
+        ("--cacert ca.crt PING", "need --tls"),
+        ("--insecure PING", "need --tls"),
+        ("--tls --key me.key PING", "give --cert too"),
     ],
 )
 def test_a_command_line_without_sense_ends_with_2(

@@ -5,10 +5,11 @@ import os
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from disque_trio import journal as journal_module
 from disque_trio.appending import STALL_S
+from disque_trio.node import TURN
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
@@ -626,6 +627,24 @@ async def test_shutdown_may_write_the_file_anew(autojump_clock: MockClock, confi
     (record,) = read(world.disk.durable)
     assert isinstance(record, LoadJob)
     assert record.copy.state != QUEUED, "it has been handed out"
+
+
+async def test_nothing_befalls_jobs_that_are_written_for_a_restart(
+    autojump_clock: MockClock,
+) -> None:
+    world, count = World(Config()), 3 * TURN
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.node.run)
+            worker, operator = world.client(), world.client()
+            worker.send(b"ADDJOB q x 0 REPLICATE 1 RETRY 0\r\n" * count)
+            await wait_all_tasks_blocked()
+            worker.send(b"GETJOB FROM q\r\n" * count)
+            operator.send(b"SHUTDOWN REWRITE-AOF\r\n")
+
+    records = read(world.disk.durable)
+    queued = [each for each in records if isinstance(each, LoadJob) and each.copy.state == QUEUED]
+    assert 0 < len(queued) == count - worker.read.count(b"*1\r\n*3\r\n")
 
 
 async def test_a_shutdown_whose_rewrite_fails_is_refused(

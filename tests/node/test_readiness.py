@@ -76,3 +76,15 @@ def test_who_has_ended_is_not_served_any_more(table: Readiness) -> None:
     table.indulge()
 
     assert "".join(plate) == "c"
+
+
+def test_a_descriptor_that_tls_has_closed_belongs_to_whoever_gets_it_next(table: Readiness) -> None:
+    leaver = Eater(table, "leaver", [])
+    leaver.sock.close()
+    table.end(leaver)
+    newcomer = Eater(table, "newcomer", [])
+    assert newcomer.fd == leaver.fd
+
+    table.bury()
+
+    assert table.handlers == {newcomer.fd: newcomer.ready}

@@ -170,10 +170,10 @@ class MemoryHub:
         self.is_bus_open = False
         self.unsent: Callable[[], bool] = lambda: False
         self.dialled: list[MemoryLink] = []
-        self._inputs: deque[Callable[[Node], None]] = deque()
+        self._inputs: deque[Callable[[Node], object]] = deque()
         self._came = trio.Event()
 
-    def put(self, act: Callable[[Node], None]) -> None:
+    def put(self, act: Callable[[Node], object]) -> None:
         """Something happens to the node, in its next batch."""
         self._inputs.append(act)
         self._came.set()

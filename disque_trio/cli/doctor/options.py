@@ -44,7 +44,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     given = parser.parse_args(argv)
     has_node = given.host is not None or given.port is not None or given.config is None
     return Options(
-        address=_address(given) if has_node else None,
+        address=_address(parser, given) if has_node else None,
         password=password_from(parser, given, environment),
         config=given.config,
         timeout_s=given.timeout_s,
@@ -53,8 +53,9 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     )
 
 
-def _address(given: argparse.Namespace) -> Address:
-    return Address(host=given.host or "127.0.0.1", port=given.port or 7711, tls=tls_from(given))
+def _address(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Address:
+    tls = tls_from(parser, given)
+    return Address(host=given.host or "127.0.0.1", port=given.port or 7711, tls=tls)
 
 
 def _parser() -> argparse.ArgumentParser:
