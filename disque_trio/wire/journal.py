@@ -16,6 +16,7 @@ from disque_trio.wire.jobs import DamagedError
 
 _SKIP: Final = "'disque-trio aof repair --skip-damaged FILE' keeps every record that is sound; "
 _CUT: Final = "'disque-trio aof repair --cut-damaged FILE' keeps what stands before the damage; "
+_LOOK: Final = "see whether this is the file that is meant; "
 _RESTORE: Final = "or restore the file from a backup, or move it away to start without it"
 
 
@@ -159,5 +160,5 @@ class Reader:
         return []
 
     def _damaged(self, reason: str) -> DamagedFileError:
-        advice = (_CUT if self.format is Format.DISQUE else _SKIP) + _RESTORE
-        return DamagedFileError(reason, self.offset, advice)
+        cure = {Format.FRAMED: _SKIP, Format.DISQUE: _CUT, None: _LOOK}[self.format]
+        return DamagedFileError(reason, self.offset, cure + _RESTORE)

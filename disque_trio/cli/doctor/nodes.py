@@ -132,7 +132,7 @@ _ADVICE_ON_PASSWORD: Final = "give the password with -a or in $DISQUE_AUTH"
 
 
 def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
-    patient.ask("PING")
+    _ping(patient)
     before = time.time()
     answer = patient.ask("TIME")
     after = time.time()
@@ -146,6 +146,15 @@ def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
         uncertainty_ms=(after - before) * 500,
         bus_error=_bus_error(address, patient.timeout_s),
     )
+
+
+def _ping(patient: _Patient) -> None:
+    """A node in trouble with its disk says so even here; it tells more when it is asked."""
+    try:
+        patient.ask("PING")
+    except _RefusedError as error:
+        if not str(error).startswith("MISCONF"):
+            raise
 
 
 def _seconds(answer: Reply) -> float:

@@ -50,6 +50,14 @@ def test_a_clock_that_is_off_shows() -> None:
     assert 3_500_000 < facts.skew_ms < 3_700_000
 
 
+def test_a_node_in_trouble_with_its_disk_is_asked_on() -> None:
+    refusal = Failure(b"MISCONF Errors writing to the AOF file: File too large")
+    with fake_node(answers(PING=[refusal])) as node:
+        facts = examine(address(node.port), None, PATIENCE_S)
+
+    assert (facts.error, facts.id) == ("", ME)
+
+
 def test_commands_that_were_taken_away_leave_gaps_only() -> None:
     with fake_node(answers(CONFIG=[Failure(b"ERR unknown command")], TIME=[Status(b"?")])) as node:
         facts = examine(address(node.port), None, PATIENCE_S)
