@@ -13,7 +13,7 @@ pages the disk has.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
@@ -27,6 +27,11 @@ SLOW_S: Final = 0.02
 """A write that held up the loop for so long makes the next ones run in a thread."""
 SLOW_FOR_S: Final = 60.0
 LONG_SYNC_S: Final = 2.0
+MAX_UNSYNCED: Final = 256 << 20
+"""Bytes that are held to be written again, before a sync must come first."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Appender:
@@ -55,11 +60,13 @@ class Appender:
         """Batches that have not been written."""
         self._unsynced: list[bytes] = []
         """What has been written since the last sync, to be written again if the next one fails."""
+        self._unsynced_bytes = 0
         self._synced_size = 0
         self._is_settled = True
         """Will the name of the file outlive a loss of power?"""
         self._work = trio.Event()
-        self._busy_since: float | None = None
+        self._busy: list[float] = []
+        """Since when: a write and a sync may run at once."""
         self._slow_until = 0.0
 
     def use(self, file: JournalFile, pending: list[bytes]) -> None:
@@ -67,13 +74,19 @@ class Appender:
         self.file = file
         self._synced_size = file.size
         self._unsynced = []
+        self._unsynced_bytes = 0
         self._pending = pending
         self._work.set()
 
     @property
     def is_busy(self) -> bool:
         """Does the disk work for us?"""
-        return self.syncing.locked() or self._busy_since is not None
+        return self.syncing.locked() or bool(self._busy)
+
+    @property
+    def must_sync(self) -> bool:
+        """Is so much held that a sync must come before anything else?"""
+        return self._unsynced_bytes > MAX_UNSYNCED
 
     # At once.
 
@@ -119,10 +132,12 @@ class Appender:
             self._note_synced(file.size)
         else:
             self._unsynced += batches
+            self._unsynced_bytes += sum(map(len, batches))
 
     def _note_synced(self, size: int) -> None:
         self._synced_size = size
         self._unsynced = []
+        self._unsynced_bytes = 0
 
     def fail(self, error: OSError) -> None:
         """Nothing can be kept for now."""
@@ -146,6 +161,15 @@ class Appender:
 
     # In a thread.
 
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """What must not take long, or `watch` says that the disk does not answer."""
+        started = trio.current_time()
+        self._busy.append(started)
+        try:
+            return await self._store.in_thread(act, *args)
+        finally:
+            self._busy.remove(started)
+
     async def write(self) -> None:
         """Write what is pending, for ever."""
         while True:
@@ -161,15 +185,12 @@ class Appender:
             group, self._pending = self._pending, []
             number = self.last
             must_sync = self._state.config.appendfsync == "always"
-            self._busy_since = trio.current_time()
             try:
-                await self._store.in_thread(_put, file, group, must_sync)
+                await self.in_thread(_put, file, group, must_sync)
             except OSError as error:
                 self._pending = group + self._pending
                 self.fail(error)
                 return
-            finally:
-                self._busy_since = None
             self._note_written(file, group)
             if must_sync:
                 self._note_synced(file.size)
@@ -187,7 +208,7 @@ class Appender:
             count = len(batches)
             started = trio.current_time()
             try:
-                await self._store.in_thread(file.sync)
+                await self.in_thread(file.sync)
             except OSError as error:
                 self.fail(error)
                 return
@@ -195,6 +216,10 @@ class Appender:
             # With another `appendfsync` since, more may be synced, and `_unsynced` be another list.
             del batches[:count]
             self._synced_size = max(self._synced_size, size)
+            was_much = self.must_sync
+            self._unsynced_bytes = sum(map(len, self._unsynced))
+            if was_much:
+                self.changed()
 
     async def flush(self) -> bool:
         """Write and sync everything, if that can be done."""
@@ -206,9 +231,9 @@ class Appender:
             number = self.last
             try:
                 if self.trouble:
-                    await self._store.in_thread(self._put_anew, file, self._unsynced + group)
+                    await self.in_thread(self._put_anew, file, self._unsynced + group)
                 else:
-                    await self._store.in_thread(_put, file, group, True)
+                    await self.in_thread(_put, file, group, True)
             except OSError as error:
                 self._pending = group + self._pending
                 self.fail(error)
@@ -230,7 +255,7 @@ class Appender:
         """The file has taken another's place: its name must last before it is relied upon."""
         self._is_settled = False
         try:
-            await self._store.in_thread(self._store.settle)
+            await self.in_thread(self._store.settle)
         except OSError as error:
             self.fail(error)
             return False
@@ -253,11 +278,10 @@ class Appender:
         """A disk that does not answer is trouble, until it does."""
         while True:
             await trio.sleep(STALL_S / 10)
-            since = self._busy_since
-            if since is None:
+            if not self._busy:
                 if self.trouble == STALLED:
                     self._mended()
-            elif trio.current_time() - since > STALL_S and not self.trouble:
+            elif trio.current_time() - min(self._busy) > STALL_S and not self.trouble:
                 self.fail(OSError(0, STALLED))
 
 

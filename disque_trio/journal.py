@@ -51,7 +51,8 @@ class Journal:
 
         In trouble writes are refused anyway, and everybody is to be told so.
         """
-        return not self.end.trouble and self.end.waiting > MAX_WAITING
+        end = self.end
+        return not end.trouble and (end.waiting > MAX_WAITING or end.must_sync)
 
     def record(self, records: Sequence[Record]) -> None:
         """The next batch of records."""
@@ -146,6 +147,8 @@ class Journal:
 
     def _may_sync(self) -> bool:
         config = self._state.config
+        if self.end.must_sync:
+            return True
         if config.appendfsync == "no":
             return False
         return self.rewrite is None or not config.no_appendfsync_on_rewrite
@@ -241,7 +244,7 @@ class Journal:
         end = self.end
         async with end.writing, end.syncing:
             rest, number = rewrite.rest(), end.last
-            await self._store.in_thread(rewrite.finish, rest)
+            await end.in_thread(rewrite.finish, rest)
             self._log.notice("the journal has been rewritten", size=rewrite.file.size)
             old = end.file if rewrite.stays else rewrite.file
             if rewrite.stays:
@@ -249,7 +252,7 @@ class Journal:
             if await end.settle() and rewrite.stays:
                 end.keep(number)
             if old is not None:
-                await self._store.in_thread(old.close)
+                await end.in_thread(old.close)
 
     async def rewrite_at_once(self) -> str | None:
         """Write the file anew while the whole node waits; an error text if that fails."""

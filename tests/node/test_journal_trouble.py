@@ -3,16 +3,20 @@
 import errno
 import os
 
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
+from disque_trio import appending
 from disque_trio import journal as journal_module
-from tests.node.test_journal import ALWAYS, MISCONF, NO_SPACE, add, alive, started
+from disque_trio.appending import STALL_S
+from tests.node.test_journal import ALWAYS, EVERYSEC, MISCONF, NO_SPACE, add, alive, started
 from tests.node.world import until
 
 IO_ERROR = MISCONF % b"Input/output error"
 ADD = b"ADDJOB q x 0 REPLICATE 1\r\n"
+STALLED = MISCONF % b"no answer from the disk for 10 seconds"
 
 
 def broken() -> OSError:
@@ -83,3 +87,71 @@ async def test_after_a_shutdown_that_failed_late_the_node_writes_to_the_new_file
     await trio.sleep(1.5)
     jobs.add(await add(client))
     assert alive(world.disk.durable) == jobs
+
+
+async def test_a_sync_that_hangs_is_trouble_until_it_ends(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    job = await add(client)
+    assert world.node._journal is not None
+    world.disk.latency = STALL_S * 2
+    await until(world.node._journal.end.syncing.locked)
+    world.disk.latency = 0
+
+    await trio.sleep(STALL_S + 2)
+    assert await client.ask("PING") == STALLED
+
+    await trio.sleep(STALL_S)
+    assert await client.ask("PING") == b"+PONG\r\n"
+    assert alive(world.disk.durable) == {job}
+
+
+async def test_a_rewrite_that_hangs_at_its_end_is_trouble_until_it_ends(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, ALWAYS)
+    client = world.client()
+    assert world.node._journal is not None
+    world.disk.latency = 0.5
+    await client.ask("BGREWRITEAOF")
+    await trio.sleep(0.3)
+    world.disk.latency = STALL_S * 2
+    await until(world.node._journal.end.syncing.locked)
+    world.disk.latency = 0
+
+    await trio.sleep(STALL_S + 2)
+    assert await client.ask("PING") == STALLED
+
+    await trio.sleep(STALL_S)
+    assert await client.ask("PING") == b"+PONG\r\n"
+    assert "the journal has been rewritten" in world.log.events()
+
+
+@pytest.mark.parametrize("policy", ["everysec", "no"])
+async def test_what_is_held_for_a_slow_sync_fills_no_memory(
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: str,
+) -> None:
+    monkeypatch.setattr(appending, "MAX_UNSYNCED", 10_000)
+    monkeypatch.setattr(journal_module, "MAX_WAITING", 5_000)
+    world = await started(nursery, EVERYSEC)
+    client, other = world.client(), world.client()
+    await add(client)
+    assert world.node._journal is not None
+    world.disk.latency = 5
+    await until(world.node._journal.end.syncing.locked)
+    world.disk.latency = 0.01
+
+    client.send(ADD * 1000)
+    await trio.sleep(2)
+    assert len(world.node.state.jobs) < 1000
+    assert client.is_held
+    state = world.node.state
+    state.config = attrs.evolve(state.config, appendfsync=policy)
+
+    await until(lambda: client.read.count(b"\r\n") == 1000, seconds=100)
+    assert await other.ask("PING") == b"+PONG\r\n"
