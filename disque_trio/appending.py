@@ -78,6 +78,17 @@ class Appender:
         self._pending = pending
         self._work.set()
 
+    def drop(self) -> None:
+        """There is no file any more: what could not be written is given up, and all is well."""
+        if self.trouble:
+            self._log.warning("the journal ends without what could not be written")
+        self.file = None
+        self.trouble = ""
+        self._pending, self._unsynced = [], []
+        self._unsynced_bytes = 0
+        self._is_settled = True
+        self.keep(self.last)
+
     @property
     def is_busy(self) -> bool:
         """Does the disk work for us?"""

@@ -21,6 +21,8 @@ CRON_S: Final = 1.0
 """How often the file is synced with everysec, trouble is met again, and its growth looked at."""
 MAX_WAITING: Final = 64 << 20
 """Bytes that wait for the disk before no further requests are taken."""
+CLOSE_S: Final = 30.0
+"""How long the end of the node waits for the disk."""
 RETRY_S: Final = 60.0
 """How long after a rewrite that failed the next one begins by itself."""
 
@@ -160,21 +162,26 @@ class Journal:
         self._is_stopping = True
 
     async def _stop(self) -> None:
-        if self.rewrite is None and await self.end.flush():
-            file, self.end.file = self.end.file, None
+        if self.rewrite is None:
+            # If it fails too: nobody wants it any more.
+            await self.end.flush()
+            file = self.end.file
+            self.end.drop()
             self._is_stopping = False
             if file is not None:
-                await self._store.in_thread(file.close)
+                await self.end.in_thread(file.close)
 
     async def close(self) -> None:
-        """The node ends: write and sync what there is."""
-        with trio.CancelScope(shield=True):
+        """The node ends: write and sync what there is, unless the disk does not answer."""
+        with trio.move_on_after(CLOSE_S, shield=True) as scope:
             if self.end.file is not None:
                 await self.end.flush()
                 self.end.file.close()
             elif self._state.config.appendonly:
                 # Its first version is not complete yet.
                 await self.rewrite_at_once()
+        if scope.cancelled_caught:
+            self._log.warning("the disk does not answer: the journal is left as it is")
 
     # Rewriting.
 

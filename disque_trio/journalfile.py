@@ -138,5 +138,5 @@ class JournalDisk:
         return int.from_bytes(os.urandom(4), "little")
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do it in a worker thread."""
-        return await trio.to_thread.run_sync(act, *args)
+        """Do it in a worker thread. Who is cancelled, as the node ends, leaves it to itself."""
+        return await trio.to_thread.run_sync(act, *args, abandon_on_cancel=True)

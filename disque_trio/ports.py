@@ -159,7 +159,8 @@ class JournalStore(Protocol):
         """32 random bits."""
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do something that may block, while the node goes on. Not cancelled half-way."""
+        """Do something that may block, while the node goes on. It is done to the end, even
+        if who waits for it is cancelled."""
 
 
 class Spill(Protocol):

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import tempfile
+import threading
 
 import attrs
 import pytest
@@ -11,8 +13,10 @@ from trio.testing import MockClock
 from disque_trio import appending
 from disque_trio import journal as journal_module
 from disque_trio.appending import STALL_S
+from disque_trio.journalfile import JournalDisk
+from disque_trio.statemachine.chores import Shutdown
 from tests.node.test_journal import ALWAYS, EVERYSEC, MISCONF, NO_SPACE, add, alive, started
-from tests.node.world import until
+from tests.node.world import World, until
 
 IO_ERROR = MISCONF % b"Input/output error"
 ADD = b"ADDJOB q x 0 REPLICATE 1\r\n"
@@ -155,3 +159,48 @@ async def test_what_is_held_for_a_slow_sync_fills_no_memory(
 
     await until(lambda: client.read.count(b"\r\n") == 1000, seconds=100)
     assert await other.ask("PING") == b"+PONG\r\n"
+
+
+async def test_a_journal_may_be_turned_off_in_trouble(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, ALWAYS)
+    client = world.client()
+    job = await add(client)
+    file = world.disk.file
+    world.disk.write_error = broken()
+    assert await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1") == IO_ERROR
+
+    assert await client.ask("CONFIG", "SET", "appendonly", "no") == b"+OK\r\n"
+    await trio.sleep(2.5)
+
+    assert await client.ask("PING") == b"+PONG\r\n"
+    await add(client)
+    assert file is not None
+    assert file.is_closed
+    assert alive(world.disk.durable) == {job}
+    assert "the journal ends without what could not be written" in world.log.events()
+
+
+async def test_a_node_ends_even_if_the_disk_never_answers(autojump_clock: MockClock) -> None:
+    world = World(ALWAYS)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.node.run)
+            world.disk.latency = 1e6
+            world.client().send(ADD)
+            await trio.sleep(0.1)
+            world.node.stop(Shutdown(), "SIGTERM")
+
+    assert "the disk does not answer: the journal is left as it is" in world.log.events()
+
+
+async def test_a_thread_that_never_ends_does_not_hold_up_the_end() -> None:
+    with tempfile.TemporaryDirectory() as path:
+        disk, gate = JournalDisk(f"{path}/disque.aof"), threading.Event()
+        with trio.fail_after(5), trio.move_on_after(0.05) as scope:
+            await disk.in_thread(gate.wait)
+        gate.set()
+
+    assert scope.cancelled_caught
