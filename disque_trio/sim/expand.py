@@ -21,14 +21,15 @@ from disque_trio.sim.scenario import (
     ProducerSpec,
     Scenario,
 )
+from disque_trio.sim.streams import stream
 from disque_trio.sim.strikes import strikes
 from disque_trio.sim.swarm import thinned
 
 
 def expand(scenario: Scenario, seed: int) -> Plan:
     """The plan of this seed."""
-    scenario = thinned(scenario, random.Random(f"{seed}/swarm"))
-    cfg = random.Random(f"{seed}/cfg")
+    scenario = thinned(scenario, stream(seed, "swarm"))
+    cfg = stream(seed, "cfg")
     nodes = scenario.cluster.nodes.draw_int(cfg)
     chaos = scenario.end.chaos.draw_int(cfg)
     link = _link(scenario.link, cfg)
@@ -43,7 +44,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         config=(*scenario.cluster.config, *_journal(scenario, seed)),
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
-        faults=strikes(scenario.faults, nodes, chaos, random.Random(f"{seed}/strikes")),
+        faults=strikes(scenario.faults, nodes, chaos, stream(seed, "strikes")),
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
@@ -62,7 +63,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
 
 def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:
     """A stream of its own: whether there are disks moves nothing else."""
-    policy = _one_of(scenario.cluster.aof, random.Random(f"{seed}/aof"))
+    policy = _one_of(scenario.cluster.aof, stream(seed, "aof"))
     return () if policy == "off" else (("appendonly", "yes"), ("appendfsync", policy))
 
 
@@ -108,7 +109,7 @@ def _adds(
         rate = spec.rate.draw(cfg)
         for node in _places(spec.at, nodes, default=0):
             number += 1
-            rng = random.Random(f"{seed}/adds/p{number}")
+            rng = stream(seed, "adds", f"p{number}")
             adds += _of_producer(f"p{number}", spec, rate, node, _Run(nodes, chaos, rng))
     return tuple(sorted(adds, key=lambda add: add.at))
 

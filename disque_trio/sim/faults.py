@@ -5,7 +5,6 @@ heal everything at the end of the chaos. A strike does only what is not so alrea
 down cannot crash), and undoes only what it did.
 """
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -14,6 +13,7 @@ import attrs
 from disque_trio.sim.network import Rule
 from disque_trio.sim.plan import Fault, Micros
 from disque_trio.sim.record import Fields
+from disque_trio.sim.streams import stream
 
 Link = tuple[int, int]
 """Source and target."""
@@ -239,7 +239,7 @@ class Faults:
 
 def draw_core(numbers: Sequence[int], seed: int) -> list[int]:
     """A majority of the nodes."""
-    rng = random.Random(f"{seed}/core")
+    rng = stream(seed, "core")
     return sorted(rng.sample(list(numbers), len(numbers) // 2 + 1))
 
 

@@ -20,6 +20,7 @@ from disque_trio.sim.journal import Journal
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.record import Recorder
 from disque_trio.sim.spill import SimSpill, whole_message, whole_reply
+from disque_trio.sim.streams import stream
 from disque_trio.sim.vector import VectorClock
 from disque_trio.spill import Spiller
 from disque_trio.statemachine.base import FOREVER, MYSELF, NodeId, Now
@@ -163,7 +164,7 @@ class Host:
 
     def new_identity(self) -> None:
         """A node id that the run has not seen, and an empty nodes.conf."""
-        rng = random.Random(f"{self._seed}/id/{self.number}/{self.lives}")
+        rng = stream(self._seed, "id", self.number, self.lives)
         self.id: NodeId = b"%040x" % rng.getrandbits(160)
         self._names[self.id] = self.name
         self.nodes_conf = b""
@@ -174,7 +175,7 @@ class Host:
         engine = self._engine
         self.lives += 1
         self.now = self.clock.now(engine.now)
-        rng = random.Random(f"{self._seed}/node/{self.number}/{self.lives}")
+        rng = stream(self._seed, "node", self.number, self.lives)
         myself = Peer(self.id, "", PORT, MYSELF)
         if self.nodes_conf:
             myself, others = parse_nodes(self.nodes_conf)

@@ -12,7 +12,6 @@ The cluster is formed when the constructor returns, at time 0; nothing happens u
 pass. Nodes are called by name or number; times are microseconds, except where a name says ms.
 """
 
-import random
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final
@@ -26,6 +25,7 @@ from disque_trio.sim.operators import Operator, Pending, Word
 from disque_trio.sim.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
 from disque_trio.sim.rows import Row
 from disque_trio.sim.simulation import LOOK, QUIET, Run
+from disque_trio.sim.streams import stream
 from disque_trio.sim.workload import Worker
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.machine import Machine
@@ -381,7 +381,7 @@ class Simulation:
     def _hire_for(self, queue: str, node: int) -> None:
         name = f"drain/{queue}/{node}/{self.engine.now}"
         plan = Consumer(name=name, node=node, queues=(queue,), start=self.engine.now)
-        rng = random.Random(f"{self.plan.seed}/work/{name}")
+        rng = stream(self.plan.seed, "work", name)
         self.world.add_agent(Worker(plan, len(self.world.hosts), rng))
 
 

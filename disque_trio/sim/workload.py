@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import attrs
 
 from disque_trio.sim.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.streams import stream
 from disque_trio.statemachine.base import Failure, Reply
 
 NEVER: Final[Micros] = 1 << 61
@@ -75,7 +76,7 @@ def agents(plan: Plan) -> list[Agent]:
         by_producer.setdefault(add.producer, []).append(add)
     producers = [Producer(name, adds) for name, adds in by_producer.items()]
     consumers = [
-        Worker(consumer, plan.nodes, random.Random(f"{plan.seed}/work/{consumer.name}"))
+        Worker(consumer, plan.nodes, stream(plan.seed, "work", consumer.name))
         for consumer in plan.consumers
     ]
     return [*producers, *consumers]

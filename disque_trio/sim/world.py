@@ -3,7 +3,6 @@
 What a machine says goes to `wires` (links) and `lanes` (clients); what faults do is in `deeds`.
 """
 
-import random
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -17,6 +16,7 @@ from disque_trio.sim.nodes import PORT, Host, MachineFactory
 from disque_trio.sim.operators import Operator
 from disque_trio.sim.plan import ClockPlan, Micros, Plan
 from disque_trio.sim.record import Recorder
+from disque_trio.sim.streams import stream
 from disque_trio.sim.vector import NoClock, VectorClock
 from disque_trio.sim.wires import Wires
 from disque_trio.sim.workload import Agent
@@ -53,7 +53,7 @@ class World:
         self.plan = plan
         self.engine = engine
         self.recorder = recorder
-        self.network = Network(plan.link, random.Random(f"{plan.seed}/net"))
+        self.network = Network(plan.link, stream(plan.seed, "net"))
         self.network.become_reliable()
         self.names: dict[NodeId, str] = {}
         self.wires = self.make_wires()
@@ -91,7 +91,7 @@ class World:
             clock=NodeClock(self.clock_plan(number)),
             vector=self._vector(),
             names=self.names,
-            disk=self.disk_kind(random.Random(f"{self.plan.seed}/disk/{number}"), self.plan.sync),
+            disk=self.disk_kind(stream(self.plan.seed, "disk", number), self.plan.sync),
         )
 
     def add_host(self, number: int) -> Host:
@@ -117,7 +117,7 @@ class World:
     def start_all(self) -> None:
         """Start the nodes, which know each other or will meet."""
         for host in self.hosts.values():
-            spread = random.Random(f"{self.plan.seed}/start/{host.number}").random()
+            spread = stream(self.plan.seed, "start", host.number).random()
             self.engine.later(int(spread * START_SPREAD), self._start_fresh, host)
         if self.plan.forming == "meet":
             self.engine.later(2 * START_SPREAD, self._meet_all, self.hosts[1])

@@ -1,7 +1,5 @@
 """The world of the trio engine: that of the heap engine, with real shells in it."""
 
-import random
-
 import trio
 
 from disque_trio.sim.lanes import Lanes
@@ -13,6 +11,7 @@ from disque_trio.sim.shell.hosts import NodeHost
 from disque_trio.sim.shell.lanes import ShellLanes
 from disque_trio.sim.shell.links import ShellLinks
 from disque_trio.sim.shell.store import ByteDisk
+from disque_trio.sim.streams import stream
 from disque_trio.sim.wires import Wires
 from disque_trio.sim.world import World
 
@@ -37,13 +36,13 @@ class ShellWorld(World):
 
     def make_wires(self) -> Wires:
         """Links with bytes on them."""
-        rng = random.Random(f"{self.plan.seed}/pieces/links")
+        rng = stream(self.plan.seed, "pieces", "links")
         self._links = ShellLinks(self.engine, self.recorder, self.network, self.names, rng)
         return self._links
 
     def make_lanes(self) -> Lanes:
         """Clients' connections with bytes on them."""
-        rng = random.Random(f"{self.plan.seed}/pieces/clients")
+        rng = stream(self.plan.seed, "pieces", "clients")
         return ShellLanes(self.engine, self.recorder, rng)
 
     def make_host(self, number: int) -> Host:
