@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio import __version__
 from disque_trio.cli.connection import Address, Tls
+from disque_trio.cli.frame import port
 
 FOREVER: Final = -1
 """`-r -1`: repeat until interrupted."""
@@ -141,7 +142,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         "-h", dest="host", metavar="HOST", default="127.0.0.1", help="node to talk to (127.0.0.1)"
     )
     group.add_argument(
-        "-p", dest="port", metavar="PORT", type=_port, default=7711, help="its port (7711)"
+        "-p", dest="port", metavar="PORT", type=port, default=7711, help="its port (7711)"
     )
     group.add_argument(
         "-s", dest="socket", metavar="SOCKET", help="its Unix socket, instead of host and port"
@@ -256,12 +257,6 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="send standard input as it is, count the replies",
     )
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f"{text} is no port: 1 to 65535")
-    return int(text)
 
 
 def _count(text: str) -> int:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from disque_trio.cli.frame import INTERRUPTED, USAGE
 from disque_trio.cli.sim import main
-from disque_trio.cli.sim.outcomes import INTERRUPTED, NOTHING_TESTED, PASSED, USAGE, VIOLATED
+from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.sim import tracefile
 
 SMALL = """

@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.cli.frame import Family, add_json
 from disque_trio.wire.journal import Format
 
 _EPILOG: Final = """\
@@ -37,56 +38,44 @@ class Options:
     is_compact: bool = False
     has_bodies: bool = False
 
+    def subject(self) -> str:
+        """The file."""
+        return self.file
+
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options, or SystemExit after a message or help."""
-    return Options(**vars(_parser().parse_args(arguments)))
+    return Options(**vars(_family().parse(arguments)))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="disque-trio aof",
-        description="Look at, mend and convert append-only files.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _check(commands)
-    _repair(commands)
-    _convert(commands)
-    _dump(commands)
-    return parser
+def _family() -> Family:
+    family = Family("aof", "Look at, mend and convert append-only files.", _EPILOG)
+    _check(family)
+    _repair(family)
+    _convert(family)
+    _dump(family)
+    return family
 
 
-_Commands = argparse._SubParsersAction  # argparse has no public name for it
-
-
-def _command(
-    commands: "_Commands[argparse.ArgumentParser]", name: str, about: str, more: str = ""
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name,
-        help=about[0].lower() + about[1:].rstrip("."),
-        description=f"{about} {more}".strip(),
-        epilog="Exit status: see 'disque-trio aof --help'.",
-    )
+def _command(family: Family, name: str, about: str, more: str = "") -> argparse.ArgumentParser:
+    parser = family.command(name, about, more)
     parser.add_argument("file", metavar="FILE", help="an append-only file")
-    parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
+    add_json(parser)
     return parser
 
 
-def _check(commands: "_Commands[argparse.ArgumentParser]") -> None:
+def _check(family: Family) -> None:
     _command(
-        commands,
+        family,
         "check",
         "Read a whole file, and tell what is in it and whether it is sound.",
         "A running node may hold it; then its last record may be seen half written.",
     )
 
 
-def _repair(commands: "_Commands[argparse.ArgumentParser]") -> None:
+def _repair(family: Family) -> None:
     parser = _command(
-        commands,
+        family,
         "repair",
         "Cut off a torn tail, or leave out what is damaged.",
         "The file is replaced by a mended one in one step; the old one is kept beside it, with "
@@ -106,9 +95,9 @@ def _repair(commands: "_Commands[argparse.ArgumentParser]") -> None:
     )  # fmt: skip
 
 
-def _convert(commands: "_Commands[argparse.ArgumentParser]") -> None:
+def _convert(family: Family) -> None:
     parser = _command(
-        commands,
+        family,
         "convert",
         "Write a file anew, in either format.",
         "A torn tail is left out.",
@@ -124,9 +113,9 @@ def _convert(commands: "_Commands[argparse.ArgumentParser]") -> None:
     )  # fmt: skip
 
 
-def _dump(commands: "_Commands[argparse.ArgumentParser]") -> None:
+def _dump(family: Family) -> None:
     parser = _command(
-        commands,
+        family,
         "dump",
         "Show every record, one on each line.",
         "Times are in UTC. With --json, strings that are not UTF-8 have one character for each "

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import attrs
 
 from disque_trio.cli.aof.options import Options
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, UsageError
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
 from disque_trio.cli.aof.report import as_json, counted, errors, out
 from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
+from disque_trio.cli.frame import UsageError
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import Format, Writer
 from disque_trio.wire.salvage import Gap, salvage

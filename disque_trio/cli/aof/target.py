@@ -5,7 +5,7 @@ import os
 import shutil
 from types import TracebackType
 
-from disque_trio.cli.aof.outcomes import UsageError
+from disque_trio.cli.frame import UsageError
 
 _BUFFER = 1 << 20
 

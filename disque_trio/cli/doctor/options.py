@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from disque_trio.cli.connection import Address
+from disque_trio.cli.frame import port
 from disque_trio.cli.options import add_tls, password_from, tls_from
 
 _DESCRIPTION: Final = """\
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("-h", "--host", metavar="HOST", help="node to begin with (127.0.0.1)")
-    add("-p", "--port", metavar="PORT", type=_port, help="its port (7711)")
+    add("-p", "--port", metavar="PORT", type=port, help="its port (7711)")
     add(
         "-a",
         dest="password",
@@ -95,12 +96,6 @@ def _parser() -> argparse.ArgumentParser:
     add_tls(parser)
     add("--help", action="help", help="print this and exit")
     return parser
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f"{text} is no port: 1 to 65535")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-from disque_trio.cli.sim.outcomes import UsageError
+from disque_trio.cli.frame import UsageError
 from disque_trio.sim import simulation
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.engine import NEVER

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.cli.frame import Family, add_json, count, share
 from disque_trio.sim.words import ENGINES
 
 _EPILOG: Final = """\
@@ -47,50 +48,35 @@ class Options:
     has_pinned: bool = True
     recheck: float = 0.0
 
+    def subject(self) -> str:
+        """The first file."""
+        return self.files[0]
+
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options, or SystemExit after a message or help."""
-    found = _parser().parse_args(arguments)
+    found = _family().parse(arguments)
     facts = vars(found)
     files = facts.pop("files")
     known = {name: value for name, value in facts.items() if value is not None}
     return Options(files=(files,) if isinstance(files, str) else tuple(files), **known)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="disque-trio sim",
-        description="Run a cluster in simulated time, through faults, and judge what happens.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _family() -> Family:
+    family = Family(
+        "sim", "Run a cluster in simulated time, through faults, and judge what happens.", _EPILOG
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _run(commands)
-    _sweep(commands)
-    _replay(commands)
-    _shrink(commands)
-    _expand(commands)
-    _draw(commands)
-    return parser
+    _run(family)
+    _sweep(family)
+    _replay(family)
+    _shrink(family)
+    _expand(family)
+    _draw(family)
+    return family
 
 
-_Commands = argparse._SubParsersAction  # argparse has no public name for it
-
-
-def _command(
-    commands: "_Commands[argparse.ArgumentParser]", name: str, about: str, more: str = ""
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=about[0].lower() + about[1:].rstrip("."),
-        description=f"{about} {more}".strip(),
-        epilog="Exit status: see 'disque-trio sim --help'.",
-    )
-
-
-def _run(commands: "_Commands[argparse.ArgumentParser]") -> None:
-    parser = _command(
-        commands,
+def _run(family: Family) -> None:
+    parser = family.command(
         "run",
         "Run one seed of a scenario, or a plan.",
         "A failure prints the property, how to run it again, and the last events of the job.",
@@ -102,12 +88,11 @@ def _run(commands: "_Commands[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--trace", metavar="OUT", help="write every row to this .jsonl, .arrow or .parquet file"
     )
-    _add_json(parser)
+    add_json(parser)
 
 
-def _sweep(commands: "_Commands[argparse.ArgumentParser]") -> None:
-    parser = _command(
-        commands,
+def _sweep(family: Family) -> None:
+    parser = family.command(
         "sweep",
         "Run many seeds of scenarios.",
         "Failures are told as they come. Each scenario's pinned seeds are run first. With --out, "
@@ -123,7 +108,7 @@ def _sweep(commands: "_Commands[argparse.ArgumentParser]") -> None:
         help="seeds A to B-1; or 'ci' or 'nightly': as many as the scenario says (ci)",
     )
     parser.add_argument(
-        "--jobs", type=_count, default=os.cpu_count() or 1, metavar="N",
+        "--jobs", type=count, default=os.cpu_count() or 1, metavar="N",
         help="how many processes (one for each processor)",
     )  # fmt: skip
     _add_engine(parser)
@@ -134,19 +119,18 @@ def _sweep(commands: "_Commands[argparse.ArgumentParser]") -> None:
         "--no-pinned", dest="has_pinned", action="store_false", help="leave pinned seeds out"
     )
     parser.add_argument(
-        "--recheck", type=_share, default=0.05, metavar="SHARE",
+        "--recheck", type=share, default=0.05, metavar="SHARE",
         help="share of the seeds that are run twice, to compare their digests (0.05)",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", dest="limit_s", type=_count, default=600, metavar="SECONDS",
+        "--limit", dest="limit_s", type=count, default=600, metavar="SECONDS",
         help="a seed that takes longer has failed (600)",
     )  # fmt: skip
-    _add_json(parser)
+    add_json(parser)
 
 
-def _replay(commands: "_Commands[argparse.ArgumentParser]") -> None:
-    parser = _command(
-        commands,
+def _replay(family: Family) -> None:
+    parser = family.command(
         "replay",
         "Run a plan or a trace again.",
         "A trace is judged as it stands. If it is of a simulated run, its plan is run again, and "
@@ -156,12 +140,11 @@ def _replay(commands: "_Commands[argparse.ArgumentParser]") -> None:
     _add_seed(parser)
     _add_engine(parser)
     parser.add_argument("--html", metavar="OUT", help="draw it into this HTML file")
-    _add_json(parser)
+    add_json(parser)
 
 
-def _shrink(commands: "_Commands[argparse.ArgumentParser]") -> None:
-    parser = _command(
-        commands,
+def _shrink(family: Family) -> None:
+    parser = family.command(
         "shrink",
         "Cut a failing seed down to a smallest plan that fails in the same way.",
         "Whole families of faults go first, then faults, adds and consumers, then nodes; then "
@@ -174,20 +157,20 @@ def _shrink(commands: "_Commands[argparse.ArgumentParser]") -> None:
         "--property", metavar="NAME", help="of several violations, this one, such as L1 or DX"
     )
     parser.add_argument(
-        "--budget", type=_count, default=2_000, metavar="N", help="at most so many runs (2000)"
+        "--budget", type=count, default=2_000, metavar="N", help="at most so many runs (2000)"
     )
 
 
-def _expand(commands: "_Commands[argparse.ArgumentParser]") -> None:
-    parser = _command(commands, "expand", "Show the plan that a scenario comes to for a seed.")
+def _expand(family: Family) -> None:
+    parser = family.command("expand", "Show the plan that a scenario comes to for a seed.")
     parser.add_argument("files", metavar="FILE", help="a scenario")
     _add_seed(parser)
     parser.add_argument("-o", "--out", metavar="PLAN.json", help="write it to this file")
 
 
-def _draw(commands: "_Commands[argparse.ArgumentParser]") -> None:
-    parser = _command(
-        commands, "draw", "Draw a run as one HTML file.", "A trace is drawn without running it."
+def _draw(family: Family) -> None:
+    parser = family.command(
+        "draw", "Draw a run as one HTML file.", "A trace is drawn without running it."
     )
     parser.add_argument("files", metavar="FILE", help="a scenario, a plan, or a trace")
     _add_seed(parser)
@@ -211,10 +194,6 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
-
-
 def _seed(word: str) -> int:
     if not word.isdecimal():
         raise argparse.ArgumentTypeError(f"{word} is no seed: a whole number of 0 or more")
@@ -235,19 +214,3 @@ def seeds_from(word: str) -> range:
     if after <= first:
         raise argparse.ArgumentTypeError(f"{word} has no seeds: B stands behind the last")
     return range(first, after)
-
-
-def _count(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more")
-    return int(word)
-
-
-def _share(word: str) -> float:
-    try:
-        share = float(word)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{word} is no share from 0 to 1")
-    return share

@@ -11,6 +11,7 @@ from types import FrameType
 
 import attrs
 
+from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -20,7 +21,6 @@ from disque_trio.cli.sim.execution import (
     execute,
     last_events,
 )
-from disque_trio.cli.sim.outcomes import UsageError
 from disque_trio.cli.sim.sources import scenario_from
 from disque_trio.sim.expand import expand
 from disque_trio.sim.plan import Plan

@@ -7,9 +7,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import Result
-from disque_trio.cli.sim.outcomes import UsageError
 from disque_trio.sim import planfile
 from disque_trio.sim.plan import Plan
 

@@ -2,10 +2,11 @@
 
 from rich.status import Status
 
+from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import Finding, Result, execute
 from disque_trio.cli.sim.options import Options
-from disque_trio.cli.sim.outcomes import PASSED, UsageError
+from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.cli.sim.sources import check_writable, plan_from, write_text
 from disque_trio.sim import planfile
 from disque_trio.sim.plan import Plan

@@ -8,6 +8,7 @@ from itertools import zip_longest
 import attrs
 from rich.markup import escape
 
+from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -20,7 +21,7 @@ from disque_trio.cli.sim.execution import (
     judged,
 )
 from disque_trio.cli.sim.options import Options
-from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED, UsageError
+from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.cli.sim.sources import (
     TRACES,
     check_engine,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.sim.outcomes import UsageError
+from disque_trio.cli.frame import UsageError
 from disque_trio.sim import planfile
 from disque_trio.sim.expand import expand
 from disque_trio.sim.plan import Plan

@@ -11,16 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from disque_trio.cli.frame import INTERRUPTED, UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
 from disque_trio.cli.sim.options import Options
-from disque_trio.cli.sim.outcomes import (
-    INTERRUPTED,
-    NOTHING_TESTED,
-    PASSED,
-    VIOLATED,
-    UsageError,
-)
+from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.cli.sim.pool import Task, run_all
 from disque_trio.cli.sim.progress import Progress
 from disque_trio.cli.sim.results import Store

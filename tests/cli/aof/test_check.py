@@ -4,7 +4,8 @@ import json
 import pytest
 
 from disque_trio.cli.aof import main
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, TORN, USAGE
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, TORN
+from disque_trio.cli.frame import USAGE
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import disque, framed
 

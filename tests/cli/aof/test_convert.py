@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from disque_trio.cli.aof import main
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, USAGE
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
+from disque_trio.cli.frame import USAGE
 from disque_trio.statemachine.base import ACKED
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.cli.aof.conftest import Make

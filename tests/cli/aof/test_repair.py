@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from disque_trio.cli.aof import main
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, USAGE
+from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
+from disque_trio.cli.frame import USAGE
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import RECORDS, disque, framed
 from tests.wire.journals import read

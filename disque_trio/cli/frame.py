@@ -1,0 +1,127 @@
+"""The frame of command lines that have commands of their own: `sim`, `aof` and their like.
+
+A family names its commands, each with its options; `run` carries one out, and tells people of
+what went wrong instead of showing a traceback.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
+
+USAGE: Final = 2
+"""A bad option, or something that was asked for and cannot be done."""
+INTERRUPTED: Final = 130
+"""What shells report for a program ended by Ctrl-C."""
+
+
+class UsageError(Exception):
+    """Something that was asked for cannot be done: why, in words for people."""
+
+
+class Options(Protocol):
+    """One command line, read and checked."""
+
+    @property
+    def command(self) -> str:
+        """Which command of the family."""
+
+    def subject(self) -> str:
+        """What it is about, such as a file: the system's errors do not always say."""
+
+
+SomeOptions = TypeVar("SomeOptions", bound=Options)
+
+
+class Family:
+    """The parser of `disque-trio NAME COMMAND ...`. The epilog tells of the exit status."""
+
+    def __init__(self, name: str, description: str, epilog: str) -> None:
+        self._name = name
+        self._parser = argparse.ArgumentParser(
+            prog=f"disque-trio {name}",
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self._commands = self._parser.add_subparsers(
+            dest="command", required=True, metavar="COMMAND"
+        )
+
+    def command(self, name: str, about: str, more: str = "") -> argparse.ArgumentParser:
+        """One more command, to be given its options. `about` is a sentence of its own."""
+        return self._commands.add_parser(
+            name,
+            help=about[0].lower() + about[1:].rstrip("."),
+            description=f"{about} {more}".strip(),
+            epilog=f"Exit status: see 'disque-trio {self._name} --help'.",
+        )
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """What was given, `command` among it; or SystemExit after a message or help."""
+        return self._parser.parse_args(arguments)
+
+
+def run(
+    name: str,
+    arguments: Sequence[str],
+    parse: Callable[[Sequence[str]], SomeOptions],
+    commands: Mapping[str, Callable[[SomeOptions], int]],
+) -> int:
+    """Carry out one command of the family with this name. The exit status."""
+    try:
+        options = parse(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    try:
+        return commands[options.command](options)
+    except UsageError as error:
+        return _say(name, str(error), USAGE)
+    except KeyboardInterrupt:
+        return _say(name, "interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return USAGE
+    except OSError as error:
+        return _say(name, f"{error.filename or options.subject()}: {error.strerror}", USAGE)
+
+
+def _say(name: str, text: str, status: int) -> int:
+    for line in text.splitlines():
+        sys.stderr.write(f"disque-trio {name}: {line}\n")
+    return status
+
+
+# Kinds of arguments.
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option for programs."""
+    parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
+
+
+def port(word: str) -> int:
+    """A port to connect to or to listen on."""
+    if not word.isdecimal() or not 0 < int(word) < 65536:
+        raise argparse.ArgumentTypeError(f"{word} is no port: 1 to 65535")
+    return int(word)
+
+
+def count(word: str) -> int:
+    """How many, at least one."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more")
+    return int(word)
+
+
+def share(word: str) -> float:
+    """From none, 0, to all, 1."""
+    try:
+        part = float(word)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part <= 1:
+        raise argparse.ArgumentTypeError(f"{word} is no share from 0 to 1")
+    return part
