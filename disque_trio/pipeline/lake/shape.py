@@ -1,0 +1,158 @@
+"""The tables of the lake: their columns, as Arrow schemas.
+
+Every table has `scenario` too, which is the name of the folder that a part lies in. `run` tells
+runs apart: of a sweep it is the beginning of the digest, of an ingested file that of its SHA-256,
+of a live cluster the name that its owner has given.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+
+from disque_trio.sim import planfile
+from disque_trio.sim.checkers.terms import Terms, terms_of
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.rows import Row
+
+RUN_DIGITS: Final = 16
+"""How much of a digest names a run."""
+LIVE: Final = "live"
+"""The scenario of what no plan has made, and the run of a cluster that nobody has named."""
+
+_WORD: Final = pa.dictionary(pa.int32(), pa.string())
+_COUNTS: Final = pa.map_(pa.string(), pa.int64())
+OF_ROW: Final = tuple(field.name for field in attrs.fields(Row))
+
+_KEYS: Final = [("run", _WORD), ("seed", pa.int64())]
+_ROW: Final = {
+    "time": pa.int64(),
+    **dict.fromkeys(("kind", "node", "queue", "client", "peer", "cause"), _WORD),
+    **dict.fromkeys(("job", "detail"), pa.string()),
+    **dict.fromkeys(("ref", "mono", "wall"), pa.int64()),
+    "clock": pa.list_(pa.int64()),
+}
+ROWS: Final = pa.schema([*_KEYS, ("seq", pa.int64()), *((name, _ROW[name]) for name in OF_ROW)])
+"""Trace rows (`sim.rows`). `seq` puts those of one file in the order in which they were written."""
+
+TRACES: Final = pa.schema(
+    [
+        *_KEYS,
+        ("is_live", pa.bool_()),
+        ("nodes", pa.int64()),
+        ("is_stream", pa.bool_()),
+        ("has_lease", pa.bool_()),
+        ("rho", pa.float64()),
+        ("settle", pa.int64()),
+        ("latency", pa.int64()),
+        ("collection", pa.int64()),
+        ("reconnect", pa.int64()),
+        (
+            "workers",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("node", pa.string()),
+                        ("queue", pa.string()),
+                        ("poll", pa.int64()),
+                        ("work", pa.int64()),
+                    ]
+                )
+            ),
+        ),
+        ("plan", pa.string()),
+    ]
+)
+"""One row for each trace: what its plan entitles its jobs to (`sim.checkers.terms`), in
+microseconds, and the plan. A live cluster has none; there it is what is usual."""
+
+RESULTS: Final = pa.schema(
+    [
+        *_KEYS,
+        ("sweep", pa.string()),
+        ("at", pa.int64()),
+        ("engine", pa.string()),
+        ("ok", pa.bool_()),
+        *((name, pa.int64()) for name in ("lost", "added", "delivered", "steps", "end")),
+        ("digest", pa.string()),
+        ("seconds", pa.float64()),
+        *((name, pa.string()) for name in ("commit", "version", "python")),
+        *((name, _COUNTS) for name in ("duplicates", "marks", "coverage")),
+        (
+            "findings",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("property", pa.string()),
+                        ("text", pa.string()),
+                        ("job", pa.string()),
+                        ("time", pa.int64()),
+                        ("node", pa.string()),
+                    ]
+                )
+            ),
+        ),
+        ("plan", pa.string()),
+    ]
+)
+"""One row for each seed of a sweep: what the judge has said of it. `at` is when, in microseconds
+since 1970, `end` how long the run was in simulated ones, `seconds` what it cost of a processor."""
+
+SCHEMAS: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS}
+
+
+def rows_table(rows: Sequence[Row], run: str, seed: int, first: int = 0) -> pa.Table:
+    """Trace rows; the first of them is the row of this number in its trace."""
+    count = len(rows)
+    columns: list[Sequence[Any]] = [[run] * count, [seed] * count, range(first, first + count)]
+    columns += [[getattr(row, name) for row in rows] for name in OF_ROW]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROWS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=ROWS)
+
+
+def batches(rows: Iterable[Row], run: str, seed: int, size: int = 1 << 16) -> Iterable[pa.Table]:
+    """The rows in tables of some size."""
+    rest, first = iter(rows), 0
+    while some := list(islice(rest, size)):
+        yield rows_table(some, run, seed, first)
+        first += len(some)
+
+
+def traces_table(plan: Plan | None, run: str) -> pa.Table:
+    """The row of one trace; without a plan, that of a live cluster."""
+    known = plan or Plan(scenario=LIVE, seed=0, nodes=1)
+    facts = {
+        **_entitled(terms_of(known)),
+        "run": run,
+        "seed": known.seed,
+        "is_live": plan is None,
+        "workers": [
+            {
+                "node": f"n{consumer.node}",
+                "queue": queue,
+                "poll": consumer.poll_ms * 1_000,
+                "work": consumer.work[1],
+            }
+            for consumer in known.consumers
+            if not consumer.stop
+            for queue in consumer.queues
+        ],
+        "plan": None if plan is None else json.dumps(json.loads(planfile.dump(plan))),
+    }
+    return pa.Table.from_pylist([facts], schema=TRACES)
+
+
+def _entitled(terms: Terms) -> dict[str, object]:
+    return {
+        "nodes": terms.nodes,
+        "is_stream": terms.is_stream,
+        "has_lease": terms.has_lease,
+        "rho": terms.rho,
+        "settle": terms.settle,
+        "latency": terms.latency,
+        "collection": terms.collection,
+        "reconnect": terms.reconnect,
+    }

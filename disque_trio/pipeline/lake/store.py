@@ -1,0 +1,288 @@
+"""The folder that is a lake, and the commits that say what counts in it.
+
+A lake is a folder on storage that all who use it share:
+
+    lake.json                            which schema the tables have
+    commits/ID.json                      what one commit adds, and which commits it stands for
+    TABLE/scenario=NAME/PART.parquet     the tables: rows, traces, results
+
+Readers believe commits and nothing else: a part that none names is not there. A commit is written
+under another name and then renamed, so all of it counts from one moment on, or nothing ever does.
+Whoever dies in the midst leaves parts that the next compaction clears away.
+"""
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA: Final = 1
+"""The version of the tables. One that is not known is refused: guesses would be worse."""
+TABLES: Final = ("rows", "traces", "results")
+_HEAD: Final = "lake.json"
+_COMMITS: Final = "commits"
+_TEMPORARY: Final = ".writing-"
+
+
+class LakeError(Exception):
+    """A lake that cannot be read or written, and why."""
+
+
+@attrs.frozen
+class Part:
+    """One file of a table."""
+
+    table: str
+    path: str
+    """Within the lake."""
+    rows: int
+
+
+@attrs.frozen(kw_only=True)
+class Source:
+    """A file that has been ingested, as far as it went then."""
+
+    name: str
+    head: str
+    """SHA-256 of its first line; of a table, of all of it."""
+    sha256: str
+    """Of its first `size` bytes."""
+    size: int
+    run: str
+    rows: int
+
+
+@attrs.frozen(kw_only=True)
+class Commit:
+    """What was added at one time."""
+
+    id: str
+    at: int
+    """Microseconds since 1970."""
+    parts: tuple[Part, ...] = ()
+    sources: tuple[Source, ...] = ()
+    replaces: tuple[str, ...] = ()
+    """Commits whose parts and sources this one has taken over."""
+
+
+class Lake:
+    """A lake that is there."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @classmethod
+    def open(cls, path: str, *, create: bool = False) -> "Lake":
+        """The lake at a path. Raises `LakeError`."""
+        head = Path(path, _HEAD)
+        try:
+            if create and not head.exists():
+                _create(Path(path), head)
+            found = json.loads(head.read_text("utf-8"))
+        except FileNotFoundError:
+            raise LakeError(
+                f"{path} is no lake: it has no {_HEAD}; 'disque-trio pipeline ingest' makes one"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise LakeError(f"cannot open the lake {path}: {_reason(error)}") from None
+        version = found.get("schema") if isinstance(found, dict) else None
+        if version != SCHEMA:
+            raise LakeError(
+                f"{path} is a lake of schema {version}, this program knows {SCHEMA}: "
+                "use the release that wrote it, or ingest its sources into a new lake"
+            )
+        return cls(path)
+
+    # Writing.
+
+    def write(self, table: str, scenario: str, name: str, content: pa.Table) -> Part:
+        """Write a part, which no commit names yet. One of the same name is replaced."""
+        with self.part(table, scenario, name, content.schema) as writer:
+            writer.write_table(content)
+        return writer.done
+
+    def part(self, table: str, scenario: str, name: str, schema: pa.Schema) -> "PartWriter":
+        """A part to be written bit by bit."""
+        if table not in TABLES:
+            raise LakeError(f"a lake has no table {table}")
+        folder = f"{table}/scenario={quote(scenario or 'unnamed', safe=' ')}"
+        return PartWriter(self.path, table, f"{folder}/{name}.parquet", schema)
+
+    def commit(
+        self,
+        parts: Sequence[Part],
+        sources: Sequence[Source] = (),
+        replaces: Sequence[str] = (),
+    ) -> Commit:
+        """From now on these parts count."""
+        at = time.time_ns()
+        commit = Commit(
+            id=f"{at:020d}-{uuid.uuid4().hex[:8]}",
+            at=at // 1_000,
+            parts=tuple(parts),
+            sources=tuple(sources),
+            replaces=tuple(replaces),
+        )
+        _write_whole(Path(self.path, _COMMITS, f"{commit.id}.json"), attrs.asdict(commit))
+        return commit
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else ingests or compacts meanwhile; who comes second waits."""
+        try:
+            file = os.open(Path(self.path, _HEAD), os.O_RDWR)
+        except OSError as error:
+            raise LakeError(f"cannot lock the lake {self.path}: {_reason(error)}") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+    # Reading.
+
+    def commits(self) -> list[Commit]:
+        """Those that count, oldest first."""
+        folder = Path(self.path, _COMMITS)
+        found = [_read_commit(path) for path in sorted(folder.glob("*.json"))]
+        gone = {id for commit in found for id in commit.replaces}
+        return [commit for commit in found if commit.id not in gone]
+
+    def parts(self, table: str) -> list[Part]:
+        """The parts of a table that count. Raises `LakeError` if one of them is not there."""
+        found: list[Part] = []
+        for commit in self.commits():
+            for part in commit.parts:
+                if part.table == table:
+                    self._check(part, commit)
+                    found.append(part)
+        return found
+
+    def sources(self) -> list[Source]:
+        """Everything that has been ingested."""
+        return [source for commit in self.commits() for source in commit.sources]
+
+    def where(self, part: Part) -> str:
+        """The path of a part."""
+        return str(Path(self.path, part.path))
+
+    def _check(self, part: Part, commit: Commit) -> None:
+        if not Path(self.path, part.path).exists():
+            raise LakeError(
+                f"{self.path} is damaged: {part.path} is missing, which commit {commit.id} names"
+            )
+
+    # Clearing away.
+
+    def strays(self, age_s: float) -> Iterator[Path]:
+        """Files of tables that no commit names, and that are older than this."""
+        named = {part.path for commit in self.commits() for part in commit.parts}
+        until = time.time() - age_s
+        for table in TABLES:
+            for path in sorted(Path(self.path, table).glob("*/*")):
+                if str(path.relative_to(self.path)) in named:
+                    continue
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime <= until:
+                        yield path
+
+    def forget(self, commits: Iterable[str]) -> None:
+        """Remove commits that another has replaced."""
+        for id in commits:
+            Path(self.path, _COMMITS, f"{id}.json").unlink(missing_ok=True)
+
+
+class PartWriter:
+    """Writes one part under another name; it gets its own once it is whole."""
+
+    def __init__(self, lake: str, table: str, path: str, schema: pa.Schema) -> None:
+        self._lake, self._table, self._path, self._schema = lake, table, path, schema
+        self._rows = 0
+        self._target = Path(lake, path)
+        self._draft = self._target.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+
+    @property
+    def done(self) -> Part:
+        """What was written."""
+        return Part(self._table, self._path, self._rows)
+
+    def __enter__(self) -> "PartWriter":
+        try:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(self._draft, self._schema, compression="zstd")
+        except OSError as error:
+            raise self._failed(error) from None
+        return self
+
+    def write_table(self, content: pa.Table) -> None:
+        """Add some rows."""
+        try:
+            self._writer.write_table(content)
+        except OSError as error:
+            raise self._failed(error) from None
+        self._rows += content.num_rows
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            self._writer.close()
+            if kind is None:
+                os.replace(self._draft, self._target)
+        except OSError as error:
+            raise self._failed(error) from None
+        finally:
+            self._draft.unlink(missing_ok=True)
+
+    def _failed(self, error: OSError) -> LakeError:
+        return LakeError(f"cannot write to the lake {self._lake}: {_reason(error)}")
+
+
+def _create(path: Path, head: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    strangers = [each.name for each in path.iterdir()]
+    if strangers:
+        raise LakeError(f"{path} is no lake, and not empty either: there is {strangers[0]} in it")
+    Path(path, _COMMITS).mkdir()
+    _write_whole(head, {"schema": SCHEMA})
+
+
+def _write_whole(path: Path, content: Any) -> None:
+    """All of it under its name, or nothing."""
+    draft = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(content, file, separators=(",", ":"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise LakeError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _read_commit(path: Path) -> Commit:
+    try:
+        facts = json.loads(path.read_text("utf-8"))
+        return Commit(
+            id=facts["id"],
+            at=facts["at"],
+            parts=tuple(Part(**each) for each in facts["parts"]),
+            sources=tuple(Source(**each) for each in facts["sources"]),
+            replaces=tuple(facts["replaces"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LakeError(f"the lake is damaged: {path}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

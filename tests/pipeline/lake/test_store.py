@@ -1,0 +1,109 @@
+"""The folder of a lake: what counts in it, and what is not believed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.store import Lake, LakeError, Part
+from disque_trio.sim.rows import Row
+
+TABLE = shape.rows_table([Row(1, "hold", job="J"), Row(2, "drop", job="J")], "r", 7)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake.open(str(tmp_path / "lake"), create=True)
+
+
+def test_what_no_commit_names_is_not_there(lake: Lake) -> None:
+    part = lake.write("rows", "calm", "a", TABLE)
+    assert part == Part("rows", "rows/scenario=calm/a.parquet", 2)
+    assert lake.parts("rows") == []
+
+    lake.commit([part])
+
+    assert lake.parts("rows") == [part]
+    assert lake.parts("results") == []
+
+
+def test_a_part_that_is_not_finished_has_no_name(lake: Lake) -> None:
+    with pytest.raises(InterruptedError):
+        _write_half(lake)
+
+    assert list(Path(lake.path, "rows").rglob("*.parquet")) == []
+    assert list(lake.strays(0)) == []
+
+
+def _write_half(lake: Lake) -> None:
+    with lake.part("rows", "s", "a", shape.ROWS) as writer:
+        writer.write_table(TABLE)
+        raise InterruptedError
+
+
+def test_a_commit_takes_over_from_others(lake: Lake) -> None:
+    small = [lake.commit([lake.write("rows", "s", name, TABLE)]) for name in "ab"]
+    large = lake.write("rows", "s", "ab", TABLE)
+
+    lake.commit([large], replaces=[commit.id for commit in small])
+
+    assert lake.parts("rows") == [large]
+    assert [path.name for path in lake.strays(0)] == ["a.parquet", "b.parquet"]
+    assert list(lake.strays(60)) == []
+
+
+def test_names_of_scenarios_may_be_anything(lake: Lake) -> None:
+    part = lake.write("rows", "a/b=ö [1]", "p", TABLE)
+    lake.commit([part])
+
+    assert part.path == "rows/scenario=a%2Fb%3D%C3%B6 %5B1%5D/p.parquet"
+    assert lake.parts("rows") == [part]
+
+
+def test_a_lake_of_another_schema_is_refused(lake: Lake) -> None:
+    Path(lake.path, "lake.json").write_text('{"schema": 2}')
+
+    with pytest.raises(LakeError, match="is a lake of schema 2, this program knows 1"):
+        Lake.open(lake.path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_a_lake_whose_head_is_damaged_is_refused(lake: Lake, text: str) -> None:
+    Path(lake.path, "lake.json").write_text(text)
+
+    with pytest.raises(LakeError, match="lake"):
+        Lake.open(lake.path)
+
+
+def test_a_folder_that_is_no_lake_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match=r"is no lake: it has no lake\.json"):
+        Lake.open(str(tmp_path))
+
+    Path(tmp_path, "notes.txt").touch()
+    with pytest.raises(LakeError, match=r"not empty either: there is notes\.txt in it"):
+        Lake.open(str(tmp_path), create=True)
+
+
+def test_a_missing_part_is_named(lake: Lake) -> None:
+    part = lake.write("rows", "s", "a", TABLE)
+    lake.commit([part])
+    Path(lake.where(part)).unlink()
+
+    with pytest.raises(LakeError, match=r"damaged: rows/scenario=s/a\.parquet is missing"):
+        lake.parts("rows")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", json.dumps({"id": "x", "at": 1, "parts": [{}]})])
+def test_a_damaged_commit_is_named(lake: Lake, text: str) -> None:
+    Path(lake.path, "commits", "x.json").write_text(text)
+
+    with pytest.raises(LakeError, match=r"the lake is damaged: .*x\.json"):
+        lake.commits()
+
+
+def test_what_cannot_be_written_is_said(lake: Lake) -> None:
+    Path(lake.path, "rows").write_text("in the way")
+
+    with pytest.raises(LakeError, match="cannot write to the lake"):
+        lake.write("rows", "s", "a", TABLE)
