@@ -6,7 +6,7 @@ import os
 import trio
 from trio.testing import MockClock
 
-from tests.node.test_journal import EVERYSEC, MISCONF, add, alive, started
+from tests.node.journals import EVERYSEC, MISCONF, add, alive, started
 from tests.node.world import until
 
 

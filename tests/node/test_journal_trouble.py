@@ -1,7 +1,5 @@
 """A node whose disk fails or hangs at a bad moment: nothing is lost, and nobody is left waiting."""
 
-import errno
-import os
 import tempfile
 import threading
 
@@ -15,16 +13,135 @@ from disque_trio import journal as journal_module
 from disque_trio.appending import STALL_S
 from disque_trio.journalfile import JournalDisk
 from disque_trio.statemachine.chores import Shutdown
-from tests.node.test_journal import ALWAYS, EVERYSEC, MISCONF, NO_SPACE, add, alive, started
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.records import LoadJob
+from disque_trio.wire.journal import Reader
+from tests.node.disks import read
+from tests.node.journals import (
+    ADD,
+    ALWAYS,
+    EVERYSEC,
+    IO_ERROR,
+    MISCONF,
+    NO,
+    NO_SPACE,
+    STALLED,
+    add,
+    alive,
+    broken,
+    started,
+)
 from tests.node.world import World, until
 
-IO_ERROR = MISCONF % b"Input/output error"
-ADD = b"ADDJOB q x 0 REPLICATE 1\r\n"
-STALLED = MISCONF % b"no answer from the disk for 10 seconds"
+
+async def test_on_a_full_disk_writes_are_refused_and_nothing_is_promised(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery)
+    client, reader = world.client(), world.client()
+    kept = await add(client)
+    world.disk.room = len(world.disk.content) + 10
+
+    assert await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1") == NO_SPACE
+    assert await client.ask("GETJOB", "FROM", "q") == NO_SPACE
+    assert await client.ask("PING") == NO_SPACE
+    assert await reader.ask("QLEN", "q") == b":2\r\n"
+    assert b"aof_last_write_status:err" in await reader.ask("INFO", "persistence")
+    (record,) = read(world.disk.durable)
+    assert isinstance(record, LoadJob)
+    assert record.copy.id == kept
 
 
-def broken() -> OSError:
-    return OSError(errno.EIO, os.strerror(errno.EIO))
+async def test_when_there_is_room_again_everything_is_written_and_well(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery)
+    client = world.client()
+    world.disk.room = len(world.disk.content)
+    assert await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1") == NO_SPACE
+
+    world.disk.room = 1 << 20
+    await trio.sleep(1.5)
+
+    assert await client.ask("PING") == b"+PONG\r\n"
+    await add(client)
+    assert len(read(world.disk.durable)) == 2
+    assert "the journal is written again" in world.log.events()
+
+
+@pytest.mark.parametrize("config", [EVERYSEC, NO], ids=["everysec", "no"])
+async def test_a_write_that_fails_at_once_is_answered_likewise(
+    nursery: trio.Nursery, autojump_clock: MockClock, config: Config
+) -> None:
+    world = await started(nursery, config)
+    client, waiting = world.client(), world.client()
+    waiting.send(b"GETJOB FROM other\r\n")
+    await trio.sleep(0.1)
+    world.disk.write_error = broken()
+
+    assert await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1") == IO_ERROR
+    await waiting.expect(IO_ERROR)
+
+    world.disk.write_error = None
+    await trio.sleep(1.5)
+    assert await client.ask("QLEN", "q") == b":1\r\n"
+    assert len(read(world.disk.durable)) == 1
+
+
+async def test_after_a_sync_that_failed_everything_since_the_last_one_is_written_again(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    jobs = [await add(client) for _ in range(3)]
+    world.disk.sync_error = broken()
+    await trio.sleep(1.2)
+    assert await client.ask("PING") == IO_ERROR
+    assert world.disk.file is not None
+    # What failed to be synced may be anything by now.
+    world.disk.file.data[len(world.disk.durable) :] = bytes(1000)
+
+    world.disk.sync_error = None
+    await trio.sleep(1.2)
+
+    assert await client.ask("PING") == b"+PONG\r\n"
+    records = Reader().feed(world.disk.durable)
+    assert [record.copy.id for record in records if isinstance(record, LoadJob)] == jobs
+
+
+async def test_a_disk_that_does_not_answer_is_trouble_until_it_does(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery)
+    client = world.client()
+    world.disk.latency = STALL_S * 3
+    client.send(b"ADDJOB q x 0 REPLICATE 1\r\n")
+
+    await until(lambda: bool(client.read), seconds=STALL_S + 2)
+    assert client.read == MISCONF % b"no answer from the disk for 10 seconds"
+    client.read = b""
+    world.disk.latency = 0
+
+    await trio.sleep(STALL_S * 3)
+    assert await client.ask("PING") == b"+PONG\r\n"
+    assert len(read(world.disk.durable)) == 1
+
+
+async def test_a_producer_that_never_waits_fills_no_memory(
+    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "MAX_WAITING", 10_000)
+    world = await started(nursery)
+    world.disk.latency = 5
+    client = world.client()
+    client.send(b"ADDJOB q x 0 REPLICATE 1\r\n" * 1000)
+
+    await trio.sleep(4)
+    assert len(world.node.state.jobs) < 1000
+    assert client.is_held
+
+    await until(lambda: client.read.count(b"\r\n") == 1000, seconds=300)
+    assert not client.is_held
 
 
 async def test_in_trouble_everybody_is_answered_however_much_waits(
