@@ -86,7 +86,7 @@ class Bus:
         """Once a second: give up links that have had their time."""
         now = trio.current_time()
         for channel in [each for each, until in self.opening.items() if until < now]:
-            channel.give_up("it takes too long to show that it is a node")
+            channel.give_up("it takes too long to show that it is a node", "silence")
 
 
 class BusListener(Listener):
@@ -105,7 +105,9 @@ class BusListener(Listener):
     def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
         bus = self.bus
         if not bus.has_room(plain_ip(address[0])):
-            bus.node.warn("bus link refused: there are too many", peer=address[0])
+            bus.node.turned_away(
+                "bus link refused: there are too many", "too many", is_link=True, peer=address[0]
+            )
             sock.close()
             return
         sock.setblocking(False)

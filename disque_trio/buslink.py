@@ -120,7 +120,7 @@ class LinkChannel(Channel):
         try:
             events = tls.shake()
         except OSError as error:
-            self.give_up(explained(error))
+            self.give_up(explained(error), "tls")
             return
         self.watch(events or _IN)
         if not events:
@@ -168,7 +168,7 @@ class LinkChannel(Channel):
         except BlockingIOError:
             return
         except ProofError as error:
-            self.give_up(str(error))
+            self.give_up(str(error), error.cause)
             return
         except OSError:
             self.readiness.end(self)
@@ -185,7 +185,7 @@ class LinkChannel(Channel):
     def _hung_up(self, proof: Proof) -> None:
         """Who has said nothing at all only looked whether there is somebody."""
         if proof.has_heard:
-            self.give_up("it has hung up instead of proving the cluster secret")
+            self.give_up("it has hung up instead of proving the cluster secret", "cluster-secret")
         else:
             self.readiness.end(self)
 
@@ -198,12 +198,16 @@ class LinkChannel(Channel):
             pass
         self.readiness.end(self)
 
-    def give_up(self, reason: str) -> None:
-        """The other side is no node of this cluster, as far as one can tell."""
+    def give_up(self, reason: str, cause: str) -> None:
+        """The other side is no node of this cluster, as far as one can tell.
+
+        The reason is for the log, the cause for INFO.
+        """
+        peer = "gone"
         with contextlib.suppress(OSError):
-            ip = plain_ip(self.sock.getpeername()[0])
-            event = "bus link refused" if self.was_accepted else "bus link given up"
-            self.bus.node.warn(f"{event}: {reason}", peer=ip)
+            peer = plain_ip(self.sock.getpeername()[0])
+        event = "bus link refused" if self.was_accepted else "bus link given up"
+        self.bus.node.turned_away(f"{event}: {reason}", cause, is_link=True, peer=peer)
         self.readiness.end(self)
 
     def _open(self) -> None:

@@ -294,14 +294,18 @@ class ClientListener(Listener):
         """What to tell a client from there who may not come in; nothing when it may."""
         node = self.clients.node
         if is_barred(ip, node.state.config):
-            node.turned_away("client refused: protected mode, and no password", address=ip)
+            node.turned_away(
+                "client refused: protected mode, and no password", "protected-mode", address=ip
+            )
             return DENIED
         return self.refusal_of_strangers(ip)
 
     def refusal_of_strangers(self, ip: str) -> bytes:
         """Likewise, as far as it depends on who else has come from there."""
         if self.clients.strangers.are_too_many(ip):
-            self.clients.node.turned_away("client refused: too many without password", address=ip)
+            self.clients.node.turned_away(
+                "client refused: too many without password", "unauthenticated-clients", address=ip
+            )
             return TOO_MANY
         return b""
 

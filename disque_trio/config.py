@@ -7,7 +7,7 @@ absolute afterwards, but to go there is left to the caller.
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, Final
 
 import attrs
@@ -42,6 +42,7 @@ class ConfigFileError(Exception):
     """The node cannot start with this configuration.
 
     `number` and `line` say where, as far as it is about a line; `source` names an included file.
+    An option of the command line has no number.
     """
 
     def __init__(self, reason: str, number: int = 0, line: str = "", source: str = "") -> None:
@@ -57,12 +58,27 @@ class ConfigFileError(Exception):
         if self.number:
             of_file = f" of {self.source}" if self.source else ""
             where = f"Reading the configuration file, at line {self.number}{of_file}\n"
+        elif self.line:
+            where = "Reading the command line\n"
+        if self.line:
             where += f">>> '{self.line}'\n"
         return f"\n*** FATAL CONFIG FILE ERROR ***\n{where}{self.reason}\n"
 
 
-def load(arguments: Sequence[str], stdin: BinaryIO) -> Loaded:
-    """The configuration of ``[file|-] [--directive value ...]``, or a `ConfigFileError`."""
+Judge = Callable[[ConfigFileError], None]
+"""What becomes of a mistake. If it returns, reading goes on as if the line were not there."""
+
+
+def _stop(error: ConfigFileError) -> None:
+    raise error from None
+
+
+def load(arguments: Sequence[str], stdin: BinaryIO, judge: Judge = _stop) -> Loaded:
+    """The configuration of ``[file|-] [--directive value ...]``.
+
+    The first mistake is raised, unless `judge` has another use for each of them. A file that
+    cannot be read is always a `ConfigFileError`.
+    """
     path, options = _split_arguments(arguments)
     config = Config(dir=os.getcwd())
     lines: list[bytes] = []
@@ -71,14 +87,13 @@ def load(arguments: Sequence[str], stdin: BinaryIO) -> Loaded:
     elif path:
         path = os.path.abspath(path)
         lines = _read(path)
-    config = _apply_lines(config, lines, (os.path.realpath(path) if path else "",))
-    # Options count as lines that follow the file's.
-    for number, words in enumerate(options, len(lines) + 1):
+    config = _apply_lines(config, lines, (os.path.realpath(path) if path else "",), judge)
+    for words in options:
         try:
-            config = _apply(config, words, ("",))
+            config = _apply(config, words, ("",), judge)
         except ConfigError as error:
             line = " ".join([words[0], *map(quoted, words[1:])])
-            raise ConfigFileError(error.reason, number, _safe(line)) from None
+            judge(ConfigFileError(error.reason, line=f"--{_safe(line)}"))
     return Loaded(config, path)
 
 
@@ -113,7 +128,9 @@ def _lines(raw: bytes) -> list[bytes]:
     return raw.removesuffix(b"\n").split(b"\n")
 
 
-def _apply_lines(config: Config, lines: list[bytes], files: tuple[str, ...]) -> Config:
+def _apply_lines(
+    config: Config, lines: list[bytes], files: tuple[str, ...], judge: Judge
+) -> Config:
     """Apply the lines of the last of `files`, each of which is included by the one before it.
 
     The first is empty if it is no file but standard input or the command line.
@@ -124,9 +141,9 @@ def _apply_lines(config: Config, lines: list[bytes], files: tuple[str, ...]) -> 
         if not line or line.startswith(b"#"):
             continue
         try:
-            config = _apply(config, _words(line), files)
+            config = _apply(config, _words(line), files, judge)
         except ConfigError as error:
-            raise ConfigFileError(error.reason, number, _safe(decode(line)), source) from None
+            judge(ConfigFileError(error.reason, number, _safe(decode(line)), source))
     return config
 
 
@@ -147,10 +164,10 @@ def _words(line: bytes) -> list[str]:
         ) from None
 
 
-def _apply(config: Config, words: list[str], files: tuple[str, ...]) -> Config:
+def _apply(config: Config, words: list[str], files: tuple[str, ...], judge: Judge) -> Config:
     name = words[0].lower()
     if name == "include":
-        return _include(config, words, files)
+        return _include(config, words, files, judge)
     changed = parse_line(config, words)
     if name == "dir":
         return attrs.evolve(changed, dir=_directory(config.dir, changed.dir))
@@ -159,7 +176,7 @@ def _apply(config: Config, words: list[str], files: tuple[str, ...]) -> Config:
     return changed
 
 
-def _include(config: Config, words: list[str], files: tuple[str, ...]) -> Config:
+def _include(config: Config, words: list[str], files: tuple[str, ...], judge: Judge) -> Config:
     if len(words) != 2 or "\0" in words[1]:
         raise ConfigError(f"{BAD_DIRECTIVE}: 'include' takes one file name")
     path = os.path.realpath(os.path.join(config.dir, words[1]))
@@ -169,7 +186,7 @@ def _include(config: Config, words: list[str], files: tuple[str, ...]) -> Config
         lines = _read(path)
     except ConfigFileError as error:
         raise ConfigError(error.reason) from None
-    return _apply_lines(config, lines, (*files, path))
+    return _apply_lines(config, lines, (*files, path), judge)
 
 
 def _directory(now: str, wanted: str) -> str:

@@ -338,9 +338,9 @@ class Node:
         """The hub has trouble of which the operator should know."""
         self._watch.repeat(event, self.now, **facts)
 
-    def turned_away(self, event: str, **facts: object) -> None:
-        """The hub has refused a client at the door."""
-        self.machine.turned_away()
+    def turned_away(self, event: str, cause: str, *, is_link: bool = False, **facts: str) -> None:
+        """The hub has refused a client, or a link, at the door; `cause` is what INFO calls it."""
+        self.machine.turned_away(cause, is_link=is_link)
         self._watch.repeat(event, self.now, **facts)
 
     # Its life.

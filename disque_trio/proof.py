@@ -25,7 +25,11 @@ _FRAME: Final = b"DbuZ"
 
 
 class ProofError(Exception):
-    """The other side does not belong here: why."""
+    """The other side does not belong here: why, and what the node counts it as."""
+
+    def __init__(self, reason: str, cause: str = "cluster-secret") -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 class Proof:
@@ -74,7 +78,7 @@ class Proof:
         if heard[: len(magic)] != magic[: len(heard)]:
             if heard[:4] == _FRAME[: len(heard)]:
                 raise ProofError("it has no cluster-secret")
-            raise ProofError("what it says is no proof of the cluster secret")
+            raise ProofError("what it says is no proof of the cluster secret", "no node")
         if len(heard) < len(magic) + size:
             return None
         self._heard = heard[len(magic) + size :]

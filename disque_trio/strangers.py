@@ -93,7 +93,9 @@ class Strangers:
             overdue = trio.current_time() - limit
             for channel in [each for each, came in group.items() if came < overdue]:
                 self._node.turned_away(
-                    "client cut off: no password or handshake in time", address=channel.group
+                    "client cut off: no password or handshake in time",
+                    "auth-timeout",
+                    address=channel.group,
                 )
                 self.forget(channel)
                 channel.abort()

@@ -55,7 +55,9 @@ class TlsClientChannel(ClientChannel):
             events = self.tls.shake()
         except OSError as error:
             reason = explained(error)
-            self.clients.node.turned_away(f"TLS client refused: {reason}", address=self.address[0])
+            self.clients.node.turned_away(
+                f"TLS client refused: {reason}", "tls", address=self.address[0]
+            )
             self.readiness.end(self)
             return
         if events:
@@ -92,7 +94,7 @@ class TlsClientListener(ClientListener):
         config = self.clients.node.state.config
         if is_barred(ip, config) and config.tls_auth_clients != "yes":
             self.clients.node.turned_away(
-                "client refused: protected mode, and no password", address=ip
+                "client refused: protected mode, and no password", "protected-mode", address=ip
             )
             return DENIED
         return self.refusal_of_strangers(ip)
@@ -101,7 +103,9 @@ class TlsClientListener(ClientListener):
         """Begin the handshake."""
         clients, context = self.clients, self.keeper.contexts.clients
         if context is None or clients.are_too_many():
-            clients.node.turned_away("client refused: maxclients reached", address=address[0])
+            clients.node.turned_away(
+                "client refused: maxclients reached", "maxclients", address=address[0]
+            )
             sock.close()
             return
         # It may have gone already.

@@ -96,10 +96,33 @@ def test_an_error_says_which_line_and_why() -> None:
     )
 
 
-def test_options_count_as_lines_after_the_file() -> None:
+def test_an_error_in_an_option_says_that_it_is_of_the_command_line() -> None:
     error = refusal("port 7711\n", "--timeout", "5", "--hz", "often")
 
-    assert (error.number, error.line) == (3, 'hz "often"')
+    assert (error.number, error.line) == (0, '--hz "often"')
+    assert error.render() == (
+        "\n*** FATAL CONFIG FILE ERROR ***\n"
+        "Reading the command line\n"
+        ">>> '--hz \"often\"'\n"
+        "Invalid hz value: 'often' is not a whole number\n"
+    )
+
+
+def test_all_mistakes_can_be_had_at_once(tmp_path: Path) -> None:
+    more = tmp_path / "more.conf"
+    more.write_text("hz often\ntimeout 5\n")
+    found: list[ConfigFileError] = []
+    lines = f"port seven\ninclude {more}\nmaxclients 20\nnonsense\n".encode()
+
+    config = load(["-", "--loglevel", "loud"], io.BytesIO(lines), found.append).config
+
+    assert [(error.source, error.number) for error in found] == [
+        ("", 1),
+        (str(more), 1),
+        ("", 4),
+        ("", 0),
+    ]
+    assert (config.port, config.timeout_s, config.maxclients) == (7711, 5, 20)
 
 
 def test_a_line_may_have_1024_bytes() -> None:

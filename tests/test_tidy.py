@@ -114,7 +114,6 @@ OWNERS: Final = {
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client
         NodeState.hindrance Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
-        Stats.connections_rejected
     """,
     "post": "Cluster.messages_sent Outbox.messages Outbox.replies",
     "trace": "NodeState.trace",

@@ -150,9 +150,9 @@ class Machine:
         self._set_clocks(now)
         return sessions.connect(self.state, address, is_unix=is_unix)
 
-    def turned_away(self) -> None:
-        """Count a client that the driver did not let in."""
-        sessions.turn_away(self.state)
+    def turned_away(self, reason: str, *, is_link: bool = False) -> None:
+        """Count a client, or a link of the bus, that the driver did not let in."""
+        metrics.count_turned_away(self.state, reason, is_link=is_link)
 
     def accepts(self, client: Client) -> bool:
         """May a request of this client be fed now?"""

@@ -50,6 +50,12 @@ def count_refused(node: NodeState, reason: str, times: int) -> None:
     refused[reason] = refused.get(reason, 0) + times
 
 
+def count_turned_away(node: NodeState, reason: str, *, is_link: bool = False) -> None:
+    """Count a client, or a link of the bus, that did not get in."""
+    counts = node.stats.links_refused if is_link else node.stats.connections_rejected
+    counts[reason] = counts.get(reason, 0) + 1
+
+
 def received(node: NodeState) -> int:
     """Bytes that clients have sent."""
     return node.facts.traffic.received - node.stats.received_before

@@ -2,14 +2,14 @@
 
 Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `hindrance` while
 the journal cannot be written; `Client.is_closing`,
-`is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `resumed`; and in `Stats` what it
-says of connections.
+`is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `resumed`; and
+`Stats.connections_received`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from disque_trio.statemachine import lifecycle, post, replication, waiters
+from disque_trio.statemachine import lifecycle, metrics, post, replication, waiters
 from disque_trio.statemachine.base import (
     NULL_ARRAY,
     PENDING,
@@ -29,7 +29,7 @@ from disque_trio.statemachine.values import encode
 def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
     """A new client, or None when there are too many."""
     if len(node.clients) >= node.config.maxclients:
-        turn_away(node)
+        metrics.count_turned_away(node, "maxclients")
         return None
     node.last_client += 1
     node.stats.connections_received += 1
@@ -43,11 +43,6 @@ def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
     node.clients[client.id] = client
     waiters.watch_idle(node, client)
     return client
-
-
-def turn_away(node: NodeState) -> None:
-    """Count a client that did not get in."""
-    node.stats.connections_rejected += 1
 
 
 def disconnect(node: NodeState, client: Client) -> None:

@@ -71,11 +71,15 @@ class Stats:
 
     started: Millis = 0
     connections_received: int = 0
-    connections_rejected: int = 0
+    connections_rejected: dict[str, int] = attrs.Factory(dict)
+    """Clients that were not let in, by reason."""
     commands_processed: int = 0
     commands: dict[str, CommandStat] = attrs.Factory(dict)
     frames_refused: dict[str, int] = attrs.Factory(dict)
     """Bus input that was dropped, by reason."""
+    links_refused: dict[str, int] = attrs.Factory(dict)
+    """Bus links, of others or to others, that came to nothing since one side did not show that it
+    belongs here; by reason."""
     frames_dropped: int = 0
     """Bus output that found no room, because a peer does not keep up."""
     protocol_errors: int = 0

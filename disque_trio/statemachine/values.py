@@ -96,8 +96,8 @@ def number_from(words: Sequence[str], *, least: int, most: int = _INT64_MAX) -> 
     """A whole number within bounds. Nothing at all is 0, as in every command (reference 1.4)."""
     word = words[0] or "0"
     if not _NUMBER.fullmatch(word) or not least <= int(word) <= most:
-        bounds = f"from {least} up" if most == _INT64_MAX else f"from {least} to {most}"
-        raise ValueError(f"'{word}' is not a whole number {bounds}")
+        bounds = f" from {least} up" if most == _INT64_MAX else f" from {least} to {most}"
+        raise ValueError(f"'{word}' is not a whole number{bounds if least > -_INT64_MAX else ''}")
     return int(word)
 
 

@@ -80,7 +80,7 @@ class FakeNode:
 
     def _answer(self, args: list[bytes]) -> bytes | None:
         name = args[0].upper()
-        if name == b"PING":
+        if name == b"PING" and name not in self.answers:
             return encode_reply(args[1] if len(args) > 1 else PONG)
         answer = self.answers.get(name, [Failure(b"ERR unknown command '%b'" % args[0])])
         if callable(answer):

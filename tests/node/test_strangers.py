@@ -58,7 +58,7 @@ async def test_a_client_from_elsewhere_reads_why_it_is_refused(
     for remedy in (b"requirepass", b"tls-port", b"protected-mode no"):
         assert remedy in answer
     assert "client refused: protected mode, and no password" in node.log.events()
-    assert node.node.state.stats.connections_rejected == 1
+    assert node.node.state.stats.connections_rejected == {"protected-mode": 1}
 
 
 # Clients that owe their password.
@@ -189,6 +189,7 @@ async def test_a_node_with_another_secret_or_none_stays_outside(
 
     await until(lambda: said in second.log.events())
 
+    assert second.node.state.stats.links_refused["cluster-secret"] >= 1
     assert second.node.state.cluster.size == 1
     assert len(second.node.state.cluster.links) == 0
     assert not first.node.state.cluster.reachable
@@ -207,6 +208,7 @@ async def test_a_node_that_asks_for_no_proof_is_not_believed(
     )
 
     assert not first.node.state.cluster.reachable
+    assert first.node.state.stats.links_refused["silence"] >= 1
     assert second.node.state.cluster.size == 1
 
 
@@ -237,6 +239,8 @@ async def test_a_stranger_is_sent_away_before_anything_is_believed(
 
     await until(lambda: f"bus link refused: {reason}" in node.log.events())
     assert await ended(stream)
+    cause = "no node" if reason.startswith("what it says") else "cluster-secret"
+    assert node.node.state.stats.links_refused == {cause: 1}
     assert not node.node.state.cluster.links
     assert node.node.state.cluster.messages_received == 0
 
@@ -252,6 +256,7 @@ async def test_who_only_looks_whether_the_bus_is_there_is_not_worth_a_line(
 
     assert await ended(stream)
     assert node.log.events() == []
+    assert node.node.state.stats.links_refused == {}
 
 
 @pytest.mark.parametrize("secret", [b"", SECRET])
@@ -280,3 +285,4 @@ async def test_strangers_do_not_take_the_places_of_nodes(
     assert await ended(await node.peer())
 
     assert "bus link refused: there are too many" in node.log.events()
+    assert node.node.state.stats.links_refused == {"too many": 1}

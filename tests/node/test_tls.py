@@ -205,6 +205,7 @@ async def test_what_is_no_tls_is_sent_away(
         await stream.send_all(noise)
 
     await until(lambda: any(reason in event for event in node.log.events()))
+    assert node.node.state.stats.connections_rejected == {"tls": 1}
     assert not node.node.state.clients
 
 
@@ -330,6 +331,7 @@ async def test_a_node_of_no_such_authority_stays_outside(
 
     await says(second, f"bus link refused: {reason}")
 
+    assert second.node.state.stats.links_refused["tls"] >= 1
     assert second.node.state.cluster.size == 1
     assert not second.node.state.cluster.links
     assert not first.node.state.cluster.reachable

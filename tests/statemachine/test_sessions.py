@@ -23,7 +23,7 @@ def test_a_client_too_many_is_turned_away_and_counted() -> None:
 
     assert rig.machine.connect(b"127.0.0.1:1", rig.now) is None
 
-    assert rig.node.stats.connections_rejected == 1
+    assert rig.node.stats.connections_rejected == {"maxclients": 1}
     assert rig.node.stats.connections_received == 2
     assert len(rig.node.clients) == 2
 
@@ -242,9 +242,12 @@ def test_a_flush_removes_jobs_queues_and_pauses() -> None:
     assert rig.ask("QLEN", "q") == 1
 
 
-def test_a_client_that_is_refused_at_the_door_is_counted() -> None:
+def test_who_is_refused_at_the_door_is_counted_by_the_cause() -> None:
     rig = Rig()
 
-    rig.machine.turned_away()
+    rig.machine.turned_away("tls")
+    rig.machine.turned_away("tls")
+    rig.machine.turned_away("cluster-secret", is_link=True)
 
-    assert rig.node.stats.connections_rejected == 1
+    assert rig.node.stats.connections_rejected == {"tls": 2}
+    assert rig.node.stats.links_refused == {"cluster-secret": 1}

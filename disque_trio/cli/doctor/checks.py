@@ -4,15 +4,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from disque_trio.cli.doctor.findings import Finding, note, problem, warning
+from disque_trio.cli.doctor import refusals
+from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
 
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
-FULL: Final = 0.95
-"""From this share of `maxmemory` on a node refuses jobs, or drops acknowledgements."""
-NEARLY_FULL: Final = 0.75
-"""From this share on a node leaves new jobs to others."""
 _QUORUM: Final = 3
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
@@ -23,11 +20,15 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
     for node in nodes:
         if node.error:
             found.append(problem(node.where, node.error, node.advice))
+        elif node.is_loading:
+            found.append(_loading(node))
         else:
-            found += [*_reach(node), *_process(node), *_memory(node), *_disk(node), *_jobs(node)]
-    well = [node for node in nodes if not node.error]
+            found += [*_reach(node), *_process(node), *refusals.judge(node)]
+            found += [*_memory(node), *_disk(node), *_jobs(node)]
+    well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
-        found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *_versions(well)]
+        found += [*_members(well, nodes), *_one_way(well), *_clocks(well)]
+        found += _versions([node for node in nodes if not node.error])
     return found
 
 
@@ -50,9 +51,17 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
             )
 
 
+def _loading(node: NodeFacts) -> Finding:
+    percent = node.info.get("loading_loaded_perc", "?")
+    left = node.number("loading_eta_seconds")
+    return warning(
+        node.where,
+        f"it loads its append-only file: {percent} % are read, and about {left} s are left",
+        "wait: it serves clients and joins the others once that is done",
+    )
+
+
 def _process(node: NodeFacts) -> Iterator[Finding]:
-    if node.info.get("loading", "0") != "0":
-        yield warning(node.where, "it is loading its jobs", "wait; INFO persistence tells how far")
     clients, most = node.number("connected_clients"), _limit(node, "maxclients")
     if most and clients > 0.9 * most:
         yield warning(
@@ -60,17 +69,11 @@ def _process(node: NodeFacts) -> Iterator[Finding]:
             f"{clients} of {most} clients are connected",
             "raise maxclients, or find out who does not close connections (CLIENT LIST)",
         )
-    if node.number("rejected_connections"):
-        yield warning(
-            node.where,
-            f"{node.number('rejected_connections')} connections were refused since the start",
-            "raise maxclients and the open file limit; CONFIG RESETSTAT counts anew",
-        )
     if node.number("bus_frames_dropped"):
         yield warning(
             node.where,
             f"{node.number('bus_frames_dropped')} bus frames were dropped: a peer did not keep up",
-            "look for a node that is overloaded or stopped; CONFIG RESETSTAT counts anew",
+            f"look for a node that is overloaded or stopped; {ANEW}",
         )
     if node.number("bus_frames_refused"):
         reasons = node.info.get("bus_frames_refused_by_reason", "")
@@ -83,16 +86,31 @@ def _limit(node: NodeFacts, directive: str) -> int:
 
 
 def _memory(node: NodeFacts) -> Iterator[Finding]:
+    """By what the node itself makes of it, for it acts on that (statemachine.pressure)."""
     used, most = node.number("used_memory"), _limit(node, "maxmemory")
-    share = used / most if most else 0.0
-    if share < NEARLY_FULL:
+    own = node.number("used_memory_process")
+    if not most:
         return
-    what = f"{used >> 20} MiB of maxmemory {most >> 20} MiB are used ({share:.0%})"
-    advice = "add consumers, add nodes, or raise maxmemory"
-    if share >= FULL:
-        yield problem(node.where, f"{what}: it refuses new jobs", advice)
-    else:
-        yield warning(node.where, f"{what}: it leaves new jobs to other nodes", advice)
+    if most <= own:
+        yield problem(
+            node.where,
+            f"maxmemory is {most >> 20} MiB, and the process alone takes {own >> 20} MiB: it "
+            "refuses new jobs",
+            f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as that",
+        )
+        return
+    share = (used - own) / (most - own)
+    level = node.number("memory_level") if node.is_ours else (share > 0.75) + (share > 0.95)
+    if not level:
+        return
+    what = f"{(used - own) >> 20} of the {(most - own) >> 20} MiB that maxmemory leaves for jobs"
+    doing = "it refuses new jobs" if level > 1 else "it leaves new jobs to other nodes"
+    kind = problem if level > 1 else warning
+    yield kind(
+        node.where,
+        f"{what} are used ({share:.0%}): {doing}",
+        "add consumers, add nodes, or raise maxmemory; with spill-directory bodies go to disk",
+    )
 
 
 def _disk(node: NodeFacts) -> Iterator[Finding]:
@@ -135,8 +153,11 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
 
 def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]:
     names = {node.id: node.where for node in nodes}
+    loading = {node.id for node in nodes if node.is_loading}
     known = {peer.id: peer for node in well for peer in node.peers}
     for peer_id, peer in known.items():
+        if peer_id in loading:
+            continue  # to the others it is gone, until it is done
         where = names.get(peer_id, peer.address)
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
         count = f"{len(thoughts)} nodes" if len(thoughts) > 1 else "a node"

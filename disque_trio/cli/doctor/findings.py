@@ -17,6 +17,8 @@ class Level(enum.IntEnum):
     """Something does not work, or jobs are at risk."""
 
 
+ANEW: Final = "CONFIG RESETSTAT counts anew"
+"""What to say of whatever is counted since the start."""
 STATUS_NAMES: Final = {Level.NOTE: "well", Level.WARNING: "warnings", Level.PROBLEM: "problems"}
 
 

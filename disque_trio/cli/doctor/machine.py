@@ -87,12 +87,20 @@ def judge_disk(where: str, directory: str) -> Iterator[Finding]:
 
 def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
     """A configuration file: can a node start with it? Ports are tried unless one runs already."""
+    mistakes: list[ConfigFileError] = []
     try:
-        config = load([path], io.BytesIO()).config
+        config = load([path], io.BytesIO(), mistakes.append).config
     except ConfigFileError as error:
-        line = f"line {error.number}: " if error.number else ""
-        yield problem(path, f"{line}{error.reason}", "correct the line; the node would not start")
+        yield problem(path, error.reason, "the node would not start")
         return
+    for mistake in mistakes:
+        yield problem(
+            mistake.source or path,
+            f"line {mistake.number}: {mistake.reason}",
+            "correct the line; the node would not start",
+        )
+    if mistakes:
+        return  # what the rest amounts to depends on them
     warnings: list[str] = []
     try:
         config = with_secrets(config, warnings.append)

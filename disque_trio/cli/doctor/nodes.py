@@ -59,6 +59,16 @@ class NodeFacts:
         """Is it no original server?"""
         return "python_version" in self.info
 
+    @property
+    def is_loading(self) -> bool:
+        """Does it still read its append-only file? Then it says little else, and has no links."""
+        return self.info.get("loading", "0") != "0"
+
+    def counts(self, field: str) -> dict[str, int]:
+        """A field of INFO that counts by reason."""
+        pairs = [pair.rpartition("=") for pair in self.info.get(field, "").split(",")]
+        return {reason: int(count) for reason, _, count in pairs if count.isdigit()}
+
     def number(self, field: str) -> int:
         """A field of INFO; 0 when it is missing."""
         value = self.info.get(field, "")
@@ -133,13 +143,16 @@ _ADVICE_ON_PASSWORD: Final = "give the password with -a or in $DISQUE_AUTH"
 
 def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
     _ping(patient)
+    info = _fields(patient.text("INFO"))
+    if info.get("loading", "0") != "0":
+        return NodeFacts(where=where, info=info)  # it answers nothing else
     before = time.time()
     answer = patient.ask("TIME")
     after = time.time()
     return NodeFacts(
         where=where,
         id=patient.text("CLUSTER", "MYID"),
-        info=_fields(patient.text("INFO")),
+        info=info,
         config=_pairs(patient),
         peers=_peers(patient.text("CLUSTER", "NODES"), address.host),
         skew_ms=(_seconds(answer) - (before + after) / 2) * 1000,
@@ -149,11 +162,11 @@ def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
 
 
 def _ping(patient: _Patient) -> None:
-    """A node in trouble with its disk says so even here; it tells more when it is asked."""
+    """A node that loads, or is in trouble with its disk, says so even here; INFO tells more."""
     try:
         patient.ask("PING")
     except _RefusedError as error:
-        if not str(error).startswith("MISCONF"):
+        if not str(error).startswith(("MISCONF", "LOADING")):
             raise
 
 

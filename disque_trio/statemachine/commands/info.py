@@ -102,7 +102,6 @@ def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:
 
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     stats = node.stats
-    refused = stats.frames_refused
     yield "total_connections_received", stats.connections_received
     yield "total_commands_processed", stats.commands_processed
     yield "instantaneous_ops_per_sec", int(metrics.per_second(stats.ops))
@@ -110,13 +109,20 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "total_net_output_bytes", metrics.sent(node)
     yield "instantaneous_input_kbps", f"{metrics.per_second(stats.input_rate) / 1024:.2f}"
     yield "instantaneous_output_kbps", f"{metrics.per_second(stats.output_rate) / 1024:.2f}"
-    yield "rejected_connections", stats.connections_rejected
+    yield "rejected_connections", sum(stats.connections_rejected.values())
     yield "latest_fork_usec", 0
     yield "protocol_errors", stats.protocol_errors
     yield "wrong_passwords", stats.wrong_passwords
     yield "bus_frames_dropped", stats.frames_dropped
-    yield "bus_frames_refused", sum(refused.values())
-    yield "bus_frames_refused_by_reason", ",".join(f"{why}={n}" for why, n in refused.items())
+    yield "bus_frames_refused", sum(stats.frames_refused.values())
+    yield "bus_frames_refused_by_reason", _by_reason(stats.frames_refused)
+    yield "rejected_connections_by_reason", _by_reason(stats.connections_rejected)
+    yield "bus_links_refused", sum(stats.links_refused.values())
+    yield "bus_links_refused_by_reason", _by_reason(stats.links_refused)
+
+
+def _by_reason(counts: dict[str, int]) -> str:
+    return ",".join(f"{why}={count}" for why, count in counts.items())
 
 
 def _cpu(_node: NodeState, vitals: Vitals) -> Iterator[Field]:

@@ -53,13 +53,20 @@ def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "level", "word"),
     [
-        ("loading", "1", Level.WARNING, "loading"),
         ("connected_clients", "950", Level.WARNING, "950 of 1000 clients"),
-        ("rejected_connections", "3", Level.WARNING, "3 connections were refused"),
+        ("rejected_connections_by_reason", "maxclients=3", Level.WARNING, "3 clients were refused"),
+        (
+            "rejected_connections_by_reason",
+            "tls=1",
+            Level.WARNING,
+            "1 client was refused in the TLS",
+        ),
+        ("bus_links_refused_by_reason", "cluster-secret=3", Level.WARNING, "prove the cluster's"),
+        ("bus_links_refused_by_reason", "by the weather=3", Level.WARNING, "(by the weather)"),
         ("bus_frames_dropped", "7", Level.WARNING, "7 bus frames"),
         ("bus_frames_refused", "7", Level.NOTE, "bus input was refused"),
-        ("used_memory", str(800 << 20), Level.WARNING, "78%"),
-        ("used_memory", str(1000 << 20), Level.PROBLEM, "refuses new jobs"),
+        ("memory_level", "1", Level.WARNING, "leaves new jobs to other nodes"),
+        ("memory_level", "2", Level.PROBLEM, "refuses new jobs"),
         ("aof_enabled", "0", Level.NOTE, "memory only"),
         ("aof_last_write_status", "err", Level.PROBLEM, "cannot be written"),
         ("aof_last_bgrewrite_status", "err", Level.WARNING, "rewrite"),
@@ -76,6 +83,81 @@ def test_a_field_of_info_that_is_amiss_is_told(
     assert finding.level is level
     assert word in finding.what
     assert finding.advice or level is Level.NOTE
+
+
+def test_memory_is_told_of_as_the_node_counts_it() -> None:
+    """What the process itself takes is not to be had for jobs (statemachine.pressure)."""
+    used = {"used_memory": str(800 << 20), "used_memory_process": str(24 << 20)}
+
+    assert said(cluster(info={**used, "memory_level": "0"})) == []
+
+    finding = the_one(cluster(info={**used, "memory_level": "1"}))
+
+    assert "776 of the 1000 MiB that maxmemory leaves for jobs are used (78%)" in finding.what
+
+
+def test_memory_below_that_of_the_process_is_told() -> None:
+    config = {"maxmemory": str(16 << 20), "bind": "127.0.0.1"}
+    info = {"used_memory_process": str(30 << 20), "used_memory": str(30 << 20), "memory_level": "0"}
+
+    finding = the_one(cluster(config=config, info=info))
+
+    assert finding.level is Level.PROBLEM
+    assert finding.what.startswith("maxmemory is 16 MiB, and the process alone takes 30 MiB")
+    assert "61 MiB" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("used_mib", "level"), [(700, None), (800, Level.WARNING), (1000, Level.PROBLEM)]
+)
+def test_memory_of_an_original_server_is_judged_by_its_levels(
+    used_mib: int, level: Level | None
+) -> None:
+    nodes = cluster()
+    info = {"disque_version": "1.0-rc1", "aof_enabled": "1", "used_memory": str(used_mib << 20)}
+    nodes[1] = attrs.evolve(nodes[1], info=info)
+
+    found = [finding.level for finding in judge(nodes) if "maxmemory" in finding.what]
+
+    assert found == ([] if level is None else [level])
+
+
+def test_an_original_server_refuses_clients_for_one_reason() -> None:
+    nodes = cluster()
+    info = {"disque_version": "1.0-rc1", "aof_enabled": "1", "rejected_connections": "3"}
+    nodes[1] = attrs.evolve(nodes[1], info=info)
+
+    assert "3 clients were refused because there were too many" in {what for _, what in said(nodes)}
+
+
+def test_refusals_are_told_by_reason_with_what_to_do() -> None:
+    counts = {"rejected_connections": "5", "rejected_connections_by_reason": "maxclients=2,tls=3"}
+
+    found = judge(cluster(info=counts))
+
+    assert [finding.what for finding in found] == [
+        "2 clients were refused because there were too many",
+        "3 clients were refused in the TLS handshake",
+    ]
+    assert "maxclients" not in found[1].advice
+
+
+def test_a_node_that_loads_is_not_told_of_as_gone() -> None:
+    nodes = cluster()
+    info = {"loading": "1", "loading_loaded_perc": "42.00", "loading_eta_seconds": "12"}
+    nodes[2] = attrs.evolve(node("n3", info=info), config={})
+    for number in (0, 1):
+        peers = [
+            p if p.id != "n3" else line("n3", "fail", is_connected=False)
+            for p in nodes[number].peers
+        ]
+        nodes[number] = attrs.evolve(nodes[number], peers=tuple(peers))
+
+    finding = the_one(nodes)
+
+    assert (finding.level, finding.where) == (Level.WARNING, "10.0.0.1:7713")
+    assert "42.00 % are read, and about 12 s are left" in finding.what
+    assert finding.advice.startswith("wait")
 
 
 def test_repair_that_is_off_is_named_as_the_cause() -> None:

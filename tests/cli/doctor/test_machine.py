@@ -98,6 +98,23 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number(tmp_path: Path) -> N
     assert "did you mean 'maxmemory'" in finding.what
 
 
+def test_every_line_that_makes_no_sense_is_told(tmp_path: Path) -> None:
+    more = tmp_path / "more.conf"
+    more.write_text("hz often\n")
+    file = tmp_path / "disque.conf"
+    file.write_text(f"port seven\ninclude {more}\nmaxmemry 1gb\ndir {tmp_path}/missing\n")
+
+    found = about(file)
+
+    assert [(finding.where, finding.what.partition(":")[0]) for finding in found] == [
+        (str(file), "line 1"),
+        (str(more), "line 1"),
+        (str(file), "line 3"),
+        (str(file), "line 4"),
+    ]
+    assert all(finding.level is Level.PROBLEM for finding in found)
+
+
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     file = tmp_path / "disque.conf"
     with socket.create_server(("127.0.0.1", 0)) as used:

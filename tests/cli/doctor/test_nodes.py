@@ -5,7 +5,7 @@ import pytest
 
 from disque_trio.cli.connection import Address
 from disque_trio.cli.doctor import nodes
-from disque_trio.cli.doctor.nodes import examine, survey
+from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
 from disque_trio.statemachine.base import Failure, Reply, Status
 from tests.cli.fakenode import Answer, Answers, fake_node
 
@@ -56,6 +56,25 @@ def test_a_node_in_trouble_with_its_disk_is_asked_on() -> None:
         facts = examine(address(node.port), None, PATIENCE_S)
 
     assert (facts.error, facts.id) == ("", ME)
+
+
+def test_a_node_that_loads_says_how_far_it_is() -> None:
+    refusal = Failure(b"LOADING Disque is loading the dataset in memory")
+    info = b"# Persistence\r\nloading:1\r\nloading_loaded_perc:42.00\r\n"
+    told = answers(PING=[refusal], TIME=[refusal], CLUSTER=[refusal], INFO=[info])
+    with fake_node(told) as node:
+        facts = examine(address(node.port), None, PATIENCE_S)
+
+    assert (facts.error, facts.is_loading) == ("", True)
+    assert facts.info["loading_loaded_perc"] == "42.00"
+
+
+def test_what_is_counted_by_reason_is_read() -> None:
+    info = {"bus_links_refused_by_reason": "cluster-secret=2,too many=1", "empty": ""}
+    facts = NodeFacts(where="here", info=info)
+
+    assert facts.counts("bus_links_refused_by_reason") == {"cluster-secret": 2, "too many": 1}
+    assert facts.counts("empty") == facts.counts("missing") == {}
 
 
 def test_commands_that_were_taken_away_leave_gaps_only() -> None:

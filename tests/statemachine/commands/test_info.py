@@ -247,6 +247,8 @@ def test_stats_counts_what_came_and_went() -> None:
     rig.machine.refuse(other, b"ERR Protocol error: expected '$', got 'x'", rig.now)
     rig.machine.dropped(7)
     rig.node.stats.frames_refused = {"unknown sender": 2, "bad length": 1}
+    rig.machine.turned_away("tls")
+    rig.machine.turned_away("cluster-secret", is_link=True)
 
     assert list(fields_of(rig, "stats").items()) == [
         ("total_connections_received", "2"),
@@ -256,13 +258,16 @@ def test_stats_counts_what_came_and_went() -> None:
         ("total_net_output_bytes", "2000"),
         ("instantaneous_input_kbps", "0.00"),
         ("instantaneous_output_kbps", "0.00"),
-        ("rejected_connections", "1"),
+        ("rejected_connections", "2"),
         ("latest_fork_usec", "0"),
         ("protocol_errors", "1"),
         ("wrong_passwords", "0"),
         ("bus_frames_dropped", "7"),
         ("bus_frames_refused", "3"),
         ("bus_frames_refused_by_reason", "unknown sender=2,bad length=1"),
+        ("rejected_connections_by_reason", "maxclients=1,tls=1"),
+        ("bus_links_refused", "1"),
+        ("bus_links_refused_by_reason", "cluster-secret=1"),
     ]
 
 
