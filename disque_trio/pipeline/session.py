@@ -1,0 +1,223 @@
+"""Spark sessions that just work: a Java, quiet logs, loopback, Arrow, and no JVM left behind."""
+
+import os
+import re
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from disque_trio.pipeline import java
+from disque_trio.pipeline.errors import INSTALL, PipelineError
+
+CONF: Final = Path(__file__).parent / "conf"
+"""Has the log4j2.properties that keep Spark quiet."""
+LOOPBACK: Final = "127.0.0.1"
+MEMORY: Final = "2g"
+_REACH_S: Final = 5.0
+_LOCAL: Final = re.compile(r"local(\[(\*|\d+)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?")
+_STANDALONE: Final = re.compile(r"spark://([^/:,]+:\d+(?:,[^/:,]+:\d+)*)")
+_OTHERS: Final = re.compile(r"yarn|k8s://.+")
+_MEMORY: Final = re.compile(r"\d+[mgt]", re.IGNORECASE)
+
+
+def start(
+    master: str = "local[*]",
+    *,
+    app: str = "disque-trio",
+    memory: str = MEMORY,
+    settings: Mapping[str, str] | None = None,
+) -> Any:
+    """A `SparkSession`: a new one, or the one that this process has with the same master.
+
+    `memory` is the driver's, and in local mode all there is; `settings` go before what is set here.
+    With a `local` master or one on loopback every socket is on loopback. Raises `PipelineError`.
+    """
+    sql = spark_module("pyspark.sql")
+    check_master(master)
+    if _MEMORY.fullmatch(memory) is None:
+        raise PipelineError(f"{memory} is no size of memory for Spark, such as 512m or 2g")
+    active = _active()
+    if active is not None:
+        return _same(active, master)
+    found = java.find()
+    _reach(master)
+    builder = sql.SparkSession.builder.master(master).appName(app)
+    chosen = {**_settings(master, memory), **(settings or {})}
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    with _environment(_variables(master, found)):
+        try:
+            return builder.getOrCreate()
+        except Exception as error:  # whatever a JVM says
+            _end_gateway()
+            raise PipelineError(
+                f"Spark did not start on {master}: {first_line(error)}; "
+                "'disque-trio pipeline doctor --start' helps to find out why"
+            ) from error
+
+
+def stop(spark: Any) -> None:
+    """End the session and its JVM."""
+    spark.stop()
+    _end_gateway()
+
+
+@contextmanager
+def running(
+    master: str = "local[*]",
+    *,
+    app: str = "disque-trio",
+    memory: str = MEMORY,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Any]:
+    """A session as from `start`. It is ended afterwards, unless it was there before."""
+    was_there = is_installed() and _active() is not None
+    spark = start(master, app=app, memory=memory, settings=settings)
+    try:
+        yield spark
+    finally:
+        if not was_there:
+            stop(spark)
+
+
+def is_installed() -> bool:
+    """Whether PySpark is."""
+    return find_spec("pyspark") is not None
+
+
+def spark_module(name: str) -> Any:
+    """A module of PySpark. Raises `PipelineError` where it is not installed."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise PipelineError(f"this needs Spark ({error}): {INSTALL}") from None
+
+
+def check_master(master: str) -> None:
+    """Raises `PipelineError` for what is no address of a Spark."""
+    if not any(each.fullmatch(master) for each in (_LOCAL, _STANDALONE, _OTHERS)):
+        raise PipelineError(
+            f"{master} is no master of Spark: local[*] for this machine, local[2] for two of its "
+            "processors, or spark://HOST:PORT for a cluster"
+        )
+
+
+def is_local(master: str) -> bool:
+    """Whether everything runs in this machine."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of the JVM says, without where in Java it comes from."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Py4J begins with a line about itself.
+    told = [line for line in lines if not line.startswith(("An error occurred while", ":"))]
+    causes = [line.lstrip(": ") for line in lines if line.startswith(":")]
+    return next(iter(causes or told), type(error).__name__)
+
+
+def _active() -> Any:
+    """The session of this process. What PySpark calls active is one of this thread."""
+    if spark_module("pyspark").SparkContext._active_spark_context is None:
+        return None
+    return spark_module("pyspark.sql").SparkSession.builder.getOrCreate()
+
+
+def _same(active: Any, master: str) -> Any:
+    has = active.conf.get("spark.master")
+    if has != master:
+        raise PipelineError(f"this process has a Spark session on {has}, none on {master}")
+    return active
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    match = _STANDALONE.fullmatch(master)
+    parts = match[1].split(",") if match else []
+    return [(host, int(port)) for host, _, port in (part.rpartition(":") for part in parts)]
+
+
+def _is_on_loopback(master: str) -> bool:
+    hosts = [host for host, _ in _addresses(master)]
+    return is_local(master) or (
+        bool(hosts) and all(host == "localhost" or host.startswith("127.") for host in hosts)
+    )
+
+
+def _reach(master: str) -> None:
+    """Spark would try for a minute, and then tell it in a page of Java."""
+    failure = ""
+    addresses = _addresses(master)
+    for address in addresses:
+        try:
+            with socket.create_connection(address, timeout=_REACH_S):
+                return
+        except OSError as error:
+            failure = error.strerror or str(error)
+    if addresses:
+        raise PipelineError(f"no Spark master answers at {master}: {failure}; is it running?")
+
+
+def _settings(master: str, memory: str) -> dict[str, str]:
+    bound = {
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+    }
+    return {
+        **(bound if _is_on_loopback(master) else {}),
+        "spark.driver.memory": memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "disque-trio-warehouse")),
+    }
+
+
+def _variables(master: str, found: java.Java) -> dict[str, str]:
+    """What a JVM and its Python processes read from their environment."""
+    python = sys.executable
+    if not is_local(master):
+        python = os.environ.get("PYSPARK_PYTHON", python)
+    variables = {
+        "JAVA_HOME": str(found.home),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    if _is_on_loopback(master):
+        variables["SPARK_LOCAL_IP"] = LOOPBACK
+    if not {"SPARK_CONF_DIR", "SPARK_HOME"} & os.environ.keys():
+        variables["SPARK_CONF_DIR"] = str(CONF)
+    return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _end_gateway() -> None:
+    """PySpark keeps its JVM for the next session, and has no public way to end it."""
+    context = spark_module("pyspark").SparkContext
+    gateway = context._gateway
+    if gateway is None:
+        return
+    context._gateway = context._jvm = None
+    gateway.shutdown()
+    if gateway.proc is not None:
+        gateway.proc.stdin.close()
+        gateway.proc.wait()

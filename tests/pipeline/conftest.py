@@ -1,0 +1,24 @@
+"""One Spark for all tests: to start it takes ten seconds, and a JVM half a gigabyte."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from disque_trio.pipeline import session
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+
+if not session.is_installed():
+    raise pytest.UsageError("tests/pipeline needs Spark: make .venv/.spark")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session on `local[2]`, ended with its JVM after the last test."""
+    with session.running("local[2]", app="tests", memory="1g", settings=SETTINGS) as found:
+        yield found

