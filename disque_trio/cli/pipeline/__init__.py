@@ -1,12 +1,15 @@
 """The data pipeline's commands: `disque-trio pipeline` (docs/pipeline.md)."""
 
 import argparse
-import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+import attrs
+
+from disque_trio.cli import frame
+from disque_trio.cli.frame import Family, UsageError
 from disque_trio.pipeline.errors import PipelineError
 
 COMMANDS: Final = {
@@ -16,9 +19,6 @@ COMMANDS: Final = {
 
 They are all imported to show what there is, so PySpark comes in only when one runs.
 """
-PASSED: Final = 0
-CANNOT: Final = 2
-INTERRUPTED: Final = 130
 _EPILOG: Final = """\
 exit status:
   0    it is done, or all is well
@@ -30,44 +30,39 @@ A sweep runs on Spark by 'disque-trio sim sweep --spark'. docs/pipeline.md tells
 """
 
 
+@attrs.frozen
+class Options:
+    """One command line."""
+
+    command: str
+    given: argparse.Namespace
+
+    def subject(self) -> str:
+        """The lake or file that it names, if it names one."""
+        return str(getattr(self.given, "lake", self.command))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run a command. The exit status; `--help` says what it means."""
     modules = {name: import_module(module) for name, module in COMMANDS.items()}
-    try:
-        given = _parser(modules).parse_args(arguments)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else CANNOT
-    try:
-        status: int = modules[given.command].run(given)
-    except PipelineError as error:
-        for line in str(error).splitlines():
-            sys.stderr.write(f"disque-trio pipeline: {line}\n")
-        return CANNOT
-    except KeyboardInterrupt:
-        sys.stderr.write("disque-trio pipeline: interrupted\n")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has seen enough. Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CANNOT
-    return status
+    commands = {name: _command(module) for name, module in modules.items()}
+    return frame.run("pipeline", arguments, partial(_parse, modules), commands)
 
 
-def _parser(modules: dict[str, Any]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="disque-trio pipeline",
-        description="Traces, sweeps and queues in Spark.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def _parse(modules: dict[str, Any], arguments: Sequence[str]) -> Options:
+    family = Family("pipeline", "Traces, sweeps and queues in Spark.", _EPILOG)
     for name, module in modules.items():
-        about: str = module.HELP
-        command = commands.add_parser(
-            name,
-            help=about[0].lower() + about[1:].rstrip("."),
-            description=about,
-            epilog="Exit status: see 'disque-trio pipeline --help'.",
-        )
-        module.add_arguments(command)
-    return parser
+        module.add_arguments(family.command(name, module.HELP))
+    given = family.parse(arguments)
+    return Options(given.command, given)
+
+
+def _command(module: Any) -> Callable[[Options], int]:
+    def run(options: Options) -> int:
+        try:
+            status: int = module.run(options.given)
+        except PipelineError as error:
+            raise UsageError(str(error)) from None
+        return status
+
+    return run

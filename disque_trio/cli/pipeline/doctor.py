@@ -17,6 +17,7 @@ from disque_trio.cli.doctor.findings import (
     warning,
     worst,
 )
+from disque_trio.cli.frame import add_json
 from disque_trio.pipeline import java, session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
@@ -39,9 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MASTER",
         help="where to, such as spark://HOST:7077 (local[2])",
     )
-    parser.add_argument(
-        "--json", dest="is_json", action="store_true", help="findings as one JSON object"
-    )
+    add_json(parser)
 
 
 def run(given: argparse.Namespace) -> int:
