@@ -13,7 +13,7 @@ from disque_trio.loading import Loading, load, read_at_once
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.rewriting import Rewrite
 from disque_trio.statemachine.chores import JournalVitals
-from disque_trio.statemachine.records import Record
+from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 from disque_trio.wire.journal import DamagedFileError, Format, Writer
 
@@ -25,6 +25,8 @@ CLOSE_S: Final = 30.0
 """How long the end of the node waits for the disk."""
 RETRY_S: Final = 60.0
 """How long after a rewrite that failed the next one begins by itself."""
+QUIET_S: Final = 10.0
+"""How long bodies that cannot be read are not told of again."""
 
 
 class Journal:
@@ -45,6 +47,7 @@ class Journal:
         """Not before this moment, after a failure."""
         self._rewrite_failed = False
         self._last_rewrite_s = -1
+        self._warn_at = 0.0
         self._nursery: trio.Nursery
 
     @property
@@ -58,12 +61,42 @@ class Journal:
 
     def record(self, records: Sequence[Record]) -> None:
         """The next batch of records."""
-        if self.rewrite is not None:
-            self.rewrite.follow(records)
-        if self.end.file is None:
-            self.end.add(b"")
-        else:
-            self.end.add(b"".join(map(self._writer.encode_live, records)))
+        rewrite, end = self.rewrite, self.end
+        if rewrite is None:
+            has_file = end.file is not None
+            end.add(b"".join(self._bytes(self._writer.encode_live, records)) if has_file else b"")
+            return
+        drafts = self._bytes(rewrite.writer.draft, records)
+        rewrite.follow(drafts)
+        if end.file is None:
+            end.add(b"")
+            return
+        writer = self._writer
+        if writer.format is not rewrite.writer.format:
+            drafts = self._bytes(writer.draft, records)
+        end.add(b"".join(map(writer.seal, drafts)))
+
+    def _bytes(self, encode: Callable[[Record], bytes], records: Sequence[Record]) -> list[bytes]:
+        """What is to be written. A record whose body was on disk and is lost is left out: what
+        earlier ones say of its job stays right, and they have the body."""
+        try:
+            return list(map(encode, records))
+        except OSError:
+            return [data for record in records if (data := self._try(encode, record))]
+
+    def _try(self, encode: Callable[[Record], bytes], record: Record) -> bytes:
+        try:
+            return encode(record)
+        except OSError as error:
+            now = trio.current_time()
+            if now >= self._warn_at and isinstance(record, LoadJob):
+                self._warn_at = now + QUIET_S
+                self._log.warning(
+                    "a spilled body cannot be read: the journal keeps what it has of the job",
+                    job=record.copy.id.decode(),
+                    error=error.strerror or str(error),
+                )
+            return b""
 
     # Its beginning.
 

@@ -7,14 +7,15 @@ word, and a portion holds up the loop for a millisecond or so.
 
 import errno
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import trio
 
 from disque_trio.ports import JournalStore
 from disque_trio.statemachine import journaling
-from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.records import LoadJob
 from disque_trio.statemachine.state import NodeState
 from disque_trio.wire.journal import Format, Writer
 
@@ -49,9 +50,9 @@ class Rewrite:
         """Bytes that wait."""
         return sum(map(len, self._chunks))
 
-    def follow(self, records: Sequence[Record]) -> None:
-        """A batch of the node that goes on."""
-        self._chunks.append(b"".join(map(self.writer.encode_live, records)))
+    def follow(self, drafts: Iterable[bytes]) -> None:
+        """A batch of the node that goes on, drafted by a writer of this format."""
+        self._chunks.append(b"".join(map(self.writer.seal, drafts)))
 
     async def write(self) -> None:
         """Write all jobs, and sync."""
@@ -91,16 +92,26 @@ class Rewrite:
         """Turn the next jobs into bytes. False once there are none."""
         size = 0
         found = False
-        node, jobs, encode = self._state, self._state.jobs, self.writer.encode_live
+        jobs = self._state.jobs
         for job in itertools.islice(self._jobs, PORTION):
             found = True
             if jobs.get(job.id) is job and journaling.has_record(job):
-                data = encode(LoadJob(journaling.stored(node, job)))
+                data = self._encode(job)
                 self._chunks.append(data)
                 size += len(data)
                 if size > PORTION_BYTES:
                     break
         return found
+
+    def _encode(self, job: Job) -> bytes:
+        """OSError: it cannot, and the old file must stay, which has the body."""
+        try:
+            return self.writer.encode_live(LoadJob(journaling.stored(self._state, job)))
+        except OSError as error:
+            raise OSError(
+                f"the body of {job.id.decode()} cannot be read from the spill-directory: "
+                f"{error.strerror or error}"
+            ) from None
 
     def _append(self, data: bytes, must_sync: bool) -> None:
         self.file.append(data)

@@ -69,15 +69,24 @@ def salt_of(start: bytes) -> int:
     return salt
 
 
-def encode(salt: int, record: Record) -> bytes:
-    """A record's bytes in a file of this salt."""
+def draft(record: Record) -> bytes:
+    """A record's bytes without the checksum, the same in every file."""
     if isinstance(record, LoadJob):
         tag, payload = _LOAD, jobs.encode(record.copy)
     else:
         tag, payload = _DELETE, record.id
     size = len(payload)
-    frame = _pack_head(tag, size, size ^ _ALL_ONES) + payload
-    return frame + _pack_checksum(_extend(salt, frame))
+    return _pack_head(tag, size, size ^ _ALL_ONES) + payload
+
+
+def seal(salt: int, drafted: bytes) -> bytes:
+    """What was drafted, as it stands in a file of this salt."""
+    return drafted + _pack_checksum(_extend(salt, drafted))
+
+
+def encode(salt: int, record: Record) -> bytes:
+    """A record's bytes in a file of this salt."""
+    return seal(salt, draft(record))
 
 
 def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:

@@ -47,7 +47,7 @@ class DamagedFileError(DamagedError):
 class Writer:
     """Makes the bytes of one file. Every framed file has a `salt` of its own: 32 random bits."""
 
-    __slots__ = ("encode", "encode_live", "format", "header", "salt")
+    __slots__ = ("draft", "encode", "encode_live", "format", "header", "salt", "seal")
 
     def __init__(self, format_: Format, salt: int = 0) -> None:
         self.format = format_
@@ -56,10 +56,15 @@ class Writer:
         """A record's bytes."""
         self.encode_live: Callable[[Record], bytes] = commandlog.encode_for_original
         """The bytes of a record that a node writes: any node that reads this format can load it."""
+        self.draft = self.encode_live
+        """The same, as far as it does not depend on the file: `seal` does the rest."""
+        self.seal: Callable[[bytes], bytes] = bytes
+        """What stands in this file for what was drafted for any file of this format."""
         self.header = b""
         """What the file begins with."""
         if format_ is Format.FRAMED:
             self.encode = self.encode_live = partial(framed.encode, salt)
+            self.draft, self.seal = framed.draft, partial(framed.seal, salt)
             self.header = framed.header(salt)
 
 

@@ -57,6 +57,16 @@ def test_records_of_ours_have_length_and_checksum() -> None:
     assert writer.encode(LoadJob(COPY))[:12] == b"\xd1\xa5LJ\x83\0\0\0\x7c\xff\xff\xff"
 
 
+@pytest.mark.parametrize("format_", list(Format))
+def test_what_is_drafted_once_can_be_sealed_for_any_file_of_the_format(format_: Format) -> None:
+    drafts = [Writer(format_, 1).draft(record) for record in RECORDS]
+
+    for salt in (2, 3):
+        writer = Writer(format_, salt)
+        data = writer.header + b"".join(map(writer.seal, drafts))
+        assert read(data) == (RECORDS, 0)
+
+
 def test_an_empty_file_has_no_records_and_no_format() -> None:
     reader = Reader()
 
