@@ -17,20 +17,13 @@ from typing import Final
 
 import attrs
 
+from disque_trio.cli.trouble import ConnectionFailedError, LostError, lost, not_connected
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
 _CHUNK: Final = 1 << 16
 _KEEPALIVE_S: Final = 15
 """A GETJOB may wait for days: this is how soon it learns that the node's machine is gone."""
-
-
-class ConnectionFailedError(Exception):
-    """What went wrong between here and the node, in words for whoever typed the command."""
-
-
-class LostError(ConnectionFailedError):
-    """The connection ended while a reply was due."""
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +67,8 @@ class Connection:
     _replies: deque[Reply] = attrs.field(init=False, factory=deque)
     _silent_requests: float = attrs.field(init=False, default=0)
     """How many requests from here on get no reply, after CLIENT REPLY."""
+    _has_answered: bool = attrs.field(init=False, default=False)
+    """Has a node shown on this connection that it is one?"""
 
     @property
     def is_open(self) -> bool:
@@ -87,6 +82,7 @@ class Connection:
             return None
         self.close()
         self._socket = _connected(self.address, self.connect_timeout_s)
+        self._has_answered = False
         if self.password is None:
             return None
         # A node that takes connections and does nothing else is none to wait for.
@@ -150,11 +146,12 @@ class Connection:
             raise self._lost(None)
         try:
             self._replies += self._parser.feed(data)
+            self._has_answered = True
         except ProtocolError as error:
             self.close()
             raise ConnectionFailedError(
-                f"What {self.address} answers is not Disque's protocol ({error}). "
-                "Is this the port for clients?"
+                f"What {self.address} answers is not Disque's protocol ({error})",
+                "-p must be the node's port for clients, and its tls-port needs --tls.",
             ) from error
 
     def _open_socket(self) -> socket.socket:
@@ -180,10 +177,12 @@ class Connection:
 
     def _lost(self, error: OSError | None) -> LostError:
         self.close()
-        why = f" ({error.strerror})" if error is not None and error.strerror else ""
-        return LostError(
-            f"Lost the connection to {self.address}{why} before the reply came: "
-            "whether the command was carried out is not known."
+        address = self.address
+        return lost(
+            str(address),
+            error,
+            has_answered=self._has_answered or address.path is not None,
+            has_tls=address.tls is not None,
         )
 
     def _is_answered(self, args: Sequence[bytes]) -> bool:
@@ -208,9 +207,10 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
         if address.tls is not None:
             stream = _secured(stream, address.tls, address.host)
     except OSError as error:
-        raise ConnectionFailedError(_advice(address, error)) from error
+        has_tls = address.tls is not None
+        raise not_connected(str(address), error, address.path, has_tls=has_tls) from error
     except (ValueError, OverflowError) as error:  # the name cannot be encoded; the port is too big
-        raise ConnectionFailedError(f"{address} is no address of a node: {error}.") from error
+        raise ConnectionFailedError(f"{address} is no address of a node: {error}") from error
     stream.settimeout(None)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -238,19 +238,3 @@ def _connected_locally(path: str, timeout_s: float) -> socket.socket:
         raise
     stream.settimeout(None)
     return stream
-
-
-def _advice(address: Address, error: OSError) -> str:
-    reason = error.strerror or str(error)
-    if isinstance(error, TimeoutError):
-        reason = "no answer in time"
-    text = f"Could not connect to Disque at {address}: {reason}."
-    if address.path is not None:
-        return f"{text} Is `unixsocket {address.path}` in the node's configuration?"
-    if address.tls is not None and not isinstance(error, ConnectionRefusedError):
-        return f"{text} Check --cacert, --cert and --key, and whether this is the node's tls-port."
-    if isinstance(error, socket.gaierror):
-        return f"{text} Check the host name given with -h."
-    return (
-        f"{text} Is a node running there? `disque-trio server` starts one; -h and -p name another."
-    )

@@ -18,8 +18,9 @@ from prompt_toolkit.shortcuts import clear
 from prompt_toolkit.styles import Style
 
 from disque_trio.cli.completion import Commands, hint
-from disque_trio.cli.connection import Address, ConnectionFailedError
+from disque_trio.cli.connection import Address
 from disque_trio.cli.session import Session, complain
+from disque_trio.cli.trouble import ConnectionFailedError
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 _STYLE: Final = Style.from_dict({"hint": "ansibrightblack italic"})

@@ -151,7 +151,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         "-a",
         dest="password",
         metavar="PASSWORD",
-        help="password; other users of this machine can see it here, so prefer $DISQUE_AUTH",
+        help="password; other users of this machine can see it here, so prefer --password-file",
     )
     group.add_argument(
         "--password-file",

@@ -12,9 +12,10 @@ from typing import BinaryIO, Final, NoReturn
 
 import attrs
 
-from disque_trio.cli.connection import Connection, LostError
+from disque_trio.cli.connection import Connection
 from disque_trio.cli.formats import Form, for_people
 from disque_trio.cli.options import FOREVER
+from disque_trio.cli.trouble import LostError
 from disque_trio.statemachine.base import OK, Failure, Reply
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
@@ -22,6 +23,9 @@ _RED: Final = b"\x1b[31m%b\x1b[0m"
 _TIMES: Final = re.compile(rb"[0-9]{1,9}")
 _LAST_WORDS: Final = frozenset({b"RESTART", b"CRASH-AND-RECOVER", b"SEGFAULT", b"ASSERT", b"OOM"})
 """Subcommands of DEBUG after which the node is gone."""
+_HOW_TO_GIVE_IT: Final = (
+    "Give the password with --password-file, --askpass or in $DISQUE_AUTH; or type AUTH."
+)
 
 
 @attrs.define(eq=False)
@@ -91,7 +95,7 @@ class Session:
             is_red = self.has_color and self.form is for_people
             self._print(_RED % text if is_red else text)
             if reply.text.startswith(b"NOAUTH"):
-                complain("Give the password with --askpass or in $DISQUE_AUTH; or type AUTH.")
+                complain(_HOW_TO_GIVE_IT)
         else:
             self._print(text)
 

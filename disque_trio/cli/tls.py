@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from disque_trio.cli.connection import Tls
+from disque_trio.cli.trouble import ConnectionFailedError
 
 
 class Stream(ssl.SSLSocket):
@@ -39,12 +40,51 @@ class Stream(ssl.SSLSocket):
 
 
 def secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
-    """The connection under TLS. Raises OSError."""
-    context = ssl.create_default_context(cafile=tls.cacert)
+    """The connection under TLS. Raises OSError; ConnectionFailedError for files of no use."""
+    context = _trusting(tls.cacert)
     context.sslsocket_class = Stream
     if tls.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert is not None:
-        context.load_cert_chain(tls.cert, tls.key)
+        _show(context, tls.cert, tls.key)
     return context.wrap_socket(stream, server_hostname=tls.server_name or host)
+
+
+def _trusting(cacert: str | None) -> ssl.SSLContext:
+    if cacert is not None:
+        _must_be_readable("--cacert", cacert)
+    try:
+        return ssl.create_default_context(cafile=cacert)
+    except ssl.SSLError as error:
+        raise ConnectionFailedError(
+            f"--cacert {cacert} has no certificates ({_reason(error)})", "It must be PEM."
+        ) from None
+
+
+def _show(context: ssl.SSLContext, cert: str, key: str | None) -> None:
+    _must_be_readable("--cert", cert)
+    if key is not None:
+        _must_be_readable("--key", key)
+    try:
+        context.load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        if key is None:
+            reason = f"--cert {cert} does not do: there is no key in it, or another's"
+            raise ConnectionFailedError(reason, "Name the key's file with --key.") from None
+        raise ConnectionFailedError(
+            f"--cert {cert} and --key {key} do not do ({_reason(error)})",
+            "Both must be PEM, belong together, and have the right passphrase if any.",
+        ) from None
+
+
+def _must_be_readable(option: str, path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise ConnectionFailedError(f"Cannot read {option} {path}: {error.strerror}") from None
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return str(error.reason or error).lower().replace("_", " ")

@@ -100,9 +100,23 @@ def test_the_client_trusts_nobody_whom_it_was_not_told_to(
     assert cli.main(["--tls", "-p", str(place.port), "PING"]) == 1
 
     error = capfd.readouterr().err
-    assert "certificate verify failed" in error
-    assert "Check --cacert" in error
+    assert "self-signed certificate" in error
+    assert "authority that signed the node's certificate with --cacert" in error
     assert cli.main(["--tls", "--insecure", "-p", str(place.port), "PING"]) == 0
+
+
+def test_the_client_says_what_to_do_where_a_certificate_is_asked_for(
+    place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path, "server", *place.options()) as process:
+        process.says("node started")
+        where = ("-p", str(place.port))
+
+        assert cli.main(["--tls", "--cacert", place.authority.file, *where, "PING"]) == 1
+        assert "give --cert and --key" in capfd.readouterr().err
+        assert cli.main([*where, "PING"]) == 1
+        assert "its tls-port needs --tls" in capfd.readouterr().err
+        assert cli.main([*place.client_options(), "PING"]) == 0
 
 
 def test_other_clients_speak_it_too(place: Place, process: Process) -> None:

@@ -8,7 +8,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.connection import Address, Connection, ConnectionFailedError
+from disque_trio.cli.connection import Address, Connection
+from disque_trio.cli.trouble import ConnectionFailedError
 from disque_trio.listeners import BUS_OFFSET
 from disque_trio.statemachine.base import Failure, Reply, Status
 
@@ -95,7 +96,8 @@ class _Patient:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.connection], [], [], left)[0]:
                 raise ConnectionFailedError(
-                    f"it does not answer {words[0]} within {self.timeout_s:g} s"
+                    f"it does not answer {words[0]} within {self.timeout_s:g} s",
+                    "See whether it is overloaded or stopped, and what its log says.",
                 )
             replies = self.connection.received()
         if isinstance(replies[0], Failure):
@@ -130,15 +132,14 @@ def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeF
     except ConnectionFailedError as error:
         return NodeFacts(
             where=where,
-            error=str(error).partition(". ")[0],
-            advice="see whether the node runs and what its log says, and whether a firewall is "
-            "between here and there",
+            error=error.reason,
+            advice=error.advice or "See whether the node runs, and what its log says.",
         )
     finally:
         connection.close()
 
 
-_ADVICE_ON_PASSWORD: Final = "give the password with -a or in $DISQUE_AUTH"
+_ADVICE_ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
 
 
 def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:

@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "-a",
         dest="password",
         metavar="PASSWORD",
-        help="password; other users of this machine can see it here, so prefer $DISQUE_AUTH",
+        help="password; other users of this machine can see it here, so prefer --password-file",
     )
     add(
         "--password-file",
