@@ -83,7 +83,8 @@ class JournalDisk:
     def __init__(self, path: str) -> None:
         # Absolute: CONFIG SET dir must not move the node away from its jobs.
         self.path = os.path.abspath(path)
-        self.name = os.path.basename(path)
+        self.name = self.path
+        """Whole, for an error is read far from the node's directory."""
         self._new_path = f"{self.path}.new"
 
     def exists(self) -> bool:

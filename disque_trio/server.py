@@ -50,6 +50,7 @@ from disque_trio.systemd import Supervisor
 from disque_trio.tls import Keeper, TlsError
 from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
+from disque_trio.watch import warn_of_little_memory
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
@@ -251,6 +252,7 @@ def _announce(node: Node, log: OperatorLog) -> None:
         known_nodes=len(state.cluster.nodes) - 1,
     )
     _warn_of_strangers(state.config, log)
+    warn_of_little_memory(state, log)
 
 
 def _warn_of_strangers(config: Config, log: OperatorLog) -> None:

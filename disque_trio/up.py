@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as cleanup:
         try:
             nodes.extend(_node(config, options.dir, cleanup) for config in _configs(options))
-        except (ListenError, NodesConfError, OSError) as error:
+        except (ListenError, NodesConfError) as error:
             return _fail(str(error))
         trio.run(_live, nodes, Console(highlight=False))
     return 0
@@ -109,7 +109,13 @@ def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) 
     if directory is None:
         return assemble(config, listeners, NoNodesConf(), None, host, log)
     home = os.path.join(directory, str(config.port))
-    os.makedirs(home, exist_ok=True)
+    try:
+        os.makedirs(home, exist_ok=True)
+    except OSError as error:
+        raise NodesConfError(
+            f"cannot make the directory {error.filename}: {error.strerror}; choose another with "
+            "--dir"
+        ) from None
     store = NodesConf(os.path.join(home, config.cluster_config_file))
     cleanup.callback(store.close)
     return assemble(config, listeners, store, store.load(), host, log)

@@ -159,6 +159,8 @@ class Watch:
                 change = _change(field.name, was, value)
                 self._log.notice("setting changed", name=field.name, **change)
         self._log.set_level(self._config.loglevel)
+        if before.maxmemory != self._config.maxmemory:
+            warn_of_little_memory(self._state, self._log)
 
     # What repeats itself.
 
@@ -203,6 +205,17 @@ class Watch:
                 self._repeats[event] = Repeats(now.mono)
             else:
                 del self._repeats[event]
+
+
+def warn_of_little_memory(state: NodeState, log: Log) -> None:
+    """A limit that the process alone exceeds leaves nothing for jobs: none is taken."""
+    limit, own = state.config.maxmemory, state.facts.process_bytes
+    if limit <= own:
+        log.warning(
+            "maxmemory is less than the process alone takes: new jobs are refused, raise it",
+            maxmemory=limit,
+            process=own,
+        )
 
 
 def _seen(peer: Peer) -> Seen:

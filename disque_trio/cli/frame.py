@@ -94,6 +94,11 @@ def _say(name: str, text: str, status: int) -> int:
     return status
 
 
+def counted(number: int, noun: str) -> str:
+    """Such as "1 job" or "2,000 jobs"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 # Kinds of arguments.
 
 

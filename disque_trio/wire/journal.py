@@ -17,6 +17,7 @@ from disque_trio.wire.jobs import DamagedError
 _SKIP: Final = "'disque-trio aof repair --skip-damaged FILE' keeps every record that is sound; "
 _CUT: Final = "'disque-trio aof repair --cut-damaged FILE' keeps what stands before the damage; "
 _LOOK: Final = "see whether this is the file that is meant; "
+_FOREIGN: Final = "not an append-only file"
 _RESTORE: Final = "or restore the file from a backup, or move it away to start without it"
 
 
@@ -135,7 +136,7 @@ class Reader:
             return commandlog.decode(data, 0, found)
         start = data[: len(framed.MAGIC)]
         if start != framed.MAGIC[: len(start)]:
-            return Stop(0, damage="not an append-only file")
+            return Stop(0, damage=_FOREIGN)
         if len(data) < framed.HEADER_SIZE:
             return Stop(0, needed=framed.HEADER_SIZE)
         try:
@@ -165,5 +166,7 @@ class Reader:
         return []
 
     def _damaged(self, reason: str) -> DamagedFileError:
-        cure = {Format.FRAMED: _SKIP, Format.DISQUE: _CUT, None: _LOOK}[self.format]
+        cure = {Format.FRAMED: _SKIP, Format.DISQUE: _CUT, None: _SKIP}[self.format]
+        if reason == _FOREIGN:
+            cure = _LOOK
         return DamagedFileError(reason, self.offset, cure + _RESTORE)

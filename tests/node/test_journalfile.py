@@ -124,3 +124,11 @@ async def test_work_may_be_done_in_a_thread(disk: JournalDisk, file: DiskFile) -
 
     assert content(disk) == b"x"
     assert 0 <= disk.salt() < 1 << 32
+
+
+def test_errors_name_the_file_with_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert JournalDisk("disque.aof").name == str(tmp_path / "disque.aof")

@@ -86,3 +86,16 @@ def test_ports_that_are_too_high_are_refused(tmp_path: Path) -> None:
 
     assert status == 1
     assert "ports 55534 to 55536 are too high" in output
+
+
+def test_a_directory_that_cannot_be_made_is_named_with_advice(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    port = free_port()
+
+    status, output = run(tmp_path, "up", "--port", str(port), "--dir", str(tmp_path / "file"))
+
+    assert status == 1
+    assert output == (
+        f"disque-trio up: cannot make the directory {tmp_path}/file/{port}: Not a directory; "
+        "choose another with --dir\n"
+    )

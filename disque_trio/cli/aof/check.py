@@ -3,10 +3,11 @@
 import time
 
 from disque_trio.cli.aof.options import Options
-from disque_trio.cli.aof.report import as_json, counted, out
+from disque_trio.cli.aof.report import as_json, out
 from disque_trio.cli.aof.scan import NAMES, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import sum_up
+from disque_trio.cli.frame import counted
 
 
 def check(options: Options) -> int:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
-from disque_trio.cli.aof.report import as_json, counted, out
+from disque_trio.cli.aof.report import as_json, out
 from disque_trio.cli.aof.scan import Scan, scan, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.aof.target import Target
-from disque_trio.cli.frame import UsageError
+from disque_trio.cli.frame import UsageError, counted
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import Writer
 

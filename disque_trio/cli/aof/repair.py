@@ -1,5 +1,6 @@
 """`disque-trio aof repair`: cut off a torn tail, or leave out what is damaged."""
 
+import contextlib
 import mmap
 import secrets
 import sys
@@ -9,11 +10,11 @@ import attrs
 
 from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
-from disque_trio.cli.aof.report import as_json, counted, errors, out
+from disque_trio.cli.aof.report import as_json, errors, out
 from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
-from disque_trio.cli.frame import UsageError
+from disque_trio.cli.frame import UsageError, counted
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import Format, Writer
 from disque_trio.wire.salvage import Gap, salvage
@@ -29,6 +30,9 @@ class Loss:
     records: int = 0
     """That are kept; counted only where the file is written record by record."""
     gaps: list[Gap] = attrs.field(factory=list)
+    sound: int = 0
+    """Records behind the first damage that are cut off with it, though nothing is wrong with them;
+    only where they can be told apart."""
 
     @property
     def bytes(self) -> int:
@@ -59,8 +63,9 @@ def _repair(options: Options, source: Source) -> int:
             )
         chunks, loss = _salvaged(source)
     else:
-        chunks, loss = _copied(source, found.end), Loss(gaps=[_rest(found)])
-    _agree(options, found)
+        chunks = _copied(source, found.end) if found.end else _anew(found)
+        loss = Loss(gaps=[_rest(found)], sound=_sound_behind(source, found))
+    _agree(options, found, loss)
     with Target(options.file, source.status) as target:
         for chunk in chunks:
             target.write(chunk)
@@ -79,6 +84,23 @@ def _refuse(options: Options, found: Scan) -> int:
 def _rest(found: Scan) -> Gap:
     reason = "torn tail" if found.damage is None else found.damage.reason
     return Gap(found.end, found.source.size, reason)
+
+
+def _sound_behind(source: Source, found: Scan) -> int:
+    if found.damage is None or found.format is Format.DISQUE:
+        return 0
+    sound, is_behind = 0, False
+    whole = mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ)
+    with whole as data, contextlib.suppress(DamagedError):
+        for part in salvage(data):
+            is_behind |= isinstance(part, Gap)
+            sound += is_behind and not isinstance(part, Gap)
+    return sound
+
+
+def _anew(found: Scan) -> Iterator[bytes]:
+    """Nothing is left: a file without a record, which knows its format."""
+    yield Writer(found.format or Format.FRAMED, secrets.randbits(32)).header
 
 
 def _copied(source: Source, size: int) -> Iterator[bytes]:
@@ -111,7 +133,7 @@ def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
             ) from None
 
 
-def _agree(options: Options, found: Scan) -> None:
+def _agree(options: Options, found: Scan, loss: Loss) -> None:
     """Ask, unless --yes has been given. Raises UsageError if the answer is no."""
     if options.is_agreed:
         return
@@ -120,6 +142,11 @@ def _agree(options: Options, found: Scan) -> None:
         plan = "leave out what is damaged"
     else:
         plan = f"cut the file at byte {found.end:,} of {found.source.size:,}"
+        if not found.end:
+            plan += ", so that no job is left in it"
+        if loss.sound:
+            records = counted(loss.sound, "sound record")
+            plan += f", and leave out {records} behind it, which --skip-damaged would keep"
     if not sys.stdin.isatty():
         raise UsageError(f"say --yes to {plan}")
     errors().print(f"{plan[0].upper()}{plan[1:]}? The old file is kept. [y/N] ", end="")
@@ -133,6 +160,7 @@ def _tell(options: Options, found: Scan, kept: str, loss: Loss) -> int:
             **found.facts,
             "repaired": bool(kept),
             "kept": kept or None,
+            "sound_records_lost": loss.sound,
             "lost": [
                 {"start": gap.start, "end": gap.end, "reason": gap.reason} for gap in loss.gaps
             ],
@@ -149,5 +177,12 @@ def _tell(options: Options, found: Scan, kept: str, loss: Loss) -> int:
         say(f"  bytes {gap.start:,} to {gap.end - 1:,}: {gap.reason}")
     if len(loss.gaps) > _MOST_GAPS:
         say(f"  and {len(loss.gaps) - _MOST_GAPS:,} more places")
+    if kept and not found.end and not loss.records:
+        say("  nothing of it was sound: there is an empty file in its place")
+    if loss.sound:
+        say(
+            f"  {counted(loss.sound, 'sound record')} stood behind it: 'disque-trio aof repair "
+            f"--skip-damaged {kept}' gets them back"
+        )
     say(f"  the old file is {kept}")
     return SOUND

@@ -20,8 +20,3 @@ def errors() -> Console:
 def as_json(facts: dict[str, Any]) -> str:
     """One line."""
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
-
-
-def counted(count: int, noun: str) -> str:
-    """Such as "1 job" or "2,000 jobs"."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")

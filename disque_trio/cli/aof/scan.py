@@ -6,9 +6,9 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, TORN
-from disque_trio.cli.aof.report import counted
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
+from disque_trio.cli.frame import counted
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import DamagedFileError, Format, Reader
 

@@ -105,7 +105,8 @@ def _sweep(family: Family) -> None:
         type=_seeds,
         default="ci",
         metavar="A:B",
-        help="seeds A to B-1; or 'ci' or 'nightly': as many as the scenario says (ci)",
+        help="seeds A to B-1, so 0:4 are four; N is seed N alone; 'ci' or 'nightly' are as many as "
+        "the scenario says (ci)",
     )
     parser.add_argument(
         "--jobs", type=count, default=os.cpu_count() or 1, metavar="N",

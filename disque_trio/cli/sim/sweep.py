@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from disque_trio.cli.frame import INTERRUPTED, UsageError
+from disque_trio.cli.frame import INTERRUPTED, UsageError, counted
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
 from disque_trio.cli.sim.options import Options
@@ -187,7 +187,7 @@ class _Sweep:
             self._show(report.out())
         if self.is_interrupted:
             kept = f"; kept in {self._options.out}" if self._options.out else ""
-            report.errors().print(f"interrupted after {self._fresh:,} seeds{kept}")
+            report.errors().print(f"interrupted after {counted(self._fresh, 'seed')}{kept}")
             return INTERRUPTED
         if any(row.failed for row in self._rows.values()):
             return VIOLATED
@@ -232,7 +232,8 @@ class _Sweep:
                 name = escape(row.scenario.name)
                 console.print(f"[bold yellow]not seen[/] in {name}: {gaps}")
         pace = self._fresh / self._seconds if self._seconds else 0
-        console.print(f"{self._fresh:,} seeds in {self._seconds:,.1f} s, {pace:,.1f} a second")
+        seeds = counted(self._fresh, "seed")
+        console.print(f"{seeds} in {self._seconds:,.1f} s, {pace:,.1f} a second")
 
 
 def _seeds(scenario: Scenario, options: Options) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 from disque_trio.cli.aof import main
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
 from disque_trio.cli.frame import USAGE
+from disque_trio.wire.framed import HEADER_SIZE
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import RECORDS, disque, framed
 from tests.wire.journals import read
@@ -119,6 +120,50 @@ def test_everything_from_the_damage_on_is_cut(make: Make, capsys: Capture) -> No
             "reason": "neither LOADJOB nor DELJOB",
         }
     ]
+
+
+def test_what_is_sound_behind_the_damage_is_told_before_it_is_cut(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    path = make(framed()[:200] + b"x" + framed()[201:])
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+
+    assert main(["repair", path, "--cut-damaged"]) == SOUND
+
+    told = capsys.readouterr()
+    behind = len(RECORDS) - records_in(path) - 1
+    assert f"leave out {behind} sound records behind it, which --skip-damaged" in told.err
+    assert f"--skip-damaged {path}.before-repair' gets them back" in told.out
+    assert main(["repair", f"{path}.before-repair", "--skip-damaged", "--yes"]) == SOUND
+    assert records_in(f"{path}.before-repair") == len(RECORDS) - 1
+
+
+@pytest.mark.parametrize("data", [b"REDIS0011" * 20, b"x" + framed()[1:], framed()[:5]])
+def test_where_nothing_is_sound_an_empty_file_with_a_header_is_left(
+    data: bytes, make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    path = make(data)
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+
+    assert main(["repair", path, "--cut-damaged"]) == SOUND
+
+    told = capsys.readouterr()
+    assert "so that no job is left in it" in told.err
+    assert "an empty file in its place" in told.out
+    assert records_in(path) == 0
+    assert len(Path(path).read_bytes()) == HEADER_SIZE
+    assert Path(f"{path}.before-repair").read_bytes() == data
+    assert main(["check", path]) == SOUND
+
+
+def test_a_header_that_is_damaged_is_mended_by_skipping_it(make: Make, capsys: Capture) -> None:
+    path = make(framed()[:12] + bytes([framed()[12] ^ 1]) + framed()[13:])
+
+    assert main(["repair", path]) == DAMAGED
+    assert f"repair --skip-damaged {path}" in capsys.readouterr().out
+    assert main(["repair", path, "--skip-damaged", "--yes"]) == SOUND
+
+    assert records_in(path) == len(RECORDS)
 
 
 def test_records_of_the_original_cannot_be_told_apart_behind_damage(
