@@ -6,7 +6,7 @@ A client that still owes its password is a stranger, who has no business that ne
 from typing import Final
 
 from disque_trio.session import Session
-from disque_trio.statemachine.base import Now
+from disque_trio.statemachine.base import Failure, Now, Reply, Spilled, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 
@@ -14,6 +14,8 @@ MONITOR_LIMIT: Final = 64 << 20
 """Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
 STRANGER_LIMIT: Final = 1 << 16
 """Bytes that a stranger may have in an unfinished request, or leave unread."""
+REPLY_BYTES: Final = 64
+"""What each value of a reply takes beside its text."""
 
 
 def is_stranger(client: Client, config: Config) -> bool:
@@ -41,3 +43,16 @@ def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bo
         session.over_since = 0
     too_long = session.over_since and now.mono - session.over_since > soft_s * 1000
     return bool(too_long or (hard and unsent > hard))
+
+
+def weight(reply: Reply) -> int:
+    """About how many bytes a reply holds while it waits to be sent."""
+    match reply:
+        case bytes() | Spilled():
+            return REPLY_BYTES + len(reply)
+        case list():
+            return REPLY_BYTES + sum(map(weight, reply))
+        case Status() | Failure():
+            return REPLY_BYTES + len(reply.text)
+        case _:
+            return REPLY_BYTES

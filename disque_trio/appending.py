@@ -28,7 +28,9 @@ SLOW_S: Final = 0.02
 SLOW_FOR_S: Final = 60.0
 LONG_SYNC_S: Final = 2.0
 MAX_UNSYNCED: Final = 256 << 20
-"""Bytes that are held to be written again, before a sync must come first."""
+"""Bytes that are held to be written again before a sync must come first."""
+SHARE: Final = 8
+"""An eighth of `maxmemory` is as much."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -50,6 +52,8 @@ class Appender:
         self.delayed_syncs = 0
         self.changed: Callable[[], None] = lambda: None
         """Called when `kept` or `trouble` has changed by itself."""
+        self.pressed = trio.Event()
+        """Set when a sync must not wait for its time."""
         self.writing = trio.Lock()
         """Held by whoever writes in a thread. Who needs both takes this one first."""
         self.syncing = trio.Lock()
@@ -95,9 +99,18 @@ class Appender:
         return self.syncing.locked() or bool(self._busy)
 
     @property
+    def held(self) -> int:
+        """Bytes in memory: to be written, or to be written again if a sync fails."""
+        return self.waiting + self._unsynced_bytes
+
+    @property
     def must_sync(self) -> bool:
         """Is so much held that a sync must come before anything else?"""
-        return self._unsynced_bytes > MAX_UNSYNCED
+        return self._unsynced_bytes > self.bound(MAX_UNSYNCED)
+
+    def bound(self, most: int) -> int:
+        """So many bytes at most, and less where there is little memory."""
+        return min(most, self._state.config.maxmemory // SHARE)
 
     # At once.
 
@@ -144,6 +157,8 @@ class Appender:
         else:
             self._unsynced += batches
             self._unsynced_bytes += sum(map(len, batches))
+            if self.must_sync:
+                self.pressed.set()
 
     def _note_synced(self, size: int) -> None:
         self._synced_size = size

@@ -5,7 +5,7 @@ One encoding per message, one send per link, one write per client. Owns the sess
 
 from typing import TYPE_CHECKING, Final
 
-from disque_trio.allowance import owes_too_much
+from disque_trio.allowance import owes_too_much, weight
 from disque_trio.ports import Hub, Log
 from disque_trio.session import LinkSession, Session
 from disque_trio.statemachine.base import ClientId, LinkId, Now
@@ -20,8 +20,6 @@ from disque_trio.wire.resp import encode_reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CHOKE: Final = 1 << 20
-"""Unsent bytes beyond which a client's further requests wait."""
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
 
@@ -34,6 +32,8 @@ class Carriage:
         self.links: dict[LinkId, LinkSession] = {}
         self.lost: Callable[[LinkSession], None] = lambda _: None
         """Called for a link that cannot be dialled."""
+        self.freed: Callable[[Session], None] = lambda _: None
+        """Called for a client that is choked no longer."""
         self._machine = machine
         self._state = machine.state
         self._hub = hub
@@ -151,8 +151,35 @@ class Carriage:
 
         The hub says so again once a second, for the soft limit's sake.
         """
-        session.unsent = unsent
-        if unsent > CHOKE:
+        session.set_unsent(unsent)
+        self._weigh(session, now)
+
+    def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
+        """Its replies wait for the journal: how much that is for whom. It counts as unread."""
+        weights: dict[Session, int] = {}
+        for client, reply in out.replies:
+            session = self.sessions.get(client.id)
+            if session is not None:
+                weights[session] = weights.get(session, 0) + weight(reply)
+        for session, bytes_ in weights.items():
+            session.wait_for(bytes_)
+            self._traffic.delayed += bytes_
+            if session.is_choked:
+                self._weigh(session, now)
+        return weights
+
+    def go_on(self, weights: dict[Session, int]) -> None:
+        """Those replies are about to leave."""
+        for session, bytes_ in weights.items():
+            was_choked = session.is_choked
+            session.wait_for(-bytes_)
+            self._traffic.delayed -= bytes_
+            if was_choked and not session.is_choked and session.client.id in self.sessions:
+                self.freed(session)
+
+    def _weigh(self, session: Session, now: Now) -> None:
+        unsent = session.unsent + session.waiting
+        if session.is_choked:
             self.hold(session)
         if owes_too_much(session, unsent, self._state.config, now):
             self._log.warning(

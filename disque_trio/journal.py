@@ -56,8 +56,11 @@ class Journal:
 
         In trouble writes are refused anyway, and everybody is to be told so.
         """
-        end = self.end
-        return not end.trouble and (end.waiting > MAX_WAITING or end.must_sync)
+        end, rewrite = self.end, self.rewrite
+        if end.trouble:
+            return False
+        waiting = end.waiting if rewrite is None else max(end.waiting, rewrite.unwritten)
+        return waiting > end.bound(MAX_WAITING) or end.must_sync
 
     def record(self, records: Sequence[Record]) -> None:
         """The next batch of records."""
@@ -97,6 +100,12 @@ class Journal:
                     error=error.strerror or str(error),
                 )
             return b""
+
+    def weigh(self) -> None:
+        """Let the account of memory know what is held."""
+        rewrite = self.rewrite
+        held = self.end.held if rewrite is None else self.end.held + rewrite.unwritten
+        self._state.facts.traffic.journal = held
 
     # Its beginning.
 
@@ -167,8 +176,11 @@ class Journal:
             nursery.start_soon(self.end.watch)
             task_status.started()
             while True:
-                await trio.sleep(CRON_S)
+                self.end.pressed = trio.Event()
+                with trio.move_on_after(CRON_S):
+                    await self.end.pressed.wait()
                 await self._cron()
+                self.weigh()
 
     async def _cron(self) -> None:
         if self._is_stopping:

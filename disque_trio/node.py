@@ -3,12 +3,8 @@
 A hub (`hub`, or a simulated one) calls `begin`, any number of inputs, then `settle`, which ticks
 the machine if it is due, takes its outbox once and carries it out: records, dials, messages,
 replies, closes, hangups, chores (docs/design.md). Only `run` awaits, so a batch is never
-interrupted; what depends on a journal that is slow is held back by `promises`.
-
-Flow control: a client's requests go to the machine as long as the machine takes them. What is
-left stands in `Session.backlog`, and the hub reads no further from that client meanwhile. That
-happens while the client is blocked or paused, and while it owes us the reading of more than
-`CHOKE` bytes of replies, so a client that never reads holds a bounded amount of memory.
+interrupted; what depends on a journal that is slow is held back by `promises`. Which client is fed
+when, and who has to wait, is `feeding`.
 """
 
 from time import perf_counter_ns
@@ -17,8 +13,9 @@ from typing import Final
 import trio
 
 from disque_trio.allowance import STRANGER_LIMIT, has_sent_too_much
-from disque_trio.carriage import CHOKE, Carriage
+from disque_trio.carriage import Carriage
 from disque_trio.errands import Errands
+from disque_trio.feeding import TURN, Feeder
 from disque_trio.journal import Journal
 from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPort, Log, NodesStore
 from disque_trio.promises import Promises
@@ -27,14 +24,12 @@ from disque_trio.session import LinkSession, Session
 from disque_trio.spill import Spiller
 from disque_trio.statemachine.base import FOREVER, Millis
 from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep
-from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
 from disque_trio.wire.resp import RequestParser
 
-TURN: Final = 128
-"""Requests of one client per batch, so that replies leave and other clients have their turn."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
 LOADING_TURN: Final[Millis] = 100
@@ -78,11 +73,10 @@ class Node:
         if journal is not None:
             self._promises = Promises(journal, machine, self._carriage, self._pump, hub.wake)
         self._errands = Errands(self.state, self._carriage.sessions, store, host, journal)
-        self._hungry: dict[Session, None] = {}
+        self._feeder = Feeder(machine, self._carriage, self._watch)
+        self._feed = self._feeder.feed
         self._nappers: list[Client] = []
         self._nodes_retry_at: Millis = 0
-        self._turn = TURN
-        """Requests per client in this batch: none while too much waits for the disk."""
         self._stopping = trio.Event()
         self._loading: trio.CancelScope | None = None
         self._nursery: trio.Nursery
@@ -96,9 +90,8 @@ class Node:
         if promises is not None and promises.has_news:
             promises.look(self.now)
         is_full = self._journal is not None and self._journal.is_full
-        self._turn = 0 if is_full or self._is_written else TURN
-        if self._hungry and self._turn:
-            self._feed_hungry()
+        self._feeder.turn = 0 if is_full or self._is_written else TURN
+        self._feeder.feed_hungry(self.now)
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""
@@ -136,7 +129,7 @@ class Node:
             return self.napping_until
         if self._loading is not None:
             return self.now.mono + LOADING_TURN
-        if (self._hungry and self._turn) or self.state.out:
+        if (self._feeder.hungry and self._feeder.turn) or self.state.out:
             return self.now.mono
         if self._promises is not None and self._promises.has_news:
             return self.now.mono
@@ -171,7 +164,7 @@ class Node:
         session.backlog.extend(parser.feed(data))
         if parser.error is not None:
             session.fault = parser.error.text
-        self._feed(session)
+        self._feed(session, self.now)
         # Only now: AUTH may stand before the request that is too long for a stranger.
         if parser.buffered > STRANGER_LIMIT and has_sent_too_much(session, self.state.config):
             self._log.warning("client cut off: query buffer limit", client=session.client.id)
@@ -179,67 +172,20 @@ class Node:
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has said that it will not send any more."""
-        if session.client.blocked is Blocked.JOBS or session.client.blocked is Blocked.COPIES:
-            session.port.abort()
+        self._feeder.half_closed(session)
 
     def drained(self, session: Session) -> None:
         """A client that was owed bytes has read them all."""
-        session.unsent = session.over_since = 0
-        if session.backlog or session.fault is not None:
-            self._hungry[session] = None
-        elif session.is_held:
-            self._release(session)
+        session.over_since = 0
+        session.set_unsent(0)
+        if not session.is_choked:
+            self._feeder.free(session)
 
     def lost(self, session: Session) -> None:
         """A client's connection has ended, for whatever reason."""
         if self._carriage.sessions.pop(session.client.id, None) is not None:
-            self._hungry.pop(session, None)
+            self._feeder.hungry.pop(session, None)
             self.machine.disconnect(session.client, self.now)
-
-    def _feed(self, session: Session) -> None:
-        client, backlog, now, machine = session.client, session.backlog, self.now, self.machine
-        accepts, request, timed = machine.accepts, machine.request, machine.timed
-        turn = self._turn
-        started = perf_counter_ns()
-        while backlog and turn and session.unsent <= CHOKE and accepts(client):
-            args = backlog.popleft()
-            row = request(client, args, now)
-            ended = perf_counter_ns()
-            if row is not None:
-                timed(row, args, (ended - started) // 1000)
-            started = ended
-            turn -= 1
-        if backlog or session.fault is not None or session.is_held:
-            self._after_turn(session)
-
-    def _after_turn(self, session: Session) -> None:
-        """Not everything could be fed, or now at last it has been."""
-        if session.backlog:
-            self._carriage.hold(session)
-            if session.unsent <= CHOKE and self.machine.accepts(session.client):
-                self._hungry[session] = None
-            elif session.port.is_half_closed:
-                self.half_closed(session)
-        elif session.fault is not None:
-            self._carriage.hold(session)
-            self._refuse(session, session.fault)
-        elif session.unsent <= CHOKE:
-            self._release(session)
-
-    def _refuse(self, session: Session, fault: bytes) -> None:
-        if self.machine.accepts(session.client):
-            session.fault = None
-            self._watch.protocol_error(session.client, fault, self.now)
-            self.machine.refuse(session.client, fault, self.now)
-
-    def _release(self, session: Session) -> None:
-        session.is_held = False
-        session.port.resume()
-
-    def _feed_hungry(self) -> None:
-        hungry, self._hungry = self._hungry, {}
-        for session in hungry:
-            self._feed(session)
 
     # Links.
 
@@ -275,8 +221,7 @@ class Node:
         for client, chore in out.chores:
             self._do(client, chore)
         if out.resumed:
-            sessions = [self._carriage.sessions.get(client.id) for client in out.resumed]
-            self._hungry.update((session, None) for session in sessions if session is not None)
+            self._feeder.resume(out.resumed)
 
     def _save_nodes(self, *, asked: bool) -> None:
         """The table in memory is right even when the disk is full: warn, and try again."""
@@ -318,7 +263,7 @@ class Node:
         error = await journal.rewrite_at_once()
         if error is None:
             self._hub.stop_listening()
-            self._hungry.clear()
+            self._feeder.hungry.clear()
             self._end(client, chore)
         else:
             self.machine.done(client, error, self._clock.now())
@@ -391,7 +336,7 @@ class Node:
     async def _wind_up(self) -> None:
         self._hub.stop_listening()
         with trio.move_on_after(GRACE_S):
-            while self._hungry or self.state.out or self._promises or self._hub.has_unsent():
+            while self._feeder.hungry or self.state.out or self._promises or self._hub.has_unsent():
                 await trio.sleep(0.01)
         if self._journal is not None and self._loading is None:
             await self._journal.close()

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from disque_trio.carriage import Carriage
 from disque_trio.journal import Journal
+from disque_trio.session import Session
 from disque_trio.statemachine.base import Failure, Now, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.rows import Flag
@@ -38,7 +39,7 @@ class Promises:
         self._machine = machine
         self._carriage = carriage
         self._carry = carry
-        self._waiting: deque[tuple[int, Outbox]] = deque()
+        self._waiting: deque[tuple[int, Outbox, dict[Session, int]]] = deque()
         self._told = ""
         """The trouble that the machine knows of."""
         self.has_news = False
@@ -63,6 +64,7 @@ class Promises:
         end = self._end
         if out.records:
             self._journal.record(out.records)
+            self._journal.weigh()
         if self._told:
             self._carry_without_promises(out, now)
         elif end.trouble:
@@ -71,7 +73,7 @@ class Promises:
             self._break(out)
         elif self._waiting or end.kept < end.last:
             self._carriage.carry_heartbeat(out, now)
-            self._waiting.append((end.last, out))
+            self._waiting.append((end.last, out, self._carriage.delay(out, now)))
         else:
             self._carry(out)
 
@@ -81,7 +83,9 @@ class Promises:
         end = self._end
         waiting = self._waiting
         while waiting and waiting[0][0] <= end.kept:
-            self._carry(waiting.popleft()[1])
+            _, out, weights = waiting.popleft()
+            self._carriage.go_on(weights)
+            self._carry(out)
         if self._machine.state.is_recording and self._is_over():
             self._machine.record(on=False)
         if self._told == end.trouble:
@@ -92,7 +96,9 @@ class Promises:
             return
         self._machine.journal_failed(end.trouble, now)
         while waiting:
-            self._break(waiting.popleft()[1])
+            _, out, weights = waiting.popleft()
+            self._carriage.go_on(weights)
+            self._break(out)
 
     def _break(self, out: Outbox) -> None:
         """This batch could not be kept: nobody hears of it but by an error."""

@@ -43,16 +43,17 @@ class Rewrite:
         # A copy of the pointers: a million take some ten milliseconds.
         self._jobs = iter(list(state.jobs.values()))
         self._chunks: list[bytes] = [self.writer.header]
-        self._unsynced = 0
-
-    @property
-    def unwritten(self) -> int:
+        self.unwritten = len(self.writer.header)
         """Bytes that wait."""
-        return sum(map(len, self._chunks))
+        self._unsynced = 0
 
     def follow(self, drafts: Iterable[bytes]) -> None:
         """A batch of the node that goes on, drafted by a writer of this format."""
-        self._chunks.append(b"".join(map(self.writer.seal, drafts)))
+        self._put(b"".join(map(self.writer.seal, drafts)))
+
+    def _put(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self.unwritten += len(data)
 
     async def write(self) -> None:
         """Write all jobs, and sync."""
@@ -76,6 +77,7 @@ class Rewrite:
     def rest(self) -> list[bytes]:
         """What has come since the last portion. The next call gives what has come since."""
         chunks, self._chunks = self._chunks, []
+        self.unwritten = 0
         return chunks
 
     def finish(self, rest: list[bytes]) -> None:
@@ -97,7 +99,7 @@ class Rewrite:
             found = True
             if jobs.get(job.id) is job and journaling.has_record(job):
                 data = self._encode(job)
-                self._chunks.append(data)
+                self._put(data)
                 size += len(data)
                 if size > PORTION_BYTES:
                     break

@@ -5,6 +5,7 @@ back with every input.
 """
 
 from collections import deque
+from typing import Final
 
 import attrs
 
@@ -13,6 +14,10 @@ from disque_trio.statemachine.base import LinkId, Millis
 from disque_trio.statemachine.client import Client
 from disque_trio.wire.frames import FrameParser
 from disque_trio.wire.resp import RequestParser
+
+CHOKE: Final = 1 << 20
+"""Bytes of replies that have not been read, or could not be given yet, beyond which a client's
+further requests wait."""
 
 
 @attrs.define(eq=False)
@@ -29,9 +34,24 @@ class Session:
     fault: bytes | None = None
     """The protocol error that comes after the backlog."""
     unsent: int = 0
+    """Bytes that it has not read."""
+    waiting: int = 0
+    """About how many bytes of replies wait for the journal."""
+    is_choked: bool = False
+    """Is that too much to take further requests?"""
     is_held: bool = False
     over_since: Millis = 0
     """Since when more is unsent than the soft limit allows."""
+
+    def set_unsent(self, unsent: int) -> None:
+        """So many bytes have not been read."""
+        self.unsent = unsent
+        self.is_choked = unsent + self.waiting > CHOKE
+
+    def wait_for(self, weight: int) -> None:
+        """So many bytes more wait for the journal, or fewer."""
+        self.waiting += weight
+        self.is_choked = self.unsent + self.waiting > CHOKE
 
 
 @attrs.define(eq=False)

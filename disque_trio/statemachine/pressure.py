@@ -70,6 +70,8 @@ def review(node: NodeState) -> None:
         + len(memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent
+        + traffic.delayed
+        + traffic.journal
     )
     # In this order, for the original divides first.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100

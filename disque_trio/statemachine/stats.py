@@ -20,6 +20,10 @@ class Traffic:
     """Received, and part of a request that is not complete; counted once a second."""
     unsent: int = 0
     """Owed to clients, and not taken by their sockets yet; likewise."""
+    delayed: int = 0
+    """Owed to clients, and waiting for the journal."""
+    journal: int = 0
+    """Held for the journal: to be written, or to be written again should a sync fail."""
 
 
 @attrs.define

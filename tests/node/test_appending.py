@@ -6,6 +6,7 @@ import os
 import trio
 from trio.testing import MockClock
 
+from disque_trio.statemachine.config import Config
 from tests.node.journals import EVERYSEC, MISCONF, add, alive, started
 from tests.node.world import until
 
@@ -61,3 +62,25 @@ async def test_what_is_written_after_the_policy_has_changed_twice_is_still_to_be
 
     assert world.disk.file.syncs == syncs + 1
     assert alive(world.disk.durable) == jobs
+
+
+async def test_what_is_held_for_a_sync_is_bounded_by_maxmemory_and_counts(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, Config(appendonly=True, maxmemory=4 << 20))
+    client = world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    world.disk.latency = 0.01
+    state = world.node.state
+
+    client.send(b"ADDJOB q %b 0 REPLICATE 1\r\n" % (b"x" * 1000) * 1000)
+    await trio.sleep(0.005)
+    assert end.held > 4 << 17
+    assert client.session.backlog
+    assert state.facts.traffic.journal == end.held
+
+    # Syncs come as they are needed, and not once a second.
+    await until(lambda: client.read.count(b"\r\n") == 1000, seconds=0.5)
+    await until(lambda: state.facts.traffic.journal == 0)
+    assert len(alive(world.disk.durable)) == 1000

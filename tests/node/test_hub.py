@@ -13,11 +13,10 @@ import pytest
 import trio
 
 from disque_trio import clients
-from disque_trio.carriage import CHOKE
 from disque_trio.host import SystemClock
 from disque_trio.hub import EpollHub
 from disque_trio.node import Node
-from disque_trio.session import Session
+from disque_trio.session import CHOKE, Session
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from disque_trio.node import TURN
+from disque_trio.feeding import TURN
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config

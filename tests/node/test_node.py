@@ -7,8 +7,9 @@ from trio.testing import MockClock
 
 from disque_trio import node as node_module
 from disque_trio.allowance import MONITOR_LIMIT
-from disque_trio.carriage import CHOKE
-from disque_trio.node import GRACE_S, TURN
+from disque_trio.feeding import TURN
+from disque_trio.node import GRACE_S
+from disque_trio.session import CHOKE
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
 from tests.node.world import World, until
