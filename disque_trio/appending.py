@@ -30,7 +30,8 @@ LONG_SYNC_S: Final = 2.0
 MAX_UNSYNCED: Final = 256 << 20
 """Bytes that are held to be written again before a sync must come first."""
 SHARE: Final = 8
-"""An eighth of `maxmemory` is as much."""
+"""An eighth of what `maxmemory` leaves beside the process is as much."""
+LEAST: Final = 128 << 10
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -110,7 +111,9 @@ class Appender:
 
     def bound(self, most: int) -> int:
         """So many bytes at most, and less where there is little memory."""
-        return min(most, self._state.config.maxmemory // SHARE)
+        state = self._state
+        room = (state.config.maxmemory - state.facts.process_bytes) // SHARE
+        return min(most, max(room, LEAST))
 
     # At once.
 

@@ -326,7 +326,9 @@ class Node:
         assert self._loading is not None
         with self._loading:
             try:
-                await revive(self.machine, journal, self._clock, self._host, self._log)
+                await revive(
+                    self.machine, journal, self._clock, self._host, self._log, self.spiller
+                )
             except JournalError as error:
                 self.failure = str(error)
             else:

@@ -6,17 +6,36 @@ import trio
 
 from disque_trio.journal import Journal
 from disque_trio.ports import Clock, Host, Log
+from disque_trio.spill import Spiller
 from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.records import Record
 
 JOBS_PER_TURN: Final = 1000
 """How many come to life in one go."""
 
 
-async def revive(machine: Machine, journal: Journal, clock: Clock, host: Host, log: Log) -> None:
-    """Fill the machine. Raises JournalError when that cannot be."""
+async def revive(
+    machine: Machine,
+    journal: Journal,
+    clock: Clock,
+    host: Host,
+    log: Log,
+    spiller: Spiller | None = None,
+) -> None:
+    """Fill the machine. Raises JournalError when that cannot be.
+
+    Bodies for which there is no memory go to disk as soon as they have been read.
+    """
+
+    def take(records: list[Record]) -> None:
+        now = clock.now()
+        machine.load(records, now)
+        if spiller is not None:
+            spiller.settle(now)
+
     is_once = machine.state.config.aof_enqueue_jobs_once
     started = trio.current_time()
-    await journal.load(lambda records: machine.load(records, clock.now()))
+    await journal.load(take)
     while not machine.loaded(clock.now(), JOBS_PER_TURN):
         await trio.lowlevel.checkpoint()
     journal.mend_format()

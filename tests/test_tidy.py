@@ -93,7 +93,7 @@ OWNERS: Final = {
     """,
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording",
-    "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance",
+    "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance Memory.held",
     "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news

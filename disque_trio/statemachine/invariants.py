@@ -95,7 +95,9 @@ def _check_cluster(node: NodeState) -> None:
 
 def _check_memory(node: NodeState) -> None:
     memory = node.memory
-    held = sum(map(of_job, node.jobs.values())) + sum(map(of_queue, node.queues.values()))
+    recovered = [job for job in node.recovered.values() if job.id not in node.jobs]
+    jobs = [*node.jobs.values(), *recovered]
+    held = sum(map(of_job, jobs)) + sum(map(of_queue, node.queues.values()))
     assert memory.held == held, f"{memory.held} bytes are on the account, not {held}"
     dummies = [job.id for job in node.jobs.values() if job.is_dummy]
     assert sorted(memory.dummies) == sorted(dummies), "dummy acks are counted wrongly"

@@ -7,14 +7,17 @@ been given it: see `_is_untouched`. An acknowledgement goes on being collected.
 After a controlled restart (`aof-enqueue-jobs-once`) what was queued is queued again at once, and
 that is no additional delivery (defect 23).
 
-Owns `NodeState.recovered` and `recovering`, and `hindrance` while the journal is loaded.
+What has been read weighs at once, so that bodies can be spilled before everything has been.
+
+Owns `NodeState.recovered` and `recovering`, and while the journal is loaded `hindrance` and
+`Memory.held`.
 """
 
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from disque_trio.statemachine import lifecycle
+from disque_trio.statemachine import lifecycle, pressure, spilling
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
@@ -25,10 +28,12 @@ from disque_trio.statemachine.base import (
     QUEUED_ONCE,
     RECORDED,
     Failure,
+    JobId,
     Millis,
 )
 from disque_trio.statemachine.copies import known, shared_name
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
@@ -45,7 +50,8 @@ def load(node: NodeState, records: Iterable[Record]) -> None:
         if isinstance(record, LoadJob):
             _load(node, record.copy)
         else:
-            node.recovered.pop(record.id, None)
+            _lose(node, record.id)
+    pressure.review(node)
 
 
 def finish(node: NodeState, most: int) -> bool:
@@ -55,6 +61,7 @@ def finish(node: NodeState, most: int) -> bool:
     jobs = list(islice(node.recovering, most))
     again = node.config.aof_enqueue_jobs_once
     for job in jobs:
+        node.memory.held -= of_job(job)
         lifecycle.restore(node, job, is_queued=again and job.state == QUEUED)
     if len(jobs) == most:
         return False
@@ -67,11 +74,30 @@ def finish(node: NodeState, most: int) -> bool:
 def _load(node: NodeState, copy: JobCopy) -> None:
     left = copy.etime * 1000 - node.wall
     if left <= 0:
-        node.recovered.pop(copy.id, None)
+        _lose(node, copy.id)
     elif copy.state == ACKED:
-        node.recovered[copy.id] = _acknowledgement(node, copy, left)
+        _keep(node, _acknowledgement(node, copy, left))
     else:
-        node.recovered[copy.id] = _job(node, copy, left)
+        _keep(node, _job(node, copy, left))
+
+
+def _keep(node: NodeState, job: Job) -> None:
+    """It takes the place of an earlier record. Its body may go to disk: there may be more jobs
+    than there is memory for."""
+    before = node.recovered.get(job.id)
+    if before is not None:
+        node.memory.held -= of_job(before)
+        spilling.forget(node, before)
+    node.recovered[job.id] = job
+    node.memory.held += of_job(job)
+    spilling.offer(node, job)
+
+
+def _lose(node: NodeState, job_id: JobId) -> None:
+    job = node.recovered.pop(job_id, None)
+    if job is not None:
+        node.memory.held -= of_job(job)
+        spilling.forget(node, job)
 
 
 def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:

@@ -50,10 +50,18 @@ def overflow(node: NodeState) -> list[Job]:
     wanted = min(memory.held - memory.brim + memory.brim // FRACTION, BATCH_BYTES)
     while spillable and wanted > 0:
         _, job = spillable.popitem()
-        if job.state == QUEUED or (job.state == ACTIVE and not job.flags & DELIVERED):
+        if _may_go(node, job):
             jobs.append(job)
             wanted -= len(job.body or b"")
     return jobs
+
+
+def _may_go(node: NodeState, job: Job) -> bool:
+    """Nobody works on it: a spilled body would soon be asked for. After a restart that takes a
+    whole retry period."""
+    if job.state == QUEUED:
+        return True
+    return job.state == ACTIVE and (not job.flags & DELIVERED or job.id in node.recovered)
 
 
 def spilled(node: NodeState, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:

@@ -114,6 +114,35 @@ def test_a_backlog_larger_than_the_memory_is_kept_on_disk_and_drained_in_order(
         assert memory(client, "used_memory_jobs_and_queues") < 1_000_000
 
 
+def test_a_backlog_larger_than_the_memory_comes_back_from_the_journal(tmp_path: Path) -> None:
+    (tmp_path / "spill").mkdir()
+    options = (
+        "--maxmemory", "64mb", "--spill-directory", str(tmp_path / "spill"), "--appendonly", "yes",
+    )  # fmt: skip
+    bodies = [b"%06d" % number * 40_000 for number in range(600)]
+    with server(tmp_path, *options) as (process, port), connection(port) as client:
+        process.says("journal loaded")
+        for body in bodies:
+            client.add("q", body)
+        assert peak_rss(process.popen.pid) < 1.5 * LIMIT
+        client.send("SHUTDOWN", "REWRITE-AOF")
+        process.popen.wait(WITHIN_S)
+
+    again = ("--aof-enqueue-jobs-once", "yes")
+    with server(tmp_path, *options, *again) as (process, port), connection(port) as client:
+        process.says("journal loaded")
+        assert [client.get("q")[0].body for _ in bodies] == bodies
+        assert peak_rss(process.popen.pid) < 1.5 * LIMIT
+
+
+def peak_rss(pid: int) -> int:
+    """The most memory that the process has had."""
+    (line,) = [
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmHWM" in line
+    ]
+    return int(line.split()[1]) << 10
+
+
 def test_a_spill_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     status, output = run(
         tmp_path, "server", "--port", str(free_port()), "--bind", "127.0.0.1",

@@ -1,14 +1,17 @@
 from collections.abc import Sequence
 
+import attrs
 import pytest
 
 from disque_trio.statemachine import pressure, spilling
-from disque_trio.statemachine.base import ACTIVE, QUEUED, Spilled, Status
+from disque_trio.statemachine.base import ACTIVE, DELIVERED, QUEUED, Spilled, Status
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import JOB_BYTES, SPILLED_BYTES, of_job, of_queue
-from disque_trio.statemachine.messages import NeedJobs, YourJobs
-from tests.rig import N2, Rig, copy_of
+from disque_trio.statemachine.messages import JobCopy, NeedJobs, YourJobs
+from disque_trio.statemachine.records import DeleteJob, LoadJob
+from tests.rig import N2, WALL, Rig, copy_of
 
 KB = "b" * 1024
 ROOMY = Config(spill_directory="/somewhere")
@@ -227,3 +230,83 @@ def test_a_full_node_still_spills_what_comes() -> None:
 def test_only_the_driver_s_kind_of_body_can_be_read() -> None:
     with pytest.raises(NotImplementedError):
         bytes(Spilled(4))
+
+
+# While the journal is loaded.
+
+
+def loading(count: int = 40) -> tuple[Rig, list[JobCopy]]:
+    """A node that has read so many jobs, and has too little memory for them."""
+    rig = Rig(config=attrs.evolve(ROOMY, appendonly=True))
+    copies = [
+        attrs.evolve(
+            copy_of(b"D-bbbbbbbb-%024d-05a1" % number),
+            body=KB.encode(),
+            state=QUEUED,
+            etime=WALL // 1000 + 600,
+        )
+        for number in range(count)
+    ]
+    rig.machine.load([LoadJob(copy) for copy in copies], rig.now)
+    memory = rig.node.memory
+    memory.brim = memory.held * 66 // 100
+    return rig, copies
+
+
+def put_aside(rig: Rig) -> list[bytes]:
+    """What a driver does between two portions; whose bodies have gone."""
+    jobs = rig.machine.overflow()
+    rig.machine.spilled(jobs, [Spilled(len(job.body or b"")) for job in jobs])
+    return [job.id for job in jobs]
+
+
+def test_bodies_go_while_the_journal_is_loaded_the_last_ones_first() -> None:
+    rig, copies = loading()
+    before = rig.node.memory.held
+
+    gone = put_aside(rig)
+
+    ids = [copy.id for copy in copies]
+    assert gone == ids[: -len(gone) - 1 : -1]
+    assert rig.node.memory.held == before - len(gone) * (len(KB) - SPILLED_BYTES)
+    check(rig.node)
+
+    assert not rig.machine.loaded(rig.now, 30)
+    check(rig.node)
+    assert rig.machine.loaded(rig.now)
+    check(rig.node)
+    assert [id for id in ids if isinstance(rig.node.jobs[id].body, Spilled)] == gone[::-1]
+
+
+def test_a_job_in_hand_goes_too_while_the_journal_is_loaded() -> None:
+    rig, copies = loading()
+    copies[-1].state, copies[-1].flags = ACTIVE, DELIVERED
+    rig.machine.load([LoadJob(copies[-1])], rig.now)
+    rig.node.memory.brim = rig.node.memory.held // 2
+
+    assert copies[-1].id in put_aside(rig)
+
+
+def test_what_later_records_replace_or_delete_is_let_off() -> None:
+    rig, copies = loading(4)
+    before = rig.node.memory.held
+
+    rig.machine.load([LoadJob(copies[0]), DeleteJob(copies[1].id)], rig.now)
+    copies[2].etime = 1
+    rig.machine.load([LoadJob(copies[2]), DeleteJob(copies[2].id)], rig.now)
+
+    assert rig.node.memory.held == before // 2
+    check(rig.node)
+    assert not {copies[1].id, copies[2].id} & set(rig.node.memory.spillable or ())
+    assert list(rig.node.recovered) == [copies[0].id, copies[3].id], "in the old order"
+
+
+def test_the_brim_is_kept_up_to_date_while_the_journal_is_loaded() -> None:
+    rig, _ = loading()
+    brim = rig.node.memory.brim
+    rig.node.facts.traffic.unread = 1_000_000
+
+    rig.machine.load((), rig.now)
+
+    assert rig.node.memory.brim > brim
+    assert rig.node.memory.rest > 1_000_000
