@@ -1,7 +1,6 @@
 """What stands behind `disque-trio sim`."""
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -40,7 +39,13 @@ class Options:
     html: str | None = None
     trace: str | None = None
     is_json: bool = False
-    jobs: int = 1
+    jobs: int | None = None
+    """Processes; None for one for each processor."""
+    spark: str | None = None
+    spark_settings: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=tuple)
+    lake: str | None = None
+    trace_share: float = 0.0
+    most_failures: int | None = None
     out: str | None = None
     limit_s: int = 0
     budget: int = 0
@@ -95,9 +100,9 @@ def _sweep(family: Family) -> None:
     parser = family.command(
         "sweep",
         "Run many seeds of scenarios.",
-        "Failures are told as they come. Each scenario's pinned seeds are run first. With --out, "
-        "a sweep that was interrupted goes on where it stopped, as long as neither the code nor "
-        "the scenario has changed.",
+        "Failures are told as they come. Each scenario's pinned seeds are run first. With --out "
+        "or --lake, a sweep that was interrupted goes on where it stopped, as long as neither the "
+        "code nor the scenario has changed.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="scenarios")
     parser.add_argument(
@@ -108,14 +113,34 @@ def _sweep(family: Family) -> None:
         help="seeds A to B-1, so 0:4 are four; N is seed N alone; 'ci' or 'nightly' are as many as "
         "the scenario says (ci)",
     )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--jobs", type=count, metavar="N", help="how many processes (one for each processor)"
+    )
+    where.add_argument(
+        "--spark", metavar="MASTER", help="run on Spark: local[*], or spark://HOST:PORT"
+    )
     parser.add_argument(
-        "--jobs", type=count, default=os.cpu_count() or 1, metavar="N",
-        help="how many processes (one for each processor)",
+        "--spark-conf", dest="spark_settings", action="append", type=_setting,
+        metavar="NAME=VALUE", help="a setting of Spark, such as spark.executor.memory=2g",
     )  # fmt: skip
     _add_engine(parser)
     parser.add_argument(
         "--out", metavar="DIR", help="keep results.jsonl and the plans of failures in here"
     )
+    parser.add_argument(
+        "--lake", metavar="DIR",
+        help="keep results, and the rows of failures, as Parquet in this lake; on a cluster all "
+        "machines must have it under this name",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trace-share", type=share, metavar="SHARE",
+        help="share of the seeds that pass whose rows go into the lake, too (0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-failures", dest="most_failures", type=count, metavar="N",
+        help="stop after so many failures",
+    )  # fmt: skip
     parser.add_argument(
         "--no-pinned", dest="has_pinned", action="store_false", help="leave pinned seeds out"
     )
@@ -203,6 +228,13 @@ def _seed(word: str) -> int:
 
 def _seeds(word: str) -> range | str:
     return word if word in {"ci", "nightly"} else seeds_from(word)
+
+
+def _setting(word: str) -> tuple[str, str]:
+    name, found, value = word.partition("=")
+    if not found or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"{word} is no setting of Spark: spark.NAME=VALUE")
+    return name, value
 
 
 def seeds_from(word: str) -> range:

@@ -3,9 +3,10 @@
 import gc
 import multiprocessing
 import signal
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
 
@@ -21,6 +22,7 @@ from disque_trio.cli.sim.execution import (
     execute,
     last_events,
 )
+from disque_trio.cli.sim.harvest import Crop, Harvest, Reaper
 from disque_trio.cli.sim.sources import scenario_from
 from disque_trio.sim.expand import expand
 from disque_trio.sim.plan import Plan
@@ -39,9 +41,17 @@ class Task:
     engine: str
     limit_s: int
     is_recheck: bool = False
+    harvest: Harvest | None = None
 
 
-Done = tuple[Task, Result]
+@attrs.frozen
+class Done:
+    """A task with what came of it."""
+
+    task: Task
+    result: Result
+    crop: Crop | None = None
+    """For a lake, if there is one."""
 
 
 def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
@@ -87,22 +97,62 @@ def _scenario(path: str) -> Scenario:
 
 
 def run_task(task: Task) -> Done:
-    """Run one seed, in whatever process this is."""
-    plan = expand(_scenario(task.path), task.seed)
+    """Run one seed whose scenario is a file here, in whatever process this is."""
+    (done,) = run_seeds([task], _scenario(task.path), str(task.seed))
+    return done
+
+
+def run_seeds(tasks: Sequence[Task], scenario: Scenario, name: str) -> list[Done]:
+    """Run seeds of one scenario. `name` is what files with their rows are called."""
+    harvest = tasks[0].harvest
+    if harvest is None:
+        return [_run(task, scenario, None) for task in tasks]
+    with Reaper(harvest, scenario.name, name) as reaper:
+        found = [_run(task, scenario, reaper) for task in tasks]
+    return [*map(_unfinished, found[:-1]), _finished(found[-1], reaper)]
+
+
+def _unfinished(done: Done) -> Done:
+    return attrs.evolve(done, crop=done.crop and attrs.evolve(done.crop, is_last=False))
+
+
+def _finished(done: Done, reaper: Reaper) -> Done:
+    return attrs.evolve(done, crop=done.crop and attrs.evolve(done.crop, parts=reaper.parts))
+
+
+def _run(task: Task, scenario: Scenario, reaper: Reaper | None) -> Done:
+    """Run one seed."""
+    plan = expand(scenario, task.seed)
+    watchers = reaper.watchers(task.seed, task.engine) if reaper else []
+    with _limited(task.limit_s):
+        result = execute(plan, task.engine, watchers).result
+    with suppress(OverdueError), _limited(task.limit_s):
+        result = attrs.evolve(result, last=_last(task, result, plan))
+    crop = None
+    if reaper:
+        if reaper.lacks_rows_of(result):
+            # A failure, which nobody could foresee. A machine that raises does so again.
+            with suppress(Exception, OverdueError), _limited(task.limit_s):
+                engine_called(task.engine)(plan, reaper.keep)
+        crop = reaper.reap(plan, result)
+    gc.collect()
+    return Done(task, result, crop)
+
+
+@contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    """Raises `OverdueError` in what takes longer."""
 
     def overdue(_signal: int, _frame: FrameType | None) -> None:
-        raise OverdueError(f"not finished after {task.limit_s} s")
+        raise OverdueError(f"not finished after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, overdue)
-    signal.alarm(task.limit_s)
+    signal.alarm(seconds)
     try:
-        result = execute(plan, task.engine).result
-        result = attrs.evolve(result, last=_last(task, result, plan))
+        yield
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-    gc.collect()
-    return task, result
 
 
 def _last(task: Task, result: Result, plan: Plan) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """How far a sweep has come: a bar on a terminal, a line now and then elsewhere."""
 
 import time
+from datetime import timedelta
 from types import TracebackType
 
 from rich import progress as bars
@@ -45,6 +46,11 @@ class Progress:
     ) -> None:
         self._bar.stop()
 
+    def begin(self) -> None:
+        """Only now can seeds be run."""
+        self._began = self._told = time.monotonic()
+        self._bar.reset(self._task)
+
     def step(self, *, is_seed: bool, is_failure: bool) -> None:
         """One more run is done."""
         self._done += is_seed
@@ -55,4 +61,8 @@ class Progress:
         self._bar.update(self._task, completed=self._done, pace=pace, failed=failed)
         if not self.console.is_terminal and now - self._told >= _PAUSE_S:
             self._told = now
-            self.console.print(f"{self._done:,} of {self._total:,} seeds, {pace}, {failed}")
+            left = (self._total - self._done) * (now - self._began) / max(self._done, 1)
+            self.console.print(
+                f"{self._done:,} of {self._total:,} seeds, {pace}, {failed}, "
+                f"{timedelta(seconds=round(left))} left"
+            )

@@ -3,67 +3,73 @@
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import Result
+from disque_trio.cli.sim.pool import Done
+from disque_trio.cli.sim.sources import plan_from
 from disque_trio.sim import planfile
-from disque_trio.sim.plan import Plan
 
 FILE = "results.jsonl"
 FAILURES = "failures"
 
-Key = tuple[str, int]
-"""Path of the scenario, and seed."""
+Kept = tuple[str, Result]
+"""Path of the scenario, and what came of a seed."""
+
+
+class Keeper(Protocol):
+    """Keeps what a sweep finds, and knows what one before it has found."""
+
+    def kept(self) -> Iterator[Kept]:
+        """What was found before, of the code and the scenarios of today."""
+
+    def add(self, path: str, done: Done) -> None:
+        """Keep it."""
+
+    def close(self) -> None:
+        """Nothing more comes. What came is kept."""
 
 
 class Store:
-    """What is kept in a directory; without one, nothing is."""
+    """What is kept in a directory."""
 
-    def __init__(self, directory: str | None, versions: dict[str, str]) -> None:
+    def __init__(self, directory: str, versions: dict[str, str]) -> None:
         """`versions` tell, by path, which code and scenario a result must be of to count."""
         self._versions = versions
-        self._file: TextIOWrapper | None = None
-        self.found: dict[Key, Result] = {}
-        if directory is None:
-            return
         self._directory = directory
         self._failures = Path(directory, FAILURES)
-        path = Path(directory, FILE)
+        self._path = Path(directory, FILE)
         try:
             self._failures.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                self.found.update(self._read(path))
-            self._file = path.open("a", encoding="utf-8")
+            self._file = self._path.open("a+", encoding="utf-8")
         except OSError as error:
             raise UsageError(f"cannot write to {directory}: {error.strerror or error}") from None
 
-    def _read(self, path: Path) -> Iterator[tuple[Key, Result]]:
-        text = path.read_text("utf-8")
-        for line in text.splitlines(keepends=True):
-            facts = _facts(line)
-            if facts is not None and self._versions.get(facts["path"]) == facts["version"]:
-                yield (facts["path"], facts["seed"]), report.from_plain(facts)
-        if text and not text.endswith("\n"):
-            with path.open("a", encoding="utf-8") as file:
-                file.write("\n")
+    def kept(self) -> Iterator[Kept]:
+        """Lines that are whole, and of the code and the scenarios of today."""
+        line = "\n"
+        with self._path.open(encoding="utf-8") as file:
+            for line in file:
+                facts = _facts(line)
+                if facts is not None and self._versions.get(facts["path"]) == facts["version"]:
+                    yield facts["path"], report.from_plain(facts)
+        if not line.endswith("\n"):
+            self._file.write("\n")
 
-    def add(self, path: str, result: Result, plan: Plan | None) -> None:
+    def add(self, path: str, done: Done) -> None:
         """Keep it; of a failure, the plan too."""
-        self.found[path, result.seed] = result
-        if self._file is None:
-            return
+        result = done.result
         line = report.as_json(result, path=path, version=self._versions[path])
         try:
             self._file.write(line + "\n")
             self._file.flush()
-            if plan is not None:
+            if not result.is_ok:
                 note = f"{result.findings[0].property}: {result.findings[0].text}"
                 target = self._failures / f"{result.scenario}-{result.seed}.json"
-                target.write_text(planfile.dump(plan, note), "utf-8")
+                target.write_text(planfile.dump(plan_from(path, result.seed), note), "utf-8")
         except OSError as error:
             raise UsageError(
                 f"cannot write to {self._directory}: {error.strerror or error}; "
@@ -72,9 +78,8 @@ class Store:
 
     def close(self) -> None:
         """Nothing more comes."""
-        if self._file is not None:
-            with suppress(OSError):  # what could not be written was told when it was to be written
-                self._file.close()
+        with suppress(OSError):  # what could not be written was told when it was to be written
+            self._file.close()
 
 
 def _facts(line: str) -> dict[str, Any] | None:

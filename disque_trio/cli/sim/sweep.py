@@ -1,9 +1,11 @@
 """The command that runs many seeds."""
 
 import json
+import os
 import time
-from collections import Counter
-from collections.abc import Iterator
+import uuid
+from collections.abc import Generator, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import attrs
@@ -11,14 +13,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from disque_trio import __version__
 from disque_trio.cli.frame import INTERRUPTED, UsageError, counted
-from disque_trio.cli.sim import report
+from disque_trio.cli.sim import report, spark
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
+from disque_trio.cli.sim.harvest import Harvest
 from disque_trio.cli.sim.options import Options
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
-from disque_trio.cli.sim.pool import Task, run_all
+from disque_trio.cli.sim.pool import Done, Task, run_all
 from disque_trio.cli.sim.progress import Progress
-from disque_trio.cli.sim.results import Store
+from disque_trio.cli.sim.results import Keeper, Store
 from disque_trio.cli.sim.sources import (
     check_engine,
     code_digest,
@@ -27,130 +31,166 @@ from disque_trio.cli.sim.sources import (
     scenario_digest,
     scenario_from,
 )
+from disque_trio.cli.sim.tally import Tally
+from disque_trio.pipeline import session
+from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.sim.scenario import Scenario
 
 DETAILED = 10
 """So many failures are told with all that is known; the rest in a line each."""
 
 
+Key = tuple[str, int]
+"""Path of the scenario, and seed."""
+
+
 def sweep(options: Options) -> int:
     """`sim sweep`."""
+    if options.trace_share and options.lake is None:
+        raise UsageError("--trace-share needs a --lake to put the rows into")
+    if options.spark_settings and options.spark is None:
+        raise UsageError("--spark-conf is for --spark")
+    try:
+        if options.spark is not None:
+            session.check_master(options.spark)
+        run = _Sweep(options)
+        run.run()
+    except PipelineError as error:
+        raise UsageError(str(error)) from None
+    return run.conclude()
+
+
+def _scenarios(options: Options) -> dict[str, Scenario]:
     # `scenarios/*.toml` should do, and the list of ablations stands among them.
     files = [path for path in options.files if Path(path).name != "ablations.toml"]
     if len(set(files)) < len(files):
         raise UsageError("a scenario is named twice")
     for path in files:
         check_engine(path, options.engine)
-    scenarios = {path: scenario_from(path) for path in files}
+    return {path: scenario_from(path) for path in files}
+
+
+def _versions(options: Options, scenarios: dict[str, Scenario]) -> dict[str, str]:
     code = code_digest()
-    versions = {
-        path: f"{options.engine}-{code}-{scenario_digest(scenario)}"
+    return {
+        path: f"{__version__}-{options.engine}-{code}-{scenario_digest(scenario)}"
         for path, scenario in scenarios.items()
     }
-    store = Store(options.out, versions)
-    run = _Sweep(options, scenarios, store)
-    try:
-        run.run()
-    except KeyboardInterrupt:
-        run.is_interrupted = True
-    finally:
-        store.close()
-    return run.conclude()
-
-
-@attrs.define
-class _Row:
-    """What came of one scenario so far."""
-
-    scenario: Scenario
-    results: dict[int, Result] = attrs.Factory(dict)
-
-    @property
-    def failed(self) -> list[Result]:
-        return [result for result in self.results.values() if not result.is_ok]
-
-    @property
-    def marks(self) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for result in self.results.values():
-            total.update(result.marks)
-        return total
-
-    @property
-    def duplicates(self) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for result in self.results.values():
-            total.update(result.duplicates)
-        return total
-
-    def total(self, field: str) -> int:
-        return sum(getattr(result, field) for result in self.results.values())
-
-    @property
-    def gaps(self) -> list[str]:
-        """What should have been seen and was not."""
-        if not self.results:
-            return []
-        marks = self.marks
-        missing = [mark for mark in self.scenario.expect.sometimes if not marks[mark]]
-        return missing if self.total("delivered") else ["no job was delivered", *missing]
 
 
 class _Sweep:
     """One sweep."""
 
-    def __init__(self, options: Options, scenarios: dict[str, Scenario], store: Store) -> None:
-        self.is_interrupted = False
+    def __init__(self, options: Options) -> None:
         self._options = options
-        self._store = store
-        self._rows = {path: _Row(scenario) for path, scenario in scenarios.items()}
-        self._rechecks: dict[tuple[str, int], str] = {}
+        self._scenarios = _scenarios(options)
+        self._tallies = {path: Tally(each) for path, each in self._scenarios.items()}
+        self._versions = _versions(options, self._scenarios)
+        self._name = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
+        self._keepers = self._open()
+        self._expected: dict[Key, Result | None] = {}
+        """Seeds that are run twice, with what came of the first run."""
+        self._rechecks: dict[Key, str] = {}
         """Digests that came before those of the first run."""
         self._told = 0
         self._fresh = 0
         self._seconds = 0.0
+        self._ending = ""
+
+    def _open(self) -> list[Keeper]:
+        """Whoever keeps results. What the first of them knows is not run again."""
+        options = self._options
+        keepers: list[Keeper] = []
+        if options.lake is not None:
+            try:
+                module = import_module("disque_trio.cli.sim.lakestore")
+            except ModuleNotFoundError as error:
+                raise UsageError(f"--lake needs pyarrow ({error}): {INSTALL}") from None
+            keepers.append(module.LakeStore(options.lake, self._name, self._versions))
+        if options.out is not None:
+            keepers.append(Store(options.out, self._versions))
+        return keepers
 
     def run(self) -> None:
-        """All seeds."""
-        tasks = list(self._tasks())
+        """All seeds, until it is enough."""
+        try:
+            self._run()
+        except KeyboardInterrupt:
+            self._ending = "interrupted"
+        finally:
+            for keeper in self._keepers:
+                keeper.close()
+
+    def _run(self) -> None:
+        wanted = {path: _seeds(each, self._options) for path, each in self._scenarios.items()}
+        self._recall(wanted)
+        kept = sum(len(tally.seeds) for tally in self._tallies.values())
+        tasks = list(self._tasks(wanted))
         seeds = sum(not task.is_recheck for task in tasks)
-        kept = sum(len(row.results) for row in self._rows.values())
         began = time.monotonic()
         with Progress(report.errors(), seeds, kept) as progress:
-            done = run_all(tasks, self._options.jobs)
+            results = self._results(tasks, progress)
             try:
-                for task, result in done:
-                    told = self._take(task, result)
+                for done in results:
+                    result = self._take(done)
                     self._seconds = time.monotonic() - began
-                    has_failed = told is not None and not told.is_ok
-                    progress.step(is_seed=not task.is_recheck, is_failure=has_failed)
-                    if told is not None and has_failed:
-                        self._tell_failure(progress.console, task, told)
+                    has_failed = result is not None and not result.is_ok
+                    progress.step(is_seed=not done.task.is_recheck, is_failure=has_failed)
+                    if result is not None and has_failed:
+                        self._tell_failure(progress.console, done.task, result)
+                        if self._told == self._options.most_failures:
+                            self._ending = "stopped"
+                            return
             finally:
-                done.close()
+                results.close()
 
-    def _tasks(self) -> Iterator[Task]:
+    def _recall(self, wanted: dict[str, list[int]]) -> None:
+        """What a sweep before this one has found."""
+        if self._keepers:
+            asked = {path: set(seeds) for path, seeds in wanted.items()}
+            for path, result in self._keepers[0].kept():
+                if result.seed in asked[path]:
+                    self._tallies[path].add(result)
+
+    def _results(self, tasks: list[Task], progress: Progress) -> Generator[Done, None, None]:
+        options = self._options
+        if options.spark is None:
+            return run_all(tasks, options.jobs or os.cpu_count() or 1)
+
+        def ready(processors: int) -> None:
+            progress.begin()
+            progress.console.print(f"Spark runs at {options.spark}, processors: {processors}")
+
+        settings = dict(options.spark_settings)
+        return spark.run_all(tasks, self._scenarios, options.spark, settings, ready)
+
+    def _tasks(self, wanted: dict[str, list[int]]) -> Iterator[Task]:
         """Pinned seeds first: those have found something before."""
         options = self._options
         share = options.recheck if options.engine in REPEATABLE else 0
-        for path, row in self._rows.items():
+        harvest = None
+        if options.lake is not None:
+            lake = str(Path(options.lake).absolute())
+            harvest = Harvest(lake, self._name, options.trace_share)
+        for path, seeds in wanted.items():
             due = 0.0
-            for seed in _seeds(row.scenario, options):
-                if (known := self._store.found.get((path, seed))) is not None:
-                    row.results[seed] = known
+            for seed in seeds:
+                if seed in self._tallies[path].seeds:
                     continue
-                task = Task(path, seed, options.engine, options.limit_s)
+                task = Task(path, seed, options.engine, options.limit_s, harvest=harvest)
                 yield task
                 due += share
                 if due >= 1:
                     due -= 1
-                    yield attrs.evolve(task, is_recheck=True)
+                    self._expected[path, seed] = None
+                    yield attrs.evolve(task, is_recheck=True, harvest=None)
 
-    def _take(self, task: Task, result: Result) -> Result | None:
+    def _take(self, done: Done) -> Result | None:
         """Keep the result; a second run of a seed counts only if it differs."""
-        row, key = self._rows[task.path], (task.path, task.seed)
-        first = row.results.get(task.seed)
+        task, result = done.task, done.result
+        key = (task.path, task.seed)
         if task.is_recheck:
+            first = self._expected.pop(key)
             if first is None:
                 self._rechecks[key] = result.digest
                 return None
@@ -162,9 +202,11 @@ class _Sweep:
             self._fresh += 1
             if other != result.digest and result.is_ok:
                 result = _unrepeatable(result, other)
-        row.results[task.seed] = result
-        plan = None if result.is_ok else plan_from(task.path, task.seed)
-        self._store.add(task.path, result, plan)
+            if key in self._expected:
+                self._expected[key] = result
+        self._tallies[task.path].add(result)
+        for keeper in self._keepers:
+            keeper.add(task.path, attrs.evolve(done, result=result))
         return result
 
     def _tell_failure(self, console: Console, task: Task, result: Result) -> None:
@@ -181,33 +223,37 @@ class _Sweep:
 
     def conclude(self) -> int:
         """Tell what came of it all. The exit status."""
-        if self._options.is_json:
-            print(json.dumps([self._facts(path) for path in self._rows]))
+        options = self._options
+        if options.is_json:
+            print(json.dumps([self._facts(path) for path in self._tallies]))
         else:
             self._show(report.out())
-        if self.is_interrupted:
-            kept = f"; kept in {self._options.out}" if self._options.out else ""
-            report.errors().print(f"interrupted after {counted(self._fresh, 'seed')}{kept}")
+        if self._ending:
+            places = " and ".join(place for place in (options.lake, options.out) if place)
+            kept = f"; kept in {places}" if places else ""
+            report.errors().print(f"{self._ending} after {counted(self._fresh, 'seed')}{kept}")
+        if self._ending == "interrupted":
             return INTERRUPTED
-        if any(row.failed for row in self._rows.values()):
+        if any(tally.failed for tally in self._tallies.values()):
             return VIOLATED
-        return NOTHING_TESTED if any(row.gaps for row in self._rows.values()) else PASSED
+        has_gaps = any(tally.gaps for tally in self._tallies.values())
+        return NOTHING_TESTED if has_gaps else PASSED
 
     def _facts(self, path: str) -> dict[str, object]:
-        row = self._rows[path]
+        tally = self._tallies[path]
         return {
             "path": path,
-            "scenario": row.scenario.name,
-            "seeds": len(row.results),
+            "scenario": tally.scenario.name,
+            "seeds": len(tally.seeds),
             "failed": [
-                {"seed": each.seed, "property": each.findings[0].property} for each in row.failed
+                {"seed": each.seed, "property": each.findings[0].property} for each in tally.failed
             ],
-            **{name: row.total(name) for name in ("added", "delivered", "lost", "steps")},
-            "simulated_seconds": row.total("end") // 1_000_000,
-            "cpu_seconds": round(sum(each.seconds for each in row.results.values()), 3),
-            "duplicates": dict(row.duplicates),
-            "marks": dict(row.marks),
-            "gaps": row.gaps,
+            **{name: tally.sums[name] for name in ("added", "delivered", "lost", "steps")},
+            "simulated_seconds": tally.sums["end"] // 1_000_000,
+            "cpu_seconds": round(tally.seconds, 3),
+            "duplicates": dict(tally.duplicates),
+            "marks": dict(tally.marks),
+            "gaps": tally.gaps,
         }
 
     def _show(self, console: Console) -> None:
@@ -216,20 +262,20 @@ class _Sweep:
         for name in ("seeds", "failed", "jobs", "deliveries", "lost"):
             table.add_column(name, justify="right")
         table.add_column("duplicates by cause")
-        for row in self._rows.values():
-            failed = len(row.failed)
+        for tally in self._tallies.values():
+            failed = len(tally.failed)
             table.add_row(
-                escape(row.scenario.name),
-                f"{len(row.results):,}",
+                escape(tally.scenario.name),
+                f"{len(tally.seeds):,}",
                 f"[bold red]{failed:,}[/]" if failed else "0",
-                *(f"{row.total(name):,}" for name in ("added", "delivered", "lost")),
-                report.causes(dict(sorted(row.duplicates.items()))),
+                *(f"{tally.sums[name]:,}" for name in ("added", "delivered", "lost")),
+                report.causes(dict(sorted(tally.duplicates.items()))),
             )
         console.print(table)
-        for row in self._rows.values():
-            if row.gaps and not self.is_interrupted:
-                gaps = ", ".join(row.gaps)
-                name = escape(row.scenario.name)
+        for tally in self._tallies.values():
+            if tally.gaps and not self._ending:
+                gaps = ", ".join(tally.gaps)
+                name = escape(tally.scenario.name)
                 console.print(f"[bold yellow]not seen[/] in {name}: {gaps}")
         pace = self._fresh / self._seconds if self._seconds else 0
         seeds = counted(self._fresh, "seed")

@@ -26,6 +26,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from disque_trio.pipeline.errors import PipelineError
+
 SCHEMA: Final = 1
 """The version of the tables. One that is not known is refused: guesses would be worse."""
 TABLES: Final = ("rows", "traces", "results")
@@ -34,7 +36,7 @@ _COMMITS: Final = "commits"
 _TEMPORARY: Final = ".writing-"
 
 
-class LakeError(Exception):
+class LakeError(PipelineError):
     """A lake that cannot be read or written, and why."""
 
 

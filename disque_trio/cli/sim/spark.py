@@ -1,0 +1,157 @@
+"""Seeds run on Spark: the tasks of a sweep in pieces of about ten seconds each."""
+
+import gc
+import math
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Self
+
+import attrs
+
+from disque_trio.cli.frame import UsageError
+from disque_trio.cli.sim.pool import Done, Task, run_seeds
+from disque_trio.pipeline import session, shipping
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.pipeline.fanout import Fanout
+from disque_trio.sim.scenario import Scenario
+
+PIECE_S: Final = 10.0
+"""What a piece should take. Spark adds some 50 ms to each."""
+_MOST_TRIED: Final = 64
+"""Seeds of a piece while nobody knows yet what a seed costs."""
+_MEMORY: Final = "1g"
+"""Of the driver, which only passes things on."""
+
+
+@attrs.frozen
+class Piece:
+    """Seeds of one scenario that are run together."""
+
+    number: int
+    scenario: Scenario
+    tasks: tuple[Task, ...]
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a piece."""
+
+    path: str
+    done: tuple[Done, ...]
+    seconds: float
+    error: str = ""
+    """Why it cannot be done, for people."""
+
+
+def run_all(
+    tasks: Iterable[Task],
+    scenarios: Mapping[str, Scenario],
+    master: str,
+    settings: Mapping[str, str],
+    ready: Callable[[int], None],
+) -> Generator[Done, None, None]:
+    """Each task's result, as they come. Closing the iterator ends Spark.
+
+    `ready` is told how many processors there are, as soon as Spark runs.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="disque-trio-") as folder,
+        session.running(
+            master, app="disque-trio sweep", memory=_MEMORY, settings=settings
+        ) as spark,
+    ):
+        if not session.is_local(master):
+            shipping.ship(spark, Path(folder))
+        fanout = Fanout(spark)
+        ready(fanout.processors)
+        cutter = Cutter(tasks, scenarios, lambda: fanout.processors)
+        outcomes = fanout.run(run_piece, cutter)
+        try:
+            for outcome in outcomes:
+                if outcome.error:
+                    raise UsageError(outcome.error)
+                cutter.learn(outcome)
+                yield from outcome.done
+        finally:
+            outcomes.close()
+
+
+def run_piece(piece: Piece) -> Outcome:
+    """On an executor."""
+    began = time.monotonic()
+    path = piece.tasks[0].path
+    is_collecting = gc.isenabled()
+    gc.disable()  # cycles are collected between seeds, when there are fewest
+    try:
+        done = tuple(run_seeds(piece.tasks, piece.scenario, str(piece.number)))
+    except (UsageError, PipelineError) as error:
+        # Spark would try again, and tell it in a page of Java.
+        return Outcome(path, (), 0.0, str(error))
+    finally:
+        if is_collecting:
+            gc.enable()
+    return Outcome(path, done, time.monotonic() - began)
+
+
+class Cutter:
+    """Cuts the tasks into pieces, of a size that follows from what those before have cost.
+
+    Second runs come last: not in the process, if it can be helped, in which the first one was.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        scenarios: Mapping[str, Scenario],
+        processors: Callable[[], int],
+    ) -> None:
+        self._scenarios = scenarios
+        self._processors = processors
+        self._number = 0
+        self._seconds: dict[str, float] = {}
+        """What a seed costs, by path."""
+        self._tried: Counter[str] = Counter()
+        queues: dict[tuple[bool, str], deque[Task]] = {}
+        for task in tasks:
+            queues.setdefault((task.is_recheck, task.path), deque()).append(task)
+        self._queues = deque(sorted(queues.values(), key=lambda queue: queue[0].is_recheck))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Piece:
+        """The next piece."""
+        if not self._queues:
+            raise StopIteration
+        queue = self._queues[0]
+        path = queue[0].path
+        tasks = tuple(queue.popleft() for _ in range(min(self._size(path), len(queue))))
+        if not queue:
+            self._queues.popleft()
+        self._number += 1
+        return Piece(self._number, self._scenarios[path], tasks)
+
+    def learn(self, outcome: Outcome) -> None:
+        """A piece is done."""
+        cost = outcome.seconds / len(outcome.done)
+        known = self._seconds.get(outcome.path, cost)
+        self._seconds[outcome.path] = (known + cost) / 2
+
+    def _size(self, path: str) -> int:
+        cost = self._seconds.get(path)
+        if cost is None:
+            size = min(1 << self._tried[path], _MOST_TRIED)
+            self._tried[path] += 1
+            return size
+        # Towards the end pieces get smaller, so that all processors end together.
+        left = sum(self._left()) / (2 * self._processors())
+        return max(1, math.ceil(min(PIECE_S, left) / max(cost, 1e-6)))
+
+    def _left(self) -> Iterator[float]:
+        """Seconds of work, as far as is known."""
+        usual = max(self._seconds.values(), default=0.0)
+        for queue in self._queues:
+            yield len(queue) * self._seconds.get(queue[0].path, usual)

@@ -1,0 +1,44 @@
+"""What came of a scenario's seeds, in sums: a sweep of a million seeds does not keep them all."""
+
+from collections import Counter
+
+import attrs
+
+from disque_trio.cli.sim.execution import Result
+from disque_trio.sim.scenario import Scenario
+
+SUMS = ("added", "delivered", "lost", "steps", "end")
+
+
+@attrs.define
+class Tally:
+    """One scenario so far."""
+
+    scenario: Scenario
+    seeds: set[int] = attrs.Factory(set)
+    failed: list[Result] = attrs.Factory(list)
+    sums: Counter[str] = attrs.Factory(Counter)
+    seconds: float = 0.0
+    marks: Counter[str] = attrs.Factory(Counter)
+    duplicates: Counter[str] = attrs.Factory(Counter)
+
+    def add(self, result: Result) -> None:
+        """Count it. Of a seed that was counted before only a failure counts."""
+        if not result.is_ok:
+            self.failed.append(result)
+        if result.seed in self.seeds:
+            return
+        self.seeds.add(result.seed)
+        for name in SUMS:
+            self.sums[name] += getattr(result, name)
+        self.seconds += result.seconds
+        self.marks.update(result.marks)
+        self.duplicates.update(result.duplicates)
+
+    @property
+    def gaps(self) -> list[str]:
+        """What should have been seen and was not."""
+        if not self.seeds:
+            return []
+        missing = [mark for mark in self.scenario.expect.sometimes if not self.marks[mark]]
+        return missing if self.sums["delivered"] else ["no job was delivered", *missing]

@@ -1,0 +1,121 @@
+"""Pieces of work run by Spark, each a job of its own, their outcomes as they come.
+
+One job with a task for each piece would tell nothing before its end, and its pieces would have to
+be cut before anybody knows what they cost. With a job for each piece, the next one can be as large
+as the last ones have shown to be right. A job costs some 50 ms; pieces should take seconds.
+
+Spark runs a piece again when its executor is lost. The outcome comes once all the same.
+"""
+
+import queue
+import uuid
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.pipeline.session import first_line
+
+Piece = TypeVar("Piece")
+Outcome = TypeVar("Outcome")
+
+MOST: Final = 512
+"""So many pieces are under way at most: each has a thread here."""
+_AHEAD: Final = 0.25
+"""Pieces that wait at Spark for a processor, as a share of those that run."""
+
+
+class Fanout:
+    """Runs pieces on one session."""
+
+    def __init__(self, spark: Any) -> None:
+        self._context = spark.sparkContext
+        self._group = f"disque-trio-{uuid.uuid4().hex[:12]}"
+        self._outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._is_over = False
+
+    @property
+    def processors(self) -> int:
+        """How many pieces the executors that there are now run at once."""
+        found: int = self._context.defaultParallelism
+        return found
+
+    def run(
+        self, work: Callable[[Piece], Outcome], pieces: Iterable[Piece]
+    ) -> Generator[Outcome, None, None]:
+        """The outcome of each piece, in the order in which they come.
+
+        `work` is a function of a module that executors can import. Pieces are taken only when they
+        can be run soon. Closing the generator ends what is under way. Raises `PipelineError` when a
+        piece fails for good.
+        """
+        rest = iter(pieces)
+        under_way = 0
+        with ThreadPoolExecutor(MOST, thread_name_prefix="fanout") as threads:
+            try:
+                while True:
+                    under_way += self._hand_out(threads, work, rest, under_way)
+                    if not under_way:
+                        return
+                    outcome = self._outcomes.get()
+                    under_way -= 1
+                    if isinstance(outcome, _Failure):
+                        raise PipelineError(outcome.text)
+                    yield outcome
+            finally:
+                self._end(under_way)
+
+    def _hand_out(
+        self,
+        threads: ThreadPoolExecutor,
+        work: Callable[[Piece], Outcome],
+        rest: Iterator[Piece],
+        under_way: int,
+    ) -> int:
+        """Start as many pieces as there is room for."""
+        processors = self.processors
+        room = min(MOST, processors + max(1, int(processors * _AHEAD))) - under_way
+        given = 0
+        while given < room and (piece := next(rest, None)) is not None:
+            threads.submit(self._run, work, piece)
+            given += 1
+        return given
+
+    def _run(self, work: Callable[[Piece], Outcome], piece: Piece) -> None:
+        """In a thread: one piece from beginning to end."""
+        context = self._context
+        try:
+            context.setJobGroup(self._group, "disque-trio", interruptOnCancel=True)
+            if not self._is_over:
+                (outcome,) = context.parallelize([piece], 1).map(work).collect()
+                self._outcomes.put(outcome)
+        except Exception as error:  # whatever Spark says
+            if not self._is_over:
+                self._outcomes.put(_Failure(told(error)))
+
+    def _end(self, under_way: int) -> None:
+        self._is_over = True
+        if under_way:
+            with suppress(Exception):  # the JVM may be what has failed
+                self._context.cancelJobGroup(self._group)
+
+
+class _Failure:
+    """A piece that came to nothing."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def told(error: Exception) -> str:
+    """What an error of a job says: the last line of the executor's traceback, if there is one."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    python = [line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError"))]
+    if python:
+        return (
+            f"an executor cannot import what it needs: {python[-1]}. Its Python must have what "
+            "disque-trio depends on: 'pip install disque-trio' there, or name another with "
+            "PYSPARK_PYTHON"
+        )
+    return f"Spark could not finish: {first_line(error)}"

@@ -1,0 +1,51 @@
+"""Brings whole runs into a lake: from wherever they are run, as files that no commit names yet."""
+
+import hashlib
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.store import Lake, Part
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.rows import Row
+
+
+class Barn:
+    """Takes runs of one scenario, and writes a file of rows and one of plans if there are any."""
+
+    def __init__(self, lake: str, scenario: str, name: str) -> None:
+        self._lake, self._scenario, self._name = lake, scenario, name
+        self._writers: dict[str, Any] = {}
+        self._stack = ExitStack()
+        self.parts: tuple[Part, ...] = ()
+
+    def __enter__(self) -> Self:
+        self._stack.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        self.parts = tuple(writer.done for writer in self._writers.values())
+
+    @staticmethod
+    def name_of(digest: str, otherwise: str) -> str:
+        """The name of a run: the beginning of its digest, or of one of what else is known of it."""
+        found = digest or hashlib.sha256(otherwise.encode()).hexdigest()
+        return found[: shape.RUN_DIGITS]
+
+    def bring(self, plan: Plan, run: str, rows: list[Row]) -> None:
+        """One run."""
+        if not self._writers:
+            lake = Lake.open(self._lake)
+            for table in ("rows", "traces"):
+                part = lake.part(table, self._scenario, self._name, shape.SCHEMAS[table])
+                self._writers[table] = self._stack.enter_context(part)
+        for table in shape.batches(rows, run, plan.seed):
+            self._writers["rows"].write_table(table)
+        self._writers["traces"].write_table(shape.traces_table(plan, run))

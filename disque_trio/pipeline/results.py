@@ -1,0 +1,76 @@
+"""Results of seeds as a table of a lake: a row for each, read again when a sweep goes on."""
+
+import platform
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.store import Lake, LakeError, Part
+
+_PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
+
+
+@attrs.define
+class Results:
+    """What one sweep adds to a lake, in portions: what is not committed is not there."""
+
+    lake: Lake
+    sweep: str
+    commit: str
+    """Of the repository that the code is from; empty if it is from none."""
+    _rows: dict[str, list[dict[str, Any]]] = attrs.Factory(lambda: defaultdict(list))
+    _parts: list[Part] = attrs.Factory(list)
+    _portions: int = 0
+
+    def add(self, facts: dict[str, Any], parts: Iterable[Part]) -> None:
+        """The facts of one seed, `scenario` among them, and files that belong to it."""
+        row = {
+            "sweep": self.sweep,
+            "at": time.time_ns() // 1_000,
+            "commit": self.commit,
+            "python": _PYTHON,
+            **facts,
+        }
+        for name in ("duplicates", "marks", "coverage"):
+            row[name] = list(facts[name].items())
+        self._rows[row.pop("scenario")].append(row)
+        self._parts.extend(parts)
+
+    def commit_all(self) -> None:
+        """What was added counts from now on."""
+        if not self._rows:
+            return
+        parts = list(self._parts)
+        for scenario, rows in self._rows.items():
+            content = pa.Table.from_pylist(rows, schema=shape.RESULTS)
+            name = f"{self.sweep}-results-{self._portions}"
+            parts.append(self.lake.write("results", scenario, name, content))
+        self.lake.commit(parts)
+        self._portions += 1
+        self._rows.clear()
+        self._parts.clear()
+
+
+def read(lake: Lake, versions: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The facts of all seeds of these versions, the oldest first."""
+    wanted = pa.array(sorted(set(versions)))
+    for part in lake.parts("results"):
+        scenario = unquote(Path(part.path).parent.name.partition("=")[2])
+        try:
+            table = pq.read_table(lake.where(part), partitioning=None)
+        except (OSError, pa.ArrowException) as error:
+            raise LakeError(f"{lake.where(part)}: {error}") from None
+        table = table.filter(pc.is_in(table["version"], value_set=wanted))
+        for facts in table.to_pylist():
+            for name in ("duplicates", "marks", "coverage"):
+                facts[name] = dict(facts[name] or ())
+            yield {**facts, "scenario": scenario}
