@@ -109,13 +109,12 @@ class _Failure:
 
 
 def told(error: Exception) -> str:
-    """What an error of a job says: the last line of the executor's traceback, if there is one."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    python = [line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError"))]
-    if python:
+    """What an error of a job says, and what helps where that is known."""
+    text = first_line(error)
+    if text.startswith(("ModuleNotFoundError", "ImportError")):
         return (
-            f"an executor cannot import what it needs: {python[-1]}. Its Python must have what "
+            f"an executor cannot import what it needs: {text}. Its Python must have what "
             "disque-trio depends on: 'pip install disque-trio' there, or name another with "
             "PYSPARK_PYTHON"
         )
-    return f"Spark could not finish: {first_line(error)}"
+    return f"Spark could not finish: {text}"

@@ -114,7 +114,12 @@ def is_local(master: str) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of the JVM says, without where in Java it comes from."""
+    """What an error of a job says: the end of its traceback in Python, if it has one, or what the
+    JVM says, without where in Java it comes from."""
+    _, _, trace = str(error).partition("Traceback (most recent call last):\n")
+    for line in trace.splitlines():
+        if line and not line[0].isspace():
+            return line
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # Py4J begins with a line about itself.
     told = [line for line in lines if not line.startswith(("An error occurred while", ":"))]

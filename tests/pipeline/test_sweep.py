@@ -1,0 +1,204 @@
+"""A sweep on Spark is the sweep of one process, in another place."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from disque_trio.cli.frame import INTERRUPTED, USAGE
+from disque_trio.cli.sim import main
+from disque_trio.cli.sim.outcomes import PASSED, VIOLATED
+from disque_trio.cli.sim.progress import Progress
+from disque_trio.pipeline.coverage import Coverage
+from disque_trio.pipeline.lake.store import Lake
+from disque_trio.sim.rows import Row
+from tests.pipeline.test_sweep_on_cluster import lines, scenario
+
+Capture = pytest.CaptureFixture[str]
+SPARK = ["--spark", "local[2]"]
+
+
+@pytest.fixture
+def calm(tmp_path: Path) -> str:
+    return scenario(tmp_path, "calm")
+
+
+@pytest.fixture
+def careless(tmp_path: Path) -> str:
+    return scenario(tmp_path, "careless", 2)
+
+
+def results(lake: Path, table: str = "results") -> list[dict[str, Any]]:
+    """Rows of a table, in an order that does not depend on who came first."""
+    found: list[dict[str, Any]] = []
+    for part in Lake.open(str(lake)).parts(table):
+        found += pq.read_table(lake / part.path, partitioning=None).to_pylist()
+    return sorted(found, key=lambda row: (row["seed"], row["run"], row.get("seq", 0)))
+
+
+def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{key: row[key] for key in row if key not in names} for row in rows]
+
+
+def test_on_spark_and_in_one_process_a_sweep_brings_in_the_same(
+    spark: Any, careless: str, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["sweep", careless, "--seeds", "0:12", "--trace-share", "0.3", "--json"]
+    here, there = tmp_path / "here", tmp_path / "there"
+
+    assert main([*arguments, "--jobs", "1", "--lake", str(here)]) == VIOLATED
+    (told,) = json.loads(capsys.readouterr().out)
+    assert main([*arguments, *SPARK, "--lake", str(there)]) == VIOLATED
+    (told_of_spark,) = json.loads(capsys.readouterr().out)
+
+    for facts in (told, told_of_spark):
+        facts["cpu_seconds"] = 0
+        facts["failed"].sort(key=lambda each: each["seed"])
+    assert told == told_of_spark
+    found = results(here)
+    assert [row["seed"] for row in found] == list(range(12))
+    assert all(row["coverage"] and row["python"] and row["version"] for row in found)
+    varying = ("at", "sweep", "seconds")
+    assert without(found, *varying) == without(results(there), *varying)
+    rows = results(here, "rows")
+    assert rows == results(there, "rows")
+    failed = {row["seed"] for row in found if not row["ok"]}
+    kept = {row["seed"] for row in found if row["plan"]}
+    assert failed < kept == {row["seed"] for row in rows} < set(range(12))
+    assert {row["seed"] for row in results(here, "traces")} == kept
+
+
+def test_a_lake_lets_a_sweep_go_on_where_it_stopped(
+    spark: Any, calm: str, tmp_path: Path, capsys: Capture
+) -> None:
+    lake = str(tmp_path / "lake")
+    main(["sweep", calm, "--seeds", "0:4", "--jobs", "1", "--lake", lake])
+    capsys.readouterr()
+
+    assert main(["sweep", calm, "--seeds", "0:6", "--lake", lake, *SPARK]) == PASSED
+
+    captured = capsys.readouterr()
+    assert "4 seeds were done before, 2 to go" in captured.err
+    assert "Spark runs at local[2], processors: 2" in captured.err
+    assert "2 seeds in" in captured.out
+    assert [row["seed"] for row in results(tmp_path / "lake")] == list(range(6))
+    assert len({row["sweep"] for row in results(tmp_path / "lake")}) == 2
+
+
+def after(count: int, act: Callable[[], None]) -> Callable[..., None]:
+    """A step of the progress bar that does something when so many seeds are done."""
+    seen = []
+
+    def step(_self: Progress, **_facts: bool) -> None:
+        seen.append(1)
+        if len(seen) == count:
+            act()
+
+    return step
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
+    spark: Any, calm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    keeping = ["--out", str(tmp_path / "out"), "--lake", str(tmp_path / "lake")]
+    monkeypatch.setattr(Progress, "step", after(3, interrupt))
+
+    status = main(["sweep", calm, "--seeds", "0:100000", *SPARK, *keeping])
+
+    assert status == INTERRUPTED
+    assert "interrupted after 3 seeds; kept in" in capsys.readouterr().err
+    assert len(lines(tmp_path)) == 3
+    assert len(results(tmp_path / "lake")) in (2, 3), "those whose piece was told whole"
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def test_a_sweep_can_be_stopped_by_its_first_failures(
+    spark: Any, careless: str, capsys: Capture
+) -> None:
+    arguments = ["sweep", careless, "--seeds", "0:100000", "--max-failures", "2"]
+
+    assert main([*arguments, *SPARK]) == VIOLATED
+
+    captured = capsys.readouterr()
+    assert captured.err.count("again with:") == 2
+    assert "stopped after" in captured.err
+
+
+def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(
+    spark: Any, careless: str, tmp_path: Path, capsys: Capture
+) -> None:
+    lake = tmp_path / "lake"
+    Lake.open(str(lake), create=True)
+    (lake / "rows").write_text("where a folder should be")
+
+    status = main(["sweep", careless, "--seeds", "0:40", "--lake", str(lake), *SPARK])
+
+    assert status == USAGE
+    assert f"cannot write to the lake {lake}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--spark", "nonsense"], "nonsense is no master of Spark"),
+        (["--trace-share", "0.1"], "--trace-share needs a --lake"),
+        (["--spark-conf", "spark.x=1"], "--spark-conf is for --spark"),
+        (["--spark", "local", "--spark-conf", "x=1"], "x=1 is no setting of Spark"),
+        (["--spark", "local", "--jobs", "2"], "not allowed with argument"),
+        (["--lake", "."], "is no lake, and not empty either"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    options: list[str], complaint: str, calm: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(calm).parent)
+
+    assert main(["sweep", calm, "--seeds", "0:1", *options]) == USAGE
+
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_not_there_is_named(
+    calm: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.pipeline.session._active", lambda: None)
+
+    assert main(["sweep", calm, "--seeds", "0:1", "--spark", "spark://127.0.0.1:1"]) == USAGE
+
+    told = "disque-trio sim: no Spark master answers at spark://127.0.0.1:1: Connection refused"
+    assert told in capsys.readouterr().err
+
+
+def test_coverage_is_which_message_came_in_which_state() -> None:
+    coverage = Coverage()
+    for row in (
+        Row(time=1, kind="recv", node="n1", job="J", cause="repljob"),
+        Row(time=2, kind="hold", node="n1", job="J"),
+        Row(time=3, kind="queue", node="n1", job="J"),
+        Row(time=4, kind="recv", node="n1", job="J", cause="queued"),
+        Row(time=5, kind="recv", node="n2", job="J", cause="queued"),
+        Row(time=6, kind="recv", node="n1", cause="yourjobs", detail="jobs=J,K holders=n1"),
+        Row(time=7, kind="acked", node="n1", job="J"),
+        Row(time=8, kind="recv", node="n1", job="J", cause="setack"),
+        Row(time=9, kind="crash", node="n1"),
+        Row(time=9, kind="recv", node="n1", job="J", cause="setack"),
+        Row(time=9, kind="recv", node="n1", cause="needjobs", queue="q", detail="count=1"),
+    ):
+        coverage.see(row)
+
+    assert coverage.counts == {
+        "repljob/unknown": 1,
+        "queued/queued": 1,
+        "queued/unknown": 1,
+        "yourjobs/queued": 1,
+        "yourjobs/unknown": 1,
+        "setack/acked": 1,
+        "setack/unknown": 1,
+    }
