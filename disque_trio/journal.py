@@ -288,6 +288,7 @@ class Journal:
             self._rewrite_failed = False
         finally:
             self._last_rewrite_s = int(trio.current_time() - rewrite.started)
+            rewrite.end()
             self.rewrite = None
             self.end.changed()
 
@@ -323,6 +324,7 @@ class Journal:
         try:
             rewrite.write_at_once()
         except OSError:
+            rewrite.end()
             self._store.discard(rewrite.file)
             raise
         # From here on the old file has no name: whatever else fails, it is written no more.

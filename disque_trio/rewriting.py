@@ -40,8 +40,7 @@ class Rewrite:
         self.file = store.begin()
         self._store = store
         self._state = state
-        # A copy of the pointers: a million take some ten milliseconds.
-        self._jobs = iter(list(state.jobs.values()))
+        self._jobs = state.jobs.walk()
         self._chunks: list[bytes] = [self.writer.header]
         self.unwritten = len(self.writer.header)
         """Bytes that wait."""
@@ -74,6 +73,10 @@ class Rewrite:
                 self._append(self._take(), must_sync=False)
         self.finish(self.rest())
 
+    def end(self) -> None:
+        """Whatever has become of it, it asks for nothing more."""
+        self._jobs.end()
+
     def rest(self) -> list[bytes]:
         """What has come since the last portion. The next call gives what has come since."""
         chunks, self._chunks = self._chunks, []
@@ -94,10 +97,9 @@ class Rewrite:
         """Turn the next jobs into bytes. False once there are none."""
         size = 0
         found = False
-        jobs = self._state.jobs
         for job in itertools.islice(self._jobs, PORTION):
             found = True
-            if jobs.get(job.id) is job and journaling.has_record(job):
+            if journaling.has_record(job):
                 data = self._encode(job)
                 self._put(data)
                 size += len(data)

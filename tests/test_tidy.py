@@ -22,7 +22,7 @@ _RUNGS: Final = """
     base
     values pattern config directives redaction
     timers messages records events chores stats slowlog latency address cluster
-    client job queue memory outbox tombstones
+    client job jobtable queue memory outbox tombstones
     state
     invariants
     post trace journaling spilling heart links metrics
@@ -48,6 +48,9 @@ RECEIVERS: Final = {
     "job": "Job",
     "heapq.heappop(late)[-1]": "Job",
     "in_order.popleft()": "Job",
+    "before": "Job",
+    "after": "Job",
+    "last": "Job",
     "queue": "Queue",
     "queue_for(node, name)": "Queue",
     "client": "Client",
@@ -91,13 +94,14 @@ OWNERS: Final = {
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
         Memory.brim Memory.spillable Memory.review_at
     """,
+    "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance Memory.held",
     "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news
-        Repair.names Repair.position Repair.found Repair.under Repair.again Repair.awaited
+        Repair.walk Repair.found Repair.under Repair.again Repair.awaited
         Repair.silent Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",
@@ -152,7 +156,7 @@ OWNERS: Final = {
 
 MUTATORS: Final = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem",
-    "popleft", "remove", "setdefault", "update",
+    "popleft", "put", "drop", "remove", "setdefault", "update",
 }  # fmt: skip
 
 WORLD: Final = {

@@ -2,7 +2,8 @@
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
 `replication` (confirmed while it waits for copies, and who waits), `repair` (confirmed while it is
-active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line).
+active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line), `jobtable`
+(before and after).
 """
 
 import binascii
@@ -67,6 +68,9 @@ class Job(Timed):
     """Who waits for its copies."""
     in_line: bool = False
     """Its queue has an entry for it, live or stale."""
+    before: "Job | None" = None
+    """In the table: the job that came before it, and the next one."""
+    after: "Job | None" = None
 
     @property
     def is_dummy(self) -> bool:

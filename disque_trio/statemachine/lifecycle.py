@@ -77,7 +77,7 @@ def restore(node: NodeState, job: Job, *, is_queued: bool) -> None:
 
 
 def _hold(node: NodeState, job: Job) -> None:
-    node.jobs[job.id] = job
+    node.jobs.put(job)
     memory = node.memory
     memory.held += of_job(job)
     if is_evictable(job):
@@ -95,7 +95,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     if job.state == ACKED and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
     node.timers.disarm(job)
-    del node.jobs[job.id]
+    node.jobs.drop(job)
     memory = node.memory
     memory.held -= of_job(job)
     memory.evictable.pop(job.id, None)

@@ -30,6 +30,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holders, snapshot
 from disque_trio.statemachine.job import Job, rank
+from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
 from disque_trio.statemachine.state import NodeState, Repair
 
@@ -68,7 +69,7 @@ def watch(node: NodeState) -> None:
     repair.members = members
     repair.targets = targets
     repair.lost = lost
-    if (repair.has_news or repair.under) and repair.again <= node.mono and not repair.names:
+    if (repair.has_news or repair.under) and repair.again <= node.mono and repair.walk is None:
         _begin(node)
 
 
@@ -96,10 +97,10 @@ def _failed_for_long(node: NodeState) -> tuple[NodeId, ...]:
 def _begin(node: NodeState) -> None:
     """A pass over the jobs that there are now."""
     repair = node.repair
-    repair.names = list(node.jobs)
-    repair.position = repair.found = 0
+    repair.found = 0
     repair.has_news = False
-    if repair.names:
+    if node.jobs:
+        repair.walk = node.jobs.walk()
         node.timers.arm(repair, node.mono + RUN_EVERY)
     else:
         _end_pass(node)
@@ -108,18 +109,17 @@ def _begin(node: NodeState) -> None:
 def on_due(node: NodeState, repair: Repair) -> None:
     """One slice."""
     _forget_late(node)
-    if repair.position < len(repair.names):
-        _look(node)
-        if repair.position == len(repair.names):
+    if repair.walk is not None:
+        _look(node, repair.walk)
+        if repair.walk.is_over:
             _end_pass(node)
-    if repair.awaited or repair.names:
+    if repair.awaited or repair.walk is not None:
         node.timers.arm(repair, node.mono + RUN_EVERY)
 
 
 def _end_pass(node: NodeState) -> None:
     repair = node.repair
-    repair.names = []
-    repair.position = 0
+    repair.walk = None
     repair.under = repair.found
     if not repair.has_news:
         repair.again = node.mono + AGAIN
@@ -147,18 +147,18 @@ def _asked(job: Job) -> list[NodeId]:
     return [id for id in job.holders if id not in (job.confirmed or ())]
 
 
-def _look(node: NodeState) -> None:
+def _look(node: NodeState, walk: Walk) -> None:
     """At the next jobs of the pass, until there are enough copies under way."""
     repair = node.repair
     live: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
     room = WINDOW_BYTES - sum(
         len(node.jobs[id].body or b"") for id in repair.awaited if id in node.jobs
     )
-    end = min(repair.position + LOOKS, len(repair.names))
-    while repair.position < end and len(repair.awaited) < WINDOW and room > 0:
-        job = node.jobs.get(repair.names[repair.position])
-        repair.position += 1
-        if job is None or job.state not in (ACTIVE, QUEUED) or not job.retry:
+    for _ in range(LOOKS):
+        if walk.is_over or len(repair.awaited) >= WINDOW or room <= 0:
+            break
+        job = next(walk)
+        if job.state not in (ACTIVE, QUEUED) or not job.retry:
             # An at-most-once job has one holder: a copy that is never queued would save nothing.
             continue
         holding = holders = job.holders if job.confirmed is None else job.confirmed

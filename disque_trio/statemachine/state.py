@@ -11,6 +11,7 @@ from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.jobtable import JobTable, Walk
 from disque_trio.statemachine.latency import LatencyMonitor
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.outbox import Outbox
@@ -44,12 +45,10 @@ class Repair(Timed):
     """When a node was last found lost."""
     has_news: bool = False
     """No pass has begun since."""
-    names: list[JobId] = attrs.Factory(list)
-    """The jobs of the running pass; empty between passes."""
-    position: int = 0
-    """How many of them have been looked at."""
+    walk: Walk | None = None
+    """The jobs of the running pass that are still to be looked at; None between passes."""
     found: int = 0
-    """How many of those have too few holders."""
+    """How many of the others have too few holders."""
     under: int = 0
     """What the last whole pass found, less what was repaired since."""
     again: Millis = 0
@@ -75,7 +74,7 @@ class NodeState:
     """`membership` and its rooms; see `cluster`."""
     facts: Facts
     stats: Stats
-    jobs: dict[JobId, Job] = attrs.Factory(dict)
+    jobs: JobTable = attrs.Factory(JobTable)
     """`lifecycle`."""
     tombstones: Tombstones = attrs.Factory(Tombstones)
     queues: dict[bytes, Queue] = attrs.Factory(dict)

@@ -21,7 +21,7 @@ def forget(rig: Rig, *names: NodeId) -> None:
 
 
 def until_a_pass_begins(rig: Rig) -> None:
-    while not rig.node.repair.names:
+    while rig.node.repair.walk is None:
         rig.advance(repair.RUN_EVERY // 2)
 
 
@@ -442,11 +442,11 @@ def test_a_run_looks_at_so_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     forget(rig, N2)
     until_a_pass_begins(rig)
 
-    rig.advance(repair.RUN_EVERY + 10)
-    assert rig.node.repair.position == 2
+    rig.advance(3 * repair.RUN_EVERY)
+    assert rig.node.repair.walk is not None, "three runs are not enough for seven jobs"
 
-    rig.advance(10 * repair.RUN_EVERY)
-    assert rig.node.repair.names == []
+    rig.advance(2 * repair.RUN_EVERY)
+    assert rig.node.repair.walk is None
 
 
 def test_a_loss_during_a_pass_leads_to_another() -> None:

@@ -1,0 +1,106 @@
+"""The table of a node's jobs: a dictionary, and a chain through it in the order in which they came.
+
+The chain is for whoever has to look at every job, a few at a time, while jobs come and go: a
+dictionary has no place to come back to, and a copy of a million names takes too long.
+
+Owns `Job.before` and `Job.after`.
+"""
+
+from disque_trio.statemachine.base import JobId
+from disque_trio.statemachine.job import Job
+
+
+class JobTable(dict[JobId, Job]):
+    """To be changed by `put` and `drop` alone."""
+
+    __slots__ = ("_first", "_last", "_walks")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: Job | None = None
+        self._last: Job | None = None
+        self._walks: list[Walk] = []
+        """Those under way."""
+
+    def put(self, job: Job) -> None:
+        """Take in a job that is not here."""
+        self[job.id] = job
+        last = self._last
+        if last is None:
+            self._first = job
+        else:
+            job.before = last
+            last.after = job
+        self._last = job
+
+    def drop(self, job: Job) -> None:
+        """Let a job go."""
+        del self[job.id]
+        for walk in tuple(self._walks):
+            walk.pass_by(job)
+        before, after = job.before, job.after
+        if before is None:
+            self._first = after
+        else:
+            before.after = after
+        if after is None:
+            self._last = before
+        else:
+            after.before = before
+        job.before = job.after = None
+
+    def walk(self) -> "Walk":
+        """Begin to look at every job."""
+        walk = Walk(self._walks, self._first, self._last)
+        if not walk.is_over:
+            self._walks.append(walk)
+        return walk
+
+
+class Walk:
+    """The jobs that there were when it began, in their order, but for those that have gone.
+
+    It is an iterator that may rest while jobs come and go. Who does not go to its end must `end`
+    it, for it is told of every job that goes.
+    """
+
+    __slots__ = ("_all", "_last", "_next")
+
+    def __init__(self, all_: "list[Walk]", first: Job | None, last: Job | None) -> None:
+        self._all = all_
+        self._next = first
+        self._last = last
+
+    @property
+    def is_over(self) -> bool:
+        """Has it come to its end?"""
+        return self._next is None
+
+    def __iter__(self) -> "Walk":
+        return self
+
+    def __next__(self) -> Job:
+        job = self._next
+        if job is None:
+            raise StopIteration
+        self._step(job)
+        return job
+
+    def pass_by(self, job: Job) -> None:
+        """This job is about to go."""
+        if job is self._next:
+            self._step(job)
+        if job is self._last:
+            self._last = job.before
+
+    def end(self) -> None:
+        """Nobody wants to see the rest."""
+        if self._next is not None:
+            self._next = None
+            self._all.remove(self)
+
+    def _step(self, job: Job) -> None:
+        if job is self._last or job.after is None:
+            self.end()
+        else:
+            self._next = job.after
