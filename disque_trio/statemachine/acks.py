@@ -5,6 +5,8 @@ acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt
 acked.
 """
 
+from typing import Final
+
 from disque_trio.statemachine import journaling, lifecycle, post, pressure, replication
 from disque_trio.statemachine.base import ACKED, GIVEN, HANDSHAKE, WAIT_REPL, JobId
 from disque_trio.statemachine.cluster import Peer
@@ -12,7 +14,11 @@ from disque_trio.statemachine.copies import add_holders
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import MAX_GC_ATTEMPT, Job, is_at_least_once, ttl_minutes
 from disque_trio.statemachine.messages import DelJob, GotAck, SetAck
+from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
+
+MEETS_WITHIN: Final = 5
+"""After so many attempts to collect an ack, over half a minute, no stranger is waited for."""
 
 
 def ack(node: NodeState, job_id: JobId) -> bool:
@@ -24,6 +30,7 @@ def ack(node: NodeState, job_id: JobId) -> bool:
     was_pending = job.state != ACKED
     if was_pending and not _settle(node, job, Cause.ACKJOB):
         return True
+    _count_attempt(job)
     try_collect(node, job)
     if was_pending:
         _record(node, job)
@@ -72,28 +79,49 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
         gc_at=lifecycle.next_collection(node, 0),
     )
     lifecycle.register(node, job, Cause.DUMMY)
+    _count_attempt(job)
     try_collect(node, job)
     _record(node, job)
     pressure.bound_dummies(node)
 
 
+def _count_attempt(job: Job) -> None:
+    """One of a client or of the timer. Those of other nodes do not count: many may ask at once, and
+    strangers are to be waited for (docs/differences.md)."""
+    job.gc_attempt = min(job.gc_attempt + 1, MAX_GC_ATTEMPT)
+
+
 def try_collect(node: NodeState, job: Job) -> None:
     """Ask those who have not confirmed yet; delete the record when there are none."""
-    job.gc_attempt = min(job.gc_attempt + 1, MAX_GC_ATTEMPT)
     if job.confirmed is None:
         job.confirmed = (node.cluster.myself.id,)
     missing = unconfirmed(node, job)
     if missing:
         post.to_ids(node, missing, SetAck(job.id, len(job.holders)))
-    else:
+    elif not _awaits_strangers(node, job):
         collect(node, job)
+
+
+def _awaits_strangers(node: NodeState, job: Job) -> bool:
+    """May a node that this one has not met yet have a copy: a holder, or who gave a dummy its name?
+
+    News of nodes spreads in seconds, so it is waited for through a few attempts. Who has not turned
+    up by then has been forgotten by all.
+    """
+    if job.gc_attempt >= MEETS_WITHIN:
+        return False
+    nodes = node.cluster.nodes
+    if job.is_dummy:
+        origin = job.id[2:10]
+        return not any(id[:8] == origin for id in nodes)
+    return any(id not in nodes and not is_banned(node, id) for id in job.holders)
 
 
 def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
     """Whose confirmation is awaited: the job's holders, or everybody for a dummy ack.
 
-    Nodes that are not in the table any more are not waited for: they have been forgotten
-    (docs/differences.md, defects 16 and 33).
+    Of those that are not in the table some have been forgotten (docs/differences.md, defects 16 and
+    33), others have not been met yet; neither can be asked.
     """
     nodes = node.cluster.nodes
     confirmed = job.confirmed or ()
@@ -114,16 +142,19 @@ def collect(node: NodeState, job: Job) -> None:
 
 
 def _misses_holders(node: NodeState, job: Job) -> bool:
-    """Does this node hold a job of another node, and know of no other holder?
+    """Does this node hold a job of another node, and know no other holder?
 
-    Its list has been cut short while links were down, and those who have a copy cannot be asked by
-    name. So all nodes are told of the end, once.
+    Those who have a copy cannot be asked by name. So all nodes are told of the end, once.
     """
-    return job.holders == (node.cluster.myself.id,) and not lifecycle.is_ours_alone(node, job)
+    if job.is_dummy or lifecycle.is_ours_alone(node, job):
+        return False
+    mine, nodes = node.cluster.myself.id, node.cluster.nodes
+    return not any(id in nodes and id != mine for id in job.holders)
 
 
 def on_due(node: NodeState, job: Job) -> None:
     """The job timer came to an acked job: try again, then wait longer."""
+    _count_attempt(job)
     try_collect(node, job)
     if job.id in node.jobs:
         lifecycle.schedule_collection(node, job)
@@ -168,7 +199,7 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
         return
     if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:
         job.confirmed += (sender.id,)
-    if not unconfirmed(node, job):
+    if not unconfirmed(node, job) and not _awaits_strangers(node, job):
         collect(node, job)
 
 

@@ -18,6 +18,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.lifecycle import desync
 from disque_trio.statemachine.messages import JobCopy, SetAck
+from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 
@@ -46,7 +47,7 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     """A live job, not registered yet, of a copy that a message brought.
 
     It waits for its delay and one retry, so that it is queued here only if nothing is heard of
-    the node that has it. Nodes that this one does not know are left out of its holders.
+    the node that has it.
     """
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
     return Job(
@@ -58,7 +59,7 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
         expires=node.mono + copy.etime * 1000,
         delay=copy.delay * 1000,
         retry=copy.retry * 1000,
-        holders=known(node, copy.holders),
+        holders=named(node, copy.holders),
         state=ACTIVE,
         flags=BCAST_WILLQUEUE if copy.retry else 0,
         requeue_at=node.mono + wait if copy.retry else 0,
@@ -67,10 +68,14 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     )
 
 
-def known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """The holders that are in the node table, each once, and this node."""
+def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """The holders that a message names, each once, and this node.
+
+    One that is not in the node table stays, for this node may meet it any moment and then has to
+    tell it what becomes of the job; but not one that it was told to forget.
+    """
     nodes = node.cluster.nodes
-    kept = dict.fromkeys(id for id in holders if id in nodes)
+    kept = dict.fromkeys(id for id in holders if id in nodes or not is_banned(node, id))
     kept[node.cluster.myself.id] = None
     return _shared(tuple(kept))
 

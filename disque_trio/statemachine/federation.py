@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, is_over, known, snapshot
+from disque_trio.statemachine.copies import add_holders, adopt, is_over, named, snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, Working, YourJobs
@@ -196,7 +196,7 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
         job = adopt(node, copy)
         lifecycle.register(node, job, Cause.YOURJOBS)
     else:
-        add_holders(job, known(node, copy.holders))
+        add_holders(job, named(node, copy.holders))
     add_holders(job, (sender.id,) if job.retry else ())
     if lifecycle.lease_runs(node, job):
         # The giver has not heard of it yet: it may even have given the job twice.

@@ -30,8 +30,9 @@ from disque_trio.statemachine.base import (
     Failure,
     JobId,
     Millis,
+    NodeId,
 )
-from disque_trio.statemachine.copies import known, shared_name
+from disque_trio.statemachine.copies import named, shared_name
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
@@ -111,13 +112,18 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         expires=node.mono + left,
         delay=copy.delay * 1000,
         retry=copy.retry * 1000,
-        holders=known(node, copy.holders) if copy.holders else (),
+        holders=_still_known(node, copy.holders) if copy.holders else (),
         state=ACKED,
         flags=copy.flags,
         nacks=copy.nacks,
         deliveries=copy.deliveries,
         gc_at=node.mono + FIRST_COLLECTION + lifecycle.desync(node),
     )
+
+
+def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """Who is not in the node table that was loaded before has been forgotten since."""
+    return named(node, tuple(id for id in holders if id in node.cluster.nodes))
 
 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
@@ -144,7 +150,7 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         expires=node.mono + left,
         delay=copy.delay * 1000,
         retry=copy.retry * 1000,
-        holders=known(node, copy.holders),
+        holders=_still_known(node, copy.holders),
         state=copy.state,
         flags=flags,
         requeue_at=0 if wait is None else max(node.mono + wait, 1),

@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, is_over, known, snapshot
+from disque_trio.statemachine.copies import add_holders, adopt, is_over, named, snapshot
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
@@ -230,7 +230,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         lifecycle.register(node, job, Cause.REPLJOB)
         journaling.hold(node, job)
     elif not job.is_dummy:
-        add_holders(job, known(node, copy.holders))
+        add_holders(job, named(node, copy.holders))
     if not message.no_reply:
         post.to_node(node, sender, GotJob(copy.id))
 

@@ -1,7 +1,9 @@
 import pytest
 
+from disque_trio.statemachine import membership, nodetable
 from disque_trio.statemachine.base import ACKED, ACTIVE, FOREVER, Status
 from disque_trio.statemachine.client import Blocked
+from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
     DelJob,
@@ -12,6 +14,9 @@ from disque_trio.statemachine.messages import (
 from tests.rig import CALM, JOB, ME, N2, N3, N4, ONCE, STRANGER, Rig, copy_of
 
 GRAIN = 8
+
+
+BY_STRANGER = b"D-eeeeeeee-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 def rig_with_job(*holders: bytes, peers: int = 2) -> Rig:
@@ -218,6 +223,51 @@ def test_it_goes_when_everybody_says_that_the_job_is_unknown() -> None:
     rig.message(N3, GotAck(JOB, known=False))
     assert rig.node.jobs == {}
     assert rig.sent() == []
+
+
+def test_it_waits_half_a_minute_for_the_node_that_named_the_job_if_nobody_knows_that() -> None:
+    rig = Rig(peers=1, config=CALM)
+    rig.ask("ACKJOB", BY_STRANGER)
+
+    rig.message(N2, GotAck(BY_STRANGER, known=False))
+
+    assert BY_STRANGER in rig.node.jobs
+    rig.advance(40_000)
+    assert rig.node.jobs == {}
+
+
+def test_an_ack_waits_half_a_minute_for_a_holder_that_has_not_been_met() -> None:
+    rig = rig_with_job(N2, STRANGER, ME, peers=1)
+    rig.ask("ACKJOB", JOB)
+
+    rig.message(N2, GotAck(JOB, known=True))
+
+    assert JOB in rig.node.jobs
+    rig.advance(40_000)
+    assert rig.node.jobs == {}
+    assert rig.sent()[-1] == (N2, DelJob(JOB))
+
+
+def test_a_holder_that_turns_up_within_that_time_is_asked() -> None:
+    rig = rig_with_job(N2, STRANGER, ME, peers=1)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N2, GotAck(JOB, known=True))
+
+    nodetable.add(rig.node, Peer(STRANGER, "127.0.0.5", 7711))
+    rig.sent()
+    rig.advance(2_000)
+
+    assert (STRANGER, SetAck(JOB, 3)) in rig.sent()
+
+
+def test_a_holder_that_was_forgotten_is_not_waited_for() -> None:
+    rig = rig_with_job(N2, N3, ME)
+    membership.forget(rig.node, N3)
+    rig.ask("ACKJOB", JOB)
+
+    rig.message(N2, GotAck(JOB, known=True))
+
+    assert rig.node.jobs == {}
 
 
 def test_it_goes_with_the_ttl_that_the_id_tells() -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_trio.statemachine import copies
+from disque_trio.statemachine import copies, membership
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
@@ -102,10 +102,19 @@ def test_state_and_counters_of_a_copy() -> None:
     assert job.flags == BCAST_QUEUED | BCAST_WILLQUEUE
 
 
-def test_holders_are_known_nodes_each_once_and_this_one() -> None:
+def test_holders_are_those_that_are_named_each_once_and_this_one() -> None:
     rig = Rig(peers=1)
 
     job = rig.hold(copy_of(holders=(STRANGER, N2, N2)))
+
+    assert job.holders == (STRANGER, N2, ME)
+
+
+def test_a_node_that_was_forgotten_is_no_holder() -> None:
+    rig = Rig(peers=2)
+    membership.forget(rig.node, N3)
+
+    job = rig.hold(copy_of(holders=(N3, N2)))
 
     assert job.holders == (N2, ME)
 

@@ -427,7 +427,7 @@ def test_of_a_copy_that_is_here_already_only_the_holders_are_news() -> None:
 
     rig.message(N2, ReplJob((copy_of(holders=(N2, N3, STRANGER, ME), retry=5),)))
 
-    assert job.holders == (N2, ME, N3)
+    assert job.holders == (N2, ME, N3, STRANGER)
     assert (job.retry, job.requeue_at) == (60_000, before)
     assert rig.sent() == [(N2, GotJob(JOB))]
 

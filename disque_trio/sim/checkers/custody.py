@@ -52,6 +52,9 @@ def _complain(case: Case, row: Row, what: str) -> None:
         case.violate("S2", f"{row.node} {what}", row.job, row.node)
 
 
+PATIENCE: Final = 10 * SECOND
+"""For so long at least a holder that has not been met is waited for: it may have a new name."""
+
 Rule = Callable[[Case, Row, Job, Copy], str]
 """What speaks against it; empty if nothing does."""
 
@@ -64,23 +67,24 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         return ""
     asked = {peer: state for (node, peer), state in job.asked_gc.items() if node == row.node}
     confirmed = sum(state == 2 for state in asked.values())
+    listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
+    if row.time - copy.acked_at >= PATIENCE:
+        excused += sum(peer in case.world.renamed for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
         return f"{waiting} nodes have not confirmed" if waiting > excused else ""
     holders = job.gc_holders.get(row.node, 0)
     if confirmed + 1 + excused < holders:
         return f"only {confirmed} of {holders - 1} other holders have confirmed"
-    return _overlooked(case, job, row.node, [peer for peer in asked if asked[peer] == 2])
-
-
-def _overlooked(case: Case, job: Job, node: str, confirmed: list[str]) -> str:
-    """Holders that the node knows of and has not even asked. Of those that it has been told of
-    while nodes come and go, it may not know all."""
     if case.world.is_changing:
         return ""
-    listed = job.listed.get(node, {})
-    missing = [peer for peer in sorted(listed) if peer not in {node, *confirmed}]
+    return _overlooked(listed, {row.node, *(peer for peer in asked if asked[peer] == 2)})
+
+
+def _overlooked(listed: dict[str, None], confirmed: set[str]) -> str:
+    """Holders that the node knows of and has not even asked."""
+    missing = [peer for peer in sorted(listed) if peer not in confirmed]
     return f"{' '.join(missing)} have not confirmed" if missing else ""
 
 

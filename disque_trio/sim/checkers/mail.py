@@ -193,15 +193,14 @@ def _list(job: Job, node: str, holder: str) -> None:
 
 
 def _learn_lists(case: Case, row: Row, node: str) -> None:
-    """REPLJOB and YOURJOBS tell who has copies, of those that the node knows. Who gets one has one,
-    and who gives a job to be delivered at least once keeps one."""
+    """REPLJOB and YOURJOBS tell who has copies. Who gets one has one, and who gives a job to be
+    delivered at least once keeps one."""
     _, _, rest = row.detail.partition("holders=")
     lists = rest.partition(" ")[0].split(";")
     for job_id, holders in zip(jobs_in(row), lists, strict=False):
         job = case.job(job_id)
         for holder in holders.split(","):
-            if (node, holder) not in case.world.strangers:
-                _list(job, node, holder)
+            _list(job, node, holder)
         if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
             _list(job, node, row.peer)
 

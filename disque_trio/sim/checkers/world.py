@@ -88,6 +88,8 @@ class World:
     """Whom a node has forgotten and not met again, since when: it refuses what they say of jobs."""
     is_changing: bool = False
     """Nodes have come or gone, so that a node may not have known how many there are."""
+    renamed: dict[str, Micros] = attrs.Factory(dict)
+    """Nodes that have begun anew under a name of which others learn by and by: since when."""
     names_forgotten: int = 0
     """How many names of nodes have been forgotten, of those that live and of those that do not."""
     partitions: list[Partition] = attrs.Factory(list)
@@ -257,6 +259,7 @@ class World:
         spell.end = row.time
         self.last_trouble = row.time
         if row.cause == "fresh":
+            self.renamed[row.node] = row.time
             for other in self.nodes:
                 self._part(row.node, other, row.time - SECOND)
 
@@ -292,10 +295,14 @@ class World:
             self.closed[row.node, queue] = (mode, row.time)
 
     def resume(self, node: str, now: Micros) -> None:
-        """A stopped process goes on, or ends."""
+        """A stopped process goes on, or ends. What it was told meanwhile it hears now."""
         spell = self.paused.pop(node, None)
-        if spell is not None:
-            spell.end = self.last_trouble = now
+        if spell is None:
+            return
+        spell.end = self.last_trouble = now
+        for (host, queue), (mode, since) in self.closed.items():
+            if host == node and since >= spell.start:
+                self.closed[host, queue] = (mode, now)
 
     def on_forget(self, row: Row) -> None:
         """A node forgets another; if the row has a name, one that this does not bear any more."""

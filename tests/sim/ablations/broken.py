@@ -252,7 +252,7 @@ def senders_unlisted(patch: Patch) -> None:
 def lists_not_joined(patch: Patch) -> None:
     """Of a job that is here already, the holders that a copy names are not learned."""
     for room in (replication, federation):
-        patch.setattr(room, "known", lambda *_: ())
+        patch.setattr(room, "named", lambda *_: ())
 
 
 def importers_unlisted(patch: Patch) -> None:
