@@ -208,14 +208,23 @@ def _ack_is_late(story: Story) -> bool:
 
 def _list_was_short(story: Story) -> bool:
     """D6: of those who knew of the ack or of the lease, nobody had on its list any of those who had
-    the job queued."""
+    the job queued, or told it all the same."""
     if not story.case.has_messages:
         return False
     knowing = _knowing(story)
     nodes = story.nodes()
     if any(node in {story.before.node, *knowing} for node in nodes):
         return False
-    return not any(node in story.job.listed.get(one, ()) for one in knowing for node in nodes)
+    return not any(
+        node in story.job.listed.get(one, ()) or _has_told_of_ack(story, one, node)
+        for one in knowing
+        for node in nodes
+    )
+
+
+def _has_told_of_ack(story: Story, one: str, other: str) -> bool:
+    """Who has no copy, and so no list, tells everybody."""
+    return story.job.notice(one, other, ACK).sent >= story.before.time
 
 
 def _knowing(story: Story) -> list[str]:

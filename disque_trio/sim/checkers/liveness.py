@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.sim.bounds import reconnect_bound
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.mail import QUEUED
 from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.terms import MILLI, SECOND, backlog
@@ -186,7 +187,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
     holders = [node for node in job.copies if case.world.in_core(node)]
     if not holders or not _workers(case, job.queue) or _has_expired(case, job):
         return
-    if _is_held_back(case, job):
+    if _is_held_back(case, job) or _is_queued_outside(case, job):
         return
     since = max(healed, job.awaits)
     bound = delivery_bound(case, job, since)
@@ -207,6 +208,21 @@ def _is_held_back(case: Case, job: Job) -> bool:
     queueing it, as it should."""
     return any(
         copy.queueing is not None and (copy.node, job.queue) in case.world.closed
+        for copy in job.copies.values()
+    )
+
+
+def _is_queued_outside(case: Case, job: Job) -> bool:
+    """Does a node outside the core have it queued, so that a holder in the core does not?"""
+    retry = 0 if job.options is None else job.options.retry
+    lately = case.now - case.terms.longest(2 * retry) - case.terms.settle
+    return any(
+        copy.queueing is not None
+        and not case.world.in_core(copy.node)
+        and any(
+            case.world.in_core(holder) and job.notice(copy.node, holder, QUEUED).got_at >= lately
+            for holder in job.copies
+        )
         for copy in job.copies.values()
     )
 

@@ -70,6 +70,20 @@ def test_a_consumer_whose_node_has_left_may_be_outside_of_the_core(
     assert broken(tale.verdict(end=200)) == due
 
 
+@pytest.mark.parametrize(("told", "due"), [(190, []), (100, ["L1"])])
+def test_a_job_may_wait_in_a_queue_outside_of_the_core_as_long_as_its_holders_there_are_told(
+    told: int, due: list[str]
+) -> None:
+    tale = Tale(consumers=("n3",))
+    tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    tale.say(20, "chaos.end")
+    tale.say(20, "heal.end", detail="n2,n3")
+    tale.say(20.5, "rejoin")
+    tale.tell(told, "queued", "n1", "n2")
+
+    assert broken(tale.verdict(end=200)) == due
+
+
 def test_delay_counts() -> None:
     tale = Tale()
     tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=100", is_queued=False)
