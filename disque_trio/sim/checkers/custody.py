@@ -70,7 +70,7 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
     if row.time - copy.acked_at >= PATIENCE:
-        excused += sum(peer in case.world.renamed for peer in listed)
+        excused += sum(case.world.may_not_have_met(row.node, peer) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
         return f"{waiting} nodes have not confirmed" if waiting > excused else ""

@@ -8,7 +8,7 @@ function takes in one kind of row, judges nothing, and notes the marks that the 
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.records import Ack, Copy, Give, Job, Lease, Queueing
+from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Give, Job, Lease, Queueing
 from disque_trio.sim.checkers.terms import MILLI, dummy_life
 from disque_trio.sim.rows import Row
 
@@ -47,7 +47,8 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     before = job.copies.get(node)
     copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
     job.last_event = row.time
-    copy.is_late = node in job.disowned
+    forgotten = NEVER if cause == "loaded" else case.world.begin_of(node)
+    copy.is_late = job.disowned.get(node, NEVER) > forgotten
     copy.came_counted = bool(job.nacked or job.requeued)
     job.counters.pop(node, None)
     job.queue = job.queue or row.queue
@@ -168,6 +169,9 @@ def on_unqueue(case: Case, row: Row, job: Job) -> None:
         copy.queueing = None
     if row.cause in _UNQUEUE_MARKS:
         case.mark(_UNQUEUE_MARKS[row.cause])
+    if row.cause == "working" and not job.was_recalled:
+        job.was_recalled = True
+        job.awaits = max(job.awaits, row.time)
 
 
 def on_serve(_case: Case, row: Row, job: Job) -> None:
@@ -197,7 +201,7 @@ def on_drop(case: Case, row: Row, job: Job) -> None:
     """The node's record is gone."""
     copy = job.copies.pop(row.node, None)
     case.table(row.node).pop(job.id, None)
-    job.disowned[row.node] = None
+    job.disowned[row.node] = row.time
     if row.cause in _DROP_MARKS:
         case.mark(_DROP_MARKS[row.cause])
     if copy is not None and not copy.is_dummy:

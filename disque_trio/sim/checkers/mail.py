@@ -42,7 +42,7 @@ def on_send(case: Case, row: Row) -> None:
         if row.cause == "repljob":
             _note_copy_sent(case, row)
     elif row.cause == "gotack" and not row.detail.startswith("known"):
-        case.job(row.job).disowned[row.node] = None
+        case.job(row.job).disowned[row.node] = row.time
     if row.ref:
         case.flights[row.ref] = Flight(row.time, bases)
 
@@ -117,7 +117,9 @@ def on_recv(case: Case, row: Row) -> None:
     """A message about a job has come."""
     flight = case.flights.pop(row.ref, None)
     sort = SORTS.get(row.cause)
-    if case.world.strangers and (row.node, row.peer) in case.world.strangers:
+    if row.cause in {"repljob", "yourjobs"}:
+        _take_copies(case, row, flight)
+    elif case.world.may_be_strangers(row.node, row.peer, row.time):
         if sort is not None:
             # Whether it is heard nobody knows.
             key = (row.peer, row.node, sort)
@@ -126,8 +128,6 @@ def on_recv(case: Case, row: Row) -> None:
             _take_confirmation(row, case.job(row.job))
     elif sort is not None:
         _take_notice(case, row, sort, flight)
-    elif row.cause in {"repljob", "yourjobs"}:
-        _take_copies(case, row, flight)
     elif row.cause in _TELLING:
         _hear_of_copy(case, row, case.job(row.job))
     elif row.cause == "gotack":
@@ -173,7 +173,7 @@ def _take_notice(case: Case, row: Row, sort: str, flight: Flight | None) -> None
     elif copy is not None:
         copy.told_at = row.time
     elif row.cause == "deljob":
-        job.disowned[row.node] = None
+        job.disowned[row.node] = row.time
 
 
 def _hear_of_copy(case: Case, row: Row, job: Job) -> None:

@@ -183,6 +183,9 @@ class Job:
     """Why the delivery that came first was a duplicate, if it has overtaken one served before."""
     awaits: Micros = NEVER
     """Since when it may be expected to come (again)."""
+    was_recalled: bool = False
+    """A slow WORKING has taken it out of a queue, and begun its period anew. Once in a job's life
+    delivery may wait for that."""
     ack_invoked: Micros | None = None
     acks: list[Ack] = attrs.Factory(list)
     asked_again: Micros = NEVER
@@ -197,8 +200,8 @@ class Job:
     """The base of the copy that a node has just received, and when."""
     let_go: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped its copy."""
-    disowned: dict[str, None] = attrs.Factory(dict)
-    """Nodes that have dropped it, or said that they know nothing of it."""
+    disowned: dict[str, Micros] = attrs.Factory(dict)
+    """When a node has last dropped it, or said that it knows nothing of it."""
     collected_over: dict[str, None] = attrs.Factory(dict)
     """Nodes that had a copy, unacknowledged, when another collected the ack."""
     acks_crashed: int = 0

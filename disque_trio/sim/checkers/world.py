@@ -8,7 +8,8 @@ import re
 
 import attrs
 
-from disque_trio.sim.checkers.terms import SECOND, Terms
+from disque_trio.sim.checkers.records import NEVER
+from disque_trio.sim.checkers.terms import DISCOVERY, SECOND, Terms
 from disque_trio.sim.network import MAX_BACKOFF
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
@@ -170,6 +171,22 @@ class World:
         mode, since = self.closed.get((node, queue), ("", now))
         has_heard = now - since > SECOND and not self.was_out(node, since, now)
         return mode in {way, "all"} and has_heard
+
+    def may_not_have_met(self, node: str, peer: str) -> bool:
+        """May the node not know who has this name now, or not have known who had it once?"""
+        return peer in self.renamed or (node, peer) in self.strangers
+
+    def begin_of(self, node: str) -> Micros:
+        """Since when the node's process runs."""
+        spells = self.outages.get(node)
+        end = spells[-1].end if spells else None
+        return NEVER if end is None else end
+
+    def may_be_strangers(self, node: str, peer: str, now: Micros) -> bool:
+        """May the node not know who speaks? Of one that has a new name it may know the old."""
+        if (node, peer) in self.strangers:
+            return True
+        return any(now - self.renamed.get(one, NEVER) < DISCOVERY for one in (node, peer))
 
     def is_up(self, node: str) -> bool:
         """Does the node run, or at least exist as a process?"""

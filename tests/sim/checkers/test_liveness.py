@@ -84,6 +84,18 @@ def test_a_job_may_wait_in_a_queue_outside_of_the_core_as_long_as_its_holders_th
     assert broken(tale.verdict(end=200)) == due
 
 
+@pytest.mark.parametrize(("times", "end", "due"), [(1, 100, []), (2, 118, ["L1"])])
+def test_a_slow_working_may_begin_the_period_anew_once(
+    times: int, end: int, due: list[str]
+) -> None:
+    tale = waiting()
+    for time in range(times):
+        tale.say(50 + 10 * time, "unqueue", "n1", job=JOB, cause="working")
+        tale.requeue(55 + 10 * time, "n1")
+
+    assert broken(tale.verdict(end=end)) == due
+
+
 def test_delay_counts() -> None:
     tale = Tale()
     tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=100", is_queued=False)

@@ -1,0 +1,64 @@
+"""Nodes that begin anew under another name, and those that do not know them yet."""
+
+import pytest
+
+from disque_trio.sim.plan import Expect
+from tests.sim.checkers.tale import ALL_CAUSES, JOB, Tale, broken
+
+
+def with_newcomer(time: float, node: str) -> Tale:
+    """A node loses all that it knew, its name too."""
+    tale = Tale()
+    tale.say(time - 1, "crash", node, cause="kill")
+    tale.say(time - 1, "wipe", node)
+    tale.say(time, "start", node, cause="fresh")
+    return tale
+
+
+@pytest.mark.parametrize(("since", "is_heard"), [(12, False), (-30, True)])
+def test_word_from_one_who_is_not_known_yet_may_not_be_heard(since: int, is_heard: bool) -> None:
+    tale = with_newcomer(since, "n1")
+    tale.add(13)
+    tale.tell(13.1, "gotjob", "n2", "n1")
+    tale.serve(14)
+    tale.ack(15)
+    tale.tell(15.001, "setack", "n1", "n2")
+    tale.requeue(28, "n2")
+    tale.serve(28.1, "n2", "c2")
+
+    assert ("S9" in broken(tale.verdict())) is is_heard
+
+
+@pytest.mark.parametrize(("after", "due"), [(30, []), (1, ["S2"])])
+def test_a_holder_with_a_new_name_is_waited_for_but_not_for_ever(
+    after: int, due: list[str]
+) -> None:
+    tale = with_newcomer(1, "n3")
+    tale.add(2)
+    tale.serve(3)
+    tale.ack(4)
+    tale.told_of_ack(4.001, "n1", "n2")
+    tale.tell(4.001, "setack", "n1", "n3", detail="holders=3", lost=4.002)
+    tale.say(4 + after, "drop", "n1", job=JOB, cause="collected")
+
+    assert broken(tale.verdict()) == due
+
+
+def test_a_node_that_begins_anew_has_forgotten_nothing_that_it_could_know() -> None:
+    tale = Tale(expect=Expect(duplicates=ALL_CAUSES))
+    tale.add(0)
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.fastack(2)
+    tale.tell(2.001, "deljob", "n1", "n2", lost=3)
+    tale.tell(2.001, "deljob", "n1", "n3", lost=3)
+    tale.crash(4, "n1", back=5)
+    tale.requeue(15, "n2")
+    tale.say(15.1, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(15.1, "give", "n2", peer="n1", job=JOB, cause="given")
+    tale.tell(15.1, "yourjobs", "n2", "n1", detail=f"jobs={JOB} holders=n2,n1")
+    tale.say(15.102, "hold", "n1", job=JOB, cause="yourjobs")
+    tale.say(15.102, "queue", "n1", job=JOB, cause="import")
+    tale.serve(15.2, "n1", "c2")
+
+    assert tale.verdict().duplicates == {"D9": 1}
