@@ -190,8 +190,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
     if _is_held_back(case, job) or _is_queued_outside(case, job):
         return
     since = max(healed, job.awaits)
-    bound = delivery_bound(case, job, since)
-    waited = case.now - since
+    bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not _is_whole(case):
         findings.leave_open(name)
         return
@@ -250,7 +249,7 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
     for copy in job.copies.values():
         if not world.in_core(copy.node) or copy.node in world.leaving:
             continue
-        if _is_kept_waiting(case, job, copy) or _is_gone(case, job):
+        if _is_kept_waiting(case, job, copy) or _will_expire(case, job, copy):
             continue
         since = max(world.healed, job.last_event)
         bound = case.terms.collection
@@ -305,9 +304,10 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     return bool(world.names_forgotten) or not all(world.in_core(node) for node in asked)
 
 
-def _is_gone(case: Case, job: Job) -> bool:
-    """It expires before long anyway."""
-    return job.options is not None and _has_expired(case, job)
+def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
+    """Before long; or it was moved here, and of a job without retries the giver keeps no record."""
+    was_moved = copy.cause == "yourjobs" and not job.is_at_least_once
+    return was_moved or (job.options is not None and _has_expired(case, job))
 
 
 def _judge_leaks(case: Case) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from disque_trio.sim.plan import Expect
-from tests.sim.checkers.tale import ALL_CAUSES, JOB, Tale, broken
+from tests.sim.checkers.tale import ALL_CAUSES, JOB, ONCE, Tale, broken
 
 BOUND = 10.25 + 35 + 17 + 1 + 1 + 1
 """RETRY and its spread, discovery, reconnection, poll, backlog and what else takes a moment."""
@@ -211,6 +211,19 @@ def test_acknowledged_jobs_are_collected() -> None:
 
 def test_they_may_not_stay_for_ever() -> None:
     assert broken(acknowledged().verdict(end=21 + COLLECTION + 2)) == ["L3"]
+
+
+def test_a_job_without_retries_that_was_moved_stays_until_it_expires() -> None:
+    tale = Tale()
+    tale.add(0, ONCE, to=("n2",), options="replicate=2 retry=0 ttl=3600", is_queued=False)
+    tale.say(1, "drop", "n2", job=ONCE, cause="moved")
+    tale.tell(1, "yourjobs", "n2", "n3", ONCE, detail=f"jobs={ONCE} holders=n1,n2")
+    tale.say(1.002, "hold", "n3", job=ONCE, cause="yourjobs")
+    tale.ack(2, job=ONCE)
+    tale.say(3, "drop", "n1", job=ONCE, cause="collected")
+    tale.heal(20)
+
+    assert "L3" not in broken(tale.verdict(end=300))
 
 
 def test_until_the_bound_they_may() -> None:
