@@ -26,6 +26,7 @@ from tests.cluster.talk import LOOPBACK
 IDLE: Final = 10_000
 ACTIVE: Final = 1000
 SLOW: Final = 100
+SLOW_READERS: Final = 5000
 _PAUSE_S: Final = 0.002
 """Between two requests of the observer."""
 _SETTLING_S: Final = 2.0
@@ -34,6 +35,11 @@ _BATCH: Final = 64
 """Connections that the flood opens before it closes them."""
 _PING: Final = b"PING\r\n"
 _JOB: Final = b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$10\r\nxxxxxxxxxx\r\n$1\r\n0\r\n"
+_PEEKED: Final = 100
+"""Jobs of a kilobyte in the queue that slow readers look at."""
+_PEEK: Final = b"QPEEK slow %d\r\n" % _PEEKED
+_SIP: Final = 4096
+"""Bytes that a slow reader takes at a time, and about what its socket holds."""
 _LARGE: Final = b"*2\r\n$4\r\nPING\r\n$100000\r\n%b\r\n" % (b"x" * 100_000)
 
 Load = Callable[[int, int, Connection], None]
@@ -67,9 +73,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=10, help="each scene lasts (10)")
     parser.add_argument("--idle", type=int, default=IDLE, help=f"idle clients ({IDLE})")
     parser.add_argument("--active", type=int, default=ACTIVE, help=f"active clients ({ACTIVE})")
+    parser.add_argument(
+        "--slow", type=int, default=SLOW_READERS, help=f"slow readers ({SLOW_READERS})"
+    )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name, contextlib.closing(Fleet(Path(name))) as fleet:
-        server = fleet.server("--maxclients", str(options.idle + options.active + 3000))
+        server = fleet.server(
+            "--maxclients", str(options.idle + options.active + options.slow + 3000)
+        )
         for scene in _scenes(server, options):
             sys.stdout.write(scene.line() + "\n")
             sys.stdout.flush()
@@ -79,6 +90,9 @@ def main(argv: Sequence[str]) -> int:
 def _scenes(server: Server, options: argparse.Namespace) -> Iterator[Scene]:
     seconds = options.seconds
     yield _observe("nobody else", server, [], seconds)
+    _fill(server)
+    sippers = (_read_slowly, options.slow)
+    yield _observe(f"{options.slow:,} that read slowly", server, [sippers], seconds)
     with contextlib.ExitStack() as crowd:
         for _ in range(options.idle):
             crowd.enter_context(socket.create_connection((LOOPBACK, server.port)))
@@ -87,9 +101,18 @@ def _scenes(server: Server, options: argparse.Namespace) -> Iterator[Scene]:
         yield _observe(f"and {options.active:,} active", server, [active], seconds)
         slow = (_never_read, SLOW)
         yield _observe(f"and {SLOW} that never read", server, [slow, active], seconds)
+        _fill(server)
+        name = f"and {options.slow:,} that read slowly"
+        yield _observe(name, server, [sippers, active], seconds)
         flood = (_flood, _BATCH)
         yield _observe("idle, flood of connections", server, [flood], seconds)
         yield _observe("idle, active, flood", server, [flood, active], seconds)
+
+
+def _fill(server: Server) -> None:
+    """What slow readers look at."""
+    for _ in range(_PEEKED):
+        server.client.call("ADDJOB", "slow", "x" * 1000, 0)
 
 
 def _observe(name: str, server: Server, loads: Sequence[tuple[Load, int]], seconds: float) -> Scene:
@@ -192,6 +215,27 @@ def _never_read(port: int, count: int, report: Connection) -> None:
         teller.add(sent)
         if not sent:
             time.sleep(0.01)
+
+
+def _read_slowly(port: int, count: int, report: Connection) -> None:
+    """Clients that ask for much more than they read, but do read, one after the other."""
+    clients = []
+    for _ in range(count):
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SIP)
+        client.connect((LOOPBACK, port))
+        client.setblocking(False)
+        clients.append(client)
+    teller = _Teller(report)
+    while True:
+        for client in clients:
+            read = 0
+            with contextlib.suppress(OSError):
+                client.send(_PEEK)
+            with contextlib.suppress(OSError):
+                read = len(client.recv(_SIP))
+            teller.add(read)
+        time.sleep(0.01)
 
 
 def _flood(port: int, count: int, report: Connection) -> None:

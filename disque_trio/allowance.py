@@ -9,11 +9,16 @@ from disque_trio.session import Session
 from disque_trio.statemachine.base import Failure, Now, Reply, Spilled, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.state import NodeState
 
 MONITOR_LIMIT: Final = 64 << 20
 """Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
 STRANGER_LIMIT: Final = 1 << 16
 """Bytes that a stranger may have in an unfinished request, or leave unread."""
+UNREAD_SHARE: Final = 4
+"""All clients together may leave unread a quarter of what `maxmemory` leaves beside the process,"""
+LEAST_UNREAD: Final = 16 << 20
+"""and this much at least."""
 REPLY_BYTES: Final = 64
 """What each value of a reply takes beside its text."""
 
@@ -43,6 +48,11 @@ def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bo
         session.over_since = 0
     too_long = session.over_since and now.mono - session.over_since > soft_s * 1000
     return bool(too_long or (hard and unsent > hard))
+
+
+def most_unread(state: NodeState) -> int:
+    """How much all clients together may leave unread."""
+    return max((state.config.maxmemory - state.facts.process_bytes) // UNREAD_SHARE, LEAST_UNREAD)
 
 
 def weight(reply: Reply) -> int:

@@ -5,9 +5,9 @@ One encoding per message, one send per link, one write per client. Owns the sess
 
 from typing import TYPE_CHECKING, Final
 
-from disque_trio.allowance import owes_too_much, weight
+from disque_trio.allowance import most_unread, owes_too_much, weight
 from disque_trio.ports import Hub, Log
-from disque_trio.session import LinkSession, Session
+from disque_trio.session import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
 from disque_trio.statemachine.base import ClientId, LinkId, Now
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
@@ -40,6 +40,10 @@ class Carriage:
         self._watch = watch
         self._log = log
         self._traffic = machine.state.facts.traffic
+        self._debtors: dict[Session, None] = {}
+        """Clients that have not read everything."""
+        self._owed = 0
+        """What they have not read, in all."""
 
     def carry(self, out: Outbox, now: Now) -> None:
         """All but records, the node table, chores, and clients to feed again."""
@@ -140,7 +144,10 @@ class Carriage:
             replies = session.replies
             data = replies[0] if len(replies) == 1 else b"".join(replies)
             replies.clear()
-            sent += len(data)
+            size = len(data)
+            sent += size
+            if size > MUCH or session.weight:
+                session.weight = _weighed(session.weight, size)
             unsent = session.port.write(data)
             if unsent:
                 self.owes(session, unsent, now)
@@ -151,8 +158,32 @@ class Carriage:
 
         The hub says so again once a second, for the soft limit's sake.
         """
-        session.set_unsent(unsent)
+        self._owed += unsent - session.unsent
+        self._debtors[session] = None
+        most = most_unread(self._state)
+        session.set_unsent(unsent, CHOKE if self._owed <= most // 2 else CHOKE_IN_NEED)
         self._weigh(session, now)
+        if self._owed > most and len(self._debtors) > 1:
+            self._collect(most - most // 8, now)
+
+    def settled(self, session: Session) -> None:
+        """A client has read everything, or has gone."""
+        self._owed -= session.unsent
+        self._debtors.pop(session, None)
+        session.set_unsent(0)
+
+    def _collect(self, enough: int, now: Now) -> None:
+        """Clients have left too much unread: cut off those who have left most."""
+        cut = 0
+        for debtor in sorted(self._debtors, key=lambda each: -each.unsent):
+            if self._owed <= enough:
+                break
+            cut += 1
+            self.settled(debtor)
+            debtor.port.abort()
+        self._watch.repeat(
+            "clients cut off: all together have left too much unread", now, clients=cut
+        )
 
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
         """Its replies wait for the journal: how much that is for whom. It counts as unread."""
@@ -192,3 +223,9 @@ class Carriage:
         if not session.is_held:
             session.is_held = True
             session.port.hold()
+
+
+def _weighed(before: int, size: int) -> int:
+    """It takes some thirty light answers to be a light client again."""
+    weight = max(size, before - (before >> 3))
+    return weight if weight > MUCH else 0

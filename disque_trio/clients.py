@@ -27,9 +27,13 @@ MUCH: Final = 1 << 14
 """Who sends so many bytes at once may keep the node busy for milliseconds."""
 WRITE_SIZE: Final = 1 << 18
 """Bytes of what was left over that are written to one client per turn."""
+IN_KERNEL: Final = 1 << 16
+"""Bytes that the kernel takes for a client who does not read. Left to itself it takes up to 4 MB,
+and at some hundred such clients all connections of the machine run short of its memory."""
 LINGER_S: Final = 10
 """How long a client that is to be disconnected may take to read what it is owed."""
 
+_NOTSENT_LOWAT: Final = 25  # socket.TCP_NOTSENT_LOWAT, which Python has from 3.12 on
 _IN: Final = select.EPOLLIN
 _OUT: Final = select.EPOLLOUT
 _RDHUP: Final = select.EPOLLRDHUP
@@ -287,6 +291,7 @@ class ClientListener(Listener):
                 sock.close()
                 return
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, IN_KERNEL)
             keep_alive(sock, self.clients.node.state.config.tcp_keepalive_s)
         self.admit(sock, address)
 

@@ -5,21 +5,34 @@ A client's requests go to the machine as long as the machine takes them. What is
 client is blocked or paused, while too much waits for the disk, and while the client is choked: it
 owes us the reading of more than `session.CHOKE` bytes of replies, or so many wait for the journal.
 So a client that never reads, or outruns the disk, holds a bounded amount of memory.
+
+Who has lately been answered much, such as 100 KB of QPEEK, is given one request per batch, and
+none once this batch's answers to those like it have come to `ROOM`: they take turns, and whoever
+asks for little waits for some milliseconds of them at most. New clients that begin with a command
+like that take turns among themselves, for one cannot know yet. What counts is bytes and not time,
+so that a simulated node does the same each time.
 """
 
 from collections.abc import Iterable
 from time import perf_counter_ns
 from typing import Final
 
+from disque_trio.allowance import weight
 from disque_trio.carriage import Carriage
-from disque_trio.session import Session
-from disque_trio.statemachine.base import Now
+from disque_trio.session import MUCH, Session
+from disque_trio.statemachine.base import Now, Reply
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.watch import Watch
 
 TURN: Final = 128
 """Requests of one client per batch, so that replies leave and other clients have their turn."""
+ROOM: Final = 1 << 20
+"""Bytes of answers per batch for those who are answered much: some milliseconds of work."""
+_LENGTHY: Final = frozenset({b"QPEEK", b"GETJOB", b"SHOW", b"JSCAN", b"QSCAN", b"CLIENT"})
+"""Commands whose answers may be much; what else a new client begins with does not wait."""
+_SAMPLED: Final = TURN - 1 & 7
+"""The first request and each eighth after it: a pipeline is found out by samples."""
 
 
 class Feeder:
@@ -30,6 +43,7 @@ class Feeder:
         """Requests per client in this batch: none while too much waits for the disk."""
         self.hungry: dict[Session, None] = {}
         """Those whose backlog can go on in the next batch."""
+        self._room = self._room_for_new = ROOM
         self._machine = machine
         self._carriage = carriage
         self._watch = watch
@@ -40,6 +54,9 @@ class Feeder:
         client, backlog, machine = session.client, session.backlog, self._machine
         accepts, request, timed = machine.accepts, machine.request, machine.timed
         turn = self.turn
+        if session.weight:
+            turn = self._turn_of(session)
+        replies = machine.state.out.replies
         started = perf_counter_ns()
         while backlog and turn and not session.is_choked and accepts(client):
             args = backlog.popleft()
@@ -49,15 +66,38 @@ class Feeder:
                 timed(row, args, (ended - started) // 1000)
             started = ended
             turn -= 1
+            if turn & 7 == _SAMPLED and backlog and replies and _is_much(replies[-1][1]):
+                session.weight = MUCH + 1
+                self._room -= MUCH
+                break
         if backlog or session.fault is not None or session.is_held:
             self._after_turn(session, now)
 
+    def _turn_of(self, session: Session) -> int:
+        """How many requests are taken of a client who is answered much, or is new."""
+        weight = session.weight
+        if weight == MUCH:
+            if session.backlog and session.backlog[0][0].upper() not in _LENGTHY:
+                return self.turn
+            self._room_for_new -= weight
+            return self.turn if self._room_for_new >= 0 else 0
+        self._room -= weight
+        return min(self.turn, 1) if self._room > -weight else 0
+
     def feed_hungry(self, now: Now) -> None:
         """A batch begins: those whose requests had to wait go on."""
+        self._room = self._room_for_new = ROOM
         if self.hungry and self.turn:
             hungry, self.hungry = self.hungry, {}
+            late: dict[Session, None] = {}
             for session in hungry:
-                self.feed(session, now)
+                if session.weight > MUCH and self._room <= 0:
+                    late[session] = None
+                else:
+                    self.feed(session, now)
+            if late:
+                # Those who have had their turn stand behind those who have not.
+                self.hungry = late | self.hungry
 
     def resume(self, clients: Iterable[Client]) -> None:
         """The machine takes their requests again."""
@@ -101,3 +141,9 @@ class Feeder:
 def _release(session: Session) -> None:
     session.is_held = False
     session.port.resume()
+
+
+def _is_much(reply: Reply) -> bool:
+    """Would eight of these be much? Strings and lists alone can be."""
+    kind = reply.__class__
+    return (kind is list or kind is bytes) and weight(reply) > MUCH // 8

@@ -177,7 +177,7 @@ class Node:
     def drained(self, session: Session) -> None:
         """A client that was owed bytes has read them all."""
         session.over_since = 0
-        session.set_unsent(0)
+        self._carriage.settled(session)
         if not session.is_choked:
             self._feeder.free(session)
 
@@ -185,6 +185,7 @@ class Node:
         """A client's connection has ended, for whatever reason."""
         if self._carriage.sessions.pop(session.client.id, None) is not None:
             self._feeder.hungry.pop(session, None)
+            self._carriage.settled(session)
             self.machine.disconnect(session.client, self.now)
 
     # Links.

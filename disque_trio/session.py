@@ -18,6 +18,10 @@ from disque_trio.wire.resp import RequestParser
 CHOKE: Final = 1 << 20
 """Bytes of replies that have not been read, or could not be given yet, beyond which a client's
 further requests wait."""
+CHOKE_IN_NEED: Final = 1 << 16
+"""The same, while all clients together have left much unread."""
+MUCH: Final = 1 << 16
+"""Bytes of answers in one batch beyond which a client is one of those who are answered much."""
 
 
 @attrs.define(eq=False)
@@ -39,14 +43,17 @@ class Session:
     """About how many bytes of replies wait for the journal."""
     is_choked: bool = False
     """Is that too much to take further requests?"""
+    weight: int = MUCH
+    """Bytes that it has lately been answered in a batch if that was more than `MUCH`, else 0. A new
+    client, of whom one cannot know, has `MUCH`."""
     is_held: bool = False
     over_since: Millis = 0
     """Since when more is unsent than the soft limit allows."""
 
-    def set_unsent(self, unsent: int) -> None:
+    def set_unsent(self, unsent: int, limit: int = CHOKE) -> None:
         """So many bytes have not been read."""
         self.unsent = unsent
-        self.is_choked = unsent + self.waiting > CHOKE
+        self.is_choked = unsent + self.waiting > limit
 
     def wait_for(self, weight: int) -> None:
         """So many bytes more wait for the journal, or fewer."""

@@ -207,6 +207,22 @@ async def test_a_client_that_never_reads_costs_bounded_memory(nursery: trio.Nurs
     await until(lambda: not session.is_held)
 
 
+async def test_the_kernel_takes_little_for_a_client_who_does_not_read(
+    nursery: trio.Nursery,
+) -> None:
+    server = await live(nursery)
+    stream = await server.client()
+    size = 900_000
+
+    await stream.send_all(b"*2\r\n$4\r\nPING\r\n$%d\r\n%b\r\n" % (size, b"x" * size))
+
+    session = await _first_session(server)
+    await until(lambda: session.unsent > 0)
+    # The other side's kernel takes some, too.
+    assert session.unsent > size - clients.IN_KERNEL - 500_000
+    assert len(await receive(stream, size + 11)) == size + 11
+
+
 async def test_a_client_that_stops_sending_gets_all_its_answers(nursery: trio.Nursery) -> None:
     server = await live(nursery)
     stream = await server.client()
@@ -510,7 +526,7 @@ async def test_a_client_that_quits_but_never_reads_does_not_linger(
     monkeypatch.setattr(clients, "LINGER_S", 0)
     server = await live(nursery)
     stream = await server.client()
-    request = b"*2\r\n$4\r\nPING\r\n$9000000\r\n%b\r\n" % (b"x" * 9_000_000)
+    request = b"*2\r\n$4\r\nPING\r\n$900000\r\n%b\r\n" % (b"x" * 900_000)
 
     await stream.send_all(request + b"QUIT\r\n")
     await until(lambda: bool(server.node.state.clients))
