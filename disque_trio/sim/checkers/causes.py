@@ -50,7 +50,8 @@ def _ack_was_cut_off(story: Story) -> bool:
 
     By what the messages say rather than by vector clocks: news of other things may find a way
     round a cut that this news has no right to take. `is_dominated` tells such duplicates apart.
-    Those that were told of the ack themselves count if those that were not had no link either.
+    Those that were told of the ack count if those to whom it was said had no link either, or have
+    forgotten it.
     """
     acks = story.acks("ackjob")
     if not acks or _was_told_of_ack(story, acks[0].time):
@@ -58,11 +59,16 @@ def _ack_was_cut_off(story: Story) -> bool:
     if not _is_known(story) and not _is_cut_yet(story, acks):
         return False
     earliest = story.serve.time - story.case.terms.collection
-    ackers = {ack.node: max(ack.time, earliest) for ack in reversed(acks)}
+    knowing = story.acked_copies()
+    ackers = {
+        ack.node: max(ack.time, earliest)
+        for ack in reversed(acks)
+        if ack.node in knowing or not knowing
+    }
     fates = _fates_of_ack(story, ackers)
     if Fate.KEPT in fates or Fate.LATE in fates:
         return Fate.KEPT in fates
-    others = {node: max(at, earliest) for node, at in story.acked_copies().items()}
+    others = {node: max(at, earliest) for node, at in knowing.items()}
     return Fate.KEPT in _fates_of_ack(story, others)
 
 

@@ -12,7 +12,7 @@ import attrs
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.mail import ACK, QUEUED, WORKING
-from disque_trio.sim.checkers.records import Ack, Job, Lease, Notice, Queueing
+from disque_trio.sim.checkers.records import Ack, Copy, Job, Lease, Notice, Queueing
 from disque_trio.sim.plan import Micros
 
 OF_LEASE: Final = (QUEUED, WORKING)
@@ -139,7 +139,7 @@ def _fate_of_silence(
     which that may have told it, or tried to?"""
     listed = story.job.listed
     copy = story.job.copies.get(knower)
-    if queuer in listed.get(knower, ()) or (copy is not None and copy.is_dummy):
+    if queuer in listed.get(knower, ()) or (copy is not None and _is_list_unsaid(copy)):
         return _fate_without_link(story, knower, queuer, since, is_ack=sorts is OF_ACK)
     own = story.job.copies.get(queuer)
     begin = since if own is None else own.since
@@ -151,6 +151,11 @@ def _fate_of_silence(
         return Fate.SHORT if fate is Fate.SILENT else fate
     is_parted = story.case.world.is_held(knower, queuer, story.serve.time, story.serve.time)
     return Fate.KEPT if is_parted else Fate.SHORT
+
+
+def _is_list_unsaid(copy: Copy) -> bool:
+    """A dummy has no list and asks everybody; that of a copy from the disk no message has told."""
+    return copy.is_dummy or copy.cause == "loaded"
 
 
 def _fate_without_link(

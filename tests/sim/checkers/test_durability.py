@@ -112,3 +112,21 @@ def test_an_ack_that_comes_back_is_content() -> None:
     back(tale, 4, "n1", has_job=True, acked=True)
 
     assert complaints(tale) == []
+
+
+def test_whom_a_copy_from_the_disk_lists_no_message_has_told() -> None:
+    tale = held()
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    fallen(tale, 2, "n2")
+    tale.ack(3, "n3", "c1")
+    tale.told_of_ack(3.001, "n3", "n1")
+    back(tale, 12, "n2", has_job=True)
+    fallen(tale, 12.2, "n3")
+    fallen(tale, 12.2, "n1")
+    back(tale, 12.4, "n3", has_job=True, acked=True)
+    back(tale, 12.4, "n1", has_job=True, acked=True)
+    tale.requeue(12.8, "n2")
+    tale.serve(12.8, "n2", "c2")
+
+    assert tale.verdict().duplicates == {"D2": 1}

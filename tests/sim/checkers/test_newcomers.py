@@ -62,3 +62,20 @@ def test_a_node_that_begins_anew_has_forgotten_nothing_that_it_could_know() -> N
     tale.serve(15.2, "n1", "c2")
 
     assert tale.verdict().duplicates == {"D9": 1}
+
+
+def test_what_the_one_who_was_asked_has_forgotten_those_may_say_who_were_told() -> None:
+    tale = Tale(expect=Expect(duplicates=ALL_CAUSES))
+    tale.add(0)
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.ack(2)
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.tell(2.001, "setack", "n1", "n3", detail="holders=3", lost=3)
+    tale.crash(4, "n1", back=5)
+    tale.say(290, "pause", "n1")
+    tale.tell(240, "setack", "n2", "n3", detail="holders=3", lost=250)
+    tale.requeue(300, "n3")
+    tale.serve(300, "n3", "c2")
+
+    assert tale.verdict().duplicates == {"D2": 1}
