@@ -75,7 +75,13 @@ class Story:
 
 
 def of_ack(story: Story, knower: str, queuer: str, since: Micros) -> Fate:
-    """Why word of an ack that `knower` had `since` then has not kept `queuer` from serving."""
+    """Why word of an ack that `knower` had `since` then has not kept `queuer` from serving.
+
+    What came before a crash counts for nothing, if the copy from the disk does not know it.
+    """
+    copy = story.job.copies.get(queuer)
+    if copy is not None and copy.cause == "loaded":
+        since = max(since, copy.since)
     return _fate(story, knower, queuer, OF_ACK, since, story.serve.time)
 
 

@@ -130,3 +130,18 @@ def test_whom_a_copy_from_the_disk_lists_no_message_has_told() -> None:
     tale.serve(12.8, "n2", "c2")
 
     assert tale.verdict().duplicates == {"D2": 1}
+
+
+def test_what_was_told_before_a_crash_and_not_written_was_not_told() -> None:
+    tale = held()
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.ack(2)
+    tale.told_of_ack(2.001, "n1", "n2")
+    fallen(tale, 3, "n2", "power")
+    fallen(tale, 4, "n1")
+    back(tale, 5, "n2", has_job=True)
+    tale.requeue(12, "n2")
+    tale.serve(12, "n2", "c2")
+
+    assert tale.verdict().duplicates == {"D2": 1}
