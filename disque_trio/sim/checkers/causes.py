@@ -95,9 +95,7 @@ def _fates_of_ack(story: Story, knowing: dict[str, Micros]) -> list[Fate]:
 def _was_told_of_ack(story: Story, since: Micros) -> bool:
     """Had the server heard of it before it queued the job, and not forgotten it since?"""
     server, stay = story.serve.node, story.chain[0]
-    copy = story.job.copies.get(server)
-    if copy is not None and copy.cause == "loaded":
-        since = max(since, copy.since)
+    since = max(since, story.case.world.begin_of(server))
     return any(
         receiver == server and sort == ACK and notice.got >= since and notice.got_at < stay.time
         for (_, receiver, sort), notice in story.job.notices.items()

@@ -146,7 +146,11 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
             job.incoming[row.node] = (row.time, None if base is None else row.mono + base)
             if row.node not in job.copies:
                 job.listed.pop(row.node, None)
-    _learn_lists(case, row, row.node)
+    if row.node not in case.job(row.job).copies or not case.world.was_disk_unwell(
+        row.node, row.time
+    ):
+        # A node in trouble with its disk learns nothing new.
+        _learn_lists(case, row, row.node)
 
 
 def _take_confirmation(row: Row, job: Job) -> None:

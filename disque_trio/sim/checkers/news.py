@@ -13,11 +13,14 @@ import attrs
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.mail import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.records import Ack, Copy, Job, Lease, Notice, Queueing
+from disque_trio.sim.checkers.terms import MILLI
 from disque_trio.sim.plan import Micros
 
 OF_LEASE: Final = (QUEUED, WORKING)
 """Messages that a holder sends because of a lease."""
 OF_ACK: Final = (ACK,)
+WRITE: Final[Micros] = 100 * MILLI
+"""For so long a message may wait until what it says has been written to a disk that is well."""
 
 
 class Fate(enum.Enum):
@@ -77,11 +80,9 @@ class Story:
 def of_ack(story: Story, knower: str, queuer: str, since: Micros) -> Fate:
     """Why word of an ack that `knower` had `since` then has not kept `queuer` from serving.
 
-    What came before a crash counts for nothing, if the copy from the disk does not know it.
+    What came before a crash counts for nothing: a copy that knows it would not be queued.
     """
-    copy = story.job.copies.get(queuer)
-    if copy is not None and copy.cause == "loaded":
-        since = max(since, copy.since)
+    since = max(since, story.case.world.begin_of(queuer))
     return _fate(story, knower, queuer, OF_ACK, since, story.serve.time)
 
 
@@ -176,6 +177,7 @@ def _fate_without_link(
     if case.world.was_out(knower, since, until) and not has_forgotten:
         return Fate.KEPT
     is_slow = case.terms.has_tail or _was_stopped(story, knower, queuer, since)
+    is_slow = is_slow or (case.terms.has_disk and until - max(since, story.before.time) <= WRITE)
     return Fate.LATE if is_slow else Fate.SILENT
 
 

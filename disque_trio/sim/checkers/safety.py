@@ -89,8 +89,10 @@ def after_add_ok(case: Case, _row: Row, job: Job) -> None:
     if not case.has_node_rows:
         return
     options = job.options
-    if options is not None and options.is_default and (case.world.is_changing or case.is_live):
-        # The node has made fewer copies if it knew fewer nodes.
+    knew_fewer = case.world.is_changing or case.is_live
+    was_done = job.ack_invoked is not None
+    if options is not None and (was_done or (options.is_default and knew_fewer)):
+        # The node has made fewer copies if it knew fewer nodes, or if the job was done before.
         options.replicate = max(1, min(options.replicate, job.holders() + job.destroyed))
     check_retention(case, job)
 

@@ -145,3 +145,48 @@ def test_what_was_told_before_a_crash_and_not_written_was_not_told() -> None:
     tale.serve(12, "n2", "c2")
 
     assert tale.verdict().duplicates == {"D2": 1}
+
+
+def test_news_may_wait_for_the_disk_for_a_moment() -> None:
+    tale = held()
+    tale.serve(9.9)
+    tale.requeue(9.91, "n2")
+    tale.serve(9.91, "n2", "c2")
+    tale.tell(9.92, "working", "n1", "n2")
+
+    assert tale.verdict().duplicates == {"D5": 1}
+
+
+def test_a_node_whose_disk_fails_learns_of_no_more_holders() -> None:
+    tale = held()
+    tale.say(1, "disk.error", "n1", detail="yes")
+    tale.tell(2, "repljob", "n2", "n1", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    tale.say(3, "disk.error", "n1", detail="no")
+    tale.serve(30)
+    tale.ack(31)
+    tale.told_of_ack(32, "n1", "n2")
+    tale.told_of_ack(32, "n1", "n3")
+    tale.collect(33, "n1", "n2", "n3")
+
+    assert "S2" not in broken(tale.verdict())
+
+
+def test_what_was_told_before_a_crash_is_not_known_after_it_however_the_job_came_back() -> None:
+    tale = held()
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.ack(2)
+    tale.tell(2.001, "setack", "n1", "n2", detail="holders=3", lost=2.5)
+    tale.told_of_ack(2.001, "n1", "n3")
+    fallen(tale, 3, "n3", "power")
+    back(tale, 4, "n3", has_job=False)
+    fallen(tale, 4, "n1")
+    tale.requeue(12, "n2")
+    tale.say(12.1, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(12.1, "give", "n2", peer="n3", job=JOB, cause="given")
+    tale.tell(12.1, "yourjobs", "n2", "n3", detail=f"jobs={JOB} holders=n2,n3")
+    tale.say(12.102, "hold", "n3", job=JOB, cause="yourjobs")
+    tale.say(12.102, "queue", "n3", job=JOB, cause="import")
+    tale.serve(12.2, "n3", "c2")
+
+    assert tale.verdict().duplicates == {"D2": 1}
