@@ -24,7 +24,8 @@ STALL_S: Final = 10.0
 """A disk that has not answered for so long counts as trouble."""
 STALLED: Final = f"no answer from the disk for {STALL_S:.0f} seconds"
 SLOW_S: Final = 0.02
-"""A write that held up the loop for so long makes the next ones run in a thread."""
+"""A write that held up the loop for so long makes the next ones run in a thread, if it had to wait
+for the disk and not for a processor that is busy. After the first such write one looks."""
 SLOW_FOR_S: Final = 60.0
 LONG_SYNC_S: Final = 2.0
 MAX_UNSYNCED: Final = 256 << 20
@@ -73,6 +74,7 @@ class Appender:
         self._busy: list[float] = []
         """Since when: a write and a sync may run at once."""
         self._slow_until = 0.0
+        self._suspect_until = 0.0
 
     def use(self, file: JournalFile, pending: list[bytes]) -> None:
         """Append to this file from now on. It has, synced, all batches but the pending ones."""
@@ -142,6 +144,7 @@ class Appender:
 
     def _write_now(self, file: JournalFile, data: bytes) -> None:
         started = trio.current_time()
+        waits = self._store.waits() if started < self._suspect_until else 0
         try:
             file.append(data)
         except OSError as error:
@@ -150,7 +153,9 @@ class Appender:
             self.fail(error)
             return
         if trio.current_time() - started > SLOW_S:
-            self._slow_until = started + SLOW_FOR_S
+            if started < self._suspect_until and self._store.waits() > waits:
+                self._slow_until = started + SLOW_FOR_S
+            self._suspect_until = started + SLOW_FOR_S
         self._note_written(file, [data])
         self.kept = self.last
 

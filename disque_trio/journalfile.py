@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable
+from resource import RUSAGE_THREAD, getrusage
 from typing import TypeVar, TypeVarTuple
 
 import trio
@@ -137,6 +138,10 @@ class JournalDisk:
     def salt(self) -> int:
         """32 random bits."""
         return int.from_bytes(os.urandom(4), "little")
+
+    def waits(self) -> int:
+        """The times that it has given up the processor by itself."""
+        return getrusage(RUSAGE_THREAD).ru_nvcsw
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do it in a worker thread. Who is cancelled, as the node ends, leaves it to itself."""

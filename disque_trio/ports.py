@@ -158,6 +158,9 @@ class JournalStore(Protocol):
     def salt(self) -> int:
         """32 random bits."""
 
+    def waits(self) -> int:
+        """How often this thread has had to wait for anything but the processor."""
+
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do something that may block, while the node goes on. It is done to the end, even
         if who waits for it is cancelled."""

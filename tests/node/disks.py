@@ -30,6 +30,7 @@ class MemoryFile:
 
     def append(self, data: bytes) -> None:
         assert not self.is_closed
+        self.disk.hold_up()
         self.disk.meet(self.disk.write_error)
         if self.size + len(data) > self.disk.room:
             raise OSError(28, "No space left on device")
@@ -69,6 +70,9 @@ class MemoryDisk:
         self.begin_error: OSError | None = None
         self.settle_error: OSError | None = None
         self.in_use = False
+        self.hold_up: Callable[[], None] = lambda: None
+        """What happens while something is written."""
+        self.waited = 0
         if content is not None:
             self.file = MemoryFile(self)
             self.file.append(content)
@@ -108,6 +112,9 @@ class MemoryDisk:
 
     def salt(self) -> int:
         return 7
+
+    def waits(self) -> int:
+        return self.waited
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         if self.latency:

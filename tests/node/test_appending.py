@@ -3,11 +3,13 @@
 import errno
 import os
 
+import pytest
 import trio
 from trio.testing import MockClock
 
+from disque_trio.appending import SLOW_S
 from disque_trio.statemachine.config import Config
-from tests.node.journals import EVERYSEC, MISCONF, add, alive, started
+from tests.node.journals import EVERYSEC, MISCONF, NO, add, alive, started
 from tests.node.world import until
 
 
@@ -84,3 +86,28 @@ async def test_what_is_held_for_a_sync_is_bounded_by_maxmemory_and_counts(
     await until(lambda: client.read.count(b"\r\n") == 1000, seconds=0.5)
     await until(lambda: state.facts.traffic.journal == 0)
     assert len(alive(world.disk.durable)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_held_up"), [(1, True), (0, False)], ids=["disk", "processor"]
+)
+async def test_a_disk_that_holds_up_the_loop_is_written_to_in_a_thread(
+    nursery: trio.Nursery, autojump_clock: MockClock, waits: int, is_held_up: bool
+) -> None:
+    world = await started(nursery, NO)
+    client, disk = world.client(), world.disk
+
+    def hold_up() -> None:
+        disk.waited += waits
+        autojump_clock.jump(2 * SLOW_S)
+
+    disk.hold_up = hold_up
+    await add(client)
+    await add(client)
+    disk.hold_up = lambda: None
+
+    disk.latency = 5
+    client.send(b"ADDJOB q x 0 REPLICATE 1\r\n")
+    await trio.sleep(1)
+    assert (client.read == b"") == is_held_up
+    await until(lambda: bool(client.read))
