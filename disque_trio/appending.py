@@ -71,6 +71,8 @@ class Appender:
         self._is_settled = True
         """Will the name of the file outlive a loss of power?"""
         self._work = trio.Event()
+        self._working: list[trio.CancelScope] = []
+        """What threads do now. Who does not want to wait for them any more cancels."""
         self._busy: list[float] = []
         """Since when: a write and a sync may run at once."""
         self._slow_until = 0.0
@@ -94,6 +96,8 @@ class Appender:
         self._pending, self._unsynced = [], []
         self._unsynced_bytes = 0
         self._is_settled = True
+        for scope in self._working:
+            scope.cancel()
         self.keep(self.last)
 
     @property
@@ -175,6 +179,8 @@ class Appender:
 
     def fail(self, error: OSError) -> None:
         """Nothing can be kept for now."""
+        if self.file is None:
+            return
         reason = error.strerror or str(error)
         if self.trouble != reason:
             self.trouble = reason
@@ -199,10 +205,14 @@ class Appender:
         """What must not take long, or `watch` says that the disk does not answer."""
         started = trio.current_time()
         self._busy.append(started)
-        try:
-            return await self._store.in_thread(act, *args)
-        finally:
-            self._busy.remove(started)
+        with trio.CancelScope() as scope:
+            self._working.append(scope)
+            try:
+                return await self._store.in_thread(act, *args)
+            finally:
+                self._busy.remove(started)
+                self._working.remove(scope)
+        raise OSError(0, STALLED)
 
     async def write(self) -> None:
         """Write what is pending, for ever."""
@@ -222,8 +232,9 @@ class Appender:
             try:
                 await self.in_thread(_put, file, group, must_sync)
             except OSError as error:
-                self._pending = group + self._pending
-                self.fail(error)
+                if file is self.file:
+                    self._pending = group + self._pending
+                    self.fail(error)
                 return
             self._note_written(file, group)
             if must_sync:
@@ -269,8 +280,9 @@ class Appender:
                 else:
                     await self.in_thread(_put, file, group, True)
             except OSError as error:
-                self._pending = group + self._pending
-                self.fail(error)
+                if file is self.file:
+                    self._pending = group + self._pending
+                    self.fail(error)
                 return False
             self._note_synced(file.size)
             self.keep(number)

@@ -3,12 +3,13 @@
 `appending` makes the bytes durable, `rewriting` makes a new file, `loading` reads one.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
 
-from disque_trio.appending import Appender
+from disque_trio.appending import STALL_S, STALLED, Appender
 from disque_trio.loading import Loading, load, read_at_once
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.rewriting import Rewrite
@@ -48,6 +49,8 @@ class Journal:
         self._rewrite_failed = False
         self._last_rewrite_s = -1
         self._warn_at = 0.0
+        self._giving_up = trio.CancelScope()
+        """Of the latest rewrite."""
         self._nursery: trio.Nursery
 
     @property
@@ -184,8 +187,8 @@ class Journal:
 
     async def _cron(self) -> None:
         if self._is_stopping:
-            await self._stop()
-        elif self.end.trouble:
+            return
+        if self.end.trouble:
             await self.end.flush()
         elif self._may_sync():
             await self.end.sync_if_needed()
@@ -204,17 +207,22 @@ class Journal:
         """Keep nothing any more: write what there is, and close."""
         if self.rewrite is not None:
             self.rewrite.is_cancelled = True
-        self._is_stopping = True
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._nursery.start_soon(self._stop)
 
     async def _stop(self) -> None:
-        if self.rewrite is None:
-            # If it fails too: nobody wants it any more.
+        """If anything fails or hangs: nobody wants it any more."""
+        with trio.move_on_after(STALL_S):
+            while self.rewrite is not None:
+                await trio.sleep(CRON_S / 10)
             await self.end.flush()
-            file = self.end.file
-            self.end.drop()
-            self._is_stopping = False
-            if file is not None:
-                await self.end.in_thread(file.close)
+        self._giving_up.cancel()
+        file = self.end.file
+        self.end.drop()
+        self._is_stopping = False
+        if file is not None:
+            self._nursery.start_soon(self._store.in_thread, file.close)
 
     async def close(self) -> None:
         """The node ends: write and sync what there is, unless the disk does not answer."""
@@ -278,8 +286,12 @@ class Journal:
 
     async def _run_rewrite(self, rewrite: Rewrite) -> None:
         try:
-            await rewrite.write()
-            await self._hand_over(rewrite)
+            with trio.CancelScope() as self._giving_up:
+                await rewrite.write()
+                await self._hand_over(rewrite)
+            if self._giving_up.cancelled_caught:
+                # Its thread still has the file.
+                self._failed(STALLED)
         except OSError as error:
             if not rewrite.is_cancelled:
                 self._failed(error.strerror or str(error))
@@ -302,22 +314,29 @@ class Journal:
             old = end.file if rewrite.stays else rewrite.file
             if rewrite.stays:
                 self._use(rewrite.file, rewrite.writer, rewrite.rest())
-            if await end.settle() and rewrite.stays:
+            if not rewrite.stays:
+                await end.in_thread(self._store.settle)
+            elif await end.settle():
                 end.keep(number)
             if old is not None:
                 await end.in_thread(old.close)
 
     async def rewrite_at_once(self) -> str | None:
         """Write the file anew while the whole node waits; an error text if that fails."""
-        async with self.end.writing, self.end.syncing:
-            if self.rewrite is not None:
-                self.rewrite.is_cancelled = True
-            try:
-                self._rewrite_now()
-            except OSError as error:
-                self._failed(error.strerror or str(error))
-                return str(error)
-        return None
+        end = self.end
+        with trio.move_on_after(STALL_S) as scope:
+            async with end.writing, end.syncing:
+                scope.deadline = math.inf
+                if self.rewrite is not None:
+                    self.rewrite.is_cancelled = True
+                try:
+                    self._rewrite_now()
+                except OSError as error:
+                    self._failed(error.strerror or str(error))
+                    return str(error)
+            return None
+        self._failed(STALLED)
+        return STALLED
 
     def _rewrite_now(self) -> None:
         rewrite = Rewrite(self._store, self._state, self._format(), stays=False)

@@ -88,6 +88,9 @@ class Rewrite:
         if self.is_cancelled:
             raise OSError(errno.ECANCELED, "cancelled")
         self._append(b"".join(rest), must_sync=True)
+        if self.is_cancelled:
+            # Meanwhile: another file may have the new name by now.
+            raise OSError(errno.ECANCELED, "cancelled")
         self._store.replace(self.file)
 
     def _take(self) -> bytes:
