@@ -62,6 +62,8 @@ class Connection:
     address: Address
     password: bytes | None = None
     connect_timeout_s: float = 5.0
+    patience_s: float | None = None
+    """How long to wait for more of a reply, and for room to send; None is for ever."""
     _socket: socket.socket | None = attrs.field(init=False, default=None)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _replies: deque[Reply] = attrs.field(init=False, factory=deque)
@@ -84,12 +86,13 @@ class Connection:
         self._socket = _connected(self.address, self.connect_timeout_s)
         self._has_answered = False
         if self.password is None:
+            self._socket.settimeout(self.patience_s)
             return None
         # A node that takes connections and does nothing else is none to wait for.
         self._socket.settimeout(self.connect_timeout_s or None)
         self.send([b"AUTH", self.password])
         answer = self.receive()
-        self._socket.settimeout(None)
+        self._socket.settimeout(self.patience_s)
         return answer if isinstance(answer, Failure) else None
 
     def close(self) -> None:
@@ -111,6 +114,14 @@ class Connection:
         except OSError as error:
             raise self._lost(error) from error
         return self._is_answered(args)
+
+    def send_all(self, requests: Sequence[Sequence[bytes]]) -> None:
+        """Send requests in one piece. Each must have a reply, and all replies must be short or the
+        requests few, for nothing is read meanwhile."""
+        try:
+            self._open_socket().sendall(b"".join(encode_request(args) for args in requests))
+        except OSError as error:
+            raise self._lost(error) from error
 
     def send_some(self, data: bytes) -> int:
         """Send as much of the data as fits now; how many bytes that was."""

@@ -1,0 +1,250 @@
+"""Adds jobs on behalf of one task, and later makes them visible, or undoes them.
+
+A job that shall wait for the commit is added with a DELAY, the hold. ENQUEUE ends it; nobody has to
+remember anything but ids. What becomes of jobs that nobody ever commits is the price: they are
+queued when the hold ends.
+"""
+
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from disque_trio.cli.connection import Connection
+from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.pipeline.connector.nodes import (
+    NodeGoneError,
+    Nodes,
+    UnreachableError,
+    explained,
+    number,
+    words,
+)
+from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.pipeline.connector.rows import Row
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.base import Failure, Reply, Status
+
+_WINDOW: Final = 512
+_WINDOW_BYTES: Final = 4 << 20
+"""What is on its way at once."""
+_IDS: Final = 500
+"""Ids of one command."""
+_ELSEWHERE: Final = (b"NOREPL", b"OOM", b"LEAVING", b"LOADING", b"MISCONF", b"PAUSED")
+"""Refusals that another node may not share, or this one not for long."""
+PATIENCE_S: Final = 30.0
+"""How long to try when all nodes refuse a job, or none answers: they may have lost sight of each
+other."""
+PAUSE_S: Final = 0.5
+_log: Final = logging.getLogger(__name__)
+
+
+@attrs.define
+class Added:
+    """Jobs by the node that added them."""
+
+    held: Jobs = attrs.field(factory=dict)
+    """They wait for ENQUEUE."""
+    free: Jobs = attrs.field(factory=dict)
+    """They do not."""
+    until: float = math.inf
+    """Wall clock, seconds: when the first hold ends."""
+
+    def include(self, other: "Added") -> None:
+        """These too."""
+        for mine, theirs in ((self.held, other.held), (self.free, other.free)):
+            for node, ids in theirs.items():
+                mine.setdefault(node, []).extend(ids)
+        self.until = min(self.until, other.until)
+
+
+@attrs.define(eq=False)
+class Adder:
+    """One task's jobs, added to one node as long as it answers."""
+
+    nodes: Nodes
+    first: int
+    """Which node to begin with: tasks spread by their numbers."""
+    connections: int
+    timeout_ms: int
+    patience_s: float = PATIENCE_S
+    added: Added = attrs.field(init=False, factory=Added)
+    """All there are so far."""
+    node: str = attrs.field(init=False, default="")
+    """The one in use."""
+    unsure: int = attrs.field(init=False, default=0)
+    """Jobs that were added again, because a node did not say whether it had added them."""
+    _lanes: list[Connection] = attrs.field(init=False, factory=list)
+
+    def add(self, rows: Sequence[Row]) -> Added:
+        """Add a window of jobs. Raises `PipelineError`; then some of them may be in `added`."""
+        fresh = Added()
+        left = list(rows)
+        tried: list[str] = []
+        refusal = "none answers"
+        deadline = time.monotonic() + self.patience_s
+        try:
+            while left:
+                if self._have_lanes(tried):
+                    left, refusal = self._attempt(left, fresh)
+                elif time.monotonic() < deadline:
+                    tried.clear()
+                    time.sleep(PAUSE_S)
+                    continue
+                else:
+                    raise PipelineError(f"no node takes the job: {refusal}")
+                if left:
+                    tried.append(self.node)
+                    self.close()
+        finally:
+            self.added.include(fresh)
+        return fresh
+
+    def _have_lanes(self, tried: Sequence[str]) -> bool:
+        """Connections to the node in use, or to the next one; False if all have been tried."""
+        if self._lanes:
+            return True
+        try:
+            live = self.nodes.live()
+        except UnreachableError:
+            return False
+        order = [live[(self.first + step) % len(live)] for step in range(len(live))]
+        for name in order:
+            if name in tried:
+                continue
+            try:
+                for _ in range(self.connections):
+                    self._lanes.append(self.nodes.open(name))
+            except NodeGoneError:
+                self.close()
+                continue
+            self.node = name
+            return True
+        return False
+
+    def _attempt(self, rows: list[Row], fresh: Added) -> tuple[list[Row], str]:
+        """Add the rows to the node. Which ones it did not add, and why."""
+        lanes = [(lane, rows[at :: len(self._lanes)]) for at, lane in enumerate(self._lanes)]
+        timeout = b"%d" % max(self.timeout_ms * 4 // 5, 1)  # the node gives up before we do
+        started = time.time()
+        broken: dict[int, str] = {}
+        for at, (lane, part) in enumerate(lanes):
+            try:
+                lane.send_all([row.request(timeout) for row in part])
+            except ConnectionFailedError as error:
+                broken[at] = error.reason
+        left: list[Row] = []
+        why = fatal = ""
+        for at, (lane, part) in enumerate(lanes):
+            for row in part:
+                reply: Reply | str
+                try:
+                    reply = broken[at] if at in broken else lane.receive()
+                except ConnectionFailedError as error:
+                    reply = broken[at] = error.reason
+                reason = self._take(row, reply, started, fresh)
+                if reason:
+                    left.append(row)
+                    why = reason
+                if isinstance(reply, Failure) and not reply.text.startswith(_ELSEWHERE):
+                    fatal = reason
+        if fatal:  # only now: all that was added is known
+            raise PipelineError(fatal)
+        return left, why
+
+    def _take(self, row: Row, reply: Reply | str, started: float, fresh: Added) -> str:
+        """Note the id; else why there is none."""
+        if isinstance(reply, Status):
+            place = fresh.free if row.terms.hold_s is None else fresh.held
+            place.setdefault(self.node, []).append(reply.text.decode())
+            if row.terms.hold_s is not None:
+                fresh.until = min(fresh.until, started + row.terms.hold_s)
+            return ""
+        if isinstance(reply, str):
+            self.unsure += 1
+            return reply
+        return f"{self.node} refuses a job: {explained(reply)}"
+
+    def close(self) -> None:
+        """Hang up."""
+        for lane in self._lanes:
+            lane.close()
+        self._lanes = []
+
+
+def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows in pieces that may be on their way at once; the same rows make the same pieces."""
+    window: list[Row] = []
+    size = 0
+    for row in rows:
+        window.append(row)
+        size += len(row.body)
+        if len(window) == _WINDOW or size > _WINDOW_BYTES:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def release(nodes: Nodes, jobs: Jobs) -> None:
+    """Make jobs visible. What no node that answers has becomes visible when its hold ends."""
+    for node, ids in jobs.items():
+        rest = _enqueue(nodes, node, ids)
+        for other in nodes.names():
+            if rest and other != node:
+                rest = _enqueue_each(nodes, other, rest)
+        if rest:
+            _log.warning(
+                "%d jobs, such as %s, are on none of the nodes that answer; they are queued later",
+                len(rest),
+                rest[0],
+            )
+
+
+def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
+    """At the node that added them, many at once. Returns those that are not there."""
+    parts = list(_parts(ids))
+    try:
+        replies = nodes.ask(node, [[b"ENQUEUE", *words(part)] for part in parts])
+        short = [part for part, n in zip(parts, replies, strict=True) if number(n) < len(part)]
+        doubtful = [job for part in short for job in part]
+        shown = nodes.ask(node, [(b"SHOW", job) for job in words(doubtful)])
+    except NodeGoneError as error:
+        _log.warning("a node is left out: %s", error)
+        return list(ids)
+    return [job for job, reply in zip(doubtful, shown, strict=True) if reply is None]
+
+
+def _enqueue_each(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
+    """At another holder. One at a time tells which: two holders would both queue the job."""
+    try:
+        replies = nodes.ask(node, [(b"ENQUEUE", job) for job in words(ids)])
+    except NodeGoneError:
+        return list(ids)
+    return [job for job, reply in zip(ids, replies, strict=True) if reply != 1]
+
+
+def undo(nodes: Nodes, added: Added) -> None:
+    """Let jobs be over everywhere.
+
+    ACKJOB and not DELJOB, which one node alone obeys: the copies of the others would be queued.
+    """
+    for node, ids in (*added.held.items(), *added.free.items()):
+        requests = [[b"ACKJOB", *words(part)] for part in _parts(ids)]
+        for name in [node, *(other for other in nodes.names() if other != node)]:
+            with contextlib.suppress(NodeGoneError):
+                nodes.ask(name, requests)
+                break
+        else:
+            _log.warning("%d jobs, such as %s, could not be undone", len(ids), ids[0])
+
+
+def _parts(ids: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(ids)
+    while part := list(islice(left, _IDS)):
+        yield part

@@ -1,0 +1,323 @@
+"""Takes jobs for a stream, keeps them, and acknowledges them.
+
+Two threads: the one that Spark calls in, and one that says WORKING. They share the leases, under a
+lock that is never held while a node is asked; each has connections of its own.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.pipeline.connector.leases import Leases
+from disque_trio.pipeline.connector.nodes import (
+    NodeGoneError,
+    Nodes,
+    items,
+    number,
+    words,
+)
+from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.pipeline.connector.options import Link, Stream
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.base import Failure, Reply
+
+_STEP: Final = 250
+"""Jobs taken in one GETJOB."""
+_ACKS: Final = 500
+"""Ids in one ACKJOB."""
+_REMEMBERED: Final = 200_000
+"""Ids of acknowledged jobs: those that come again are acknowledged again, not read again."""
+_log: Final = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class Job:
+    """One delivery."""
+
+    id: str
+    queue: bytes
+    body: bytes
+    nacks: int
+    additional_deliveries: int
+    node: str
+
+
+class LostJobsError(PipelineError):
+    """Jobs of a batch cannot be had again."""
+
+
+@attrs.define(eq=False)
+class Keeper:
+    """What a stream has in hand."""
+
+    link: Link
+    options: Stream
+    nodes: Nodes = attrs.field(init=False)
+    jobs: dict[str, Job] = attrs.field(init=False, factory=dict)
+    """Delivered and not acknowledged."""
+    duplicates: int = 0
+    """Deliveries of jobs that were held, or had been acknowledged."""
+    _leases: Leases = attrs.field(init=False)
+    _lock: threading.Lock = attrs.field(init=False, factory=threading.Lock)
+    _wake: threading.Event = attrs.field(init=False, factory=threading.Event)
+    _done: OrderedDict[str, None] = attrs.field(init=False, factory=OrderedDict)
+    _skipped: set[str] = attrs.field(init=False, factory=set)
+    _thread: threading.Thread | None = attrs.field(init=False, default=None)
+    _is_closed: bool = attrs.field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.nodes = Nodes(self.link)
+        self._leases = Leases(self.options.lease_s)
+
+    # Taking.
+
+    def take(self, most: int, *, waits: bool) -> Jobs:
+        """Up to so many jobs, with their bodies in `jobs`. Raises `UnreachableError`."""
+        taken: list[Job] = []
+        room = self.options.max_bytes
+        givers = live = self.nodes.live()
+        while givers and room > 0 and len(taken) < most:
+            still = []
+            for name in givers:
+                asked = min(most - len(taken), _STEP)
+                got = self._get(name, [b"NOHANG"], asked) if asked > 0 and room > 0 else []
+                fresh = self._new(got)
+                taken += fresh
+                room -= sum(len(job.body) for job in fresh)
+                if len(got) == asked:
+                    still.append(name)
+            givers = still
+        if not taken and waits and self.options.wait_ms:
+            taken = self._await(live)
+        return self._hold(taken)
+
+    def _await(self, live: Sequence[str]) -> list[Job]:
+        """Hang in one node. The others give it what they have, and it will be another in time."""
+        place = int(time.monotonic() * 1000 // max(self.options.wait_ms, 1)) % len(live)
+        return self._new(self._get(live[place], [b"TIMEOUT", b"%d" % self.options.wait_ms], 1))
+
+    def _get(self, name: str, how: list[bytes], count: int) -> list[Job]:
+        queue = self.options.queue.encode()
+        request = [b"GETJOB", *how, b"WITHCOUNTERS", b"COUNT", b"%d" % count, b"FROM", queue]
+        try:
+            (reply,) = self.nodes.ask(name, [request])
+        except NodeGoneError as error:
+            _log.warning("a node is left out: %s", error)
+            return []
+        if isinstance(reply, Failure):
+            if not reply.text.startswith((b"LEAVING", b"LOADING", b"OOM", b"MISCONF")):
+                raise PipelineError(f"{name} refuses GETJOB: {reply.text.decode()}")
+            return []
+        return [_job(item, name) for item in items(reply)]
+
+    def _new(self, jobs: Iterable[Job]) -> list[Job]:
+        """Those that are neither in hand nor over."""
+        fresh: dict[str, Job] = {}
+        over: Jobs = {}
+        for job in jobs:
+            if job.id in self._done:
+                over.setdefault(job.node, []).append(job.id)
+            elif job.id not in self.jobs and job.id not in fresh:
+                fresh[job.id] = job
+                continue
+            self.duplicates += 1
+        for node, ids in over.items():
+            self._tell([node], b"ACKJOB", ids)
+        return list(fresh.values())
+
+    def _hold(self, jobs: Iterable[Job]) -> Jobs:
+        held: Jobs = {}
+        for job in jobs:
+            self.jobs[job.id] = job
+            held.setdefault(job.node, []).append(job.id)
+        with self._lock:
+            self._leases.add(held, time.monotonic())
+        self._start()
+        return held
+
+    # The same again, after a crash.
+
+    def recover(self, jobs: Jobs) -> None:
+        """Have jobs of an earlier life in `jobs`. Raises `LostJobsError` if that is not sure."""
+        sought = {
+            node: missing
+            for node, ids in jobs.items()
+            if (missing := [job for job in ids if job not in self.jobs])
+        }
+        if not sought:
+            return
+        with self._lock:
+            self._leases.adopt(sought, time.monotonic())
+        self._start()
+        missing = self._find(sought)
+        if not missing:
+            return
+        with self._lock:
+            self._leases.drop(missing)
+        down = self.nodes.down()
+        if down and self.options.fails_on_loss:
+            raise LostJobsError(
+                f"{len(missing)} jobs of a batch that is to run again are on none of the nodes "
+                f"that answer, such as {missing[0]}. They may be on {', '.join(down)}, which "
+                "does not answer: start the query again when it does, have it forgotten (CLUSTER "
+                'FORGET), or do without the jobs, option("failOnDataLoss", "false")'
+            )
+        self._skipped.update(missing)
+        _log.warning(
+            "%d jobs of a batch that runs again are over, expired or acknowledged by others, "
+            "such as %s",
+            len(missing),
+            missing[0],
+        )
+
+    def _find(self, sought: Jobs) -> list[str]:
+        """Ask the nodes that gave them, then all others. Returns those that nobody has."""
+        open_jobs = dict.fromkeys(_flat(sought))
+        live = self.nodes.live()
+        rounds = [(node, ids) for node, ids in sought.items() if node in live]
+        rounds += [(node, []) for node in live]
+        for node, ids in rounds:
+            wanted = [job for job in ids or open_jobs if job in open_jobs]
+            for job in self._show(node, wanted):
+                self.jobs[job.id] = job
+                open_jobs.pop(job.id, None)
+        return list(open_jobs)
+
+    def _show(self, node: str, ids: list[str]) -> list[Job]:
+        try:
+            replies = self.nodes.ask(node, [(b"SHOW", job) for job in words(ids)])
+        except NodeGoneError as error:
+            _log.warning("a node is left out: %s", error)
+            return []
+        return [job for reply in replies if (job := _shown_job(reply, node)) is not None]
+
+    # The end.
+
+    def acknowledge(self, jobs: Jobs) -> bool:
+        """They are committed. False if no node could be told, so it is to be said again."""
+        pending = {
+            node: rest
+            for node, ids in jobs.items()
+            if (rest := [job for job in ids if job not in self._done and job not in self._skipped])
+        }
+        for node, ids in pending.items():
+            others = [name for name in self.nodes.names() if name != node]
+            if not self._tell([node, *others], b"ACKJOB", ids):
+                return False
+            self._forget(ids)
+        return True
+
+    def _tell(self, nodes: Sequence[str], command: bytes, ids: Sequence[str]) -> bool:
+        """Tell the first of the nodes that answers. It tells those that have the jobs."""
+        requests = [[command, *words(ids[at : at + _ACKS])] for at in range(0, len(ids), _ACKS)]
+        for name in nodes:
+            try:
+                replies = self.nodes.ask(name, requests)
+            except NodeGoneError as error:
+                _log.warning("a node is left out: %s", error)
+                continue
+            if not any(isinstance(reply, Failure) for reply in replies):
+                return True
+        return False
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        for job in ids:
+            self.jobs.pop(job, None)
+            self._done[job] = None
+        while len(self._done) > _REMEMBERED:
+            self._done.popitem(last=False)
+        with self._lock:
+            self._leases.drop(ids)
+
+    def backlog(self) -> int:
+        """Jobs that wait in the queue, on all nodes that answer."""
+        request = [b"QLEN", self.options.queue.encode()]
+        total = 0
+        for name in self.nodes.live():
+            try:
+                total += number(self.nodes.ask(name, [request])[0])
+            except NodeGoneError:
+                continue
+        return total
+
+    def close(self) -> None:
+        """Hang up. The jobs stay delivered: whoever has their ids may have them again."""
+        self._is_closed = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.nodes.close()
+
+    # Signs of life.
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="disque-leases", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def _work(self) -> None:
+        with Nodes(self.link) as nodes:
+            while not self._is_closed:
+                with self._lock:
+                    wait = self._leases.next_due() - time.monotonic()
+                if wait > 0:
+                    self._wake.wait(None if wait == math.inf else wait)
+                    self._wake.clear()
+                    continue
+                try:
+                    self._renew(nodes)
+                except PipelineError as error:
+                    _log.warning("jobs are held without a sign of life: %s", error)
+                    self._wake.wait(1.0)
+
+    def _renew(self, nodes: Nodes) -> None:
+        """Say WORKING of all that is due."""
+        with self._lock:
+            due = self._leases.due(time.monotonic())
+        for node, ids in due.items():
+            try:
+                replies = nodes.ask(node, [(b"WORKING", job) for job in words(ids)])
+            except NodeGoneError:
+                live = nodes.live()
+                with self._lock:
+                    for job in ids:
+                        self._leases.gone(job, node, live, time.monotonic())
+                continue
+            live = nodes.names()
+            now = time.monotonic()
+            with self._lock:
+                for job, reply in zip(ids, replies, strict=True):
+                    self._leases.answered(job, node, reply, live, now)
+
+
+def _flat(jobs: Jobs) -> list[str]:
+    return [job for ids in jobs.values() for job in ids]
+
+
+def _job(item: Reply, node: str) -> Job:
+    match item:
+        case [bytes(queue), bytes(job), body, _, int(nacks), _, int(deliveries)]:
+            assert isinstance(body, bytes)
+            return Job(job.decode(), queue, body, nacks, deliveries, node)
+    raise PipelineError(f"{node} gives what is no job: {item!r:.120}")
+
+
+def _shown_job(reply: Reply, node: str) -> Job | None:
+    """A job that still waits for its acknowledgement, or nothing."""
+    if not isinstance(reply, list):
+        return None
+    facts = dict(zip(reply[::2], reply[1::2], strict=True))
+    body, queue, job = facts.get(b"body"), facts.get(b"queue"), facts.get(b"id")
+    if facts.get(b"state") == b"acked" or not isinstance(body, bytes):
+        return None
+    assert isinstance(queue, bytes)
+    assert isinstance(job, bytes)
+    nacks, deliveries = number(facts[b"nacks"]), number(facts[b"additional-deliveries"])
+    return Job(job.decode(), queue, body, nacks, deliveries, node)

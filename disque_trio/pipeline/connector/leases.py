@@ -1,0 +1,106 @@
+"""Jobs that a stream has and has not acknowledged: who has them, and when a sign of life is due.
+
+A node that hears nothing queues a job again when its RETRY is over, and somebody else may get it
+while Spark still works on it. WORKING starts the period anew, and tells how long it is. Pure: time
+and replies come in, so tests need neither threads nor nodes.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.statemachine.base import Failure, Reply
+
+_SHARE: Final = 3
+"""Signs of life in a period: two may be late or lost."""
+
+
+@attrs.define(eq=False)
+class Lease:
+    """One job."""
+
+    node: str
+    due: float
+    """When WORKING is to be said, in seconds; infinity is never."""
+    asked: set[str] = attrs.field(factory=set)
+    """Nodes that did not know the job since one last did."""
+
+
+@attrs.define(eq=False)
+class Leases:
+    """All jobs that are held, by id."""
+
+    shortest_s: float
+    """The option `lease`: a period that no job's RETRY is shorter than."""
+    given_up: int = 0
+    """Jobs that may be queued again though they are held: half of their TTL is over, or no node
+    knows them."""
+    _leases: dict[str, Lease] = attrs.field(init=False, factory=dict)
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._leases
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def add(self, jobs: Jobs, now: float) -> None:
+        """These were delivered just now."""
+        due = now + self.shortest_s / _SHARE
+        for node, ids in jobs.items():
+            for job in ids:
+                self._leases[job] = Lease(node, due)
+
+    def adopt(self, jobs: Jobs, now: float) -> None:
+        """These were delivered in an earlier life: nobody knows when."""
+        for node, ids in jobs.items():
+            for job in ids:
+                self._leases.setdefault(job, Lease(node, now))
+
+    def drop(self, jobs: Iterable[str]) -> None:
+        """They are acknowledged."""
+        for job in jobs:
+            self._leases.pop(job, None)
+
+    def next_due(self) -> float:
+        """When something is to be said; infinity is never."""
+        return min((lease.due for lease in self._leases.values()), default=math.inf)
+
+    def due(self, now: float) -> Jobs:
+        """What WORKING is to be said of, and to whom."""
+        found: Jobs = {}
+        for job, lease in self._leases.items():
+            if lease.due <= now:
+                found.setdefault(lease.node, []).append(job)
+        return found
+
+    def answered(self, job: str, node: str, reply: Reply, live: Sequence[str], now: float) -> None:
+        """What the node said."""
+        lease = self._leases.get(job)
+        if lease is None:
+            return
+        if isinstance(reply, int):
+            lease.asked.clear()
+            lease.due = now + reply / _SHARE if reply else math.inf
+        elif isinstance(reply, Failure) and reply.text.startswith(b"NOJOB"):
+            self.gone(job, node, live, now)
+        elif isinstance(reply, Failure) and reply.text.startswith((b"TOOLATE", b"ACKED")):
+            lease.due = math.inf
+            self.given_up += reply.text.startswith(b"TOOLATE")
+        else:  # the node loads its journal, or is short of memory
+            lease.due = now + max(self.shortest_s, 1.0) / _SHARE
+
+    def gone(self, job: str, node: str, live: Sequence[str], now: float) -> None:
+        """The node does not know the job, or does not answer: another one shall be told."""
+        lease = self._leases.get(job)
+        if lease is None:
+            return
+        lease.asked.add(node)
+        others = [name for name in live if name not in lease.asked]
+        if others:
+            lease.node, lease.due = others[0], now
+        else:
+            lease.due = math.inf
+            self.given_up += 1

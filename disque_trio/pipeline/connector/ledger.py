@@ -1,0 +1,199 @@
+"""What a query has written into its sink, so that a batch that runs again adds nothing again.
+
+Spark runs a stream's batch again after a crash, and tells the sink nothing of what the first run
+had done. So each task notes the ids of the jobs that it has added, a window of rows at a time, in a
+queue of the query's own; nobody takes jobs from it, QPEEK reads it. A window with the same rows as
+a note has the note's jobs. When a batch is committed, one note says what its windows were, and the
+others go. Only rows that are known to be the same are ever left out.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added, undo
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, explained, items
+from disque_trio.pipeline.connector.rows import Row
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.base import Status
+
+PREFIX: Final = "disque-trio.spark."
+_TTL_S: Final = 7 * 86_400
+"""A query that stands still for longer adds the rows of its latest batch again."""
+_RETRY_S: Final = 3
+"""How long it takes until the note of a node that has died is queued, and so read, elsewhere."""
+_MOST: Final = 100_000
+
+
+@attrs.frozen
+class Note:
+    """What was added for a window of a task, or, once it is committed, for a whole batch."""
+
+    batch: int
+    digests: dict[str, str]
+    """What the rows were, by `task/window`."""
+    added: Added | None
+    """None is: committed."""
+
+
+@attrs.define(eq=False)
+class Ledger:
+    """The notes of one query."""
+
+    nodes: Nodes
+    query: str
+    replicas: int | None
+
+    @property
+    def queue(self) -> bytes:
+        """Where they are."""
+        return f"{PREFIX}{self.query}".encode()
+
+    def read(self) -> dict[str, tuple[str, Note]]:
+        """All notes, each with the node that has it queued, by their ids."""
+        found = {}
+        request = [b"QPEEK", self.queue, b"%d" % _MOST]
+        for node in self.nodes.live():
+            try:
+                (reply,) = self.nodes.ask(node, [request])
+            except NodeGoneError:
+                continue
+            for item in items(reply):
+                match item:
+                    case [_, bytes(job), bytes(body)]:
+                        found[job.decode()] = (node, _parsed(body))
+        return found
+
+    def note(self, note: Note, node: str | None = None) -> tuple[str, str]:
+        """Keep it, at that node or at another: its node and id. Raises `PipelineError`."""
+        words = [b"RETRY", b"%d" % _RETRY_S, b"TTL", b"%d" % _TTL_S]
+        if self.replicas is not None:
+            words += [b"REPLICATE", b"%d" % self.replicas]
+        timeout = b"%d" % (self.nodes.link.timeout_s * 800)
+        body = json.dumps(attrs.asdict(note)).encode()
+        request = [b"ADDJOB", self.queue, body, timeout, *words]
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            why: object = ""
+            for name in sorted(self.nodes.names(), key=lambda name: name != node):
+                try:
+                    (reply,) = self.nodes.ask(name, [request])
+                except NodeGoneError as error:
+                    why = error
+                    continue
+                if isinstance(reply, Status):
+                    return name, reply.text.decode()
+                why = explained(reply)
+            if time.monotonic() > deadline:
+                raise PipelineError(f"no node keeps a note of what was written: {why}")
+            time.sleep(PAUSE_S)
+
+    def drop(self, notes: Iterable[tuple[str, str]]) -> None:
+        """These notes, as node and id, are not needed any more."""
+        by_node: dict[str, list[bytes]] = {}
+        for node, job in notes:
+            by_node.setdefault(node, []).append(job.encode())
+        for node, ids in by_node.items():
+            for name in (node, *self.nodes.names()):
+                try:
+                    self.nodes.ask(name, [[b"ACKJOB", *ids]])
+                except NodeGoneError:
+                    continue
+                break
+
+
+def digest(rows: Sequence[Row]) -> str:
+    """What the rows of a window are."""
+    state = hashlib.blake2b(digest_size=16)
+    for row in rows:
+        for part in (row.queue, row.body, *row.terms.words):
+            state.update(b"%d:" % len(part))
+            state.update(part)
+        state.update(b";")
+    return state.hexdigest()
+
+
+def _parsed(body: bytes) -> Note:
+    data = json.loads(body)
+    added = data.pop("added")
+    return Note(added=None if added is None else Added(**added), **data)
+
+
+@attrs.define(eq=False)
+class Book:
+    """The ledger as one task uses it."""
+
+    ledger: Ledger
+    batch: int
+    task: int
+    mine: list[tuple[str, str]] = attrs.field(init=False, factory=list)
+    """Notes of this attempt."""
+    _done: dict[str, str] = attrs.field(init=False, factory=dict)
+    _known: dict[str, tuple[tuple[str, str], Note]] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for job, (node, note) in self.ledger.read().items():
+            if note.batch != self.batch:
+                continue
+            if note.added is None:
+                self._done |= note.digests
+            else:
+                self._known |= dict.fromkeys(note.digests, ((node, job), note))
+
+    def find(self, window: int, what: str) -> Added | None:
+        """What an earlier run has added for these rows; nothing at all if that is committed.
+
+        Jobs of other rows, in this place, are undone.
+        """
+        name = _name(self.task, window)
+        if self._done.get(name) == what:
+            return Added()
+        if name not in self._known:
+            return None
+        place, note = self._known[name]
+        assert note.added is not None
+        if note.digests[name] == what:
+            return note.added
+        undo(self.ledger.nodes, note.added)
+        self.ledger.drop([place])
+        return None
+
+    def keep(self, window: int, what: str, added: Added, node: str) -> None:
+        """Note what has been added for these rows."""
+        note = Note(self.batch, {_name(self.task, window): what}, added)
+        self.mine.append(self.ledger.note(note, node))
+
+
+def finish(ledger: Ledger, batch: int, tasks: dict[int, list[str]]) -> None:
+    """Note that a batch is committed: for each task, what its windows were."""
+    digests = {
+        _name(task, n): what for task, whats in tasks.items() for n, what in enumerate(whats)
+    }
+    _, kept = ledger.note(Note(batch, digests, None))
+    _clear(ledger, batch, digests, kept)
+
+
+def forget(ledger: Ledger, batch: int) -> None:
+    """A batch is given up: undo all that was added for it."""
+    _clear(ledger, batch, {}, "")
+
+
+def _clear(ledger: Ledger, batch: int, digests: dict[str, str], kept: str) -> None:
+    """Drop a batch's notes and older ones, and undo what is none of the batch's."""
+    old = []
+    for job, (node, note) in ledger.read().items():
+        if job == kept or note.batch > batch:
+            continue
+        old.append((node, job))
+        is_ours = note.digests.items() <= digests.items()
+        if note.batch == batch and note.added is not None and not is_ours:
+            undo(ledger.nodes, note.added)
+    ledger.drop(old)
+
+
+def _name(task: int, window: int) -> str:
+    return f"{task}/{window}"

@@ -1,0 +1,230 @@
+"""The cluster as a client sees it: its nodes, which of them answer, and conversations with them.
+
+Blocking, because Spark's processes for readers and writers are. Nobody waits for a node longer than
+the option `timeout`, and one that has not answered is left alone for a while.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.cli.connection import Address, Connection
+from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.pipeline.connector.options import Link
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
+
+Request = Sequence[bytes]
+
+_WINDOW: Final = 256
+"""Requests on their way at once: few enough for buffers to hold, whatever the replies weigh."""
+_REST_S: Final = 2.0
+_LONGEST_REST_S: Final = 60.0
+"""How long a node that did not answer is not asked again: twice as long each time."""
+_LOOK_S: Final = 5.0
+"""How long what HELLO said is believed."""
+
+
+class NodeGoneError(PipelineError):
+    """A node did not answer; whether it has obeyed is not known."""
+
+
+class UnreachableError(PipelineError):
+    """No node answers."""
+
+
+@attrs.define(eq=False)
+class Nodes:
+    """A cluster's nodes by name, which is `host:port`."""
+
+    link: Link
+    clock: Callable[[], float] = time.monotonic
+    _addresses: dict[str, Address] = attrs.field(init=False, factory=dict)
+    _connections: dict[str, Connection] = attrs.field(init=False, factory=dict)
+    _rests_until: dict[str, float] = attrs.field(init=False, factory=dict)
+    _failures: dict[str, int] = attrs.field(init=False, factory=dict)
+    _looks_at: float = attrs.field(init=False, default=0.0)
+    _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
+
+    def names(self) -> list[str]:
+        """All nodes that are known, those that answered last before those that did not."""
+        self._look_around()
+        return sorted(self._addresses, key=self._is_resting)
+
+    def live(self) -> list[str]:
+        """The nodes that answer. Raises `UnreachableError` if there are none."""
+        found = [name for name in self.names() if self._answers(name)]
+        if not found:
+            raise UnreachableError(self._nobody())
+        return found
+
+    def down(self) -> list[str]:
+        """The nodes that are known and do not answer."""
+        return [name for name in self.names() if not self._answers(name)]
+
+    def ask(self, name: str, requests: Sequence[Request]) -> list[Reply]:
+        """Each request's reply. Raises `NodeGoneError`."""
+        connection = self._connection(name)
+        replies: list[Reply] = []
+        try:
+            for start in range(0, len(requests), _WINDOW):
+                window = requests[start : start + _WINDOW]
+                connection.send_all(window)
+                replies += [connection.receive() for _ in window]
+        except ConnectionFailedError as error:
+            connection.close()
+            raise self._gone(name, error.reason) from error
+        self._failures.pop(name, None)
+        for reply in replies:
+            self._check(name, reply)
+        return replies
+
+    def open(self, name: str) -> Connection:
+        """A connection of one's own. Raises `NodeGoneError`."""
+        self._look_around()
+        if name not in self._addresses:  # such as a name from an old offset
+            host, _, port = name.rpartition(":")
+            self._addresses[name] = self.link.address(host.strip("[]"), int(port))
+        connection = Connection(
+            self._addresses[name],
+            self.link.secret(),
+            connect_timeout_s=self.link.timeout_s,
+            patience_s=self.link.timeout_s,
+        )
+        self._make_ready(name, connection)
+        return connection
+
+    def __enter__(self) -> "Nodes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up. Whoever asks again dials again."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _connection(self, name: str) -> Connection:
+        self._look_around()  # which may open it
+        connection = self._connections.get(name)
+        if connection is None:
+            connection = self._connections[name] = self.open(name)
+        elif self._is_resting(name):
+            raise NodeGoneError(self._reasons[name])
+        else:
+            self._make_ready(name, connection)
+        return connection
+
+    def _make_ready(self, name: str, connection: Connection) -> None:
+        if self._is_resting(name):
+            raise NodeGoneError(self._reasons[name])
+        try:
+            refusal = connection.ready()
+        except ConnectionFailedError as error:
+            raise self._gone(name, error.reason) from error
+        if refusal is not None:
+            connection.close()
+            raise PipelineError(
+                f"{name} refuses the password: {_text(refusal)}; "
+                "see the options password and passwordFile"
+            )
+
+    def _gone(self, name: str, reason: str) -> NodeGoneError:
+        failures = self._failures[name] = self._failures.get(name, 0) + 1
+        self._rests_until[name] = self.clock() + min(_REST_S * 2 ** (failures - 1), _LONGEST_REST_S)
+        self._reasons[name] = reason
+        return NodeGoneError(reason)
+
+    def _is_resting(self, name: str) -> bool:
+        return self._rests_until.get(name, 0.0) > self.clock()
+
+    def _answers(self, name: str) -> bool:
+        try:
+            self._connection(name)
+        except NodeGoneError:
+            return False
+        return True
+
+    def _check(self, name: str, reply: Reply) -> None:
+        if isinstance(reply, Failure) and reply.text.startswith((b"NOAUTH", b"DENIED")):
+            raise PipelineError(
+                f"{name} lets nobody in without a password: {_text(reply)}; "
+                "give the option password or passwordFile"
+            )
+
+    def _nobody(self) -> str:
+        reasons = "; ".join(dict.fromkeys(self._reasons.values()))
+        return f"no node answers ({', '.join(self._addresses)}): {reasons}"
+
+    # Who there is.
+
+    def _look_around(self) -> None:
+        """Ask for the nodes, now and then. Each goes by one name, whatever it is called."""
+        if self._addresses and self.clock() < self._looks_at:
+            return
+        self._looks_at = self.clock() + _LOOK_S
+        for host, port in self.link.seeds:
+            address = self.link.address(host, port)
+            self._addresses.setdefault(str(address), address)
+        found: dict[bytes, Address] = {}
+        told: dict[bytes, Address] = {}
+        for name in list(self._addresses):
+            self._ask_around(name, found, told)
+        if self.link.discovers:
+            found = told | found
+        silent = {
+            name: address
+            for name, address in self._addresses.items()
+            if address not in found.values() and self._is_resting(name)
+        }
+        if found:
+            self._addresses = silent | {str(address): address for address in found.values()}
+
+    def _ask_around(
+        self, name: str, found: dict[bytes, Address], told: dict[bytes, Address]
+    ) -> None:
+        try:
+            (reply,) = self.ask(name, [(b"HELLO",)])
+        except NodeGoneError:
+            return
+        if not isinstance(reply, list) or len(reply) < 3 or not isinstance(reply[1], bytes):
+            raise PipelineError(f"{name} is no node of Disque: it answers HELLO with {reply!r:.80}")
+        found.setdefault(reply[1], self._addresses[name])
+        for row in reply[2:]:
+            match row:
+                case [bytes(node), bytes(ip), bytes(port), *_] if ip:
+                    told.setdefault(node, self.link.address(ip.decode(), int(port)))
+
+
+def words(texts: Iterable[str]) -> list[bytes]:
+    """Arguments of a command."""
+    return [text.encode() for text in texts]
+
+
+def items(reply: Reply) -> list[Reply]:
+    """An array's items; of a null array none. Raises `PipelineError` for anything else."""
+    if reply is NULL_ARRAY:
+        return []
+    if not isinstance(reply, list):
+        raise PipelineError(f"a node answers {_text(reply)} where a list is due")
+    return reply
+
+
+def number(reply: Reply) -> int:
+    """An integer; 0 for an error, which is how much has been done."""
+    return reply if isinstance(reply, int) else 0
+
+
+def explained(reply: Reply) -> str:
+    """A reply for an error's text."""
+    return _text(reply)
+
+
+def _text(reply: Reply) -> str:
+    if isinstance(reply, Failure | Status):
+        return reply.text.decode(errors="backslashreplace")
+    return repr(reply)[:100]

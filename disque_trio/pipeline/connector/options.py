@@ -1,0 +1,311 @@
+"""The options of `format("disque")`: what there is, what it means, what it may be.
+
+Spark hands options over as strings, by lower-case names. Whoever writes `.option` reads the errors,
+so they name the option as it is documented, its value, and what would do.
+"""
+
+import difflib
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from disque_trio.cli.connection import Address, Tls
+from disque_trio.pipeline.errors import PipelineError
+
+MAX_JOBS_PER_TRIGGER: Final = 10_000
+"""The offset has each job's id, and Spark writes it into its log and into every progress event."""
+LONGEST_S: Final = (1 << 31) // 1000
+"""What every node can count in milliseconds of 32 bits."""
+
+
+class OptionError(PipelineError):
+    """An option that is unknown, missing or wrong."""
+
+
+@attrs.frozen
+class Option:
+    """What docs/pipeline.md says of one."""
+
+    name: str
+    uses: str
+    """Who heeds it: `all`, `stream`, `scan` (both read) or `sink`; several with spaces between."""
+    default: str
+    meaning: str
+
+
+OPTIONS: Final = (
+    Option("nodes", "all", "127.0.0.1:7711", "nodes to begin with, `host:port,host:port`"),
+    Option("discover", "all", "true", "also use the nodes that these know; with TLS false"),
+    Option("password", "all", "", "the cluster's password"),
+    Option("passwordFile", "all", "", "a file with the password, on every machine that connects"),
+    Option("tls", "all", "false", "speak TLS; the ports in `nodes` are the nodes' tls-port"),
+    Option("tlsCaFile", "all", "", "authorities to trust, in PEM, instead of the system's"),
+    Option("tlsCertFile", "all", "", "a certificate of one's own, in PEM"),
+    Option("tlsKeyFile", "all", "", "its key, unless it is in the same file"),
+    Option("tlsServerName", "all", "", "whose certificate to expect, instead of the host's"),
+    Option("timeout", "all", "5", "seconds after which a node that does not answer is down"),
+    Option("queue", "all", "", "the queue; for streams a must, for the sink unless it is a column"),
+    Option("state", "scan", "", "states of jobs to list, `queued,active,acked,wait-repl`"),
+    Option("maxJobsPerTrigger", "stream", "1000", "jobs of a batch at most, up to 10000"),
+    Option("maxBytesPerTrigger", "stream", "67108864", "no more is taken once bodies are as long"),
+    Option("jobsPerPartition", "stream", "1000", "jobs of a task at most"),
+    Option("lease", "stream", "1", "seconds that the shortest RETRY in the queue is at least"),
+    Option("wait", "stream", "100", "milliseconds to wait in a node for a job when there is none"),
+    Option("failOnDataLoss", "stream", "true", "fail rather than replay a batch with jobs missing"),
+    Option(
+        "hold", "sink", "300", "seconds for which jobs stay invisible unless committed; 0 is off"
+    ),
+    Option("delay", "sink", "0", "ADDJOB's DELAY in seconds, from when the row is written"),
+    Option("retry", "sink", "", "ADDJOB's RETRY in seconds; the node's default"),
+    Option("ttl", "sink", "86400", "ADDJOB's TTL in seconds"),
+    Option("replicate", "sink", "", "ADDJOB's REPLICATE; the node's default"),
+    Option("maxlen", "sink", "", "ADDJOB's MAXLEN; none"),
+    Option("recognize", "sink", "true", "keep notes, so that a stream's batch adds nothing twice"),
+    Option("connections", "sink", "4", "connections of a task to its node"),
+)
+"""All there are, in the order of the documentation."""
+
+_KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
+_SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
+"""Options that Spark heeds itself, and passes on."""
+STATES: Final = ("wait-repl", "active", "queued", "acked")
+
+
+@attrs.frozen(kw_only=True)
+class Link:
+    """How to reach the cluster."""
+
+    seeds: tuple[tuple[str, int], ...]
+    discovers: bool
+    password: str | None = attrs.field(repr=False)
+    password_file: str | None
+    tls: Tls | None
+    timeout_s: float
+
+    def address(self, host: str, port: int) -> Address:
+        """A node's address, with TLS if that is wanted."""
+        return Address(host=host, port=port, tls=self.tls)
+
+    def secret(self) -> bytes | None:
+        """The password. A file is read when it is needed, so that it may be replaced."""
+        if self.password_file is None:
+            return self.password.encode() if self.password else None
+        try:
+            text = Path(self.password_file).read_bytes()
+        except OSError as error:
+            raise OptionError(
+                f"option passwordFile: cannot read {self.password_file!r}: {error.strerror}"
+            ) from error
+        return text.removesuffix(b"\n").removesuffix(b"\r") or None
+
+
+@attrs.frozen(kw_only=True)
+class Stream:
+    """How a stream takes jobs."""
+
+    queue: str
+    max_jobs: int
+    max_bytes: int
+    jobs_per_partition: int
+    lease_s: float
+    wait_ms: int
+    fails_on_loss: bool
+
+
+@attrs.frozen(kw_only=True)
+class Scan:
+    """Which jobs are listed; empty is all."""
+
+    queue: str
+    states: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Sink:
+    """How rows become jobs; what a row's own columns say comes first. None is left to the node."""
+
+    queue: str
+    hold_s: int
+    delay_s: int
+    retry_s: int | None
+    ttl_s: int
+    replicas: int | None
+    maxlen: int | None
+    recognizes: bool
+    connections: int
+    timeout_ms: int
+
+
+def check_names(given: Mapping[str, str]) -> None:
+    """Raises `OptionError` for an option that there is not."""
+    for name in given:
+        if name.lower() in _KNOWN or name.lower() in _SPARKS:
+            continue
+        if name.lower() == "path":
+            raise OptionError(
+                'load() and save() take no path here: name the queue, option("queue")'
+            )
+        close = difflib.get_close_matches(name.lower(), _KNOWN, 1)
+        hint = f"; did you mean {_KNOWN[close[0]].name}?" if close else f": {_names()}"
+        raise OptionError(f"there is no option {name!r}{hint}")
+
+
+def link(given: Mapping[str, str]) -> Link:
+    """What all uses share."""
+    values = _Values(given)
+    tls = _tls(values)
+    password, password_file = values.text("password"), values.text("passwordFile")
+    if password and password_file:
+        raise OptionError("options password and passwordFile: give one of them")
+    return Link(
+        seeds=_seeds(values.text("nodes")),
+        discovers=values.flag("discover") if values.has("discover") else tls is None,
+        password=password or None,
+        password_file=password_file or None,
+        tls=tls,
+        timeout_s=values.number("timeout", 0.1, 3600),
+    )
+
+
+def stream(given: Mapping[str, str]) -> Stream:
+    """The options of a streaming read."""
+    values = _Values(given)
+    return Stream(
+        queue=values.needed("queue", "which queue shall be read?"),
+        max_jobs=values.count("maxJobsPerTrigger", 1, MAX_JOBS_PER_TRIGGER),
+        max_bytes=values.count("maxBytesPerTrigger", 1, 1 << 31),
+        jobs_per_partition=values.count("jobsPerPartition", 1, MAX_JOBS_PER_TRIGGER),
+        lease_s=values.number("lease", 0, LONGEST_S),
+        # Longer than `timeout` would look like a node that is down.
+        wait_ms=values.count("wait", 0, int(values.number("timeout", 0.1, 3600) * 500)),
+        fails_on_loss=values.flag("failOnDataLoss"),
+    )
+
+
+def scan(given: Mapping[str, str]) -> Scan:
+    """The options of a batch read."""
+    values = _Values(given)
+    states = tuple(word.strip().lower() for word in values.text("state").split(",") if word.strip())
+    for state in states:
+        if state not in STATES:
+            raise values.wrong("state", f"{state!r} is none of {', '.join(STATES)}")
+    return Scan(queue=values.text("queue"), states=states)
+
+
+def sink(given: Mapping[str, str]) -> Sink:
+    """The options of a write, batch or stream."""
+    values = _Values(given)
+    ttl_s = values.count("ttl", 1, (1 << 32) - 1)
+    hold_s = values.count("hold", 0, LONGEST_S)
+    if values.has("hold") and hold_s >= ttl_s:
+        raise values.wrong("hold", f"must be less than ttl, which is {ttl_s}")
+    return Sink(
+        queue=values.text("queue"),
+        # Half of a short life is left for those who shall work on it.
+        hold_s=min(hold_s, ttl_s // 2) if not values.has("hold") else hold_s,
+        delay_s=values.count("delay", 0, min(LONGEST_S, ttl_s - 1)),
+        retry_s=values.optional("retry", 0, LONGEST_S),
+        ttl_s=ttl_s,
+        replicas=values.optional("replicate", 1, 65_535),
+        maxlen=values.optional("maxlen", 1, 1 << 31),
+        recognizes=values.flag("recognize"),
+        connections=values.count("connections", 1, 64),
+        timeout_ms=int(values.number("timeout", 0.1, 3600) * 1000),
+    )
+
+
+class _Values:
+    """Options by their documented names, with defaults."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+
+    def has(self, name: str) -> bool:
+        return bool(self._given.get(name.lower()))
+
+    def text(self, name: str) -> str:
+        return self._given.get(name.lower()) or _KNOWN[name.lower()].default
+
+    def needed(self, name: str, question: str) -> str:
+        if not self.has(name):
+            raise OptionError(f"option {name} is missing: {question}")
+        return self.text(name)
+
+    def count(self, name: str, least: int, most: int) -> int:
+        text = self.text(name).strip()
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()) or not least <= int(text) <= most:
+            raise self.wrong(name, f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    def optional(self, name: str, least: int, most: int) -> int | None:
+        return self.count(name, least, most) if self.has(name) else None
+
+    def number(self, name: str, least: float, most: float) -> float:
+        try:
+            value = float(self.text(name))
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise self.wrong(name, f"must be a number from {least:g} to {most:g}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        word = self.text(name).strip().lower()
+        if word not in ("true", "false"):
+            raise self.wrong(name, "must be true or false")
+        return word == "true"
+
+    def wrong(self, name: str, reason: str) -> OptionError:
+        return OptionError(f"option {name}: {self.text(name)!r}: {reason}")
+
+
+def _names() -> str:
+    return "there are " + ", ".join(option.name for option in OPTIONS)
+
+
+def _seeds(text: str) -> tuple[tuple[str, int], ...]:
+    seeds = []
+    for part in filter(None, (word.strip() for word in text.split(","))):
+        host, colon, port = part.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit():
+            raise OptionError(f"option nodes: {part!r} is not host:port, such as 127.0.0.1:7711")
+        if not 0 < int(port) < 1 << 16:
+            raise OptionError(f"option nodes: {part!r}: a port is from 1 to 65535")
+        seeds.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    if not seeds:
+        raise OptionError(f"option nodes: {text!r} names no node; write host:port,host:port")
+    return tuple(seeds)
+
+
+def _tls(values: _Values) -> Tls | None:
+    files = ("tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsServerName")
+    if not values.flag("tls"):
+        for name in files:
+            if values.has(name):
+                raise OptionError(f'option {name} needs option("tls", "true")')
+        return None
+    if values.has("tlsKeyFile") and not values.has("tlsCertFile"):
+        raise OptionError("option tlsKeyFile is the key of a certificate: give tlsCertFile too")
+    cacert, cert, key, server_name = (values.text(option) or None for option in files)
+    tls = Tls(cacert=cacert, cert=cert, key=key, server_name=server_name)
+    _check_files(tls)
+    return tls
+
+
+def _check_files(tls: Tls) -> None:
+    try:
+        context = ssl.create_default_context(cafile=tls.cacert)
+    except OSError as error:  # SSLError is one
+        raise OptionError(f"option tlsCaFile: cannot use {tls.cacert!r}: {error}") from error
+    if tls.cert is None:
+        return
+    try:
+        context.load_cert_chain(tls.cert, tls.key)
+    except OSError as error:
+        raise OptionError(
+            f"options tlsCertFile, tlsKeyFile: cannot use {tls.cert!r} with {tls.key!r}: {error}"
+        ) from error

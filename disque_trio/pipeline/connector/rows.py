@@ -1,0 +1,151 @@
+"""Rows that become jobs: which columns there may be, and the ADDJOB that follows."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from disque_trio.pipeline.connector.options import LONGEST_S, Sink
+from disque_trio.pipeline.errors import PipelineError
+
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+_COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
+    "body": ((BinaryType, StringType), "string or binary"),
+    "queue": ((StringType,), "string"),
+    "delay": (_WHOLE, "a whole number"),
+    "retry": (_WHOLE, "a whole number"),
+    "ttl": (_WHOLE, "a whole number"),
+    "replicate": (_WHOLE, "a whole number"),
+    "maxlen": (_WHOLE, "a whole number"),
+}
+_LIMITS: Final = {
+    "delay": (0, LONGEST_S),
+    "retry": (0, LONGEST_S),
+    "ttl": (1, (1 << 32) - 1),
+    "replicate": (1, 65_535),
+    "maxlen": (1, 1 << 31),
+}
+_PERIODS: Final = tuple(_LIMITS)
+
+
+@attrs.frozen
+class Terms:
+    """What ADDJOB says after the timeout, and for how long that keeps the job out of sight."""
+
+    words: tuple[bytes, ...]
+    hold_s: int | None
+    """Until ENQUEUE or the end of this time; None if the job is not held for the commit's sake."""
+
+
+@attrs.frozen
+class Row:
+    """One job to be."""
+
+    queue: bytes
+    body: bytes
+    terms: Terms
+
+    def request(self, timeout: bytes) -> list[bytes]:
+        """The ADDJOB."""
+        return [b"ADDJOB", self.queue, self.body, timeout, *self.terms.words]
+
+
+def check(schema: StructType, sink: Sink) -> None:
+    """Raises `PipelineError` for columns that cannot become jobs."""
+    types = {field.name: field.dataType for field in schema.fields}
+    for name, kind in types.items():
+        if name not in _COLUMNS:
+            raise PipelineError(
+                f"the sink does not know the column {name}: it takes {', '.join(_COLUMNS)}. "
+                "Select what the job's body shall be, such as to_json(struct(*)) as body"
+            )
+        allowed, what = _COLUMNS[name]
+        if not isinstance(kind, allowed):
+            raise PipelineError(f"the column {name} is {kind.simpleString()}, and must be {what}")
+    if "body" not in types:
+        raise PipelineError(f"there is no column body, but {', '.join(types) or 'none at all'}")
+    if "queue" not in types and not sink.queue:
+        raise PipelineError("option queue is missing, and there is no column queue: where to?")
+
+
+@attrs.define(eq=False)
+class Rows:
+    """Makes jobs of record batches."""
+
+    sink: Sink
+    _count: int = attrs.field(init=False, default=0)
+    _terms: dict[tuple[int | None, ...], Terms] = attrs.field(init=False, factory=dict)
+
+    def of(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        """The batch's rows. Raises `PipelineError` for one that cannot be a job."""
+        columns = dict(zip(batch.schema.names, (c.to_pylist() for c in batch.columns), strict=True))
+        nothing = [None] * batch.num_rows
+        queues, bodies = columns.get("queue", nothing), columns["body"]
+        periods = zip(*(columns.get(name, nothing) for name in _PERIODS), strict=True)
+        for queue, body, period in zip(queues, bodies, periods, strict=True):
+            self._count += 1
+            yield Row(self._queue(queue), self._body(body), self._find_terms(period))
+
+    def _queue(self, name: str | None) -> bytes:
+        if name is None and not self.sink.queue:
+            raise self._wrong("its queue is null, and there is no option queue")
+        return (self.sink.queue if name is None else name).encode()
+
+    def _body(self, body: Any) -> bytes:
+        if body is None:
+            raise self._wrong("its body is null")
+        return body.encode() if isinstance(body, str) else bytes(body)
+
+    def _find_terms(self, period: tuple[int | None, ...]) -> Terms:
+        terms = self._terms.get(period)
+        if terms is None:
+            terms = self._terms[period] = self._make_terms(dict(zip(_PERIODS, period, strict=True)))
+        return terms
+
+    def _make_terms(self, row: dict[str, int | None]) -> Terms:
+        for name, (least, most) in _LIMITS.items():
+            value = row[name]
+            if value is not None and not least <= value <= most:
+                raise self._wrong(f"its {name} is {value}, and must be from {least} to {most}")
+        sink = self.sink
+        ttl = _first(row["ttl"], sink.ttl_s)
+        delay = _first(row["delay"], sink.delay_s)
+        assert ttl is not None
+        assert delay is not None
+        if delay >= ttl:
+            raise self._wrong(f"its delay is {delay}, and must be less than its ttl, {ttl}")
+        hold = None
+        if sink.hold_s and not delay:
+            # Half of a short life is left for those who shall work on it.
+            hold = delay = min(sink.hold_s, ttl // 2) if sink.hold_s >= ttl else sink.hold_s
+            if not hold:
+                raise self._wrong(
+                    f'its ttl is {ttl}, too short to wait; option("hold", 0) does not'
+                )
+        given = {
+            b"REPLICATE": _first(row["replicate"], sink.replicas),
+            b"DELAY": delay or None,
+            b"RETRY": _first(row["retry"], sink.retry_s),
+            b"TTL": ttl,
+            b"MAXLEN": _first(row["maxlen"], sink.maxlen),
+        }
+        words = [w for k, v in given.items() if v is not None for w in (k, b"%d" % v)]
+        return Terms(tuple(words), hold)
+
+    def _wrong(self, reason: str) -> PipelineError:
+        return PipelineError(f"row {self._count} of its task cannot become a job: {reason}")
+
+
+def _first(row: int | None, option: int | None) -> int | None:
+    return option if row is None else row

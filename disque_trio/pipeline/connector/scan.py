@@ -1,0 +1,107 @@
+"""A look at the jobs that there are: `spark.read.format("disque")`.
+
+Nothing is delivered and nothing changes. There is a task for each node, and a row for each copy: a
+job that two nodes hold is there twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition
+from pyspark.sql.types import StructType
+
+from disque_trio.pipeline.connector.columns import Row, batches, copied
+from disque_trio.pipeline.connector.nodes import Nodes, explained, items
+from disque_trio.pipeline.connector.options import STATES, Link, Scan
+from disque_trio.pipeline.errors import PipelineError
+
+_COUNT: Final = b"500"
+
+
+class Node(InputPartition):
+    """A task: what one node has."""
+
+    def __init__(self, name: str, scan: Scan) -> None:
+        super().__init__(name)
+        self.scan = scan
+
+
+class CopiesTable(DataSourceReader):
+    """All copies of jobs, or those that the options and filters leave."""
+
+    def __init__(self, link: Link, scan: Scan, schema: StructType) -> None:
+        self._link = link
+        self._scan = scan
+        self._schema = schema
+
+    @property
+    def pushFilters(self) -> "_PushFilters":  # noqa: N802
+        """Spark refuses sources that have this method of their own, unless
+        spark.sql.python.filterPushdown.enabled is set; so it is one that looks like the default.
+        """
+        return _PushFilters(self._push)
+
+    def _push(self, filters: list[Filter]) -> Iterable[Filter]:
+        for each in filters:
+            if not self._take(each):
+                yield each
+
+    def _take(self, given: Filter) -> bool:
+        """Let nodes filter, if they can. A name that is not UTF-8 was made printable for Spark."""
+        match given:
+            case EqualTo(("queue",), str(name)) if (
+                not self._scan.queue and "\\" not in name and name
+            ):
+                self._scan = attrs.evolve(self._scan, queue=name)
+            case EqualTo(("state",), str(state)) if state in self._states():
+                self._scan = attrs.evolve(self._scan, states=(state,))
+            case In(("state",), states) if left := self._states() & set(states):
+                ordered = tuple(state for state in STATES if state in left)
+                self._scan = attrs.evolve(self._scan, states=ordered)
+            case _:
+                return False
+        return True
+
+    def _states(self) -> set[str]:
+        return set(self._scan.states or STATES)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with Nodes(self._link) as nodes:
+            return [Node(name, self._scan) for name in nodes.live()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Node), partition
+        with Nodes(self._link) as nodes:
+            rows = _copies(nodes, partition.value, partition.scan)
+            yield from batches(rows, self._schema)
+
+
+class _PushFilters:
+    def __init__(self, push: Callable[[list[Filter]], Iterable[Filter]]) -> None:
+        self._push = push
+        self.__func__ = DataSourceReader.pushFilters  # what Spark looks at
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        return list(self._push(filters))
+
+
+def _copies(nodes: Nodes, name: str, scan: Scan) -> Iterator[Row]:
+    how = [b"COUNT", _COUNT, b"REPLY", b"all"]
+    how += [b"QUEUE", scan.queue.encode()] if scan.queue else []
+    for state in scan.states:
+        how += [b"STATE", state.encode()]
+    cursor = b"0"
+    while True:
+        (reply,) = nodes.ask(name, [[b"JSCAN", cursor, *how]])
+        match reply:
+            case [bytes(cursor), list(found)]:
+                for item in found:
+                    facts = items(item)
+                    pairs: Any = zip(facts[::2], facts[1::2], strict=True)
+                    yield copied(dict(pairs), name)
+            case _:
+                raise PipelineError(f"{name} refuses JSCAN: {explained(reply)}")
+        if cursor == b"0":
+            return

@@ -1,0 +1,168 @@
+"""A queue that Spark fills: `df.write.format("disque")` and `writeStream`.
+
+In two phases. Tasks add jobs that nobody sees (`adding`), and tell their ids; when all tasks have
+succeeded the driver makes the jobs visible, or undoes them.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from disque_trio.pipeline.connector.adding import Added, Adder, release, undo, windows
+from disque_trio.pipeline.connector.ledger import Book, Ledger, digest, finish, forget
+from disque_trio.pipeline.connector.nodes import Nodes
+from disque_trio.pipeline.connector.options import Link, Sink
+from disque_trio.pipeline.connector.rows import Rows, check
+from disque_trio.pipeline.errors import PipelineError
+
+_MARGIN: Final = 0.05
+"""How much of the hold is left for clocks that differ."""
+
+
+class Written(WriterCommitMessage):
+    """What a task has added: for each window of its rows, what they were and the jobs."""
+
+    def __init__(self, query: str, task: int) -> None:
+        self.query = query
+        self.task = task
+        self.windows: list[tuple[str, Added]] = []
+
+
+@attrs.define(eq=False)
+class Phases:
+    """What batch and stream share."""
+
+    link: Link
+    sink: Sink
+    keeps_notes: bool
+    """Only a stream does: in foreachBatch many writes belong to one batch of one query."""
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        """In a task: add the rows as jobs."""
+        with Nodes(self.link) as nodes:
+            task, query, batch = _place()
+            adder = Adder(nodes, task, self.sink.connections, self.sink.timeout_ms)
+            book = None
+            if query and self.keeps_notes:
+                book = Book(Ledger(nodes, query, self.sink.replicas), batch, task)
+            try:
+                written = Written(query, task)
+                self._write(batches, adder, book, written)
+            except BaseException:
+                # The driver will not learn of these: they go now, or are queued when the hold ends.
+                undo(nodes, adder.added)
+                if book is not None:
+                    book.ledger.drop(book.mine)
+                raise
+            finally:
+                adder.close()
+            return written
+
+    def _write(
+        self, batches: Iterator[pa.RecordBatch], adder: Adder, book: Book | None, written: Written
+    ) -> None:
+        rows = Rows(self.sink)
+        for window in windows(row for batch in batches for row in rows.of(batch)):
+            place = len(written.windows)
+            what = "" if book is None else digest(window)
+            added = None if book is None else book.find(place, what)
+            if added is None:
+                added = adder.add(window)
+                if book is not None:
+                    book.keep(place, what, added, adder.node)
+            written.windows.append((what, added))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
+        """In the driver: all tasks have succeeded."""
+        done = [message for message in messages if isinstance(message, Written)]
+        margin = max(self.sink.hold_s * _MARGIN, 0.5)
+        with Nodes(self.link) as nodes:
+            for _, added in (window for message in done for window in message.windows):
+                # Those whose hold is over are queued already, and an ENQUEUE now might take one
+                # from its worker.
+                if time.time() < added.until - margin:
+                    release(nodes, added.held)
+            if ledger := self._ledger(nodes, done):
+                tasks = {each.task: [what for what, _ in each.windows] for each in done}
+                finish(ledger, batch, tasks)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
+        """In the driver: a task has failed, and has undone what it had done."""
+        done = [message for message in messages if isinstance(message, Written)]
+        with Nodes(self.link) as nodes:
+            for _, added in (window for message in done for window in message.windows):
+                undo(nodes, added)
+            if ledger := self._ledger(nodes, done):
+                forget(ledger, batch)
+
+    def _ledger(self, nodes: Nodes, done: Sequence[Written]) -> Ledger | None:
+        queries = {message.query for message in done} - {""}
+        if not queries or not self.keeps_notes:
+            return None
+        (query,) = queries
+        return Ledger(nodes, query, self.sink.replicas)
+
+
+def _place() -> tuple[int, str, int]:
+    """The number of this task, and the stream's id and batch; no id where there is no stream."""
+    context = TaskContext.get()
+    if context is None:
+        return 0, "", -1
+    query = context.getLocalProperty("sql.streaming.queryId") or ""
+    batch = context.getLocalProperty("streaming.sql.batchId") or ""
+    return context.partitionId(), query if batch else "", int(batch or -1)
+
+
+class BatchSink(DataSourceArrowWriter):
+    """The sink of a batch."""
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._phases.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._phases.commit(messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._phases.abort(messages)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """The sink of a query."""
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._phases.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self._phases.commit(messages, batchId)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self._phases.abort(messages, batchId)
+
+
+def phases(
+    link: Link, sink: Sink, schema: StructType, *, overwrite: bool, is_stream: bool
+) -> Phases:
+    """Raises `PipelineError` if the rows cannot become jobs."""
+    check(schema, sink)
+    if overwrite:
+        raise PipelineError(
+            'a queue cannot be overwritten: write with mode("append"), '
+            'and a stream with outputMode("append") or outputMode("update")'
+        )
+    return Phases(link, sink, keeps_notes=is_stream and sink.recognizes)

@@ -1,0 +1,58 @@
+"""`format("disque")`: the name under which Spark finds queues."""
+
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from disque_trio.pipeline.connector import options
+from disque_trio.pipeline.connector.columns import SCHEMA, checked
+from disque_trio.pipeline.connector.scan import CopiesTable
+from disque_trio.pipeline.connector.sink import BatchSink, StreamSink, phases
+from disque_trio.pipeline.connector.stream import QueueStream
+
+_PUSHES: Final = "spark.sql.python.filterPushdown.enabled"
+
+
+class DisqueSource(DataSource):
+    """Queues, read and written."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "disque"
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options.check_names(self.options)
+        link, scan = options.link(self.options), options.scan(self.options)
+        return CopiesTable(link, scan, checked(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        options.check_names(self.options)
+        link, stream = options.link(self.options), options.stream(self.options)
+        return QueueStream(link, stream, checked(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        options.check_names(self.options)
+        link, sink = options.link(self.options), options.sink(self.options)
+        return BatchSink(phases(link, sink, schema, overwrite=overwrite, is_stream=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        options.check_names(self.options)
+        link, sink = options.link(self.options), options.sink(self.options)
+        return StreamSink(phases(link, sink, schema, overwrite=overwrite, is_stream=True))
+
+
+def register(spark: SparkSession) -> None:
+    """Let the session know `format("disque")`, and push filters down to nodes."""
+    spark.dataSource.register(DisqueSource)
+    spark.conf.set(_PUSHES, "true")

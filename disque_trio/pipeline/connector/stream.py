@@ -1,0 +1,117 @@
+"""A queue as a stream: `spark.readStream.format("disque")`.
+
+A batch's jobs are taken here, in the one process that Spark keeps for the source, and never by
+tasks: a task may run twice. Their ids are the offset, which Spark logs before the batch runs; their
+bodies travel with the tasks. They are acknowledged when Spark asks for the next offset, for then
+the batch that ended at `start` is in its commit log. `commit` would come too late, after the next
+batch has begun, or never. `stop` is called when the driver has died, so it must do nothing.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from disque_trio.pipeline.connector import offsets
+from disque_trio.pipeline.connector.columns import batches, delivered
+from disque_trio.pipeline.connector.keeper import Job, Keeper
+from disque_trio.pipeline.connector.nodes import UnreachableError
+from disque_trio.pipeline.connector.offsets import Offset
+from disque_trio.pipeline.connector.options import Link, Stream
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Delivered(InputPartition):
+    """A task: jobs with their bodies, so that it needs no connection and may run again."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        super().__init__(None)
+        self.jobs = jobs
+
+
+class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The source of one query."""
+
+    def __init__(self, link: Link, options: Stream, schema: StructType) -> None:
+        self._schema = schema
+        self._options = options
+        self._keeper: Keeper = Keeper(link, options)
+        self._offered: tuple[Offset, Offset] | None = None
+        """What was answered for which start: it may be asked for twice."""
+        self._left: int | None = None
+        """How many jobs may still be taken, if the stream is to end."""
+        self._has_met_nodes = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_schema": self._schema}  # all that tasks need
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return offsets.START.dumped()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(self._options.max_jobs)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._left = self._keeper.backlog()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        begin = offsets.load(start)
+        if self._offered is not None and self._offered[0] == begin:
+            return self._offered[1].dumped()
+        try:
+            end = self._advance(begin, limit)
+        except UnreachableError as error:
+            # A stream that is to end would end too early; one that never began is set up wrongly.
+            if self._left is not None or not self._has_met_nodes:
+                raise
+            _log.warning("the stream waits: %s", error)
+            return start
+        self._has_met_nodes = True
+        return end.dumped()
+
+    def _advance(self, begin: Offset, limit: ReadLimit) -> Offset:
+        """Acknowledge what is committed, and take more."""
+        if not self._keeper.acknowledge(begin.jobs):
+            raise UnreachableError("no node takes the acknowledgements of the latest batch")
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs
+        if self._left is not None:
+            most = min(most, self._left)
+        jobs = self._keeper.take(most, waits=self._left is None) if most > 0 else {}
+        if not jobs:
+            return begin
+        end = Offset(begin.seq + 1, jobs)
+        if self._left is not None:
+            self._left -= len(end.ids())
+        self._offered = (begin, end)
+        return end
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """What still waits, for the query's progress."""
+        keeper = self._keeper
+        try:
+            backlog = keeper.backlog()
+        except UnreachableError:
+            return None
+        return {"backlog": backlog, "held": len(keeper.jobs), "duplicates": keeper.duplicates}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        last = offsets.load(end)
+        if offsets.load(start) == last:
+            return []
+        self._keeper.recover(last.jobs)
+        held = self._keeper.jobs
+        jobs = [held[job] for job in last.ids() if job in held]
+        size = self._options.jobs_per_partition
+        return [Delivered(jobs[at : at + size]) for at in range(0, len(jobs), size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Delivered), partition
+        return iter(batches(map(delivered, partition.jobs), self._schema))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._keeper.acknowledge(offsets.load(end).jobs)

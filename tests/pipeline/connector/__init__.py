@@ -1,0 +1,1 @@
+"""Queues as tables and streams."""

@@ -1,0 +1,198 @@
+"""Starts queries, kills them, feeds them, and counts."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow.parquet as pq
+
+from tests.cluster.processes import Cluster, eventually
+from tests.cluster.talk import Client, ClosedError, RefusedError
+from tests.pipeline.connector.desk import names_of
+from tests.pipeline.connector.killing.query import ROWS_PER_SECOND, writer
+
+START_S: Final = 600.0
+"""How long a session may take to start on a machine that is busy."""
+_CHUNK: Final = 25
+
+
+@attrs.define(eq=False)
+class Query:
+    """One query, in a process that may be killed and started again."""
+
+    kind: str
+    folder: Path
+    cluster: Cluster
+    kills: list[str] = attrs.field(factory=list)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin to start."""
+        self.folder.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "tests.pipeline.connector.killing.query", self.kind]
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [*command, str(self.folder), ",".join(names_of(self.cluster))],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def batches(self) -> int:
+        """How many batches are over, in all its lives."""
+        path = self.folder / "batches"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def wait_for_batches(self, count: int) -> None:
+        """Wait until so many more are over."""
+        wanted = self.batches() + count
+        eventually(lambda: self._has(wanted), START_S, f"{count} more batches of {self.kind}")
+
+    def _has(self, batches: int) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            # Spark waits 10 s for a Python process to start: too little where much else runs.
+            assert "failed to connect back" in self.log(), f"the query has ended: {self.log()}"
+            self.kills.append("itself")
+            self._wait_gone()
+            self.start()
+        return self.batches() >= batches
+
+    def kill(self, what: str) -> None:
+        """kill -9 of the driver, or of its JVM; then wait until all its processes have gone."""
+        assert self._process is not None
+        jvms = [pid for pid, name in self._processes() if name == "java"]
+        target = jvms[0] if what == "JVM" and jvms else self._process.pid
+        os.kill(target, signal.SIGKILL)
+        self.kills.append(what)
+        self._wait_gone()
+
+    def finish(self) -> None:
+        """Let it run once more, to the end of what there is."""
+        (self.folder / "finish").touch()
+        while True:
+            self.start()
+            assert self._process is not None
+            code = self._process.wait(START_S)
+            self._wait_gone()
+            if not code:
+                return
+            assert "failed to connect back" in self.log(), self.log()
+
+    def finish_in(self, spark: Any) -> None:
+        """The same, in a session that is there already."""
+        nodes = ",".join(names_of(self.cluster))
+        stream = writer(self.kind, spark, self.folder, nodes).trigger(availableNow=True)
+        stream.option("checkpointLocation", str(self.folder / "c")).start().awaitTermination()
+
+    def close(self) -> None:
+        """End whatever is left."""
+        if self._process is None:
+            return
+        for pid, _ in self._processes():
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+
+    def log(self) -> str:
+        """The end of what it said."""
+        return (self.folder / "log").read_text(errors="replace")[-3000:]
+
+    def _wait_gone(self) -> None:
+        assert self._process is not None
+        self._process.wait(60)
+        eventually(lambda: not list(self._processes()), 60, "the query's processes have gone")
+
+    def _processes(self) -> Iterator[tuple[int, str]]:
+        """Those of its session that live, with their names."""
+        assert self._process is not None
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                pid, _, rest = path.read_text().partition(" (")
+            except OSError:
+                continue
+            name, _, facts = rest.rpartition(") ")
+            state, _, _, session, *_ = facts.split()
+            if int(session) == self._process.pid and state != "Z":
+                yield int(pid), name
+
+
+@attrs.define(eq=False)
+class Producer:
+    """Adds jobs to the queue `in` at a rate. Only those that the cluster has confirmed count."""
+
+    cluster: Cluster
+    jobs_per_second: int
+    retry_s: int
+    jobs: dict[str, int] = attrs.field(factory=dict)
+    """The number in the body of each confirmed job, by id."""
+    _is_over: threading.Event = attrs.field(factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._work, name="producer")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for the end."""
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        number = 0
+        due = time.monotonic()
+        clients: dict[int, Client] = {}
+        while not self._is_over.is_set():
+            server = random.choice([s for s in self.cluster.servers if s.is_running()])
+            numbers = range(number, number + _CHUNK)
+            number += _CHUNK
+            try:
+                client = clients.get(server.port)
+                if client is None or not client.is_usable:
+                    client = clients[server.port] = Client(server.port, patience_s=5.0)
+                self._add(client, numbers)
+            except (OSError, ClosedError, RefusedError):
+                clients.pop(server.port).close() if server.port in clients else None
+            due += _CHUNK / self.jobs_per_second
+            self._is_over.wait(max(due - time.monotonic(), 0.0))
+        for client in clients.values():
+            client.close()
+
+    def _add(self, client: Client, numbers: range) -> None:
+        terms = ("REPLICATE", 2, "RETRY", self.retry_s, "TTL", 7200)
+        for number in numbers:
+            client.send("ADDJOB", "in", str(number), 3000, *terms)
+        for number in numbers:
+            reply = client.receive()
+            self.jobs[reply.text.decode()] = number  # type: ignore[union-attr]
+
+
+def rows_in_files(folder: Path) -> Counter[str]:
+    """How often each job is in the files that Spark has committed."""
+    found: Counter[str] = Counter()
+    names = set()
+    for path in (folder / "out" / "_spark_metadata").glob("[0-9]*"):
+        lines = path.read_text().splitlines()[1:]
+        names |= {json.loads(line)["path"].removeprefix("file://") for line in lines}
+    for name in names:
+        found.update(pq.read_table(name, columns=["job_id"])["job_id"].to_pylist())
+    return found
+
+
+def rows_committed(folder: Path) -> int:
+    """How many numbers the rate source has given to batches that Spark has committed."""
+    last = max(int(path.name) for path in (folder / "c" / "commits").glob("[0-9]*"))
+    seconds = (folder / "c" / "offsets" / str(last)).read_text().splitlines()[-1]
+    return int(seconds) * ROWS_PER_SECOND

@@ -1,0 +1,203 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from disque_trio.pipeline.connector.keeper import LostJobsError
+from disque_trio.pipeline.connector.offsets import Jobs
+from tests.cluster.processes import Cluster, Fleet, Server, eventually
+from tests.pipeline.connector.desk import Desk, lengths, name_of
+
+
+def ids(jobs: Jobs) -> list[str]:
+    return [job for part in jobs.values() for job in part]
+
+
+def add(server: Server, queue: str, count: int, *terms: str | int) -> list[str]:
+    return [server.client.add(queue, f"body {n}", *terms).decode() for n in range(count)]
+
+
+@contextmanager
+def without(server: Server) -> Iterator[None]:
+    """While a server stands still."""
+    server.freeze()
+    try:
+        yield
+    finally:
+        server.thaw()
+
+
+def test_jobs_are_taken_from_all_nodes(desk: Desk, cluster: Cluster) -> None:
+    added = [job for server in cluster.servers for job in add(server, "all", 10, "REPLICATE", 1)]
+    keeper = desk.keeper(cluster, "all")
+
+    taken: list[str] = []
+
+    def all_are_here() -> bool:  # some may be on their way between two nodes
+        jobs = keeper.take(100, waits=False)
+        taken.extend(ids(jobs))
+        assert keeper.acknowledge(jobs)
+        return len(taken) == 30
+
+    eventually(all_are_here, 20, "all 30 jobs are taken")
+
+    assert sorted(taken) == sorted(added)
+    assert not keeper.jobs
+
+
+def test_no_more_is_taken_than_is_asked_for(desk: Desk, cluster: Cluster) -> None:
+    add(cluster[0], "some", 30)
+    keeper = desk.keeper(cluster, "some")
+
+    taken = keeper.take(20, waits=False)
+
+    assert len(ids(taken)) == 20
+    assert keeper.backlog() == 10
+
+
+def test_no_more_is_taken_once_there_are_bytes_enough(desk: Desk, cluster: Cluster) -> None:
+    for _ in range(4):
+        cluster[0].client.add("long", b"x" * 1000)
+    keeper = desk.keeper(cluster, "long", maxBytesPerTrigger=1500)
+
+    taken = keeper.take(1, waits=False)
+    assert len(ids(taken)) == 1
+    # Within one request there is no telling how long they are.
+    assert len(ids(keeper.take(10, waits=False))) == 3
+
+
+def test_a_job_that_comes_while_it_waits_is_taken(desk: Desk, cluster: Cluster) -> None:
+    keeper = desk.keeper(cluster, "later", wait=2000)
+    assert not keeper.take(10, waits=False)
+    cluster[1].client.add("later", "late", "DELAY", 1)
+
+    eventually(lambda: keeper.take(10, waits=True), 20, "the job is taken")
+
+
+def test_a_binary_body_is_itself(desk: Desk, cluster: Cluster) -> None:
+    body = bytes(range(256))
+    cluster[0].client.add("binary", body)
+    keeper = desk.keeper(cluster, "binary")
+
+    (job,) = ids(keeper.take(1, waits=False))
+
+    assert keeper.jobs[job].body == body
+
+
+def test_a_job_that_is_held_is_not_taken_again(desk: Desk, cluster: Cluster) -> None:
+    (job,) = add(cluster[0], "again", 1)
+    keeper = desk.keeper(cluster, "again")
+    assert ids(keeper.take(1, waits=False)) == [job]
+
+    cluster[0].client.call("NACK", job)
+
+    assert not keeper.take(1, waits=False)
+    assert keeper.duplicates == 1
+
+
+def test_an_acknowledged_job_that_comes_again_is_acknowledged_again(
+    desk: Desk, cluster: Cluster
+) -> None:
+    """As when a node dies between an acknowledgement and telling the others."""
+    keeper = desk.keeper(cluster, "over")
+    (job,) = add(cluster[0], "over", 1)
+    gone = {name_of(cluster[0]): [job]}
+    cluster[0].client.call("DEQUEUE", job)
+    keeper._done[job] = None
+
+    assert keeper.acknowledge(gone)  # nothing is said: it was before
+    cluster[0].client.call("ENQUEUE", job)
+
+    assert not keeper.take(1, waits=False)
+    eventually(lambda: not cluster.holders(job.encode()), 20, "it is over everywhere")
+
+
+def test_a_long_batch_keeps_its_jobs(desk: Desk, cluster: Cluster) -> None:
+    """With RETRY 1 they would be queued again after a second."""
+    jobs = add(cluster[0], "kept", 5, "RETRY", 1, "REPLICATE", 2)
+    keeper = desk.keeper(cluster, "kept")
+    taken = keeper.take(5, waits=False)
+
+    def signs() -> int:
+        found = cluster[0].client.info("commandstats").get("cmdstat_working", "calls=0")
+        return int(found.split(",")[0].removeprefix("calls="))
+
+    before = signs()
+    eventually(lambda: signs() >= before + 20, 30, "four signs of life for each")
+
+    assert lengths(cluster, "kept") == 0
+    shown = [cluster[0].client.show(job.encode()) for job in jobs]
+    assert [each["additional-deliveries"] for each in shown] == [0] * 5
+    assert keeper.acknowledge(taken)
+
+
+def test_a_batch_is_had_again_by_its_ids(desk: Desk, cluster: Cluster) -> None:
+    jobs = add(cluster[0], "replay", 5, "REPLICATE", 2)
+    first = desk.keeper(cluster, "replay")
+    taken = first.take(5, waits=False)
+
+    second = desk.keeper(cluster, "replay")
+    second.recover(taken)
+
+    assert sorted(second.jobs) == sorted(jobs)
+    assert second.jobs[jobs[3]].body == b"body 3"
+    assert second.acknowledge(taken)
+
+
+def test_of_a_batch_that_runs_again_only_what_is_over_is_left_out(
+    desk: Desk, cluster: Cluster
+) -> None:
+    jobs = add(cluster[0], "partly", 3)
+    taken = desk.keeper(cluster, "partly").take(3, waits=False)
+    cluster[1].client.call("ACKJOB", jobs[0])
+    eventually(lambda: not cluster.holders(jobs[0].encode()), 20, "it is over everywhere")
+
+    second = desk.keeper(cluster, "partly")
+    second.recover(taken)
+
+    assert sorted(second.jobs) == sorted(jobs[1:])
+
+
+def test_jobs_of_a_node_that_is_down_are_had_from_the_others(desk: Desk, fleet: Fleet) -> None:
+    cluster = fleet.cluster(3)
+    jobs = add(cluster[0], "survive", 20, "REPLICATE", 2, "RETRY", 300)
+    keeper = desk.keeper(cluster, "survive")
+    taken = keeper.take(20, waits=False)
+    single = add(cluster[0], "survive", 1, "REPLICATE", 1)
+    alone = keeper.take(1, waits=False)
+
+    cluster[0].kill()
+
+    second = desk.keeper(cluster, "survive")
+    second.recover(taken)
+    assert sorted(second.jobs) == sorted(jobs)
+    with pytest.raises(LostJobsError, match=r"1 jobs of a batch.*failOnDataLoss") as error:
+        second.recover(alone)
+    assert name_of(cluster[0]) in str(error.value)
+    assert single[0] in str(error.value)
+
+    # Whoever can do without it says so. All the others are acknowledged at another node.
+    third = desk.keeper(cluster, "survive", failOnDataLoss="false")
+    third.recover({**taken, **alone})
+    assert third.acknowledge(taken)
+    survivors = cluster.without(cluster[0])
+    eventually(
+        lambda: all(s.client.state(jobs[0].encode()) in (b"", b"acked") for s in survivors),
+        20,
+        "the survivors know that it is over",
+    )
+
+
+def test_a_node_that_stands_still_is_done_without(desk: Desk, cluster: Cluster) -> None:
+    jobs = add(cluster[1], "slow", 5)
+    keeper = desk.keeper(cluster, "slow", timeout=1, wait=0)
+    taken: list[str] = []
+
+    def all_are_here() -> bool:  # on a busy machine others are slow too
+        taken.extend(ids(keeper.take(5, waits=False)))
+        return len(taken) == 5
+
+    with without(cluster[0]):
+        eventually(all_are_here, 30, "the others have given all jobs")
+
+    assert sorted(taken) == sorted(jobs)

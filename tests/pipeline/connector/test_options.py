@@ -1,0 +1,133 @@
+from pathlib import Path
+
+import pytest
+
+from disque_trio.pipeline.connector import options
+from disque_trio.pipeline.connector.options import OptionError
+from tests.certificates import Authority
+
+DOCUMENT = Path("docs/pipeline.md")
+
+
+def test_what_is_not_said_has_its_documented_default() -> None:
+    link, stream, sink = options.link({}), options.stream({"queue": "q"}), options.sink({})
+
+    assert link.seeds == (("127.0.0.1", 7711),)
+    assert link.discovers
+    assert link.secret() is None
+    assert (stream.max_jobs, stream.lease_s, stream.fails_on_loss) == (1000, 1.0, True)
+    assert (sink.hold_s, sink.delay_s, sink.retry_s, sink.ttl_s) == (300, 0, None, 86_400)
+
+
+def test_names_come_in_any_case_as_spark_makes_them_lower() -> None:
+    stream = options.stream({"queue": "q", "maxjobspertrigger": "7"})
+
+    assert stream.max_jobs == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"nodes": "localhost"}, "'localhost' is not host:port"),
+        ({"nodes": "a:0"}, "from 1 to 65535"),
+        ({"nodes": " , "}, "names no node"),
+        ({"timeout": "soon"}, "option timeout: 'soon'"),
+        ({"timeout": "nan"}, "option timeout: 'nan'"),
+        ({"discover": "maybe"}, "option discover: 'maybe': must be true or false"),
+        ({"password": "a", "passwordFile": "b"}, "give one of them"),
+        ({"tlsCaFile": "ca.pem"}, 'tlsCaFile needs option("tls", "true")'),
+        ({"tls": "true", "tlsKeyFile": "key.pem"}, "give tlsCertFile too"),
+        ({"tls": "true", "tlsCaFile": "/nowhere/ca.pem"}, "cannot use '/nowhere/ca.pem'"),
+    ],
+)
+def test_a_wrong_way_to_the_cluster_is_named(given: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        options.link(given)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "option queue is missing"),
+        ({"queue": "q", "maxJobsPerTrigger": "0"}, "'0': must be a whole number from 1 to 10000"),
+        ({"queue": "q", "maxJobsPerTrigger": "many"}, "option maxJobsPerTrigger: 'many'"),
+        ({"queue": "q", "lease": "-1"}, "option lease: '-1'"),
+        ({"queue": "q", "wait": "3000"}, "option wait: '3000': must be a whole number from 0 to"),
+    ],
+)
+def test_a_wrong_option_of_a_stream_is_named(given: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        options.stream(given)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"retry": "½"}, "option retry: '½'"),
+        ({"ttl": "60", "hold": "60"}, "option hold: '60': must be less than ttl, which is 60"),
+        ({"ttl": "60", "delay": "60"}, "option delay: '60'"),
+        ({"replicate": "0"}, "option replicate: '0'"),
+    ],
+)
+def test_a_wrong_option_of_the_sink_is_named(given: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        options.sink(given)
+    assert said in str(error.value)
+
+
+def test_a_short_life_has_a_short_hold_unless_one_is_asked_for() -> None:
+    assert options.sink({"ttl": "60"}).hold_s == 30
+    assert options.sink({"ttl": "60", "hold": "50"}).hold_s == 50
+
+
+def test_states_are_checked() -> None:
+    assert options.scan({"state": "Queued, active"}).states == ("queued", "active")
+    with pytest.raises(OptionError, match="'waiting' is none of wait-repl, active"):
+        options.scan({"state": "waiting"})
+
+
+def test_an_option_that_there_is_not_is_refused_with_the_nearest_there_is() -> None:
+    options.check_names({"queue": "q", "checkpointLocation": "/tmp/c"})
+
+    with pytest.raises(OptionError, match="did you mean maxJobsPerTrigger"):
+        options.check_names({"maxJobPerTrigger": "5"})
+    with pytest.raises(OptionError, match="there are nodes, discover"):
+        options.check_names({"zzz": "5"})
+    with pytest.raises(OptionError, match="no path"):
+        options.check_names({"path": "queue"})
+
+
+def test_a_password_file_is_read_each_time_it_is_needed(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    link = options.link({"passwordFile": str(file)})
+
+    with pytest.raises(OptionError, match="passwordFile: cannot read"):
+        link.secret()
+    file.write_text("one\n")
+    assert link.secret() == b"one"
+    file.write_text("two\n")
+    assert link.secret() == b"two"
+
+
+def test_a_password_is_not_shown() -> None:
+    assert "sesame" not in repr(options.link({"password": "sesame"}))
+
+
+def test_certificates_are_tried_before_anybody_connects(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ca")
+    signed = authority.sign()
+    given = {"tls": "true", "tlsCaFile": authority.file, "tlsCertFile": signed.cert}
+
+    assert options.link(given | {"tlsKeyFile": signed.key}).discovers is False
+    with pytest.raises(OptionError, match="options tlsCertFile, tlsKeyFile: cannot use"):
+        options.link(given | {"tlsKeyFile": authority.file})
+
+
+@pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: str(option.name))
+def test_each_option_is_documented_with_its_default(option: options.Option) -> None:
+    rows = [line for line in DOCUMENT.read_text().splitlines() if f"| `{option.name}` |" in line]
+
+    assert len(rows) == 1
+    assert f"| {option.default or '–'} |" in rows[0]

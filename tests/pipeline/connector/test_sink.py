@@ -1,0 +1,145 @@
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from disque_trio.pipeline.connector.source import DisqueSource
+from disque_trio.pipeline.errors import PipelineError
+from tests.cluster.processes import Cluster, eventually
+from tests.pipeline.connector.desk import drain, given, lengths
+
+pytestmark = pytest.mark.timeout(600)  # the first one starts Spark
+
+
+def save(frame: Any, cluster: Cluster, mode: str = "append", **more: object) -> None:
+    frame.write.format("disque").mode(mode).options(**given(cluster, **more)).save()
+
+
+def test_rows_become_jobs(session: Any, cluster: Cluster) -> None:
+    frame = session.range(0, 1000, 1, 2).selectExpr("concat('n ', id) as body")
+
+    save(frame, cluster, queue="batch", retry=60)
+
+    bodies = Counter(job.body for job in drain(cluster, "batch", 1000))
+    assert bodies == Counter(b"n %d" % n for n in range(1000))
+
+
+def test_a_rows_own_columns_come_first(session: Any, cluster: Cluster) -> None:
+    frame = session.createDataFrame(
+        [("own", b"\x00\xff", 5, None, 600, 1), (None, b"b", None, 7, None, None)],
+        "queue string, body binary, retry int, delay bigint, ttl long, replicate short",
+    )
+
+    save(frame, cluster, queue="rest", retry=9, ttl=1000, replicate=2)
+
+    table = session.read.format("disque").options(**given(cluster)).load()
+    jobs = {row.queue: row for row in table.where("queue in ('own', 'rest')").collect()}
+    own, rest = jobs["own"], jobs["rest"]
+    assert (bytes(own.body), own.retry, own.replicate) == (b"\x00\xff", 5, 1)
+    assert 595 <= own.ttl <= 600
+    assert (rest.retry, rest.delay, rest.replicate) == (9, 7, 2)
+    assert 995 <= rest.ttl <= 1001
+
+
+def test_a_job_that_failed_leaves_nothing(session: Any, cluster: Cluster) -> None:
+    frame = session.range(0, 100, 1, 2).selectExpr(
+        "case when id = 99 then raise_error('spoilt') else cast(id as string) end as body"
+    )
+    with pytest.raises(PySparkException, match="spoilt"):
+        save(frame, cluster, queue="spoilt")
+
+    scan = ("JSCAN", "BUSYLOOP", "QUEUE", "spoilt")
+    eventually(
+        lambda: not any(server.client.items(*scan)[1] for server in cluster.servers),
+        30,
+        "no node has a copy",
+    )
+
+
+def test_a_row_that_cannot_be_a_job_fails_the_batch(session: Any, cluster: Cluster) -> None:
+    frame = session.createDataFrame([("a", 5), ("b", -1)], "body string, delay int").coalesce(1)
+
+    with pytest.raises(PySparkException, match=r"row 2 of its task .* its delay is -1"):
+        save(frame, cluster, queue="wrong")
+
+    assert lengths(cluster, "wrong") == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "said"),
+    [
+        ("body string, size int", {"queue": "q"}, "does not know the column size"),
+        ("body int", {"queue": "q"}, "column body is int, and must be string or binary"),
+        ("queue string", {"queue": "q"}, "there is no column body, but queue"),
+        ("body string", {}, "option queue is missing"),
+        ("body string", {"queue": "q", "hold": "-1"}, "option hold: '-1'"),
+        ("body string", {"queue": "q", "holt": "1"}, "did you mean hold"),
+    ],
+)
+def test_what_cannot_be_written_says_why(
+    session: Any, columns: str, given: dict[str, str], said: str
+) -> None:
+    schema = StructType.fromDDL(columns)
+
+    for make in (DisqueSource(given).writer, DisqueSource(given).streamWriter):
+        with pytest.raises(PipelineError, match=said):
+            make(schema, False)
+
+
+def test_a_queue_is_not_overwritten(session: Any, cluster: Cluster) -> None:
+    with pytest.raises(PySparkException, match="a queue cannot be overwritten"):
+        save(session.sql("select 'a' as body"), cluster, "overwrite", queue="q")
+
+
+def test_without_a_hold_jobs_are_seen_at_once(session: Any, cluster: Cluster) -> None:
+    save(session.sql("select 'now' as body"), cluster, queue="at once", hold=0)
+
+    table = session.read.format("disque").options(**given(cluster, queue="at once")).load()
+    assert {row.delay for row in table.collect()} == {0}
+
+
+def test_a_stream_of_files_becomes_jobs(session: Any, cluster: Cluster, tmp_path: Path) -> None:
+    source = str(tmp_path / "in")
+    for first in (0, 100):
+        session.range(first, first + 100).selectExpr("cast(id as string) as body").write.mode(
+            "append"
+        ).parquet(source)
+    frame = session.readStream.schema("body string").option("maxFilesPerTrigger", 1).parquet(source)
+    writer = frame.writeStream.format("disque").options(**given(cluster, queue="filled"))
+
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query.start().awaitTermination()
+
+    assert Counter(int(job.body) for job in drain(cluster, "filled", 200)) == Counter(range(200))
+
+
+def test_a_streams_batch_that_runs_again_adds_nothing(
+    session: Any, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As after a crash between the commit of the sink and Spark's."""
+    source = str(tmp_path / "in")
+    session.range(0, 30, 1, 2).selectExpr("cast(id as string) as body").write.parquet(source)
+
+    def run(**more: object) -> None:
+        frame = session.readStream.schema("body string").parquet(source)
+        writer = frame.writeStream.format("disque").options(
+            **given(cluster, queue="recognized", **more)
+        )
+        writer = writer.option("checkpointLocation", str(tmp_path / "c"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    def forget_commit() -> None:
+        for path in (tmp_path / "c" / "commits").glob("*0*"):
+            path.unlink()
+
+    run()
+    forget_commit()
+    run()
+    assert lengths(cluster, "recognized") == 30
+
+    forget_commit()
+    run(recognize="false")
+    assert len(drain(cluster, "recognized", 60)) == 60
