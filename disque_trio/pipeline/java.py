@@ -130,7 +130,7 @@ def _wrapped(java: Path) -> Path:
     text = _WRAPPER.format(module=_MODULE, java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     try:
-        home = _cache_folder() / name
+        home = cache_folder() / name
         _make(home, text)
     except OSError:
         # Nobody else can write into this one, unlike into one of a fixed name under /tmp.
@@ -139,7 +139,8 @@ def _wrapped(java: Path) -> Path:
     return home
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where scripts of ours are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     return Path(base, "disque-trio")
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from disque_trio.pipeline import java
+from disque_trio.pipeline import java, python
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
 CONF: Final = Path(__file__).parent / "conf"
@@ -186,12 +186,13 @@ def _settings(master: str, memory: str) -> dict[str, str]:
 
 def _variables(master: str, found: java.Java) -> dict[str, str]:
     """What a JVM and its Python processes read from their environment."""
-    python = sys.executable
-    if not is_local(master):
-        python = os.environ.get("PYSPARK_PYTHON", python)
+    if is_local(master):
+        worker = python.launcher()
+    else:
+        worker = os.environ.get("PYSPARK_PYTHON", sys.executable)
     variables = {
         "JAVA_HOME": str(found.home),
-        "PYSPARK_PYTHON": python,
+        "PYSPARK_PYTHON": worker,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     if _is_on_loopback(master):
