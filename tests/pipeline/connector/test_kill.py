@@ -14,7 +14,7 @@ from tests.cluster.processes import Cluster, Fleet, eventually
 from tests.pipeline.connector.desk import drain
 from tests.pipeline.connector.killing.harness import (
     Producer,
-    Query,
+    Queries,
     rows_committed,
     rows_in_files,
 )
@@ -31,18 +31,18 @@ def trio(fleet: Fleet) -> Cluster:
 
 @pytest.fixture
 def queries(trio: Cluster, tmp_path: Path) -> Iterator[Any]:
-    """Makes queries of a kind, and ends them."""
-    made: list[Query] = []
+    """Makes queries of some kinds, and ends them."""
+    made: list[Queries] = []
 
-    def make(kind: str) -> Query:
-        made.append(Query(kind, tmp_path / kind, trio))
+    def make(*kinds: str) -> Queries:
+        made.append(Queries(kinds, tmp_path / "spark", trio))
         return made[-1]
 
     try:
         yield make
     finally:
-        for query in made:
-            query.close()
+        for each in made:
+            each.close()
 
 
 @pytest.fixture
@@ -53,18 +53,6 @@ def producer(trio: Cluster) -> Iterator[Producer]:
         yield source
     finally:
         source.stop()
-
-
-def kill_again_and_again(query: Query, cluster: Cluster, kills: int, node_dies_at: int) -> None:
-    """At random times after the query has done something; one node dies for good in between."""
-    for number in range(kills):
-        query.start()
-        query.wait_for_batches(1)
-        time.sleep(random.uniform(0.0, 6.0))  # when is what is tried
-        if number == node_dies_at:
-            cluster[2].kill()
-            query.wait_for_batches(1)
-        query.kill(("driver", "JVM")[number % 2])
 
 
 @pytest.mark.timeout(900)
@@ -90,52 +78,47 @@ def test_what_goes_through_spark_survives_its_driver(
 
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
-def test_the_source_loses_nothing_in_six_kills(
+def test_source_and_sink_lose_nothing_in_six_kills(
     queries: Any, producer: Producer, trio: Cluster
 ) -> None:
-    query = queries("source")
+    both = queries("source", "sink")
     producer.start()
     began = time.monotonic()
 
-    kill_again_and_again(query, trio, kills=6, node_dies_at=2)
+    for number in range(6):
+        both.start()
+        both.wait_for_batches(1)
+        time.sleep(random.uniform(0.0, 6.0))  # when is what is tried
+        if number == 2:
+            trio[2].kill()  # for good
+            both.wait_for_batches(1)
+        both.kill(("driver", "JVM")[number % 2])
     producer.stop()
-    seconds = time.monotonic() - began
     time.sleep(RETRY_S + 2)  # until all that was taken and never logged is queued again
-    query.finish()
+    both.finish()
+    tell(f"{time.monotonic() - began:.0f} s, kills {both.kills}, and a node")
 
-    rows = rows_in_files(query.folder)
+    rows = rows_in_files(both.folder)
     lost = set(producer.jobs) - set(rows)
-    twice = sum(rows.values()) - len(rows)
-    unconfirmed = len(set(rows) - set(producer.jobs))
-    sys.stdout.write(
-        f"\nsource: {len(producer.jobs)} jobs in {seconds:.0f} s, kills {query.kills}, a node too; "
-        f"{query.batches()} batches; lost {len(lost)}, duplicates {twice}, "
-        f"jobs that were added without an answer {unconfirmed}\n"
+    tell(
+        f"source: {len(producer.jobs)} jobs in {both.batches('source')} batches; lost {len(lost)}, "
+        f"duplicates {sum(rows.values()) - len(rows)}, "
+        f"jobs that were added without an answer {len(set(rows) - set(producer.jobs))}"
     )
     assert not lost
-    assert len(query.kills) >= 6
 
-
-@pytest.mark.spark
-@pytest.mark.timeout(3600)
-def test_the_sink_loses_nothing_in_six_kills(queries: Any, trio: Cluster) -> None:
-    query = queries("sink")
-    began = time.monotonic()
-
-    kill_again_and_again(query, trio, kills=6, node_dies_at=2)
-    query.finish()
-    seconds = time.monotonic() - began
-
-    rows = rows_committed(query.folder)
+    count = rows_committed(both.folder)
     time.sleep(HOLD_S + 7)  # what nobody committed comes to light, and what only a copy is left of
-    arrived = Counter(int(job.body) for job in drain(trio, "out", rows, 300))
-    lost = set(range(rows)) - set(arrived)
-    twice = sum(arrived.values()) - len(arrived)
-    sys.stdout.write(
-        f"\nsink: {rows} rows in {seconds:.0f} s, kills {query.kills}, a node too; "
-        f"{query.batches()} batches; lost {len(lost)}, duplicates {twice} of "
+    arrived = Counter(int(job.body) for job in drain(trio, "out", count, 300))
+    lost_rows = set(range(count)) - set(arrived)
+    tell(
+        f"sink: {count} rows in {both.batches('sink')} batches; lost {len(lost_rows)}, "
+        f"duplicates {sum(arrived.values()) - len(arrived)} of "
         f"{sum(1 for n in arrived.values() if n > 1)} rows, "
-        f"rows of batches that never were committed {len(set(arrived) - set(range(rows)))}\n"
+        f"of batches that never were committed {len(set(arrived) - set(range(count)))}"
     )
-    assert not lost
-    assert len(query.kills) >= 6
+    assert not lost_rows
+
+
+def tell(text: str) -> None:
+    sys.stdout.write(f"\n{text}\n")

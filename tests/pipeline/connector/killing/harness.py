@@ -27,10 +27,10 @@ _CHUNK: Final = 25
 
 
 @attrs.define(eq=False)
-class Query:
-    """One query, in a process that may be killed and started again."""
+class Queries:
+    """Queries in one driver, which may be killed and started again."""
 
-    kind: str
+    kinds: tuple[str, ...]
     folder: Path
     cluster: Cluster
     kills: list[str] = attrs.field(factory=list)
@@ -39,27 +39,32 @@ class Query:
     def start(self) -> None:
         """Begin to start."""
         self.folder.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "tests.pipeline.connector.killing.query", self.kind]
+        command = [sys.executable, "-m", "tests.pipeline.connector.killing.query"]
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [*command, str(self.folder), ",".join(names_of(self.cluster))],
+                [
+                    *command,
+                    ",".join(self.kinds),
+                    str(self.folder),
+                    ",".join(names_of(self.cluster)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
 
-    def batches(self) -> int:
+    def batches(self, kind: str) -> int:
         """How many batches are over, in all its lives."""
-        path = self.folder / "batches"
+        path = self.folder / f"batches-{kind}"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def wait_for_batches(self, count: int) -> None:
-        """Wait until so many more are over."""
-        wanted = self.batches() + count
-        eventually(lambda: self._has(wanted), START_S, f"{count} more batches of {self.kind}")
+        """Wait until so many more are over, of each query."""
+        wanted = {kind: self.batches(kind) + count for kind in self.kinds}
+        eventually(lambda: self._have(wanted), START_S, f"{count} more batches of {self.kinds}")
 
-    def _has(self, batches: int) -> bool:
+    def _have(self, wanted: dict[str, int]) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
             # Spark waits 10 s for a Python process to start: too little where much else runs.
@@ -67,7 +72,7 @@ class Query:
             self.kills.append("itself")
             self._wait_gone()
             self.start()
-        return self.batches() >= batches
+        return all(self.batches(kind) >= count for kind, count in wanted.items())
 
     def kill(self, what: str) -> None:
         """kill -9 of the driver, or of its JVM; then wait until all its processes have gone."""
@@ -93,8 +98,9 @@ class Query:
     def finish_in(self, spark: Any) -> None:
         """The same, in a session that is there already."""
         nodes = ",".join(names_of(self.cluster))
-        stream = writer(self.kind, spark, self.folder, nodes).trigger(availableNow=True)
-        stream.option("checkpointLocation", str(self.folder / "c")).start().awaitTermination()
+        for kind in self.kinds:
+            stream = writer(kind, spark, self.folder, nodes).trigger(availableNow=True)
+            stream.start().awaitTermination()
 
     def close(self) -> None:
         """End whatever is left."""
@@ -193,6 +199,6 @@ def rows_in_files(folder: Path) -> Counter[str]:
 
 def rows_committed(folder: Path) -> int:
     """How many numbers the rate source has given to batches that Spark has committed."""
-    last = max(int(path.name) for path in (folder / "c" / "commits").glob("[0-9]*"))
-    seconds = (folder / "c" / "offsets" / str(last)).read_text().splitlines()[-1]
+    last = max(int(path.name) for path in (folder / "sink" / "commits").glob("[0-9]*"))
+    seconds = (folder / "sink" / "offsets" / str(last)).read_text().splitlines()[-1]
     return int(seconds) * ROWS_PER_SECOND

@@ -1,7 +1,7 @@
-"""A query to be killed: `python -m tests.pipeline.connector.killing.query KIND FOLDER NODES`.
+"""Queries to be killed: `python -m tests.pipeline.connector.killing.query KINDS FOLDER NODES`.
 
-Runs until it is killed, or until the file FOLDER/finish is there: then it takes what there is, and
-ends in order. Writes a line to FOLDER/batches for each batch that is over.
+Run until they are killed; or, if the file FOLDER/finish is there, take what there is, and end in
+order. A line in FOLDER/batches-KIND tells of each batch that is over.
 """
 
 import sys
@@ -50,37 +50,62 @@ def writer(kind: str, spark: Any, folder: Path, nodes: str) -> Any:
     """The query of a kind, not started."""
     match kind:
         case "source":
-            return files(source(spark, nodes).select("job_id", "body"), folder)
+            made = files(source(spark, nodes).select("job_id", "body"), folder)
         case "sink":
-            return jobs(rate(spark), nodes)
+            made = jobs(rate(spark), nodes)
         case "through":
-            return jobs(source(spark, nodes).select("body"), nodes)
-    raise ValueError(kind)
+            made = jobs(source(spark, nodes).select("body"), nodes)
+        case _:
+            raise ValueError(kind)
+    return made.option("checkpointLocation", str(folder / kind))
 
 
-def main(kind: str, place: str, nodes: str) -> None:
-    """Run it."""
+class Watched:
+    """A running query, and the batches that it has told of."""
+
+    def __init__(self, kind: str, query: Any, folder: Path) -> None:
+        self.kind = kind
+        self.query = query
+        self.lines = folder / f"batches-{kind}"
+        self.last: int | None = None
+
+    def look(self) -> None:
+        """Tell of its latest batch."""
+        progress = self.query.lastProgress
+        if progress is None or progress["batchId"] == self.last or not progress["numInputRows"]:
+            return
+        self.last = progress["batchId"]
+        with open(self.lines, "a") as lines:
+            lines.write(f"{self.last} {progress['numInputRows']}\n")
+
+
+def main(kinds: str, place: str, nodes: str) -> None:
+    """Run them."""
     folder = Path(place)
     spark = session.start("local[2]", app="killed", memory="1g", settings=SETTINGS)
     register(spark)
-    query = writer(kind, spark, folder, nodes).option("checkpointLocation", str(folder / "c"))
     is_last = (folder / "finish").exists()
-    if is_last and kind != "sink":
-        query = query.trigger(availableNow=True)
-    running = query.start()
-    last = None
-    while running.isActive:
-        progress = running.lastProgress
-        if progress is not None and progress["batchId"] != last and progress["numInputRows"]:
-            last = progress["batchId"]
-            with open(folder / "batches", "a") as lines:
-                lines.write(f"{last} {progress['numInputRows']}\n")
-        if is_last and kind == "sink" and last is not None:
-            running.stop()
+    running = []
+    for kind in kinds.split(","):
+        query = writer(kind, spark, folder, nodes)
+        if is_last and kind != "sink":  # the rate has no end
+            query = query.trigger(availableNow=True)
+        running.append(Watched(kind, query.start(), folder))
+    while all(each.query.isActive for each in running) or (is_last and not is_over(running)):
+        for each in running:
+            each.look()
+            if is_last and each.kind == "sink" and each.last is not None:
+                each.query.stop()
         time.sleep(0.05)
-    if running.exception() is not None:
-        raise running.exception()
+    for each in running:
+        if each.query.exception() is not None:
+            raise each.query.exception()
     session.stop(spark)
+
+
+def is_over(running: list[Watched]) -> bool:
+    """Have all ended?"""
+    return not any(each.query.isActive for each in running)
 
 
 if __name__ == "__main__":
