@@ -147,6 +147,7 @@ def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
     info = _fields(patient.text("INFO"))
     if info.get("loading", "0") != "0":
         return NodeFacts(where=where, info=info)  # it answers nothing else
+    config = _pairs(patient)
     before = time.time()
     answer = patient.ask("TIME")
     after = time.time()
@@ -154,11 +155,11 @@ def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
         where=where,
         id=patient.text("CLUSTER", "MYID"),
         info=info,
-        config=_pairs(patient),
+        config=config,
         peers=_peers(patient.text("CLUSTER", "NODES"), address.host),
         skew_ms=(_seconds(answer) - (before + after) / 2) * 1000,
         uncertainty_ms=(after - before) * 500,
-        bus_error=_bus_error(address, patient.timeout_s),
+        bus_error=_bus_error(address, int(config.get("port", "0") or 0), patient.timeout_s),
     )
 
 
@@ -216,11 +217,13 @@ def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
     return tuple(found)
 
 
-def _bus_error(address: Address, timeout_s: float) -> str:
+def _bus_error(address: Address, plain: int, timeout_s: float) -> str:
+    """The bus is above the plain port, and above the other one only where there is no plain one."""
     if address.path is not None:
         return ""
+    port = (plain or address.port) + BUS_OFFSET
     try:
-        socket.create_connection((address.host, address.port + BUS_OFFSET), timeout_s).close()
+        socket.create_connection((address.host, port), timeout_s).close()
     except TimeoutError:
         return "no answer in time"
     except OSError as error:
@@ -228,9 +231,19 @@ def _bus_error(address: Address, timeout_s: float) -> str:
     return ""
 
 
+def _shift(address: Address, node: NodeFacts) -> int:
+    plain = int(node.config.get("port", "0") or 0)
+    return address.port - plain if address.tls is not None and plain else 0
+
+
 def survey(address: Address, password: bytes | None, timeout_s: float) -> list[NodeFacts]:
-    """The node at an address, and every other that any of them knows."""
+    """The node at an address, and every other that any of them knows.
+
+    Nodes know each other's plain ports only, where they have one. Under TLS the others are asked
+    at the port that is as far from it as it is here.
+    """
     found = [examine(address, password, timeout_s)]
+    shift = _shift(address, found[0])
     asked = {found[0].id: None}
     waiting = list(found[0].peers)
     while waiting:
@@ -238,7 +251,8 @@ def survey(address: Address, password: bytes | None, timeout_s: float) -> list[N
         if peer.id in asked or not peer.port or peer.flags & {"handshake", "noaddr"}:
             continue
         asked[peer.id] = None
-        facts = examine(attrs.evolve(address, host=peer.host, port=peer.port), password, timeout_s)
+        port = peer.port + shift if 0 < peer.port + shift < 65536 else peer.port
+        facts = examine(attrs.evolve(address, host=peer.host, port=port), password, timeout_s)
         found.append(facts if facts.id else attrs.evolve(facts, id=peer.id))
         waiting += facts.peers
     return found

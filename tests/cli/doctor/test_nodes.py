@@ -3,9 +3,9 @@ import time
 
 import pytest
 
-from disque_trio.cli.connection import Address
+from disque_trio.cli.connection import Address, Tls
 from disque_trio.cli.doctor import nodes
-from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
+from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine, examine, survey
 from disque_trio.statemachine.base import Failure, Reply, Status
 from tests.cli.fakenode import Answer, Answers, fake_node
 
@@ -149,6 +149,34 @@ def test_every_node_that_any_node_knows_is_asked() -> None:
 
     assert [facts.id for facts in found] == [ME, OTHER, "c" * 40]
     assert [bool(facts.error) for facts in found] == [False, False, True]
+
+
+def test_under_tls_the_others_are_asked_as_far_from_their_port_as_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def examined(address: Address, _password: bytes | None, _timeout_s: float) -> NodeFacts:
+        asked.append(address.port)
+        known = PeerLine(OTHER, "10.0.0.2", 7711, frozenset({"noflags"}), is_connected=True)
+        return NodeFacts(where=str(address), id=ME, config={"port": "7711"}, peers=(known,))
+
+    monkeypatch.setattr(nodes, "examine", examined)
+
+    survey(Address(port=7712, tls=Tls()), None, PATIENCE_S)
+    survey(Address(port=7711), None, PATIENCE_S)
+
+    assert asked == [7712, 7712, 7711, 7711]
+
+
+def test_the_bus_of_a_node_with_two_ports_is_above_the_plain_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bus:
+        monkeypatch.setattr(nodes, "BUS_OFFSET", bus.getsockname()[1] - 7711)
+        told = answers(CONFIG=[[b"port", b"7711", b"tls-port", b"7712"]])
+        with fake_node(told) as node:
+            assert examine(address(node.port), None, PATIENCE_S).bus_error == ""
 
 
 def test_a_bus_port_that_is_open_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
