@@ -30,7 +30,7 @@ test: $(SPARK) lint types ## every check and test
 	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
 	$(BIN)/python -m pytest -n 2 --ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/node --ignore=tests/cluster --ignore=tests/pipeline
 	$(BIN)/python -m pytest -m 'not soak' tests/node tests/cluster
-	$(BIN)/python -m pytest -m 'not spark' tests/pipeline
+	$(BIN)/python -m pytest -m 'not spark' --timeout=600 tests/pipeline
 
 check: lint types fast ## what to run before a commit
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.store import Lake, Part
+from disque_trio.pipeline.lake.store import Lake, LakeError, Part
 from disque_trio.sim.plan import Plan
 from disque_trio.sim.rows import Row
 
@@ -34,15 +34,22 @@ class Barn:
         self.parts = tuple(writer.done for writer in self._writers.values())
 
     @staticmethod
-    def name_of(digest: str, otherwise: str) -> str:
-        """The name of a run: the beginning of its digest, or of one of what else is known of it."""
-        found = digest or hashlib.sha256(otherwise.encode()).hexdigest()
-        return found[: shape.RUN_DIGITS]
+    def name_of(*facts: str) -> str:
+        """The name of a run, of what tells it from all others."""
+        return hashlib.sha256("/".join(facts).encode()).hexdigest()[: shape.RUN_DIGITS]
+
+    def _open(self) -> Lake:
+        try:
+            return Lake.open(self._lake)
+        except LakeError as error:
+            raise LakeError(
+                f"{error}. The sweep's lake must be the same folder on every machine"
+            ) from None
 
     def bring(self, plan: Plan, run: str, rows: list[Row]) -> None:
         """One run."""
         if not self._writers:
-            lake = Lake.open(self._lake)
+            lake = self._open()
             for table in ("rows", "traces"):
                 part = lake.part(table, self._scenario, self._name, shape.SCHEMAS[table])
                 self._writers[table] = self._stack.enter_context(part)

@@ -2,9 +2,11 @@
 
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -45,13 +47,13 @@ def start(
     active = _active()
     if active is not None:
         return _same(active, master)
-    found = java.find()
     _reach(master)
+    found = java.find()
     builder = sql.SparkSession.builder.master(master).appName(app)
     chosen = {**_settings(master, memory), **(settings or {})}
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    with _environment(_variables(master, found)):
+    with _environment(_variables(master, found)), _own_interrupts():
         try:
             return builder.getOrCreate()
         except Exception as error:  # whatever a JVM says
@@ -214,6 +216,17 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark takes Ctrl-C for itself, and keeps it when the session has ended."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _end_gateway() -> None:

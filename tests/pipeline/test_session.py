@@ -10,7 +10,8 @@ from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import PipelineError
 
 ON_ITS_OWN = """
-import os, subprocess
+import os, signal, subprocess
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from disque_trio.pipeline import session
 
 def children():
@@ -20,6 +21,7 @@ def children():
 with session.running("local[1]", memory="512m") as spark:
     assert spark.range(10).mapInArrow(lambda batches: batches, "id long").count() == 10
     assert children() == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     print(spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))
 assert children() == 0
 assert not {"JAVA_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON"} & os.environ.keys()

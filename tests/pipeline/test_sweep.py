@@ -88,6 +88,25 @@ def test_a_lake_lets_a_sweep_go_on_where_it_stopped(
     assert len({row["sweep"] for row in results(tmp_path / "lake")}) == 2
 
 
+def test_other_code_makes_other_runs_of_the_same_history(
+    careless: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["sweep", careless, "--seeds", "0:2", "--jobs", "1", "--no-pinned"]
+    arguments += ["--lake", str(tmp_path / "lake"), "--trace-share", "1"]
+    main(arguments)
+    monkeypatch.setattr("disque_trio.cli.sim.sweep.code_digest", lambda: "other")
+    main(arguments)
+
+    found = results(tmp_path / "lake")
+
+    assert [row["seed"] for row in found] == [0, 0, 1, 1]
+    assert len({row["digest"] for row in found}) == 2
+    assert {row["run"] for row in found} == {
+        row["run"] for row in results(tmp_path / "lake", "rows")
+    }
+    assert len({row["run"] for row in found}) == 4
+
+
 def after(count: int, act: Callable[[], None]) -> Callable[..., None]:
     """A step of the progress bar that does something when so many seeds are done."""
     seen = []

@@ -25,6 +25,8 @@ class Harvest:
     """Its path: the same folder wherever seeds are run."""
     sweep: str
     """Names this sweep among all."""
+    version: str
+    """Of the code and the scenario."""
     share: float
     """Of the seeds that pass, whose rows are kept. Those of failures always are."""
 
@@ -50,6 +52,7 @@ class Reaper:
     def __init__(self, harvest: Harvest, scenario: str, name: str) -> None:
         """`name` is that of the file: whoever does this work again writes the same."""
         self._share = harvest.share
+        self._version = harvest.version
         self._scenario = scenario
         self._barn = import_module("disque_trio.pipeline.harvest").Barn(
             harvest.lake, scenario, f"{harvest.sweep}-{name}"
@@ -94,8 +97,8 @@ class Reaper:
 
     def reap(self, plan: Plan, result: Result) -> Crop:
         """The run is over."""
-        other_name = f"{result.scenario}/{result.seed}/{result.engine}"
-        run = self._barn.name_of(result.digest, other_name)
+        # Other code may come to the same history: that is another run.
+        run = self._barn.name_of(self._version, str(result.seed), result.digest)
         text = None
         if not result.is_ok or self._is_chosen(result.seed):
             self._barn.bring(plan, run, self._rows)

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import signal
+import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -98,7 +99,9 @@ def _scenario(path: str) -> Scenario:
 
 def run_task(task: Task) -> Done:
     """Run one seed whose scenario is a file here, in whatever process this is."""
-    (done,) = run_seeds([task], _scenario(task.path), str(task.seed))
+    # Two files may have scenarios of one name.
+    name = f"{task.seed}-{zlib.crc32(task.path.encode()):08x}"
+    (done,) = run_seeds([task], _scenario(task.path), name)
     return done
 
 

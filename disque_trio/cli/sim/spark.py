@@ -2,6 +2,7 @@
 
 import gc
 import math
+import socket
 import tempfile
 import time
 from collections import Counter, deque
@@ -42,6 +43,7 @@ class Outcome:
     path: str
     done: tuple[Done, ...]
     seconds: float
+    host: str = ""
     error: str = ""
     """Why it cannot be done, for people."""
 
@@ -72,7 +74,7 @@ def run_all(
         try:
             for outcome in outcomes:
                 if outcome.error:
-                    raise UsageError(outcome.error)
+                    raise UsageError(f"an executor on {outcome.host} says: {outcome.error}")
                 cutter.learn(outcome)
                 yield from outcome.done
         finally:
@@ -89,7 +91,7 @@ def run_piece(piece: Piece) -> Outcome:
         done = tuple(run_seeds(piece.tasks, piece.scenario, str(piece.number)))
     except (UsageError, PipelineError) as error:
         # Spark would try again, and tell it in a page of Java.
-        return Outcome(path, (), 0.0, str(error))
+        return Outcome(path, (), 0.0, socket.gethostname(), str(error))
     finally:
         if is_collecting:
             gc.enable()

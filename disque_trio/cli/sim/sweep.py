@@ -168,11 +168,8 @@ class _Sweep:
         """Pinned seeds first: those have found something before."""
         options = self._options
         share = options.recheck if options.engine in REPEATABLE else 0
-        harvest = None
-        if options.lake is not None:
-            lake = str(Path(options.lake).absolute())
-            harvest = Harvest(lake, self._name, options.trace_share)
         for path, seeds in wanted.items():
+            harvest = self._harvest(path)
             due = 0.0
             for seed in seeds:
                 if seed in self._tallies[path].seeds:
@@ -184,6 +181,13 @@ class _Sweep:
                     due -= 1
                     self._expected[path, seed] = None
                     yield attrs.evolve(task, is_recheck=True, harvest=None)
+
+    def _harvest(self, path: str) -> Harvest | None:
+        options = self._options
+        if options.lake is None:
+            return None
+        lake = str(Path(options.lake).absolute())
+        return Harvest(lake, self._name, self._versions[path], options.trace_share)
 
     def _take(self, done: Done) -> Result | None:
         """Keep the result; a second run of a seed counts only if it differs."""
