@@ -18,7 +18,12 @@ from disque_trio.pipeline.java import cache_folder
 _LAUNCHER: Final = """\
 #!/bin/sh
 # Made by disque_trio.pipeline: the installed PySpark instead of Spark's zip of it.
-PYTHONPATH=$(printf %s "$PYTHONPATH" | sed 's#[^:]*/pyspark\\.zip:*##; s#:$##')
+rest="$PYTHONPATH:" kept=
+while [ -n "$rest" ]; do
+  part=${{rest%%:*}} rest=${{rest#*:}}
+  case $part in */pyspark.zip) ;; *) kept=$kept${{kept:+:}}$part ;; esac
+done
+PYTHONPATH=$kept
 export PYTHONPATH
 exec {python} "$@"
 """

@@ -12,7 +12,7 @@ def said(launcher: str, path: str) -> list[str]:
     program = "import os, sys; print(sys.executable); print(os.environ['PYTHONPATH'])"
     done = subprocess.run(
         [launcher, "-c", program],
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": path, "PATH": "/nowhere"},
         capture_output=True,
         text=True,
         check=True,
