@@ -9,13 +9,12 @@ machine's business.
 import contextlib
 import select
 import socket
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from disque_trio.proof import Proof, ProofError
-from disque_trio.readiness import Channel, keep_alive
+from disque_trio.readiness import Stream, keep_alive
 from disque_trio.tls import TlsSocket, explained
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 READ_SIZE: Final = 1 << 18
 PROOF_SIZE: Final = 256
 """Bytes read at once from a link that is not open yet."""
-WRITE_SIZE: Final = 1 << 20
-"""Bytes of what was left over that are written to one peer per turn."""
 SILENCE_S: Final = 10
 """How long an accepted link may take to say what a node says."""
 
@@ -36,7 +33,7 @@ _IN: Final = select.EPOLLIN
 _OUT: Final = select.EPOLLOUT
 
 
-class LinkChannel(Channel):
+class LinkChannel(Stream):
     """One bus socket: the `LinkPort` of a node.
 
     It carries frames once it is open: connected and, if the cluster has a secret, proven.
@@ -44,29 +41,25 @@ class LinkChannel(Channel):
 
     __slots__ = (
         "_proof",
-        "_recv",
-        "_send",
         "_tls",
         "bus",
         "is_connected",
         "is_open",
         "session",
-        "unsent",
         "was_accepted",
     )
+
+    PIECE = 1 << 20
 
     def __init__(self, bus: "Bus", sock: socket.socket, session: "LinkSession | None") -> None:
         super().__init__(bus.readiness, sock)
         self.bus = bus
-        self.unsent = bytearray()
         self.session = session
         """None before an accepted link is open."""
         self.was_accepted = self.is_connected = session is None
         self.is_open = False
         self._proof: Proof | None = None
         self._tls: TlsSocket | None = None
-        self._recv: Callable[[int], bytes] = sock.recv
-        self._send: Callable[[bytes | memoryview], int] = sock.send
 
     def ready(self, mask: int) -> None:
         if self._tls is not None and self._tls.wants_out:
@@ -80,7 +73,7 @@ class LinkChannel(Channel):
         elif mask & ~_OUT:
             self.readiness.end(self)
         if mask & _OUT and self.unsent and self.is_open:
-            self._write_on()
+            self.write_on()
 
     # Until it is open.
 
@@ -281,19 +274,8 @@ class LinkChannel(Channel):
     def hang_up(self) -> None:
         self.readiness.end(self)
 
-    def _write_on(self) -> None:
-        unsent = self.unsent
-        try:
-            with memoryview(unsent) as view, view[:WRITE_SIZE] as piece:
-                sent = self._send(piece)
-        except BlockingIOError:
-            return
-        except OSError:
-            self.readiness.end(self)
-            return
-        del unsent[:sent]
-        if not unsent:
-            self.watch(_IN)
+    def drained(self) -> None:
+        self.watch(_IN)
 
 
 def set_up(sock: socket.socket) -> None:

@@ -9,11 +9,10 @@ import contextlib
 import os
 import select
 import socket
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from disque_trio.allowance import is_stranger
-from disque_trio.readiness import Channel, Listener, Readiness, keep_alive
+from disque_trio.readiness import Listener, Readiness, Stream, keep_alive
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
 from disque_trio.strangers import DENIED, TOO_MANY, Strangers, is_barred
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 READ_SIZE: Final = 1 << 16
 MUCH: Final = 1 << 14
 """Who sends so many bytes at once may keep the node busy for milliseconds."""
-WRITE_SIZE: Final = 1 << 18
-"""Bytes of what was left over that are written to one client per turn."""
 IN_KERNEL: Final = 1 << 16
 """Bytes that the kernel takes for a client who does not read. Left to itself it takes up to 4 MB,
 and at some hundred such clients all connections of the machine run short of its memory."""
@@ -78,12 +75,10 @@ class Clients:
         )
 
 
-class ClientChannel(Channel):
+class ClientChannel(Stream):
     """One client's socket: the `ClientPort` of a node."""
 
     __slots__ = (
-        "_recv",
-        "_send",
         "clients",
         "group",
         "is_closing",
@@ -94,7 +89,6 @@ class ClientChannel(Channel):
         "lingered_s",
         "received",
         "session",
-        "unsent",
     )
 
     session: "Session"
@@ -104,7 +98,6 @@ class ClientChannel(Channel):
         super().__init__(clients.readiness, sock)
         self.clients = clients
         self.received = clients.node.received
-        self.unsent = bytearray()
         self.is_held = False
         self.is_closing = False
         self.is_greedy = False
@@ -114,8 +107,6 @@ class ClientChannel(Channel):
         self.group = ""
         """Among which strangers it stands."""
         self.is_known = False
-        self._recv: Callable[[int], bytes] = sock.recv
-        self._send: Callable[[bytes | memoryview], int] = sock.send
 
     # What epoll says.
 
@@ -133,7 +124,7 @@ class ClientChannel(Channel):
             self._watch()
             self.clients.node.half_closed(self.session)
         if mask & _OUT and self.unsent:
-            self._write_on()
+            self.write_on()
 
     def gulp(self) -> None:
         if self.events & _IN:
@@ -231,21 +222,7 @@ class ClientChannel(Channel):
                 events |= _IN
         self.watch(events)
 
-    def _write_on(self) -> None:
-        unsent = self.unsent
-        try:
-            with memoryview(unsent) as view, view[:WRITE_SIZE] as piece:
-                sent = self._send(piece)
-        except BlockingIOError:
-            return
-        except OSError:
-            self.readiness.end(self)
-            return
-        del unsent[:sent]
-        if not unsent:
-            self._drained()
-
-    def _drained(self) -> None:
+    def drained(self) -> None:
         self.clients.owing.pop(self, None)
         if self.is_closing:
             self.readiness.end(self)

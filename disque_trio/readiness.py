@@ -9,7 +9,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 MAX_EVENTS: Final = 1024
 """Events per turn; the others come up in the next one."""
@@ -51,6 +51,40 @@ class Channel:
         if events != self.events:
             self.events = events
             self.readiness.epoll.modify(self.fd, events)
+
+
+class Stream(Channel):
+    """A connection, and what is still to be sent on it."""
+
+    __slots__ = ("_recv", "_send", "unsent")
+
+    PIECE: ClassVar[int] = 1 << 18
+    """Bytes of what was left over that are written per turn."""
+
+    def __init__(self, readiness: "Readiness", sock: socket.socket) -> None:
+        super().__init__(readiness, sock)
+        self.unsent = bytearray()
+        self._recv: Callable[[int], bytes] = sock.recv
+        self._send: Callable[[bytes | memoryview], int] = sock.send
+
+    def write_on(self) -> None:
+        """There is room for more of what is unsent."""
+        unsent = self.unsent
+        try:
+            with memoryview(unsent) as view, view[: self.PIECE] as piece:
+                sent = self._send(piece)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.readiness.end(self)
+            return
+        del unsent[:sent]
+        if not unsent:
+            self.drained()
+
+    def drained(self) -> None:
+        """Everything has left."""
+        raise NotImplementedError
 
 
 class Readiness:
