@@ -1,4 +1,4 @@
-"""Real sockets on the loopback: what the network does to bytes."""
+"""Real sockets on the loopback: what the network does to the bytes of clients."""
 
 import gc
 import os
@@ -8,120 +8,25 @@ import socket
 import weakref
 from pathlib import Path
 
-import attrs
 import pytest
 import trio
 
 from disque_trio import clients
-from disque_trio.host import SystemClock
-from disque_trio.hub import EpollHub
-from disque_trio.node import Node
 from disque_trio.session import CHOKE, Session
-from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
-from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Pong
-from disque_trio.statemachine.stats import Facts
-from disque_trio.tls import Keeper
-from disque_trio.wire.frames import encode
-from tests.cluster.processes import free_port
-from tests.node.world import MemoryHost, MemoryLog, MemoryStore, until
-
-
-@attrs.define
-class Live:
-    """A node on real sockets, and where they are."""
-
-    node: Node
-    log: MemoryLog
-    port: int
-    bus_port: int
-    nursery: trio.Nursery
-    tls_port: int = 0
-
-    async def client(self) -> trio.SocketStream:
-        return await connected(self.nursery, self.port)
-
-    async def peer(self) -> trio.SocketStream:
-        return await connected(self.nursery, self.bus_port)
-
-
-async def connected(
-    nursery: trio.Nursery, port: int, address: str = "127.0.0.1"
-) -> trio.SocketStream:
-    """A connection that is closed when the test ends."""
-    stream = await trio.open_tcp_stream(address, port)
-    await nursery.start(closed_at_the_end, stream)
-    return stream
-
-
-async def closed_at_the_end(
-    stream: trio.SocketStream, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    task_status.started()
-    try:
-        await trio.sleep_forever()
-    finally:
-        stream.socket.close()
-
-
-def listening(
-    family: int = socket.AF_INET, place: tuple[str, int] | str = ("127.0.0.1", 0)
-) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    sock.bind(place)
-    sock.listen(128)
-    return sock
-
-
-async def live(
-    nursery: trio.Nursery,
-    config: Config | None = None,
-    *more: socket.socket,
-    within: trio.Nursery | None = None,
-) -> Live:
-    clients, bus = listening(), listening(place=("127.0.0.1", free_port() + 10_000))
-    port, bus_port = clients.getsockname()[1], bus.getsockname()[1]
-    clock, log = SystemClock(), MemoryLog()
-    known_as = bus_port - 10_000
-    myself = Peer(os.urandom(20).hex().encode(), "", known_as, MYSELF)
-    facts = Facts(port=known_as)
-    machine = Machine(config or Config(), myself, random.Random(0), clock.now(), facts)
-    tls = [listening()] if config is not None and config.tls_port else []
-    keeper = Keeper(config or Config())
-    hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1", tls_sockets=tls, tls=keeper)
-    host = MemoryHost(tls=keeper)
-    node = Node(machine, clock, hub, MemoryStore(), host, log)
-    await (within or nursery).start(node.run)
-    tls_port = tls[0].getsockname()[1] if tls else 0
-    return Live(node, log, port, bus_port, nursery, tls_port)
-
-
-async def receive(stream: trio.SocketStream, size: int) -> bytes:
-    """Exactly so many bytes, or what came before the end."""
-    data = b""
-    with trio.fail_after(30):
-        while len(data) < size:
-            piece = await stream.receive_some(size - len(data))
-            if not piece:
-                break
-            data += piece
-    return data
-
-
-async def expect(stream: trio.SocketStream, data: bytes) -> None:
-    assert await receive(stream, len(data)) == data
-
-
-async def ended(stream: trio.SocketStream) -> bool:
-    """Has the node closed the connection?"""
-    with trio.fail_after(30):
-        try:
-            return await stream.receive_some() == b""
-        except trio.BrokenResourceError:
-            return True
+from tests.node.live import (
+    Live,
+    closed_at_the_end,
+    connected,
+    ended,
+    expect,
+    listening,
+    live,
+    pong,
+    receive,
+)
+from tests.node.world import until
 
 
 async def test_a_request_in_single_bytes_is_answered(nursery: trio.Nursery) -> None:
@@ -394,116 +299,6 @@ async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio
         await until(lambda: not any(ref() for ref in left))
     finally:
         gc.enable()
-
-
-# The bus.
-
-
-def pong() -> bytes:
-    return encode(b"b" * 40, 7711, MYSELF, Pong(()))
-
-
-async def test_frames_may_come_in_single_bytes(nursery: trio.Nursery) -> None:
-    server = await live(nursery)
-    stream = await server.peer()
-
-    for byte in pong():
-        await stream.send_all(bytes([byte]))
-    await stream.send_all(pong() * 2)
-
-    await until(lambda: server.node.state.cluster.messages_received == 3)
-
-
-async def test_garbage_on_the_bus_ends_the_link_and_nothing_else(nursery: trio.Nursery) -> None:
-    server = await live(nursery)
-    good, bad = await server.peer(), await server.peer()
-    await good.send_all(pong()[:100])
-    await bad.send_all(pong() + random.Random(0).randbytes(10_000))
-
-    assert await ended(bad)
-
-    await good.send_all(pong()[100:])
-    await until(lambda: server.node.state.cluster.messages_received == 2)
-    assert "bus link closed: no frame of this protocol" in server.log.events()
-
-
-async def test_a_link_that_ends_is_forgotten(nursery: trio.Nursery) -> None:
-    server = await live(nursery)
-    streams = [await server.peer() for _ in range(20)]
-    await until(lambda: len(server.node.state.cluster.links) == 20)
-
-    for stream in streams:
-        await stream.aclose()
-
-    await until(lambda: not server.node.state.cluster.links)
-
-
-async def test_a_refused_dial_is_repeated(nursery: trio.Nursery) -> None:
-    server = await live(nursery)
-    stream = await server.client()
-    with listening() as sock:
-        port = sock.getsockname()[1]
-
-    await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (port - 10_000))
-    await expect(stream, b"+OK\r\n")
-
-    await until(lambda: server.node.state.cluster.last_link > 2)
-
-
-async def test_without_a_descriptor_a_dial_is_put_off(nursery: trio.Nursery) -> None:
-    server = await live(nursery)
-    stream = await server.client()
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with socket.socket() as lowest_free:
-        next_descriptor = lowest_free.fileno()
-
-    resource.setrlimit(resource.RLIMIT_NOFILE, (next_descriptor, limits[1]))
-    try:
-        await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (server.bus_port - 10_000))
-        await expect(stream, b"+OK\r\n")
-        await until(lambda: "cannot dial" in server.log.events())
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-    put_off = server.node.state.cluster.last_link
-    await until(lambda: server.node.state.cluster.last_link > put_off)
-
-
-async def test_a_dial_reaches_a_peer_that_comes_late(nursery: trio.Nursery) -> None:
-    server = await live(nursery)
-    client = await server.client()
-    sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
-    port = sock.getsockname()[1]
-    await client.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (port - 10_000))
-    await until(lambda: server.node.state.cluster.last_link > 2)
-
-    sock.listen()
-    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    stream = await listener.accept()
-
-    assert (await receive(stream, 144))[:4] == b"DbuZ"
-    assert stream.socket.getpeername()[0] == "127.0.0.1"
-    await stream.aclose()
-    await listener.aclose()
-
-
-async def test_a_peer_that_never_reads_costs_bounded_memory(nursery: trio.Nursery) -> None:
-    server = await live(nursery, Config(bus_send_buffer=1 << 20))
-    stream = await server.peer()
-    await until(lambda: bool(server.node.state.cluster.links))
-    session = next(iter(server.node._carriage.links.values()))
-    frame = b"x" * 50_000
-    taken = 0
-    for _ in range(1000):
-        assert session.port is not None
-        taken += 10 - session.port.send([frame] * 10)
-
-    assert 20 < taken < 1000
-    await expect(stream, frame * taken)
-
-
-# The end.
 
 
 async def test_a_stopping_node_answers_and_closes(nursery: trio.Nursery) -> None:

@@ -11,7 +11,7 @@ from disque_trio.allowance import STRANGER_LIMIT
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Ping
 from disque_trio.wire.frames import encode
-from tests.node.test_hub import Live, ended, expect, live, receive
+from tests.node.live import Live, ended, expect, live, receive
 from tests.node.world import World, until
 
 SECRET = b"a secret that the cluster shares"
