@@ -1,17 +1,21 @@
 """The files that others deploy with: as far as they can be tried without their engines."""
 
+import io
 import json
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from disque_trio.config import load
+from disque_trio.secretfiles import with_secrets
 from tests.cluster.processes import eventually, free_port
 from tests.cluster.talk import connection
 from tests.node.process import running
@@ -130,3 +134,19 @@ def test_the_log_may_be_moved_at_any_time(tmp_path: Path) -> None:
 
     assert (tmp_path / "disque.log.1").read_text().startswith(with_a_line)
     assert "stopping" in log.read_text()
+
+
+def test_what_the_page_says_most_clusters_say_is_a_configuration(tmp_path: Path) -> None:
+    page = (ROOT / "docs/deploying.md").read_text()
+    begin = page.index("       port 7711")
+    block = page[begin : page.index("\n\n", begin)]
+    for name in ("password", "cluster"):
+        (tmp_path / name).touch(mode=0o600)
+        (tmp_path / name).write_text("0123456789abcdef" * 4)
+    text = textwrap.dedent(block).replace("/etc/disque", str(tmp_path))
+
+    config = load(["-", "--dir", str(tmp_path)], io.BytesIO(text.encode())).config
+
+    assert config.bind[0] == "10.0.0.1", "dials come from the first"
+    assert "127.0.0.1" in config.bind, "the health check asks there"
+    assert with_secrets(config, pytest.fail).cluster_secret
