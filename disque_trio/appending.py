@@ -129,8 +129,9 @@ class Appender:
         file = self.file
         if file is None:
             self.kept = self.last
-        elif self._may_write_now():
-            self._write_now(file, data)
+        elif not self._pending and self._may_write_now():
+            if self._write_now(file, [data]):
+                self.kept = self.last
         else:
             self._pending.append(data)
             self.waiting += len(data)
@@ -139,29 +140,29 @@ class Appender:
     def _may_write_now(self) -> bool:
         return (
             self._state.config.appendfsync != "always"
-            and not self._pending
             and not self.trouble
             and not self.writing.locked()
             and not self.syncing.locked()
             and trio.current_time() >= self._slow_until
         )
 
-    def _write_now(self, file: JournalFile, data: bytes) -> None:
+    def _write_now(self, file: JournalFile, batches: list[bytes]) -> bool:
+        """False if that failed: the batches are pending."""
         started = trio.current_time()
         waits = self._store.waits() if started < self._suspect_until else 0
         try:
-            file.append(data)
+            file.append(_joined(batches))
         except OSError as error:
-            self._pending.append(data)
-            self.waiting += len(data)
+            self._pending = batches
+            self.waiting = sum(map(len, batches))
             self.fail(error)
-            return
+            return False
         if trio.current_time() - started > SLOW_S:
             if started < self._suspect_until and self._store.waits() > waits:
                 self._slow_until = started + SLOW_FOR_S
             self._suspect_until = started + SLOW_FOR_S
-        self._note_written(file, [data])
-        self.kept = self.last
+        self._note_written(file, batches)
+        return True
 
     def _note_written(self, file: JournalFile, batches: list[bytes]) -> None:
         if self._state.config.appendfsync == "no":
@@ -220,7 +221,16 @@ class Appender:
             await self._work.wait()
             self._work = trio.Event()
             while self._pending and not self.trouble and self.file is not None:
-                await self._write_group(self.file)
+                if self._may_write_now():
+                    # A sync is over: otherwise a thread would never be done with what comes.
+                    self._write_pending_now(self.file)
+                else:
+                    await self._write_group(self.file)
+
+    def _write_pending_now(self, file: JournalFile) -> None:
+        group, self._pending = self._pending, []
+        if self._write_now(file, group):
+            self.keep(self.last)
 
     async def _write_group(self, file: JournalFile) -> None:
         async with self.writing:
@@ -331,8 +341,12 @@ class Appender:
                 self.fail(OSError(0, STALLED))
 
 
+def _joined(group: list[bytes]) -> bytes:
+    return group[0] if len(group) == 1 else b"".join(group)
+
+
 def _put(file: JournalFile, group: list[bytes], must_sync: bool) -> None:
     """In a thread."""
-    file.append(group[0] if len(group) == 1 else b"".join(group))
+    file.append(_joined(group))
     if must_sync:
         file.sync()

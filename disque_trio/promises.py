@@ -65,6 +65,7 @@ class Promises:
         if out.records:
             self._journal.record(out.records)
             self._journal.weigh()
+            out.records = []
         if self._told:
             self._carry_without_promises(out, now)
         elif end.trouble:

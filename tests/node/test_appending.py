@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from disque_trio.appending import SLOW_S
 from disque_trio.statemachine.config import Config
-from tests.node.journals import EVERYSEC, MISCONF, NO, add, alive, started
+from tests.node.journals import ADD, EVERYSEC, MISCONF, NO, add, alive, started
 from tests.node.world import until
 
 
@@ -111,3 +111,24 @@ async def test_a_disk_that_holds_up_the_loop_is_written_to_in_a_thread(
     await trio.sleep(1)
     assert (client.read == b"") == is_held_up
     await until(lambda: bool(client.read))
+
+
+async def test_once_a_sync_is_over_what_came_meanwhile_needs_no_thread(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    first, second = world.client(), world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    await add(first)
+    world.disk.latency = 0.5
+    await until(end.syncing.locked)
+    await trio.sleep(0.4)
+    first.send(ADD)  # In a thread, for the sync still runs.
+    await trio.sleep(0.2)
+    assert not end.syncing.locked()
+    second.send(ADD)
+
+    await until(lambda: bool(first.read))
+    await trio.sleep(0.1)
+    assert second.read
