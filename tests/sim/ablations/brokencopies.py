@@ -1,0 +1,244 @@
+"""Nodes that are broken in how they make and list copies, and in how they remember acks.
+
+As in `broken`, each function breaks one thing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from disque_trio.statemachine import (
+    acks,
+    federation,
+    lifecycle,
+    links,
+    machine,
+    membership,
+    post,
+    replication,
+    requeue,
+)
+from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.commands import addjob
+from disque_trio.statemachine.copies import adopt
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job, make_id
+from disque_trio.statemachine.messages import (
+    DelJob,
+    GotAck,
+    GotJob,
+    JobCopy,
+    ReplJob,
+    SetAck,
+)
+from disque_trio.statemachine.state import NodeState
+from tests.sim.ablations.broken import Patch, nothing
+
+# Copies.
+
+
+def _mutes_holders(patch: Patch, room: Any) -> None:
+    patch.setattr(room, "add_holders", nothing)
+
+
+def senders_unlisted(patch: Patch) -> None:
+    """Nobody learns of a holder by hearing from it."""
+    _mutes_holders(patch, requeue)
+
+
+def lists_not_joined(patch: Patch) -> None:
+    """Of a job that is here already, the holders that a copy names are not learned."""
+    for room in (replication, federation):
+        patch.setattr(room, "named", lambda *_: ())
+
+
+def importers_unlisted(patch: Patch) -> None:
+    """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
+    _mutes_holders(patch, federation)
+
+
+def without_widening(patch: Patch) -> None:
+    """If nodes do not confirm, no other node is asked for a copy."""
+
+    def widen(node: NodeState, client: Any, job: Job) -> None:
+        client.widen_at = node.mono + replication.RESEND_EVERY
+        replication._send_to(node, job, job.holders, no_reply=False)
+
+    patch.setattr(replication, "_widen", widen)
+
+
+def sleeping_copies(patch: Patch) -> None:
+    """Copies never queue a job by themselves."""
+
+    def sleeping(node: NodeState, copy: JobCopy) -> Job:
+        job = adopt(node, copy)
+        job.requeue_at = 0
+        return job
+
+    patch.setattr(replication, "adopt", sleeping)
+    patch.setattr(
+        lifecycle, "restart_retry", _only_for(lifecycle.restart_retry, lambda job: job.requeue_at)
+    )
+
+
+def _only_for(
+    verb: Callable[[NodeState, Job], None], fits: Callable[[Job], object]
+) -> Callable[[NodeState, Job], None]:
+    def narrowed(node: NodeState, job: Job) -> None:
+        if fits(job):
+            verb(node, job)
+
+    return narrowed
+
+
+def refused_by_minorities(patch: Patch) -> None:
+    """A node that cannot reach a majority takes no jobs, whatever is asked."""
+
+    def check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
+        if len(node.cluster.reachable) + 1 <= node.cluster.size // 2:
+            raise CommandError(replication.NOT_ENOUGH_NODES)
+        intact(node, replicas, external=external)
+
+    intact = addjob._check_nodes
+    patch.setattr(addjob, "_check_nodes", check_nodes)
+
+
+def links_not_restored(patch: Patch) -> None:
+    """A link that has ended is not opened again."""
+    dialled: dict[tuple[int, NodeId], None] = {}
+
+    def dial(node: NodeState, peer: Peer) -> int:
+        if (id(node), peer.id) in dialled:
+            return 0
+        dialled[id(node), peer.id] = None
+        return intact(node, peer)
+
+    intact = links.dial
+    patch.setattr(membership, "dial", dial)
+
+
+def confirmed_by_one(patch: Patch) -> None:
+    """ADDJOB is answered as soon as one node has confirmed its copy."""
+
+    def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
+        job = node.jobs.get(message.id)
+        if job is not None and job.client is not None:
+            replication.achieved(node, job)
+
+    patch.setitem(machine.ON_MESSAGE, GotJob, on_gotjob)
+
+
+def confirmed_without_a_copy(patch: Patch) -> None:
+    """GOTJOB is sent, and no copy kept."""
+
+    def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
+        if not message.no_reply:
+            post.to_node(node, sender, GotJob(message.copies[0].id))
+
+    patch.setitem(machine.ON_MESSAGE, ReplJob, on_repljob)
+
+
+def cleaned_up_after_success(patch: Patch) -> None:
+    """Copies are dropped when the producer has been told that they exist."""
+    intact = replication.achieved
+
+    def achieved(node: NodeState, job: Job) -> None:
+        intact(node, job)
+        post.to_holders(node, job, DelJob(job.id))
+
+    patch.setattr(replication, "achieved", achieved)
+
+
+def without_clean_up(patch: Patch) -> None:
+    """When an ADDJOB fails, the copies stay where they are."""
+
+    def give_up(node: NodeState, job: Job, reply: Any) -> None:
+        replication._release(node, job, reply)
+        lifecycle.unregister(node, job, Cause.ADD_FAILED)
+
+    patch.setattr(replication, "give_up", give_up)
+
+
+def ids_told_wrong(patch: Patch) -> None:
+    """The ids of jobs with RETRY 0 look like those of others."""
+
+    def always_odd(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
+        return make_id(node, bits, ttl_s, at_least_once=True)
+
+    patch.setattr(addjob, "make_id", always_odd)
+
+
+# Acknowledgements.
+
+
+def collected_at_once(patch: Patch) -> None:
+    """Nobody's confirmation is waited for."""
+    patch.setattr(acks, "unconfirmed", lambda *_: [])
+
+
+def ack_not_kept(patch: Patch) -> None:
+    """Upon ACKJOB the copy here is dropped, and nobody told."""
+
+    def ack(node: NodeState, job_id: JobId) -> bool:
+        job = node.jobs.get(job_id)
+        if job is not None:
+            lifecycle.acknowledge(node, job, Cause.ACKJOB)
+            lifecycle.unregister(node, job, Cause.COLLECTED)
+        return job is not None
+
+    patch.setattr(acks, "ack", ack)
+
+
+def acked_holders_silent(patch: Patch) -> None:
+    """Who has a job as acknowledged does not say so to one that works on it or will queue it."""
+
+    def pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
+        job = node.jobs.get(job_id)
+        if job is not None and job.state == ACKED:
+            return None
+        return intact(node, sender, job_id)
+
+    intact = requeue._pending
+    patch.setattr(requeue, "_pending", pending)
+
+
+def setack_not_heeded(patch: Patch) -> None:
+    """SETACK is confirmed, and nothing noted."""
+
+    def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
+        acks.answer_setack(node, sender, message.id, node.jobs.get(message.id))
+
+    patch.setitem(machine.ON_MESSAGE, SetAck, on_setack)
+
+
+def dummies_vouch(patch: Patch) -> None:
+    """A dummy ack answers SETACK as if it were a copy."""
+
+    def answer(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
+        post.to_node(node, sender, GotAck(job_id, known=job is not None))
+
+    patch.setattr(acks, "answer_setack", answer)
+
+
+def acks_overruled(patch: Patch) -> None:
+    """A job that moves here is queued, acknowledged or not."""
+
+    def take(node: NodeState, sender: Peer, copy: JobCopy) -> None:
+        job = node.jobs.get(copy.id)
+        if job is not None and job.state == ACKED and not job.is_dummy:
+            job.state = ACTIVE
+            job.requeue_at = node.mono + 1
+        intact(node, sender, copy)
+
+    intact = federation._import
+    patch.setattr(federation, "_import", take)
+
+
+def without_dummies(patch: Patch) -> None:
+    """An ack for a job that is not here is forgotten."""
+    patch.setattr(acks, "_remember_unknown", nothing)
+
+
+def without_back_off(patch: Patch) -> None:
+    """The collection of an ack is tried every second."""
+    patch.setattr(lifecycle, "gc_wait", lambda _: 1000)
