@@ -38,7 +38,7 @@ class Coverage:
             if state is UNKNOWN:
                 jobs.pop(row.job, None)
             else:
-                jobs[row.job] = state
+                jobs[row.job] = "acked" if row.cause == "dummy" else state
         elif row.kind == "recv":
             self._receive(row)
         elif row.kind in _ENDS:

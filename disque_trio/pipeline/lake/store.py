@@ -16,7 +16,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -86,6 +86,7 @@ class Lake:
     @classmethod
     def open(cls, path: str, *, create: bool = False) -> "Lake":
         """The lake at a path. Raises `LakeError`."""
+        path = str(Path(path).absolute())  # Spark's processes may stand elsewhere
         head = Path(path, _HEAD)
         try:
             if create and not head.exists():
@@ -118,7 +119,11 @@ class Lake:
         if table not in TABLES:
             raise LakeError(f"a lake has no table {table}")
         folder = f"{table}/scenario={quote(scenario or 'unnamed', safe=' ')}"
-        return PartWriter(self.path, table, f"{folder}/{name}.parquet", schema)
+        return self.part_at(table, f"{folder}/{name}.parquet", schema)
+
+    def part_at(self, table: str, path: str, schema: pa.Schema) -> "PartWriter":
+        """The same, at a path within the lake."""
+        return PartWriter(self.path, table, path, schema)
 
     def commit(
         self,
@@ -198,10 +203,16 @@ class Lake:
                     if path.stat().st_mtime <= until:
                         yield path
 
-    def forget(self, commits: Iterable[str]) -> None:
-        """Remove commits that another has replaced."""
-        for id in commits:
-            Path(self.path, _COMMITS, f"{id}.json").unlink(missing_ok=True)
+    def forget(self, age_s: float) -> None:
+        """Remove commits that another has taken over, if they are older than this. A reader that
+        has just listed them may still look into them."""
+        found = [_read_commit(path) for path in sorted(Path(self.path, _COMMITS).glob("*.json"))]
+        gone = {id for commit in found for id in commit.replaces}
+        until = (time.time() - age_s) * 1_000_000
+        for commit in found:
+            # The oldest first: one that is taken over must not outlive the one that says so.
+            if commit.id in gone and commit.at <= until:
+                Path(self.path, _COMMITS, f"{commit.id}.json").unlink(missing_ok=True)
 
 
 class PartWriter:

@@ -1,0 +1,88 @@
+"""Asking a lake: its tables and views in a Spark session."""
+
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+
+from disque_trio.pipeline.lake.checks import CHECKS, VIOLATIONS
+from disque_trio.pipeline.lake.shape import SCHEMAS
+from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.views import VIEWS
+
+_SPARK: Final = {
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.bool_(): "BOOLEAN",
+}
+_MADE: Final = {
+    **{view.name: view.sql for view in VIEWS.values()},
+    **{check.view: check.sql for check in CHECKS.values()},
+    "violations": VIOLATIONS,
+}
+"""By name, in order: what each view is made of."""
+_SMALL: Final = 50_000
+_WORD: Final = re.compile(r"\w+")
+_GLOB: Final = re.compile(r"([\[\]{}*?\\])")
+
+
+def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
+    """Make the lake, as it is now, known to the session: its tables, and the views that this query
+    names, or all. Raises `LakeError`."""
+    for table, schema in SCHEMAS.items():
+        _table(spark, lake, table, schema).createOrReplaceTempView(table)
+    spark.sql(_ONE_TRACE).createOrReplaceTempView("traces")
+    wanted = needed(text) if text is not None else _MADE
+    for name, sql in _MADE.items():
+        if name in wanted:
+            made = spark.sql(sql)
+            (_small(spark, made) if name == "runs" else made).createOrReplaceTempView(name)
+
+
+def _small(spark: Any, view: Any) -> Any:
+    """The view as it is now, if it is small: others join it, and need not make it each time."""
+    found = view.limit(_SMALL + 1).toArrow()
+    return view if found.num_rows > _SMALL else spark.createDataFrame(found, view.schema)
+
+
+def needed(text: str) -> dict[str, None]:
+    """The views that a query names, and those that they are made of. Spark takes a tenth of a
+    second to make sense of each."""
+    wanted = dict.fromkeys(_WORD.findall(text.lower()))
+    for name in reversed(_MADE):
+        if name in wanted:
+            wanted |= dict.fromkeys(_WORD.findall(_MADE[name].lower()))
+    return {name: None for name in _MADE if name in wanted}
+
+
+_ONE_TRACE: Final = """
+SELECT * EXCEPT (number) FROM (
+  SELECT *, row_number() OVER (PARTITION BY scenario, run ORDER BY seed) AS number FROM traces
+) WHERE number = 1
+"""
+"""Each node of a live cluster has a trace, and all of them are one run."""
+
+
+def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema) -> Any:
+    shape = ", ".join(f"`{field.name}` {ddl(field.type)}" for field in schema) + ", scenario STRING"
+    parts = lake.parts(table)
+    if not parts:
+        return spark.createDataFrame([], shape)
+    paths = [_GLOB.sub(r"\\\1", lake.where(part)) for part in parts]
+    reader = spark.read.schema(shape).option("basePath", f"{lake.path}/{table}")
+    return reader.parquet(*paths)
+
+
+def ddl(kind: pa.DataType) -> str:
+    """How Spark calls an Arrow type."""
+    if pa.types.is_dictionary(kind):
+        return ddl(kind.value_type)
+    if pa.types.is_map(kind):
+        return f"MAP<{ddl(kind.key_type)}, {ddl(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        fields = ", ".join(f"`{field.name}`: {ddl(field.type)}" for field in kind)
+        return f"STRUCT<{fields}>"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{ddl(kind.value_type)}>"
+    return _SPARK[kind]

@@ -1,0 +1,41 @@
+"""L3: once acknowledged, a job goes from every node within the bound, when all is healed.
+
+Only where all nodes were healed, for a node outside the core may be waited for. The bound is the
+longest pause between two attempts to collect; ten seconds if nothing has gone wrong since long
+before the last thing that happened to the job.
+"""
+
+from typing import Final
+
+from disque_trio.pipeline.lake.views.words import KEYS
+from disque_trio.sim.checkers.terms import SECOND
+
+WEAKER: Final = (
+    "Runs that heal a core alone, and those in which a node leaves, comes, goes for good or is "
+    "forgotten, are not judged. A live trace has no end of the heal, so nothing is judged there."
+)
+
+SQL: Final = f"""
+WITH restless AS (
+  SELECT DISTINCT {KEYS} FROM rows
+  WHERE kind IN ('leave', 'forget', 'wipe', 'remove')
+    OR kind = 'start' AND cause = 'fresh' AND time > 0
+), kept AS (
+  SELECT {KEYS}, c.job, c.node, j.last_event, r.last, r.settle, r.collection, r.latency, r.healed,
+    j.ttl, j.born, r.rho, r.troubles > 0 AND r.last_trouble > j.last_event - r.settle AS is_troubled
+  FROM copies c JOIN jobs j USING ({KEYS}, job) JOIN runs r USING ({KEYS})
+    LEFT ANTI JOIN restless USING ({KEYS})
+  WHERE c.until IS NULL AND j.acked IS NOT NULL AND r.healed IS NOT NULL AND r.is_stream
+    AND (r.core IS NULL OR size(r.core) >= r.nodes)
+), waited AS (
+  SELECT *, last - greatest(healed, last_event) AS waited,
+    if(is_troubled, collection, 10 * {SECOND} + 4 * latency) AS bound
+  FROM kept
+)
+SELECT 'L3' AS property, {KEYS}, job, node, CAST(NULL AS BIGINT) AS time,
+  concat(node, ' still has it ', waited / 1000000,
+    ' s after the last thing that happened to it; the bound is ', bound / 1000000, ' s') AS detail
+FROM waited
+WHERE waited > bound
+  AND (ttl IS NULL OR born IS NULL OR last < born + floor(ttl / (1 + rho)) - 2000)
+"""

@@ -1,0 +1,118 @@
+"""Tidying up: many small parts become few large ones, and what nobody names goes.
+
+The rows of a scenario are put together in order of run and time, so that those of one run lie side
+by side. Readers that have begun may still read what was there: replaced parts go with the first
+compaction after `GRACE_S`.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from disque_trio.pipeline.lake.shape import SCHEMAS
+from disque_trio.pipeline.lake.store import TABLES, Commit, Lake, Part
+
+GRACE_S: Final = 86_400.0
+LARGE: Final = 4_000_000
+"""Rows of a part that is left as it is, and about how many a new one gets."""
+_ROWS: Final = 1 << 17
+"""Of a group of rows in Parquet."""
+
+
+@attrs.frozen
+class Tidied:
+    """What was done."""
+
+    before: int
+    """Parts."""
+    after: int
+    removed: int
+    """Files that nobody named any more."""
+
+
+def compact(spark: Any, lake: Lake, *, grace_s: float = GRACE_S) -> Tidied:
+    """Put small parts together. Raises `LakeError`."""
+    with lake.locked():
+        commits = lake.commits()
+        parts = [part for table in TABLES for part in lake.parts(table)]
+        heaps = _heaps(parts)
+        if heaps:
+            _merge(spark, lake, commits, parts, heaps)
+        left = sum(len(lake.parts(table)) for table in TABLES)
+        lake.forget(grace_s)
+        removed = 0
+        for stray in lake.strays(grace_s):
+            stray.unlink(missing_ok=True)
+            removed += 1
+    return Tidied(len(parts), left, removed)
+
+
+def _heaps(parts: Sequence[Part]) -> list[list[Part]]:
+    """Parts to be put together, two or more: of one table and scenario, up to a size."""
+    heaps: dict[str, list[list[Part]]] = {}
+    for part in sorted(parts, key=lambda part: part.path):
+        if part.rows >= LARGE:
+            continue
+        folder = heaps.setdefault(part.path.rpartition("/")[0], [[]])
+        if sum(each.rows for each in folder[-1]) + part.rows > LARGE:
+            folder.append([])
+        folder[-1].append(part)
+    return [heap for folder in heaps.values() for heap in folder if len(heap) > 1]
+
+
+def _merge(
+    spark: Any,
+    lake: Lake,
+    commits: Sequence[Commit],
+    parts: Sequence[Part],
+    heaps: Sequence[list[Part]],
+) -> None:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                made = [attrs.asdict(_merged(lake, heaps[number]))]
+                yield pa.RecordBatch.from_pylist(made, schema=_MADE)
+
+    tasks = spark.range(0, len(heaps), 1, len(heaps))
+    made = [Part(**row.asDict()) for row in tasks.mapInArrow(work, _AS_SQL).collect()]
+    gone = {part.path for heap in heaps for part in heap}
+    kept = [part for part in parts if part.path not in gone]
+    sources = [source for commit in commits for source in commit.sources]
+    lake.commit([*kept, *made], sources, [commit.id for commit in commits])
+
+
+_MADE: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.int64())])
+_AS_SQL: Final = "table string, path string, rows bigint"
+
+
+def _merged(lake: Lake, heap: Sequence[Part]) -> Part:
+    first = heap[0]
+    schema = SCHEMAS[first.table]
+    target = f"{first.path.rpartition('/')[0]}/{_name(heap)}.parquet"
+    tables = [pq.read_table(lake.where(part), schema=schema, partitioning=None) for part in heap]
+    whole = pa.concat_tables(tables)
+    if first.table == "rows":
+        whole = _sorted(whole)
+    with lake.part_at(first.table, target, schema) as writer:
+        for begin in range(0, whole.num_rows, _ROWS):
+            writer.write_table(whole.slice(begin, _ROWS))
+    return writer.done
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    names = ("run", "time", "seq")
+    keys = rows.select(names).set_column(0, "run", rows.column("run").cast(pa.string()))
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
+    return rows.unify_dictionaries().take(order)
+
+
+def _name(heap: Sequence[Part]) -> str:
+    """Of the new part: it tells which ones it is made of, so that who is interrupted and begins
+    again writes the same file."""
+    names = "\n".join(part.path for part in heap)
+    return f"compact-{hashlib.sha256(names.encode()).hexdigest()[:16]}"

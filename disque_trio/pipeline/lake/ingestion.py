@@ -1,0 +1,175 @@
+"""Taking files into the lake: a file counts once, however often it comes, and a bad one is named.
+
+Pieces of files are read by Spark's executors, which see the files and the lake under the same
+paths. One commit at the end makes all of it count.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.reading import Piece, read
+from disque_trio.pipeline.lake.store import Lake, LakeError, Part, Source
+from disque_trio.pipeline.lake.survey import LINES, BadFileError, Found, files_in, survey
+
+_PIECE: Final = 64 << 20
+"""Bytes of lines in one piece."""
+_TASKS: Final = 200
+"""More would only cost."""
+
+
+@attrs.frozen
+class Outcome:
+    """What came of the files."""
+
+    taken: tuple[Source, ...]
+    known: tuple[str, ...]
+    """Of which the lake had everything."""
+    bad: dict[str, str]
+    """By path: why nothing of it was taken."""
+
+    @property
+    def rows(self) -> int:
+        """New ones, of traces or results."""
+        return sum(source.rows for source in self.taken)
+
+
+def ingest(spark: Any, lake: Lake, paths: Sequence[str], *, run: str = shape.LIVE) -> Outcome:
+    """Take in these files, and what lies in these folders. `run` names the cluster that the traces
+    of live nodes are of. Raises `LakeError`."""
+    with lake.locked():
+        found, known, bad = _surveyed(lake, files_in(paths), run)
+        pieces = [piece for each in found for piece in _pieces(each)]
+        parts, faults = _read_all(spark, lake, pieces)
+        bad |= faults
+        _discard(lake, [part for path, made in parts.items() if path in bad for part in made])
+        good = [each for each in found if each.path not in bad]
+        taken = [_source(each, parts.get(each.path, [])) for each in good]
+        _commit(lake, good, [part for each in good for part in parts.get(each.path, [])], taken)
+    return Outcome(tuple(taken), tuple(known), bad)
+
+
+def _surveyed(
+    lake: Lake, paths: Sequence[str], run: str
+) -> tuple[list[Found], list[str], dict[str, str]]:
+    known = lake.sources()
+    found: list[Found] = []
+    old: list[str] = []
+    bad: dict[str, str] = {}
+    for path in paths:
+        try:
+            each = survey(path, run, known)
+        except BadFileError as error:
+            bad[path] = str(error)
+            continue
+        if each.is_new:
+            found.append(each)
+            known.append(each.source)  # the same under two names counts once, too
+        else:
+            old.append(path)
+    return found, old, bad
+
+
+def _pieces(found: Found) -> Iterator[Piece]:
+    size, step = found.source.size, _PIECE if found.sort == LINES else found.source.size
+    begin = found.begin
+    while begin < size:
+        end = _line_end(found.path, begin + step, size) if begin + step < size else size
+        yield Piece(
+            path=found.path,
+            sort=found.sort,
+            begin=begin,
+            end=end,
+            scenario=found.scenario,
+            run=found.run,
+            seed=0 if found.plan is None else found.plan.seed,
+            name=f"{found.source.sha256[: shape.RUN_DIGITS]}-{begin}",
+        )
+        begin = end
+
+
+def _line_end(path: str, at: int, size: int) -> int:
+    with Path(path).open("rb") as file:
+        file.seek(at)
+        return min(at + len(file.readline()), size)
+
+
+_OUTCOMES: Final = (
+    "piece int, error string, is_ours boolean, table string, path string, rows bigint"
+)
+
+
+def _read_all(
+    spark: Any, lake: Lake, pieces: Sequence[Piece]
+) -> tuple[dict[str, list[Part]], dict[str, str]]:
+    """The parts by path of the file, and what was wrong by path."""
+    parts: dict[str, list[Part]] = {}
+    bad: dict[str, str] = {}
+    if not pieces:
+        return parts, bad
+    tasks = min(len(pieces), _TASKS)
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield _attempt(lake, number, pieces[number])
+
+    done = spark.range(0, len(pieces), 1, tasks).mapInArrow(work, _OUTCOMES).collect()
+    for row in done:
+        path = pieces[row.piece].path
+        if row.is_ours:
+            raise LakeError(row.error)
+        if row.error is not None:
+            bad.setdefault(path, row.error)
+        else:
+            parts.setdefault(path, []).append(Part(row.table, row.path, row.rows))
+    return parts, bad
+
+
+def _attempt(lake: Lake, number: int, piece: Piece) -> pa.RecordBatch:
+    try:
+        rows = [{"piece": number, **attrs.asdict(part)} for part in read(lake, piece)]
+    except BadFileError as error:
+        rows = [{"piece": number, "error": str(error)}]
+    except LakeError as error:
+        rows = [{"piece": number, "error": str(error), "is_ours": True}]
+    schema = pa.schema(
+        [
+            ("piece", pa.int32()),
+            ("error", pa.string()),
+            ("is_ours", pa.bool_()),
+            *((name, pa.string()) for name in ("table", "path")),
+            ("rows", pa.int64()),
+        ]
+    )
+    return pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _discard(lake: Lake, parts: Sequence[Part]) -> None:
+    for part in parts:
+        Path(lake.where(part)).unlink(missing_ok=True)
+
+
+def _source(found: Found, parts: Sequence[Part]) -> Source:
+    return attrs.evolve(found.source, rows=sum(part.rows for part in parts))
+
+
+def _commit(
+    lake: Lake, found: Sequence[Found], parts: list[Part], sources: Sequence[Source]
+) -> None:
+    """The parts, and a row for each trace that is not known yet."""
+    if not found:
+        return
+    for each in found:
+        if each.sort != "results" and not each.begin:
+            row = shape.traces_table(each.plan, each.run)
+            name = f"{each.source.sha256[: shape.RUN_DIGITS]}"
+            parts.append(lake.write("traces", each.scenario, name, row))
+    lake.commit([part for part in parts if part.rows], sources)
+
+
+__all__ = ["LakeError", "Outcome", "ingest"]

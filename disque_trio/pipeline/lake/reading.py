@@ -1,0 +1,241 @@
+"""Reading a piece of a file into a part of the lake. It happens where Spark's executors are.
+
+Lines are parsed by Arrow, which is ten times as fast as Python; only where it finds a mistake is
+the piece read again, for the number of the line and a better word for what is wrong with it.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.shape import RESULTS, ROWS, RUN_DIGITS
+from disque_trio.pipeline.lake.store import Lake, Part
+from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
+from disque_trio.sim.jsonlines import RowError, rows_of
+from disque_trio.sim.tracefile import PLAN_KIND
+
+_BLOCK: Final = 4 << 20
+_BATCH: Final = 1 << 16
+_TEXT: Final = pa.schema(
+    [
+        (
+            name,
+            pa.string() if pa.types.is_dictionary(ROWS.field(name).type) else ROWS.field(name).type,
+        )
+        for name in shape.OF_ROW
+    ]
+)
+_NEEDED: Final = ("time", "kind")
+
+
+@attrs.frozen(kw_only=True)
+class Piece:
+    """A stretch of a file, to become one part."""
+
+    path: str
+    sort: str
+    begin: int
+    end: int
+    scenario: str
+    run: str
+    seed: int
+    name: str
+    """Of the part: who reads the piece again writes the same part."""
+
+
+def read(lake: Lake, piece: Piece) -> list[Part]:
+    """Write the piece's rows into the lake. Raises `BadFileError` and `LakeError`."""
+    try:
+        if piece.sort == TABLE:
+            return [_write(lake, piece, _of_table(piece))]
+        if piece.sort == LINES:
+            return [_write(lake, piece, _of_lines(piece))]
+        return _write_results(lake, piece)
+    except OSError as error:
+        raise BadFileError(error.strerror or str(error)) from None
+    except pa.ArrowException as error:
+        raise BadFileError(str(error)) from None
+
+
+def _write(lake: Lake, piece: Piece, tables: Iterator[pa.Table]) -> Part:
+    with lake.part("rows", piece.scenario, piece.name, ROWS) as writer:
+        first = piece.begin
+        for table in tables:
+            writer.write_table(_numbered(table, piece, first))
+            first += table.num_rows
+    return writer.done
+
+
+def _numbered(table: pa.Table, piece: Piece, first: int) -> pa.Table:
+    """The rows under their run, each with a number that grows as the file does: a line is longer
+    than a byte, so the numbers of two pieces never meet."""
+    count = table.num_rows
+    keys = [
+        pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), [piece.run]),
+        pa.repeat(pa.scalar(piece.seed, pa.int64()), count),
+        pa.array(range(first, first + count), pa.int64()),
+    ]
+    columns = [_filled(table.column(name), ROWS.field(name).type) for name in shape.OF_ROW]
+    return pa.Table.from_arrays([*keys, *columns], schema=ROWS)
+
+
+def _filled(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """What is not said is empty, 0 or ()."""
+    if pa.types.is_list(wanted):
+        lists = column.combine_chunks().cast(wanted)
+        # Without their validity, lists that are null are empty.
+        return pa.ListArray.from_arrays(lists.offsets, lists.values) if lists.null_count else lists
+    if pa.types.is_dictionary(column.type):
+        return column.cast(wanted)
+    if column.null_count:
+        column = pc.fill_null(column, "" if pa.types.is_string(column.type) else 0)
+    return column.dictionary_encode() if pa.types.is_dictionary(wanted) else column
+
+
+# Lines.
+
+
+def _of_lines(piece: Piece) -> Iterator[pa.Table]:
+    with Path(piece.path).open("rb") as file:
+        lines = _Stretch(file, piece.begin, piece.end)
+        if piece.begin == 0:
+            lines.skip_plan()
+        if lines.is_over():
+            return
+        options = {
+            "read_options": pj.ReadOptions(block_size=_BLOCK, use_threads=False),
+            "parse_options": pj.ParseOptions(
+                explicit_schema=_TEXT, unexpected_field_behavior="error"
+            ),
+        }
+        try:
+            for batch in pj.open_json(lines, **options):
+                table = pa.Table.from_batches([batch])
+                if any(table.column(name).null_count for name in _NEEDED):
+                    raise pa.ArrowInvalid("a row is an object with a time and a kind at least")
+                yield table
+        except pa.ArrowInvalid as error:
+            raise BadFileError(_better_word(piece) or str(error)) from None
+
+
+def _better_word(piece: Piece) -> str:
+    """Which line is wrong, and how."""
+    with Path(piece.path).open("rb") as file:
+        before = sum(1 for _ in _Stretch(file, 0, piece.begin))
+    with Path(piece.path).open("rb") as file:
+        try:
+            for _ in rows_of(_Stretch(file, piece.begin, piece.end)):
+                pass
+        except RowError as error:
+            return f"line {before + error.number}: {str(error).partition(': ')[2]}"
+    return ""
+
+
+class _Stretch(io.RawIOBase):
+    """The bytes of a file from here to there."""
+
+    def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
+        super().__init__()
+        self._file, self._left = file, end - begin
+        file.seek(begin)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+    def is_over(self) -> bool:
+        """Is nothing left?"""
+        return not self._left
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._left and (line := self._file.readline(self._left)):
+            self._left -= len(line)
+            yield line
+
+    def skip_plan(self) -> None:
+        """Pass over the first line, if it is the plan."""
+        at = self._file.tell()
+        line = self._file.readline()
+        if json.loads(line)["kind"] == PLAN_KIND:
+            self._left -= len(line)
+        else:
+            self._file.seek(at)
+
+
+# Tables.
+
+
+def _of_table(piece: Piece) -> Iterator[pa.Table]:
+    if piece.path.endswith(".parquet"):
+        with pq.ParquetFile(piece.path) as file:
+            _check_columns(file.schema_arrow)
+            for batch in file.iter_batches(_BATCH, columns=list(shape.OF_ROW)):
+                yield pa.Table.from_batches([batch])
+    else:
+        with pa.memory_map(piece.path) as mapped:
+            reader = pa.ipc.open_file(mapped)
+            _check_columns(reader.schema)
+            for number in range(reader.num_record_batches):
+                yield pa.Table.from_batches([reader.get_batch(number)])
+
+
+def _check_columns(schema: pa.Schema) -> None:
+    missing = [name for name in shape.OF_ROW if name not in schema.names]
+    if missing:
+        raise BadFileError(f"no column {', '.join(missing)}")
+
+
+# Results.
+
+
+def _write_results(lake: Lake, piece: Piece) -> list[Part]:
+    by_scenario: dict[str, list[dict[str, Any]]] = {}
+    at = int(Path(piece.path).stat().st_mtime * 1_000_000)
+    with Path(piece.path).open("rb") as file:
+        for number, line in enumerate(_Stretch(file, piece.begin, piece.end), 1):
+            facts = _result(line, number, piece, at)
+            by_scenario.setdefault(facts.pop("scenario"), []).append(facts)
+    return [
+        lake.write("results", scenario, piece.name, pa.Table.from_pylist(rows, schema=RESULTS))
+        for scenario, rows in by_scenario.items()
+    ]
+
+
+def _result(line: bytes, number: int, piece: Piece, at: int) -> dict[str, Any]:
+    """A line of `sim sweep --out` as a row of the table."""
+    try:
+        facts = json.loads(line)
+        digest = facts.get("digest", "")
+        return {
+            "run": digest[:RUN_DIGITS] or f"{facts['scenario']}-{facts['seed']}",
+            "sweep": piece.run,
+            "at": at,
+            "ok": facts["is_ok"],
+            "commit": facts.get("version"),
+            "digest": digest,
+            **{name: facts[name] for name in ("scenario", "seed", "engine")},
+            **{
+                name: facts.get(name, 0)
+                for name in ("lost", "added", "delivered", "steps", "end", "seconds")
+            },
+            **{name: list(facts.get(name, {}).items()) for name in ("duplicates", "marks")},
+            "coverage": [],
+            "findings": facts.get("findings", []),
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = "no JSON" if isinstance(error, ValueError) else "no result of a sweep"
+        raise BadFileError(f"line {number}: {reason}: {error}") from None

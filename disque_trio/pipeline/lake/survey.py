@@ -1,0 +1,190 @@
+"""What is in a file, and how much of it the lake has already: before anything is read.
+
+A trace of a live node grows. Its beginning is recognised by the digest of what was ingested
+before, and only what has been added since is read. A simulated trace, a table and the results of a
+sweep are recognised as a whole, whatever their names are.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from disque_trio.pipeline.lake.shape import LIVE, RUN_DIGITS
+from disque_trio.pipeline.lake.store import Source
+from disque_trio.sim import planfile
+from disque_trio.sim.plan import Plan
+from disque_trio.sim.planfile import PlanError
+from disque_trio.sim.tracefile import PLAN_KIND
+
+_BLOCK: Final = 1 << 20
+_PLAN_KEY: Final = b"disque_trio.plan"
+_TABLES: Final = (".arrow", ".parquet")
+LINES: Final = "lines"
+TABLE: Final = "table"
+RESULTS: Final = "results"
+
+
+class BadFileError(Exception):
+    """A file that is no trace, and why. The others are ingested all the same."""
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """One file: what it is, and from where to where it is new."""
+
+    path: str
+    sort: str
+    """`lines` or `table` of a trace, or `results` of a sweep."""
+    run: str
+    plan: Plan | None
+    begin: int
+    """Bytes that the lake has already; of a table none or all."""
+    source: Source
+    """What the lake will know of it."""
+
+    @property
+    def is_new(self) -> bool:
+        """Is there anything to read?"""
+        return self.begin < self.source.size
+
+    @property
+    def scenario(self) -> str:
+        """Of the trace."""
+        return LIVE if self.plan is None else self.plan.scenario
+
+
+def files_in(paths: Iterable[str]) -> list[str]:
+    """These files, and those of these folders that have the names of traces or results."""
+    found: dict[str, None] = {}
+    for path in (str(Path(each).absolute()) for each in paths):
+        if Path(path).is_dir():
+            names = sorted(each for each in Path(path).rglob("*") if each.is_file())
+            found |= {str(each): None for each in names if each.suffix in {".jsonl", *_TABLES}}
+        else:
+            found[path] = None
+    return list(found)
+
+
+def survey(path: str, run: str, known: Sequence[Source]) -> Found:
+    """What there is to do. `run` is for live nodes. Raises `BadFileError`."""
+    try:
+        if path.endswith(_TABLES):
+            return _of_table(path, run, known)
+        return _of_lines(path, run, known)
+    except OSError as error:
+        raise BadFileError(error.strerror or str(error)) from None
+
+
+def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
+    metadata = _metadata(path)
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = file.tell()
+    text = metadata.get(_PLAN_KEY)
+    plan = None if text is None else _plan(text.decode())
+    source = Source(
+        name=path, head=digest, sha256=digest, size=size, run=_run(plan, digest, run), rows=0
+    )
+    is_known = any(each.sha256 == digest for each in known)
+    return Found(
+        path=path, sort=TABLE, run=source.run, plan=plan, begin=size if is_known else 0,
+        source=source,
+    )  # fmt: skip
+
+
+def _metadata(path: str) -> dict[bytes, bytes]:
+    try:
+        if path.endswith(".parquet"):
+            schema = pq.read_schema(path)
+        else:
+            with pa.memory_map(path) as file:
+                schema = pa.ipc.open_file(file).schema
+    except pa.ArrowException as error:
+        form = "Parquet" if path.endswith(".parquet") else "Arrow"
+        raise BadFileError(f"it is no {form} file: {error}") from None
+    return schema.metadata or {}
+
+
+def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
+    with Path(path).open("rb") as file:
+        first = file.readline()
+        if not first:
+            raise BadFileError("it is empty")
+        if not first.endswith(b"\n"):
+            raise BadFileError("not even its first line is finished")
+        facts = _facts(first)
+        head = hashlib.sha256(first).hexdigest()
+        olds = [each for each in known if each.head == head]
+        begin, old_run, size, digest = _compare(file, olds)
+    plan = _plan(facts.get("detail", "")) if facts.get("kind") == PLAN_KIND else None
+    sort = RESULTS if "is_ok" in facts else LINES
+    name = _run(plan, digest, run) if old_run is None else old_run
+    source = Source(name=path, head=head, sha256=digest, size=size, run=name, rows=0)
+    return Found(path=path, sort=sort, run=name, plan=plan, begin=begin, source=source)
+
+
+def _facts(line: bytes) -> dict[str, Any]:
+    try:
+        facts = json.loads(line)
+    except ValueError as error:
+        raise BadFileError(f"line 1: no JSON: {error}") from None
+    if not isinstance(facts, dict) or not ({"time", "kind"} <= facts.keys() or "is_ok" in facts):
+        raise BadFileError("line 1: it is neither a row of a trace nor a result of a sweep")
+    return facts
+
+
+def _plan(text: str) -> Plan:
+    try:
+        return planfile.parse(text, "its plan")
+    except PlanError as error:
+        raise BadFileError(str(error)) from None
+
+
+def _run(plan: Plan | None, digest: str, live: str) -> str:
+    return live if plan is None else digest[:RUN_DIGITS]
+
+
+def _compare(file: BinaryIO, olds: Sequence[Source]) -> tuple[int, str | None, int, str]:
+    """How much of the file is known, and of which run; the end of its last line, and the digest up
+    to there."""
+    size = _end_of_lines(file)
+    file.seek(0)
+    digest, at = hashlib.sha256(), 0
+    begin, run = 0, None
+    for old in sorted(olds, key=lambda each: each.size):
+        if old.size > size:
+            break
+        _feed(file, digest, old.size - at)
+        at = old.size
+        if digest.hexdigest() == old.sha256:
+            begin, run = old.size, old.run
+    _feed(file, digest, size - at)
+    return begin, run, size, digest.hexdigest()
+
+
+def _feed(file: BinaryIO, digest: "hashlib._Hash", count: int) -> None:
+    while count:
+        block = file.read(min(count, _BLOCK))
+        if not block:
+            raise BadFileError("it became shorter while it was read")
+        digest.update(block)
+        count -= len(block)
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    """Behind the last line that is finished."""
+    end = file.seek(0, 2)
+    while end:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

@@ -1,0 +1,55 @@
+"""How wrong each node's clocks were.
+
+A simulation knows the true time. Live nodes have only each other: there the error is estimated from
+the copies that two nodes send each other and the answers to them, as NTP does, by half of the
+difference of the shortest ways there and back; for each node the middle of what all others say.
+"""
+
+from typing import Final
+
+from disque_trio.pipeline.lake.views.words import KEYS, OF_KEYS
+from disque_trio.sim.clock import EPOCH_MS
+
+COLUMNS: Final = {
+    **OF_KEYS,
+    "node": "the node",
+    "events": "rows in which it told its clocks",
+    "slowest": "how far the wall clock was behind true time at most, milliseconds; null for live",
+    "fastest": "how far ahead",
+    "rate": "how much faster than true time the monotonic clock ran, parts per million; null for "
+    "live. Coarse for short runs: it is read in whole milliseconds",
+    "stepped": "how far the wall clock moved against the monotonic one in all, milliseconds",
+    "against_others": "the wall clock against those of the other nodes, estimated, milliseconds",
+}
+
+SQL: Final = f"""
+WITH own AS (
+  SELECT {KEYS}, node, count(*) AS events,
+    min(wall - {EPOCH_MS} - time DIV 1000) AS slowest,
+    max(wall - {EPOCH_MS} - time DIV 1000) AS fastest,
+    max(mono) - min(mono) AS by_mono, max(time) - min(time) AS by_time,
+    max(wall - mono) - min(wall - mono) AS stepped
+  FROM rows WHERE node <> '' AND wall <> 0 GROUP BY {KEYS}, node
+), ways AS (
+  SELECT {KEYS}, job, cause, if(kind = 'send', node, peer) AS sender,
+    if(kind = 'send', peer, node) AS receiver,
+    min(CASE WHEN kind = 'recv' THEN wall END) - min(CASE WHEN kind = 'send' THEN wall END) AS took
+  FROM rows
+  WHERE kind IN ('send', 'recv') AND cause IN ('repljob', 'gotjob') AND job <> '' AND wall <> 0
+  GROUP BY {KEYS}, job, cause, if(kind = 'send', node, peer), if(kind = 'send', peer, node)
+), shortest AS (
+  SELECT {KEYS}, sender, receiver, min(took) AS took
+  FROM ways WHERE took IS NOT NULL GROUP BY {KEYS}, sender, receiver
+), offsets AS (
+  SELECT {KEYS}, t.receiver AS node, median((t.took - b.took) / 2) AS against_others
+  FROM shortest t JOIN (
+    SELECT {KEYS}, sender AS receiver, receiver AS sender, took FROM shortest
+  ) b USING ({KEYS}, receiver, sender)
+  GROUP BY {KEYS}, t.receiver
+)
+SELECT {KEYS}, node, o.events, if(r.is_live, NULL, slowest) AS slowest,
+  if(r.is_live, NULL, fastest) AS fastest,
+  if(r.is_live OR by_time = 0, NULL, 1e6 * (by_mono * 1000 - by_time) / nullif(by_time, 0)) AS rate,
+  stepped, against_others
+FROM own o JOIN runs r USING ({KEYS}) LEFT JOIN offsets USING ({KEYS}, node)
+"""

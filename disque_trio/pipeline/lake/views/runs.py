@@ -1,0 +1,62 @@
+"""One row for each run that the lake has a trace of: how long, who, what went wrong, and what its
+plan entitles its jobs to (`sim.checkers.terms`)."""
+
+from typing import Final
+
+from disque_trio.pipeline.lake.views.words import KEYS, OF_KEYS, TROUBLES
+
+COLUMNS: Final = {
+    **OF_KEYS,
+    "is_live": "the rows are of live nodes, which do not know whether their replies arrive",
+    "events": "rows",
+    "first": "time of the first row, microseconds; of live nodes since 1970",
+    "last": "time of the last",
+    "nodes": "how many nodes have written rows; of a simulation, how many it began with",
+    "has_node_rows": "there are rows of what becomes of jobs inside nodes",
+    "has_messages": "there are rows of messages",
+    "made": "jobs that were made",
+    "added": "ids that were given to producers",
+    "healed": "when all was healed; null if the trace does not say",
+    "core": "the nodes that were healed; null is all",
+    "troubles": "rows that tell of something wrong, or of its end",
+    "last_trouble": "time of the last of them, or of the last start of a node",
+    "is_stream": "links keep order and lose nothing but their ends",
+    "has_lease": "`delivery-lease` is on",
+    "rho": "how far any clock's rate may be from true time",
+    "latency": "how long a message may take while nothing is wrong, microseconds",
+    "settle": "how long after the last trouble the cluster counts as calm",
+    "reconnect": "how long links may be down after a cut or a start",
+    "collection": "how long the copies of an acknowledged job may take to go",
+}
+
+SQL: Final = f"""
+WITH by_node AS (
+  SELECT {KEYS}, node,
+    count(*) AS events, min(time) AS first, max(time) AS last,
+    count_if(kind = 'hold' AND cause = 'add') AS made, count_if(kind = 'add.ok') AS added,
+    count_if(kind = 'hold') AS holds, count_if(kind = 'send') AS sends,
+    max(CASE WHEN kind = 'heal.end' THEN time END) AS healed,
+    max(CASE WHEN kind = 'chaos.end' THEN time END) AS calmed,
+    count_if(kind IN ({TROUBLES})) AS troubles,
+    max(CASE WHEN kind IN ({TROUBLES}) OR kind = 'start' THEN time END) AS last_trouble
+  FROM rows GROUP BY {KEYS}, node
+), by_run AS (
+  SELECT {KEYS},
+    sum(events) AS events, min(first) AS first, max(last) AS last, count_if(node <> '') AS nodes,
+    sum(made) AS made, sum(added) AS added,
+    sum(holds) > 0 AS has_node_rows, sum(sends) > 0 AS has_messages,
+    coalesce(max(healed), max(calmed)) AS healed,
+    sum(troubles) AS troubles, max(last_trouble) AS last_trouble
+  FROM by_node GROUP BY {KEYS}
+), cores AS (
+  SELECT {KEYS},
+    max_by(nullif(regexp_extract_all(detail, 'n[0-9]+', 0), array()), struct(kind, time)) AS core
+  FROM rows WHERE kind IN ('heal.end', 'chaos.end') GROUP BY {KEYS}
+)
+SELECT {KEYS}, coalesce(is_live, true) AS is_live, events, first, last,
+  if(coalesce(is_live, true), r.nodes, t.nodes) AS nodes, has_node_rows, has_messages,
+  made, added, healed, core, troubles, last_trouble,
+  coalesce(is_stream, true) AS is_stream, coalesce(has_lease, true) AS has_lease,
+  coalesce(rho, 0D) AS rho, latency, settle, reconnect, collection
+FROM by_run r LEFT JOIN cores USING ({KEYS}) LEFT JOIN traces t USING ({KEYS})
+"""

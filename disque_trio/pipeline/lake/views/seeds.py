@@ -1,0 +1,32 @@
+"""For each scenario of each sweep: how many seeds, how many failed, and what a seed costs."""
+
+from typing import Final
+
+COLUMNS: Final = {
+    "scenario": "the scenario's name",
+    "sweep": "which sweep",
+    "commit": "of which code",
+    "since": "when its first result was made, microseconds since 1970",
+    "seeds": "how many were run",
+    "failed": "how many of them violated a property",
+    "jobs": "jobs that were confirmed",
+    "deliveries": "deliveries, repeated ones included",
+    "lost": "jobs lost",
+    "duplicates": "deliveries too many, of all causes",
+    "per_million": "the same for a million jobs",
+    "simulated": "simulated seconds",
+    "seconds": "seconds of a processor",
+    "cost": "milliseconds of a processor for each seed",
+    "dearest": "the most that one took",
+}
+
+SQL: Final = """
+SELECT scenario, sweep, commit, min(at) AS since, count(*) AS seeds, count_if(NOT ok) AS failed,
+  sum(added) AS jobs, sum(delivered) AS deliveries, sum(lost) AS lost,
+  sum(aggregate(map_values(duplicates), 0L, (all, one) -> all + one)) AS duplicates,
+  try_divide(1e6 * sum(aggregate(map_values(duplicates), 0L, (all, one) -> all + one)),
+    sum(added)) AS per_million,
+  sum(`end`) / 1e6 AS simulated, sum(seconds) AS seconds, 1e3 * avg(seconds) AS cost,
+  1e3 * max(seconds) AS dearest
+FROM results GROUP BY scenario, sweep, commit
+"""

@@ -1,0 +1,71 @@
+"""A lake of many small runs, made once: what is whole, and what is broken on purpose."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+
+from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.ingestion import ingest
+from disque_trio.pipeline.lake.store import Lake
+from disque_trio.statemachine.messages import GotAck
+from tests.pipeline.lake.runs import Told, told
+from tests.sim.ablations import broken, weather
+
+_CASES: Final = {
+    "calm": (weather.calm, None),
+    "careless": (weather.careless, None),
+    "once": (weather.once, None),
+    "delays": (weather.delays, None),
+    "pauses": (weather.pauses, None),
+    "short-lives": (weather.short_lives, None),
+    "refusals": (weather.refusals, None),
+    "S3": (weather.calm, broken.bodies_cut_short),
+    "S4": (weather.once, broken.ids_told_wrong),
+    "S5": (weather.once, broken.given_and_kept),
+    "S6": (weather.delays, broken.without_delay),
+    "S6-in": (weather.pauses, broken.paused_queues_take_back),
+    "S6-out": (weather.pauses, broken.paused_queues_deliver),
+    "S7": (weather.short_lives, broken.without_expiry),
+    "L1": (weather.orphans, broken.sleeping_copies),
+    "L3": (weather.calm, broken.ignoring(GotAck)),
+    "duplicates": (weather.queue_and_work, broken.without_lease),
+}
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+    folder = tmp_path_factory.mktemp("traces")
+    return {name: told(name, plan(0), folder, breaks) for name, (plan, breaks) in _CASES.items()}
+
+
+@pytest.fixture(scope="session")
+def runs(spark: Any, cases: dict[str, Told], lake: Lake) -> dict[str, Told]:
+    """By the lake's name for the run."""
+    names = {source.name: source.run for source in lake.sources()}
+    return {names[case.path]: case for case in cases.values()}
+
+
+@pytest.fixture(scope="session")
+def lake(spark: Any, cases: dict[str, Told], tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    found = Lake.open(str(tmp_path_factory.mktemp("lake")), create=True)
+    outcome = ingest(spark, found, [case.path for case in cases.values()])
+    assert not outcome.bad
+    return found
+
+
+@pytest.fixture(scope="session")
+def ask(spark: Any, lake: Lake) -> "Ask":
+    return Ask(spark, lake)
+
+
+class Ask:
+    """Asks a lake."""
+
+    def __init__(self, spark: Any, lake: Lake) -> None:
+        self._spark, self._lake = spark, lake
+
+    def __call__(self, sql: str) -> Sequence[Any]:
+        asking.attach(self._spark, self._lake, sql)
+        found: Sequence[Any] = self._spark.sql(sql).collect()
+        return found

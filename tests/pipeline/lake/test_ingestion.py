@@ -1,0 +1,177 @@
+"""Files into a lake: what counts, what is known already, and what is no trace."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from disque_trio.pipeline.lake import reading
+from disque_trio.pipeline.lake.ingestion import ingest
+from disque_trio.pipeline.lake.reading import Piece
+from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.survey import BadFileError, survey
+from disque_trio.sim.jsonlines import line_of
+from disque_trio.sim.rows import Row
+from tests.pipeline.lake.runs import told
+from tests.sim.ablations import weather
+
+ROWS = [Row(number, "hold", "a1", f"J{number}", "q", cause="add", mono=7) for number in range(50)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Lake:
+    return Lake.open(str(tmp_path / "lake"), create=True)
+
+
+def lines(path: Path, rows: list[Row]) -> str:
+    path.write_bytes(b"".join(line_of(row) for row in rows))
+    return str(path)
+
+
+def content(lake: Lake) -> list[Row]:
+    """All rows, as they were written."""
+    found = []
+    for part in lake.parts("rows"):
+        for facts in pq.read_table(lake.where(part), partitioning=None).to_pylist():
+            keys = {facts.pop(name) for name in ("run", "seq", "seed")}
+            assert keys
+            found.append(Row(**{**facts, "clock": tuple(facts["clock"])}))
+    return sorted(found, key=lambda row: row.time)
+
+
+def test_a_trace_comes_in_as_it_is_and_a_file_counts_once(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    trace = lines(tmp_path / "one.jsonl", ROWS)
+    same = lines(tmp_path / "same.jsonl", ROWS)
+
+    first = ingest(spark, store, [trace, same])
+    second = ingest(spark, store, [same, trace])
+
+    assert (first.rows, first.known, first.bad) == (50, (same,), {})
+    assert (second.rows, second.known, second.bad) == (0, (same, trace), {})
+    assert content(store) == ROWS
+
+
+def test_of_a_trace_that_has_grown_only_the_rest_is_read(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    trace = tmp_path / "node.jsonl"
+    lines(trace, ROWS[:20])
+    assert ingest(spark, store, [str(trace)]).rows == 20
+    trace.write_bytes(trace.read_bytes() + line_of(ROWS[20])[:-5])  # it is in the midst of a line
+    assert ingest(spark, store, [str(trace)]).rows == 0
+    lines(trace, ROWS)
+
+    assert ingest(spark, store, [str(trace)]).rows == 30
+    assert content(store) == ROWS
+
+
+def test_bad_files_are_named_and_the_others_are_taken(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    good = lines(tmp_path / "good.jsonl", ROWS)
+    bad = {
+        "gone.jsonl": (None, "No such file or directory"),
+        "empty.jsonl": (b"", "it is empty"),
+        "torn.jsonl": (b'{"time":', "not even its first line is finished"),
+        "text.jsonl": (b"hello\n", "line 1: no JSON: Expecting value"),
+        "other.jsonl": (b'{"a": 1}\n', "line 1: it is neither a row of a trace nor a result"),
+        "late.jsonl": (line_of(ROWS[0]) * 3 + b'{"time": 1}\n', "line 4: a row is an object with"),
+        "type.jsonl": (line_of(ROWS[0]) + b'{"time":1,"kind":5}\n', "line 2: 'kind' cannot be 5"),
+        "more.jsonl": (line_of(ROWS[0]) + b'{"time":1,"kind":"x","y":1}\n', "line 2: a row has no"),
+        "plan.jsonl": (b'{"time":0,"kind":"plan","detail":"{}"}\n', "its plan"),
+        "bad.parquet": (b"PAR1 is all it has", "Parquet"),
+        "bad.arrow": (b"nothing", "Arrow"),
+    }
+    for name, (text, _) in bad.items():
+        if text is not None:
+            (tmp_path / name).write_bytes(text)
+
+    outcome = ingest(spark, store, [good, *(str(tmp_path / name) for name in bad)])
+
+    assert {Path(path).name for path in outcome.bad} == set(bad)
+    for name, (_, reason) in bad.items():
+        assert reason in outcome.bad[str(tmp_path / name)], name
+    assert outcome.rows == 50
+    assert content(store) == ROWS
+    assert list(store.strays(0)) == []
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_tables_and_folders_are_taken_too(
+    spark: Any, store: Lake, tmp_path: Path, form: str
+) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    case = told("calm", weather.calm(3), folder, form=form)
+
+    outcome = ingest(spark, store, [str(folder)])
+
+    assert outcome.rows == len(case.rows)
+    assert content(store) == sorted(case.rows, key=lambda row: row.time)
+    (trace,) = store.parts("traces")
+    facts = pq.read_table(store.where(trace), partitioning=None).to_pylist()
+    assert (facts[0]["seed"], facts[0]["is_live"], facts[0]["nodes"]) == (3, False, 5)
+    assert ingest(spark, store, [str(folder)]).rows == 0
+
+
+def test_results_of_a_sweep_are_taken_as_results(spark: Any, store: Lake, tmp_path: Path) -> None:
+    result = {
+        "scenario": "calm", "seed": 7, "engine": "heap", "is_ok": False, "digest": "ab" * 32,
+        "duplicates": {"D1": 2}, "added": 9, "path": "calm.toml", "version": "v",
+        "findings": [{"property": "S1", "text": "gone", "job": "J", "time": 3, "node": "n1"}],
+    }  # fmt: skip
+    file = tmp_path / "results.jsonl"
+    file.write_text(json.dumps(result) + "\n")
+
+    assert ingest(spark, store, [str(file)]).rows == 1
+
+    (part,) = store.parts("results")
+    (row,) = pq.read_table(store.where(part), partitioning=None).to_pylist()
+    assert (row["run"], row["seed"], row["ok"], row["added"]) == ("ab" * 8, 7, False, 9)
+    assert row["duplicates"] == [("D1", 2)]
+    assert row["findings"] == result["findings"]
+
+
+def test_a_file_in_pieces_has_every_row_once(store: Lake, tmp_path: Path) -> None:
+    trace = lines(tmp_path / "one.jsonl", ROWS)
+    size = Path(trace).stat().st_size
+    at = len(b"".join(line_of(row) for row in ROWS[:17]))
+
+    parts = [
+        part
+        for begin, end in ((0, at), (at, size))
+        for part in reading.read(store, piece(trace, begin, end))
+    ]
+    store.commit(parts)
+
+    assert [part.rows for part in parts] == [17, 33]
+    assert content(store) == ROWS
+
+
+def piece(path: str, begin: int, end: int) -> Piece:
+    return Piece(
+        path=path, sort="lines", begin=begin, end=end, scenario="live", run="r", seed=0,
+        name=f"p{begin}",
+    )  # fmt: skip
+
+
+def test_the_line_of_a_mistake_is_counted_from_the_beginning_of_the_file(
+    store: Lake, tmp_path: Path
+) -> None:
+    trace = tmp_path / "one.jsonl"
+    lines(trace, ROWS)
+    at = trace.stat().st_size
+    trace.write_bytes(trace.read_bytes() + b'{"time":"now","kind":"x"}\n')
+
+    with pytest.raises(BadFileError, match=r"^line 51: 'time' cannot be 'now'$"):
+        reading.read(store, piece(str(trace), at, trace.stat().st_size))
+
+
+def test_the_run_of_live_nodes_has_the_name_that_is_given(tmp_path: Path) -> None:
+    trace = lines(tmp_path / "one.jsonl", ROWS)
+
+    assert survey(trace, "berlin", []).run == "berlin"

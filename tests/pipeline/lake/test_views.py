@@ -1,0 +1,185 @@
+"""The views, on a story that is told by hand and on runs of the simulator."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.ingestion import ingest
+from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.views import TABLES, VIEWS, lines
+from disque_trio.sim.jsonlines import line_of
+from disque_trio.sim.rows import Row
+from tests.pipeline.lake.conftest import Ask
+from tests.pipeline.lake.runs import Told
+
+pytestmark = pytest.mark.timeout(600)
+"""Spark takes its time where others want the processors, too."""
+SECOND = 1_000_000
+WALL = 1_790_000_000_000
+JOB = "D-aaaaaaaa-000000000000000000000000-05a1"
+
+
+def at(seconds: float, kind: str, node: str = "a", job: str = JOB, **rest: Any) -> Row:
+    time = WALL * 1_000 + round(seconds * SECOND)
+    return Row(time, kind, node, job, mono=time // 1_000, wall=time // 1_000, **rest)
+
+
+STORY = [
+    at(0, "start", job="", cause="fresh"),
+    at(0, "start", "b", job="", cause="fresh"),
+    at(1, "add.invoke", job="", queue="q", client="p", ref=1,
+       detail="timeout=0 replicate=2 retry=5 ttl=60 body=x"),
+    at(1.001, "hold", queue="q", cause="add"),
+    at(1.001, "send", queue="q", peer="b", cause="repljob"),
+    at(1.003, "recv", "b", queue="q", peer="a", cause="repljob"),
+    at(1.003, "hold", "b", queue="q", cause="repljob"),
+    at(1.004, "send", "b", peer="a", cause="gotjob"),
+    at(1.006, "recv", peer="b", cause="gotjob"),
+    at(1.006, "queue", queue="q", cause="first"),
+    at(1.006, "add.ok", queue="q", client="p", ref=1),
+    at(1.5, "unqueue", queue="q", cause="given"),
+    at(1.5, "give", queue="q", peer="b", cause="given"),
+    at(1.51, "queue", "b", queue="q", cause="import"),
+    at(2, "unqueue", "b", queue="q", cause="served"),
+    at(2, "serve", "b", queue="q", client="c"),
+    at(3, "start", job="", cause="empty"),
+    at(7.5, "queue", "b", queue="q", cause="retry"),
+    at(8, "serve", "b", queue="q", client="d"),
+    at(8.2, "ack.invoke", "b", client="d", ref=2),
+    at(8.2, "acked", "b", queue="q", cause="ackjob"),
+    at(8.2, "ack.ok", "b", client="d", ref=2),
+    at(8.4, "drop", "b", queue="q", cause="collected"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def story(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """Two live nodes, one of which is killed, and one job that comes twice."""
+    folder = tmp_path_factory.mktemp("story")
+    for node in "ab":
+        rows = [row for row in STORY if row.node == node]
+        Path(folder, f"{node}.jsonl").write_bytes(b"".join(line_of(row) for row in rows))
+    lake = Lake.open(str(folder / "lake"), create=True)
+    assert not ingest(spark, lake, [str(folder / f"{node}.jsonl") for node in "ab"]).bad
+    return Ask(spark, lake)
+
+
+def since(row: Any, name: str) -> float:
+    return float(row[name] - WALL * 1_000) / SECOND
+
+
+def test_the_life_of_a_job_is_one_row(story: Ask) -> None:
+    (job,) = story("SELECT * FROM jobs")
+
+    assert (job.scenario, job.run, job.job, job.queue) == ("live", "live", JOB, "q")
+    assert (job.producer, job.origin, job.queued_on, job.queued_by) == ("p", "a", "a", "first")
+    assert (job.replicate, job.retry, job.ttl, job.delay) == (2, 5 * SECOND, 60 * SECOND, 0)
+    assert (job.at_least_once, job.is_async, job.is_promised) == (True, False, True)
+    stages = ("asked", "confirmed", "queued", "delivered", "acked")
+    assert [since(job, name) for name in stages] == [1, 1.006, 1.006, 2, 8.2]
+    assert (job.deliveries, job.retries, job.moves, job.held) == (2, 1, 1, 2)
+    assert job.ended_by == "ackjob"
+
+
+def test_a_delivery_has_its_reason_and_a_duplicate_its_cause(story: Ask) -> None:
+    first, second = story("SELECT * FROM deliveries ORDER BY number")
+
+    assert (first.number, first.node, first.client, first.cause) == (1, "b", "c", None)
+    assert (first.queued_by, since(first, "queued")) == ("first", 1.006), "before it moved"
+    assert (second.number, second.client, second.queued_by, second.cause) == (2, "d", "retry", "D1")
+    assert (since(second, "leased"), second.after_ack) == (2, False)
+    (cause,) = story("SELECT * FROM causes")
+    assert (cause.cause, cause.duplicates, cause.jobs, cause.per_million) == ("D1", 1, 1, 1e6)
+    assert not cause.is_judged
+
+
+def test_copies_end_with_their_node_and_leave_the_job_short(story: Ask) -> None:
+    copies = {row.node: row for row in story("SELECT * FROM copies")}
+    assert (since(copies["a"], "until"), copies["a"].ended_by) == (3, "start")
+    assert (since(copies["b"], "until"), copies["b"].ended_by) == (8.4, "collected")
+
+    (low,) = story("SELECT * FROM under_replication")
+    assert (low.wanted, low.copies, since(low, "since"), since(low, "until")) == (2, 1, 3, 8.2)
+    assert (low.seconds, low.is_over) == (5.2, True)
+
+    seconds = story("SELECT * FROM copies_over_time ORDER BY second")
+    seen = [(row.second - WALL // 1_000, row.jobs, row.copies, row.wanted) for row in seconds]
+    assert seen == [(1, 1, 2, 2), (3, 1, 1, 2), (8, 0, 0, 0)]
+
+
+def test_latency_is_told_by_stage(story: Ask) -> None:
+    stages = {row.stage: row for row in story("SELECT * FROM latency")}
+
+    assert {name: row.p50 for name, row in stages.items()} == {
+        "answered": 6.0, "queued": 6.0, "delivered": 994.0, "acked": 6200.0, "whole": 7200.0,
+    }  # fmt: skip
+    assert {row.jobs for row in stages.values()} == {1}
+
+
+def test_federation_throughput_and_clocks(story: Ask) -> None:
+    (flow,) = story("SELECT * FROM federation")
+    assert (flow.giver, flow.taker, flow.given, flow.taken, flow.p50) == ("a", "b", 1, 1, 10.0)
+
+    done = {(r.node, r.second - WALL // 1_000): r for r in story("SELECT * FROM throughput")}
+    assert (done["a", 1].added, done["a", 1].given, done["b", 8].served) == (1, 1, 1)
+
+    clocks = {row.node: row for row in story("SELECT * FROM clock_error")}
+    assert clocks["a"].against_others == 0.0, "as long there as back"
+    assert (clocks["a"].stepped, clocks["a"].fastest) == (0, None)
+
+
+def test_a_run_is_told_with_what_its_traces_have(story: Ask) -> None:
+    (run,) = story("SELECT * FROM runs")
+
+    assert (run.is_live, run.events, run.nodes, run.made, run.added) == (True, len(STORY), 2, 1, 1)
+    assert (run.has_node_rows, run.has_messages, run.healed) == (True, True, None)
+    assert (run.last - run.first) == 8.4 * SECOND
+
+
+def test_coverage_counts_pairs_of_message_and_state(story: Ask) -> None:
+    met = {(row.message, row.state): row.times for row in story("SELECT * FROM coverage")}
+
+    assert met == {("repljob", "unknown"): 1, ("gotjob", "held"): 1}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_has_the_columns_that_are_told(spark: Any, lake: Lake, name: str) -> None:
+    asking.attach(spark, lake, name)
+
+    assert spark.table(name).columns == list(VIEWS[name].columns)
+
+
+def test_every_view_and_table_has_a_line() -> None:
+    told = lines()
+
+    assert list(told) == [*TABLES, *VIEWS]
+    assert all(line and len(line) < 200 for line in told.values())
+
+
+def test_jobs_are_those_that_the_judge_counts(ask: Ask, runs: dict[str, Told]) -> None:
+    found = {row.run: row for row in ask(_COUNTS)}
+
+    for run, case in runs.items():
+        metrics = case.verdict.metrics
+        assert found[run].born == metrics.jobs, case.name
+        assert found[run].deliveries == case.verdict.deliveries, case.name
+        assert found[run].seen == case.verdict.distinct, case.name
+
+
+_COUNTS = """
+SELECT run, count(born) AS born, sum(deliveries) AS deliveries, count(delivered) AS seen
+FROM jobs GROUP BY run
+"""
+
+
+def test_an_empty_lake_has_all_views_without_rows(spark: Any, tmp_path: Path) -> None:
+    lake = Lake.open(str(tmp_path / "empty"), create=True)
+    ask = Ask(spark, lake)
+
+    found: Sequence[Any] = ask("SELECT * FROM jobs")
+
+    assert not found
+    assert not ask("SELECT * FROM causes")
