@@ -14,6 +14,10 @@ from disque_trio.pipeline.errors import PipelineError
 
 COMMANDS: Final = {
     "doctor": "disque_trio.cli.pipeline.doctor",
+    "ingest": "disque_trio.cli.pipeline.ingest",
+    "compact": "disque_trio.cli.pipeline.compact",
+    "query": "disque_trio.cli.pipeline.query",
+    "report": "disque_trio.cli.pipeline.report",
 }
 """Modules with `HELP`, `add_arguments(parser)` and `run(given)`, which is the exit status.
 

@@ -1,0 +1,50 @@
+"""`disque-trio pipeline ingest`: take traces and results of sweeps into a lake."""
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from disque_trio.cli.pipeline.spark import add_spark, part, started
+
+HELP = "Take traces of live nodes and of simulations, and results of sweeps, into a lake."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may stand on the command line."""
+    parser.add_argument("lake", metavar="LAKE", help="a folder; it is made if there is none")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="traces (.jsonl, .arrow, .parquet), results.jsonl of a sweep, or folders of them. "
+        "What is in the lake already counts once, and of a trace that has grown only the rest is "
+        "read",
+    )
+    parser.add_argument(
+        "--run",
+        default="live",
+        metavar="NAME",
+        help="the name of the cluster whose live nodes have written the traces (live)",
+    )
+    add_spark(parser)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Ingest, tell, and return the exit status: 1 if a file was bad."""
+    lake = part("lake.store").Lake.open(given.lake, create=True)
+    with started(given) as spark:
+        began = time.monotonic()
+        outcome = part("lake.ingestion").ingest(spark, lake, given.files, run=given.run)
+        took = time.monotonic() - began
+    _tell(outcome, took)
+    return 1 if outcome.bad else 0
+
+
+def _tell(outcome: Any, took: float) -> None:
+    for path, reason in outcome.bad.items():
+        sys.stderr.write(f"disque-trio pipeline: {path}: {reason}; nothing of it was taken\n")
+    pace = f" in {took:,.1f} s, {outcome.rows / took:,.0f} a second" if outcome.rows else ""
+    known = f"; {len(outcome.known)} known already" if outcome.known else ""
+    bad = f"; {len(outcome.bad)} bad" if outcome.bad else ""
+    print(f"{len(outcome.taken)} files, {outcome.rows:,} rows{pace}{known}{bad}")

@@ -1,0 +1,114 @@
+"""`disque-trio pipeline query`: ask a lake, by the name of a view or in SQL."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from disque_trio.cli.frame import UsageError, add_json, count
+from disque_trio.cli.pipeline.spark import add_spark, part, started
+from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
+from disque_trio.pipeline.lake.views import VIEWS, lines
+from disque_trio.pipeline.session import first_line
+
+HELP = "Ask a lake: a view by its name, or anything in SQL."
+_MOST: Final = 20
+_NAME: Final = re.compile(r"\w+")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may stand on the command line."""
+    parser.add_argument("lake", metavar="LAKE", help="the folder")
+    parser.add_argument(
+        "query",
+        metavar="VIEW|SQL",
+        nargs="?",
+        help="the name of a view, or a query in Spark's SQL over views; without it the views are "
+        "listed",
+    )
+    parser.add_argument(
+        "--columns", action="store_true", help="tell what the view's columns mean, and ask nothing"
+    )
+    parser.add_argument(
+        "--most", type=count, default=_MOST, metavar="N",
+        help=f"show so many rows at most ({_MOST}; with --json all)",
+    )  # fmt: skip
+    add_json(parser)
+    add_spark(parser)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Ask, and show."""
+    if given.query is None:
+        _list(_known())
+        return 0
+    if given.columns:
+        _list(_columns(given.query))
+        return 0
+    lake = part("lake.store").Lake.open(given.lake)
+    with started(given) as spark:
+        found = _ask(spark, lake, given.query)
+        if given.is_json:
+            for row in found.toLocalIterator():
+                print(json.dumps(row.asDict(recursive=True), default=str))
+        else:
+            _show(found.columns, found.limit(given.most + 1).collect(), given.most)
+    return 0
+
+
+def _known() -> dict[str, str]:
+    checks = {check.view: check.line for check in CHECKS.values()}
+    return lines() | checks | {"violations": "what all checks find"}
+
+
+def _columns(name: str) -> Mapping[str, str]:
+    if name in VIEWS:
+        return VIEWS[name].columns
+    if name in _known() and name.startswith(("check_", "violations")):
+        return COLUMNS
+    raise UsageError(f"there is no view {name}; without one, 'query LAKE' lists them")
+
+
+def _ask(spark: Any, lake: Any, query: str) -> Any:
+    if _NAME.fullmatch(query):
+        if query.lower() not in _known():
+            raise UsageError(f"there is no view {query}; without one, 'query LAKE' lists them")
+        query = f"SELECT * FROM {query}"
+    part("lake.asking").attach(spark, lake, query)
+    try:
+        return spark.sql(query)
+    except Exception as error:  # whatever Spark says of a query
+        raise UsageError(f"Spark does not understand it: {first_line(error)}") from None
+
+
+def _list(told: Mapping[str, str]) -> None:
+    width = max(len(name) for name in told)
+    for name, line in told.items():
+        print(f"{name:{width}}  {line}")
+
+
+def _show(columns: Sequence[str], rows: Sequence[Any], most: int) -> None:
+    is_terminal = sys.stdout.isatty()
+    console = Console(highlight=False, emoji=False, width=None if is_terminal else 200)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for at, name in enumerate(columns):
+        is_number = all(isinstance(row[at], int | float | None) for row in rows)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows[:most]:
+        table.add_row(*(_text(value) for value in row))
+    console.print(table)
+    if len(rows) > most:
+        console.print("… and more: --most shows them, --json all")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    return str(value)

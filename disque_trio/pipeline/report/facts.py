@@ -1,0 +1,188 @@
+"""What the report shows, asked of a lake."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.store import Lake
+
+QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0)
+_STRETCHES: Final = 150
+"""Points of a curve over time."""
+_USED: Final = "runs jobs deliveries seeds causes failures coverage"
+Facts = dict[str, Any]
+"""One row: values by column."""
+
+
+@attrs.frozen
+class Curve:
+    """Unseen jobs of one scenario over time."""
+
+    scenario: str
+    runs: int
+    points: Sequence[tuple[float, float]]
+    """Seconds since the run began, and jobs that no consumer had seen yet: the mean of all runs."""
+    left: int
+    """Jobs of all runs that were unseen at the end, and not over in another way."""
+    healed: float | None
+    """When all was healed, in seconds: the mean."""
+
+
+@attrs.frozen
+class Latency:
+    """One stage of the jobs of one scenario."""
+
+    scenario: str
+    stage: str
+    jobs: int
+    at: Sequence[float]
+    """Milliseconds, by `QUANTILES`."""
+
+
+@attrs.frozen(kw_only=True)
+class Told:
+    """Everything on the page."""
+
+    lake: str
+    rows: int
+    runs: int
+    live: int
+    """Of these, how many are of live clusters."""
+    added: int
+    """Jobs that producers know of, in all traces."""
+    seeds: Sequence[Facts]
+    failures: Sequence[Facts]
+    violations: Sequence[Facts] | None
+    """By property, what the queries find in traces; None if they were not asked."""
+    causes: Sequence[Facts]
+    coverage: Sequence[Facts]
+    unseen: Sequence[Curve]
+    latency: Sequence[Latency]
+
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing to show?"""
+        return not self.rows and not self.seeds
+
+
+def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> Told:
+    """Everything, by some ten queries. Raises `LakeError`."""
+    asking.attach(spark, lake, _USED + (" violations" if with_checks else ""))
+    jobs = spark.table("jobs").cache()
+    try:
+        jobs.createOrReplaceTempView("jobs")
+        return _told(spark, lake, with_checks)
+    finally:
+        jobs.unpersist()
+
+
+def _told(spark: Any, lake: Lake, with_checks: bool) -> Told:
+    def rows(sql: str) -> list[Facts]:
+        return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
+
+    (whole,) = rows(
+        "SELECT coalesce(sum(events), 0) AS events, count(*) AS runs, count_if(is_live) AS live, "
+        "coalesce(sum(added), 0) AS added FROM runs"
+    )
+    return Told(
+        lake=lake.path,
+        rows=whole["events"],
+        runs=whole["runs"],
+        live=whole["live"],
+        added=whole["added"],
+        seeds=rows("SELECT * FROM seeds ORDER BY scenario, since"),
+        failures=rows("SELECT * FROM failures ORDER BY seeds DESC, scenario, property"),
+        violations=rows(_VIOLATIONS) if with_checks else None,
+        causes=rows("SELECT * FROM causes ORDER BY scenario, cause"),
+        coverage=_coverage(rows),
+        unseen=_unseen(rows),
+        latency=[
+            Latency(row["scenario"], row["stage"], row["jobs"], [at / 1_000 for at in row["at"]])
+            for row in rows(_LATENCY)
+        ],
+    )
+
+
+_VIOLATIONS: Final = """
+SELECT property, scenario, count(DISTINCT run) AS runs, count(*) AS times, min(seed) AS seed,
+  min_by(detail, struct(seed, time)) AS text
+FROM violations GROUP BY property, scenario ORDER BY property, scenario
+"""
+
+
+def _coverage(rows: Any) -> list[Facts]:
+    """By message and state: what sweeps have counted of all seeds, or else what traces show."""
+    counted: list[Facts] = rows(
+        "SELECT split_part(pair, '/', 1) AS message, split_part(pair, '/', 2) AS state, "
+        "sum(times) AS times FROM (SELECT explode(coverage) AS (pair, times) FROM results) "
+        "GROUP BY ALL"
+    )
+    if counted:
+        return counted
+    shown: list[Facts] = rows(
+        "SELECT message, state, sum(times) AS times FROM coverage GROUP BY message, state"
+    )
+    return shown
+
+
+_UNSEEN: Final = f"""
+WITH spans AS (
+  SELECT scenario, first, last, is_live, healed,
+    min(CASE WHEN is_live THEN first END) OVER (PARTITION BY scenario) AS zero, run
+  FROM runs
+), scales AS (
+  SELECT scenario, run, coalesce(zero, 0) AS zero, healed,
+    greatest(max(last) OVER (PARTITION BY scenario) - coalesce(zero, 0), 1) AS span
+  FROM spans
+), waits AS (
+  SELECT scenario, confirmed - zero AS since,
+    coalesce(least(delivered, ended), delivered, ended) - zero AS until, span
+  FROM jobs JOIN scales USING (scenario, run)
+  WHERE confirmed IS NOT NULL AND at_least_once
+), steps AS (
+  SELECT scenario, inline(array(
+    struct(ceil(since * {_STRETCHES} / span) AS stretch, 1 AS change),
+    struct(ceil(until * {_STRETCHES} / span) AS stretch, -1 AS change)))
+  FROM waits WHERE until IS NULL OR until > since
+), sums AS (
+  SELECT scenario, sort_array(collect_list(struct(stretch, change))) AS changes
+  FROM (
+    SELECT scenario, stretch, sum(change) AS change FROM steps
+    WHERE stretch IS NOT NULL GROUP BY scenario, stretch
+  ) GROUP BY scenario
+)
+SELECT scenario, count(*) AS runs, max(span) AS span, avg(healed - zero) AS healed,
+  first(changes) AS changes
+FROM scales LEFT JOIN sums USING (scenario) GROUP BY scenario ORDER BY scenario
+"""
+
+
+def _unseen(rows: Any) -> list[Curve]:
+    return [_curve(row) for row in rows(_UNSEEN)]
+
+
+def _curve(row: Facts) -> Curve:
+    changes = {each["stretch"]: each["change"] for each in row["changes"] or ()}
+    unseen, points = 0, []
+    for stretch in range(_STRETCHES + 1):
+        unseen += changes.get(stretch, 0)
+        points.append((stretch * row["span"] / _STRETCHES / 1e6, unseen / row["runs"]))
+    healed = None if row["healed"] is None else row["healed"] / 1e6
+    return Curve(row["scenario"], row["runs"], points, unseen, healed)
+
+
+_LATENCY: Final = f"""
+WITH stages AS (
+  SELECT scenario, stack(4,
+      1, 'answered', confirmed - asked,
+      2, 'queued', queued - asked - delay,
+      3, 'delivered', delivered - queued,
+      4, 'acked', acked - delivered) AS (step, stage, took)
+  FROM jobs
+)
+SELECT scenario, step, stage, count(*) AS jobs,
+  percentile_approx(took, array{QUANTILES}, 1000) AS at
+FROM stages WHERE took IS NOT NULL GROUP BY scenario, step, stage ORDER BY scenario, step
+"""
