@@ -2,7 +2,7 @@
 
 `python -m benchmarks crowd` measures what clients suffer among many others;
 `python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
-with it; `python -m benchmarks recovery` measures loading.
+with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks lake` the lake.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks import crowd, duplicates, recovery, simulator
+from benchmarks import crowd, duplicates, lake, recovery, simulator
 from benchmarks.contenders import OURS, YARDSTICK, Contender, alone, has_yardstick, together
 from benchmarks.loads import ALONE, TOGETHER, Load
 from benchmarks.tool import CLIENTS, HOW_TO_INSTALL, BenchmarkError, is_installed
@@ -30,6 +30,7 @@ OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "sim": simulator.main,
     "duplicates": duplicates.main,
     "recovery": recovery.main,
+    "lake": lake.main,
 }
 """What else can be measured."""
 
@@ -64,8 +65,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         description="Ops/s of disque_trio, beside redis-server and another Disque server.",
         epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
         "'python -m benchmarks crowd --help' (what clients suffer among many others), "
-        "'python -m benchmarks duplicates --help' (how often jobs come twice) and "
-        "'python -m benchmarks recovery --help' (how fast a node comes back).",
+        "'python -m benchmarks duplicates --help' (how often jobs come twice), "
+        "'python -m benchmarks recovery --help' (how fast a node comes back) and "
+        "'python -m benchmarks lake --help' (how fast a lake is filled and asked).",
     )
     parser.add_argument(
         "--against",

@@ -1,0 +1,154 @@
+"""How fast a lake is filled and asked: `python -m benchmarks lake`.
+
+Two scenarios are played once, and their traces are copied under ever new seeds until there are
+enough rows, so that every row is a real one. They are ingested as files of JSON lines; then each
+view is made whole, and thrown away. Beside the time that has passed stands what it has cost of
+processors, for a machine is seldom idle.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from disque_trio.pipeline import session
+from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.checks import CHECKS
+from disque_trio.pipeline.lake.compaction import compact
+from disque_trio.pipeline.lake.ingestion import ingest
+from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.views import VIEWS
+from disque_trio.sim import tracefile
+from disque_trio.sim.expand import expand
+from disque_trio.sim.rows import Row
+from disque_trio.sim.scenariofile import load
+from disque_trio.sim.simulation import simulate
+
+SCENARIOS: Final = ("split-brain-halves", "kill-restart")
+_FOLDER: Final = Path(__file__).parents[1] / "scenarios"
+_OF_SWEEPS: Final = ("seeds", "failures", "causes")
+"""Views over results, of which there are none here; but for `causes`, which then asks the rows."""
+
+Measures = dict[str, tuple[float, float]]
+"""Seconds passed, and seconds of processors, by what was done."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, and show."""
+    options = _options(argv)
+    console = Console(highlight=False)
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        files, rows = _files(Path(name), options.rows)
+        console.print(f"{rows:,} rows in {len(files)} files")
+        settings = {"spark.sql.shuffle.partitions": "8"}
+        with session.running(options.master, memory=options.memory, settings=settings) as spark:
+            found = _measured(spark, Lake.open(f"{name}/lake", create=True), files, console)
+    console.print(_table(found, rows))
+    if options.json is not None:
+        facts = {name: {"seconds": took, "cpu": cpu} for name, (took, cpu) in found.items()}
+        options.json.write_text(json.dumps({"rows": rows, "measures": facts}, indent=2) + "\n")
+    return 0
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks lake")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="how many (10000000)")
+    parser.add_argument("--master", default="local[2]", help="where Spark runs (local[2])")
+    parser.add_argument("--memory", default="4g", help="of Spark (4g)")
+    parser.add_argument("--folder", help="where there is room: 300 bytes for each row")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    return parser.parse_args(argv)
+
+
+def _files(folder: Path, wanted: int) -> tuple[list[str], int]:
+    """Traces of so many rows in all, or a few more."""
+    originals = [_trace(folder, scenario) for scenario in SCENARIOS]
+    files: list[str] = []
+    rows, seed = 0, 0
+    while rows < wanted:
+        for scenario, lines, count in originals:
+            plan = expand(load(str(_FOLDER / f"{scenario}.toml")), seed)
+            path = folder / f"{scenario}-{seed}.jsonl"
+            tracefile.create(str(path), plan).close()
+            with path.open("ab") as file:
+                file.write(lines)
+            files.append(str(path))
+            rows += count
+        seed += 1
+    return files, rows
+
+
+def _trace(folder: Path, scenario: str) -> tuple[str, bytes, int]:
+    """A run's rows as lines, and how many there are."""
+    plan = expand(load(str(_FOLDER / f"{scenario}.toml")), 3)
+    path = folder / "original.jsonl"
+    writer = tracefile.create(str(path), plan)
+    rows: list[Row] = []
+    simulate(plan, rows.append)
+    writer.write(rows)
+    writer.close()
+    _, _, lines = path.read_bytes().partition(b"\n")
+    path.unlink()
+    return scenario, lines, len(rows)
+
+
+def _measured(spark: Any, lake: Lake, files: Sequence[str], console: Console) -> Measures:
+    found: Measures = {}
+    spark.range(10).mapInArrow(lambda batches: batches, "id bigint").collect()  # all is warm now
+    for name, work in _works(spark, lake, files):
+        began, spent = time.monotonic(), _cpu_s()
+        work()
+        found[name] = (time.monotonic() - began, _cpu_s() - spent)
+        console.print(f"{name}: {found[name][0]:.1f} s, {found[name][1]:.1f} of a processor")
+    return found
+
+
+def _works(
+    spark: Any, lake: Lake, files: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "ingest", partial(ingest, spark, lake, files)
+    yield "compact", partial(compact, spark, lake)
+    checks = [check.view for check in CHECKS.values()]
+    for view in [*(name for name in VIEWS if name not in _OF_SWEEPS), "causes", *checks]:
+        yield view, partial(_ask, spark, lake, view)
+
+
+def _ask(spark: Any, lake: Lake, view: str) -> None:
+    asking.attach(spark, lake, view)
+    spark.table(view).write.format("noop").mode("overwrite").save()
+
+
+def _cpu_s() -> float:
+    """Of this process's children: the JVM, and the Python that it has started."""
+    told = subprocess.run(["ps", "-eo", "pid=,ppid=,cputimes="], capture_output=True, check=True)
+    times = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
+    ours, total = {_jvm()}, 0.0
+    for pid, parent, seconds in sorted(times):
+        if pid in ours or parent in ours:
+            ours.add(pid)
+            total += seconds
+    return total
+
+
+def _jvm() -> int:
+    context = session.spark_module("pyspark").SparkContext
+    pid: int = context._gateway.proc.pid
+    return pid
+
+
+def _table(found: Measures, rows: int) -> Table:
+    table = Table(title=f"{rows:,} rows", box=None, header_style="bold")
+    table.add_column("")
+    for name in ("seconds", "of processors", "rows a second"):
+        table.add_column(name, justify="right")
+    for name, (took, cpu) in found.items():
+        table.add_row(name, f"{took:,.1f}", f"{cpu:,.0f}", f"{rows / took:,.0f}")
+    return table
