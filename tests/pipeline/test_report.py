@@ -46,7 +46,7 @@ def test_the_page_says_at_its_head_what_came_of_it() -> None:
 
     assert read.startswith("1 FAILED /data/&lt;lake&gt; 4 seeds 1 failed 1,000 jobs 2 lost")
     assert "10,000 duplicates per million" in read
-    assert "6.7 min simulated" in read
+    assert "12.7 years simulated" in read
 
 
 def test_every_part_is_there() -> None:

@@ -1,0 +1,80 @@
+"""The commands about lakes, as people meet them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disque_trio.__main__ import main
+from disque_trio.sim.jsonlines import line_of
+from disque_trio.sim.rows import Row
+
+Capture = pytest.CaptureFixture[str]
+ROWS = [Row(number, "hold", "a1", f"J{number}", "q", cause="add") for number in range(30)]
+
+
+def pipeline(*words: str) -> int:
+    spark = [] if words[0] == "query" and "--columns" in words else ["--master", "local[2]"]
+    return main(["pipeline", *words, *spark])
+
+
+def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: Capture) -> None:
+    lake, trace, bad = str(tmp_path / "lake"), tmp_path / "t.jsonl", tmp_path / "bad.jsonl"
+    trace.write_bytes(b"".join(line_of(row) for row in ROWS))
+    bad.write_text("no trace\n")
+
+    assert pipeline("ingest", lake, str(trace), str(bad)) == 1
+    told = capsys.readouterr()
+    assert told.out.startswith("1 files, 30 rows in ")
+    assert f"{bad}: line 1: no JSON" in told.err
+
+    assert pipeline("ingest", lake, str(trace)) == 0
+    assert capsys.readouterr().out == "0 files, 0 rows; 1 known already\n"
+
+    assert pipeline("query", lake, "SELECT job, time FROM rows ORDER BY time", "--most", "2") == 0
+    assert capsys.readouterr().out.split() == [
+        "job", "time", "J0", "0", "J1", "1", "…", "and", "more:", "--most", "shows", "them,",
+        "--json", "all",
+    ]  # fmt: skip
+
+    assert pipeline("query", lake, "SELECT max(time) AS t FROM rows", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"t": 29}
+
+    assert pipeline("compact", lake, "--grace", "0") == 0
+    assert capsys.readouterr().out == "2 files became 2; 0 old ones removed\n"
+
+
+def test_views_and_their_columns_are_listed_without_spark(capsys: Capture) -> None:
+    assert pipeline("query", "lake") == 0
+    told = capsys.readouterr().out
+    assert "under_replication  one row for each time during which" in told.replace("One", "one")
+    assert "check_l3" in told
+
+    assert pipeline("query", "lake", "jobs", "--columns") == 0
+    assert "retry           RETRY in microseconds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("query", ["nothing", "SELECT nothing FROM jobs", "SELEC"])
+def test_a_query_that_cannot_be_answered_is_explained(
+    spark: Any, tmp_path: Path, capsys: Capture, query: str
+) -> None:
+    lake, trace = str(tmp_path / "lake"), tmp_path / "t.jsonl"
+    trace.write_bytes(line_of(ROWS[0]))
+    assert pipeline("ingest", lake, str(trace)) == 0
+
+    assert pipeline("query", lake, query) == 2
+
+    told = capsys.readouterr().err
+    assert "there is no view " in told or "Spark does not understand it: " in told
+
+
+@pytest.mark.parametrize(
+    "words", [["query", "LAKE", "jobs"], ["compact", "LAKE"], ["report", "LAKE", "--html", "o"]]
+)
+def test_what_is_no_lake_is_named(tmp_path: Path, capsys: Capture, words: list[str]) -> None:
+    path = str(tmp_path / "none")
+
+    assert pipeline(*(path if word == "LAKE" else word for word in words)) == 2
+
+    assert f"{path} is no lake" in capsys.readouterr().err
