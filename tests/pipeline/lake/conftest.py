@@ -10,7 +10,7 @@ from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.statemachine.messages import GotAck
 from tests.pipeline.lake.runs import Told, told
-from tests.sim.ablations import broken, weather
+from tests.sim.ablations import broken, brokencopies, weather
 
 _CASES: Final = {
     "calm": (weather.calm, None),
@@ -21,13 +21,13 @@ _CASES: Final = {
     "short-lives": (weather.short_lives, None),
     "refusals": (weather.refusals, None),
     "S3": (weather.calm, broken.bodies_cut_short),
-    "S4": (weather.once, broken.ids_told_wrong),
+    "S4": (weather.once, brokencopies.ids_told_wrong),
     "S5": (weather.once, broken.given_and_kept),
     "S6": (weather.delays, broken.without_delay),
     "S6-in": (weather.pauses, broken.paused_queues_take_back),
     "S6-out": (weather.pauses, broken.paused_queues_deliver),
     "S7": (weather.short_lives, broken.without_expiry),
-    "L1": (weather.orphans, broken.sleeping_copies),
+    "L1": (weather.orphans, brokencopies.sleeping_copies),
     "L3": (weather.calm, broken.ignoring(GotAck)),
     "duplicates": (weather.queue_and_work, broken.without_lease),
 }
