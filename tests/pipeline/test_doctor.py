@@ -65,6 +65,17 @@ def test_a_java_home_that_does_not_run_is_a_warning(
     assert "the Java of JAVA_HOME will not do: /nowhere/bin/java does not run" in told
 
 
+def test_another_spark_than_that_of_the_package_is_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+
+    status, told = consult(capsys)
+
+    assert status == 1
+    assert "the Spark in /opt/spark is used" in told
+
+
 def test_it_can_be_asked_to_run_a_tiny_job(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     status, told = consult(capsys, "--start")
 

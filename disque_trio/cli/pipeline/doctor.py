@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Look, tell, and return the exit status."""
     session.check_master(given.master)
-    findings = [*_packages(), *_java()]
+    findings = [*_packages(), *_elsewhere(), *_java()]
     if given.start and worst(findings) < Level.PROBLEM:
         findings += _tried(given.master)
     level = worst(findings)
@@ -66,6 +67,16 @@ def _packages() -> Iterator[Finding]:
             yield note(_WHERE, f"{name} {has}")
         else:
             yield warning(_WHERE, f"{name} {has} is not known to work: {span} is", INSTALL)
+
+
+def _elsewhere() -> Iterator[Finding]:
+    """Another Spark than that of the package."""
+    if home := os.environ.get("SPARK_HOME"):
+        yield warning(
+            _WHERE,
+            f"SPARK_HOME is set: the Spark in {home} is used, not that of the package",
+            "unset it, unless it is of the same release",
+        )
 
 
 def _numbers(text: str) -> tuple[int, ...]:

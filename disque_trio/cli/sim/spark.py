@@ -1,6 +1,5 @@
 """Seeds run on Spark: the tasks of a sweep in pieces of about ten seconds each."""
 
-import gc
 import math
 import socket
 import tempfile
@@ -13,7 +12,7 @@ from typing import Final, Self
 import attrs
 
 from disque_trio.cli.frame import UsageError
-from disque_trio.cli.sim.pool import Done, Task, run_seeds
+from disque_trio.cli.sim.pool import Done, Task, cycles_collected_between_seeds, run_seeds
 from disque_trio.pipeline import session, shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout
@@ -85,16 +84,12 @@ def run_piece(piece: Piece) -> Outcome:
     """On an executor."""
     began = time.monotonic()
     path = piece.tasks[0].path
-    is_collecting = gc.isenabled()
-    gc.disable()  # cycles are collected between seeds, when there are fewest
     try:
-        done = tuple(run_seeds(piece.tasks, piece.scenario, str(piece.number)))
+        with cycles_collected_between_seeds():
+            done = tuple(run_seeds(piece.tasks, piece.scenario, str(piece.number)))
     except (UsageError, PipelineError) as error:
         # Spark would try again, and tell it in a page of Java.
         return Outcome(path, (), 0.0, socket.gethostname(), str(error))
-    finally:
-        if is_collecting:
-            gc.enable()
     return Outcome(path, done, time.monotonic() - began)
 
 
