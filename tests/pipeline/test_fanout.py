@@ -112,7 +112,7 @@ def test_towards_the_end_pieces_get_smaller_and_nothing_is_left_out(calm: Scenar
     sizes = [len(piece.tasks) for piece in pieces]
     assert sizes[1] == 100
     assert sizes[1:] == sorted(sizes[1:], reverse=True)
-    assert sizes[-1] == 1
+    assert min(sizes[1:-1]) == 10, "a second is the least that is worth a job"
     assert [task.seed for piece in pieces for task in piece.tasks] == list(range(400))
     assert len({piece.number for piece in pieces}) == len(pieces)
 

@@ -20,6 +20,7 @@ from disque_trio.sim.scenario import Scenario
 
 PIECE_S: Final = 10.0
 """What a piece should take. Spark adds some 50 ms to each."""
+_LEAST_S: Final = 1.0
 _MOST_TRIED: Final = 64
 """Seeds of a piece while nobody knows yet what a seed costs."""
 _MEMORY: Final = "1g"
@@ -145,7 +146,7 @@ class Cutter:
             return size
         # Towards the end pieces get smaller, so that all processors end together.
         left = sum(self._left()) / (2 * self._processors())
-        return max(1, math.ceil(min(PIECE_S, left) / max(cost, 1e-6)))
+        return max(1, math.ceil(min(PIECE_S, max(left, _LEAST_S)) / max(cost, 1e-6)))
 
     def _left(self) -> Iterator[float]:
         """Seconds of work, as far as is known."""
