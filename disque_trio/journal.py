@@ -3,6 +3,7 @@
 `appending` makes the bytes durable, `rewriting` makes a new file, `loading` reads one.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -222,7 +223,12 @@ class Journal:
         self.end.drop()
         self._is_stopping = False
         if file is not None:
-            self._nursery.start_soon(self._store.in_thread, file.close)
+            self._nursery.start_soon(self._let_go, file)
+
+    async def _let_go(self, file: JournalFile) -> None:
+        """What a bad disk says of it now is nobody's trouble."""
+        with contextlib.suppress(OSError):
+            await self._store.in_thread(file.close)
 
     async def close(self) -> None:
         """The node ends: write and sync what there is, unless the disk does not answer."""

@@ -73,9 +73,10 @@ class DiskFile:
 
     def close(self) -> None:
         """Let go of it, and of the lock."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        # A thread that hangs may go on later, and by then its number may be another file's.
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class JournalDisk:

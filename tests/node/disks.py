@@ -53,6 +53,7 @@ class MemoryFile:
 
     def close(self) -> None:
         self.is_closed = True
+        self.disk.meet(self.disk.close_error)
 
 
 class MemoryDisk:
@@ -69,6 +70,7 @@ class MemoryDisk:
         self.sync_error: OSError | None = None
         self.begin_error: OSError | None = None
         self.settle_error: OSError | None = None
+        self.close_error: OSError | None = None
         self.in_use = False
         self.hold_up: Callable[[], None] = lambda: None
         """What happens while something is written."""

@@ -54,6 +54,20 @@ async def test_a_journal_may_be_turned_off_when_a_rewrite_never_ends(
     assert alive(world.disk.content) == {job}
 
 
+async def test_a_journal_may_be_turned_off_when_its_file_cannot_be_closed_well(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    world.disk.close_error = broken()
+
+    assert await client.ask("CONFIG", "SET", "appendonly", "no") == b"+OK\r\n"
+    await trio.sleep(STALL_S)
+
+    assert await client.ask("PING") == b"+PONG\r\n"
+    await add(client)
+
+
 async def test_a_shutdown_with_a_rewrite_is_refused_when_the_disk_never_answers(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:

@@ -39,6 +39,20 @@ def test_what_is_appended_follows_what_is_there(disk: JournalDisk, file: DiskFil
     again.close()
 
 
+def test_a_file_that_is_closed_while_a_thread_hangs_in_it_touches_no_other(
+    file: DiskFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def close(descriptor: int) -> None:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.append(b"late")
+        really_close(descriptor)
+
+    really_close = os.close
+    monkeypatch.setattr("disque_trio.journalfile.os.close", close)
+
+    file.close()
+
+
 def test_a_write_that_fails_half_way_leaves_no_half(disk: JournalDisk, file: DiskFile) -> None:
     file.append(b"one")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
