@@ -68,9 +68,9 @@ class Job(Timed):
     """Who waits for its copies."""
     in_line: bool = False
     """Its queue has an entry for it, live or stale."""
-    before: "Job | None" = None
+    before: "Job | None" = attrs.field(default=None, repr=False)
     """In the table: the job that came before it, and the next one."""
-    after: "Job | None" = None
+    after: "Job | None" = attrs.field(default=None, repr=False)
 
     @property
     def is_dummy(self) -> bool:

@@ -56,6 +56,13 @@ def test_a_walk_is_over_when_the_rest_has_gone() -> None:
     assert list(walk) == []
 
 
+def test_to_show_one_job_does_not_show_all() -> None:
+    _, all_ = table(3)
+
+    assert all_[0].id in repr(all_[0]).encode()
+    assert all_[1].id not in repr(all_[0]).encode()
+
+
 def test_an_empty_table_has_nothing_to_show() -> None:
     assert JobTable().walk().is_over
 
