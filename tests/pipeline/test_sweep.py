@@ -1,7 +1,7 @@
 """A sweep on Spark is the sweep of one process, in another place."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,13 @@ import pytest
 from disque_trio.cli.frame import INTERRUPTED, USAGE
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.outcomes import PASSED, VIOLATED
+from disque_trio.cli.sim.pool import Done, Task
 from disque_trio.cli.sim.progress import Progress
+from disque_trio.cli.sim.spark import Piece, run_piece
 from disque_trio.pipeline.coverage import Coverage
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.rows import Row
+from disque_trio.sim.scenario import Scenario
 from tests.pipeline.test_sweep_on_cluster import lines, scenario
 
 Capture = pytest.CaptureFixture[str]
@@ -148,6 +151,30 @@ def test_a_sweep_can_be_stopped_by_its_first_failures(
     captured = capsys.readouterr()
     assert captured.err.count("again with:") == 2
     assert "stopped after" in captured.err
+
+
+def test_a_lake_has_the_failures_that_stopped_the_sweep(
+    careless: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("disque_trio.cli.sim.spark.run_all", in_one_piece)
+    keeping = ["--recheck", "0", "--lake", str(tmp_path / "lake")]
+
+    status = main(["sweep", careless, "--seeds", "0:12", "--max-failures", "1", *SPARK, *keeping])
+
+    assert status == VIOLATED
+    assert capsys.readouterr().err.count("again with:") == 1
+    found = results(tmp_path / "lake")
+    assert [row["seed"] for row in found] == list(range(12))
+    failed = {row["run"] for row in found if not row["ok"]}
+    assert failed == {row["run"] for row in results(tmp_path / "lake", "traces")}
+
+
+def in_one_piece(
+    tasks: Iterable[Task], scenarios: Mapping[str, Scenario], *_: object
+) -> Iterator[Done]:
+    """What Spark would do, here."""
+    together = tuple(tasks)
+    yield from run_piece(Piece(1, scenarios[together[0].path], together)).done
 
 
 def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(

@@ -50,7 +50,7 @@ class LakeStore:
     def add(self, path: str, done: Done) -> None:
         """Keep it, as soon as all have come that were run with it."""
         self._piece.append((path, done))
-        if done.crop is None or done.crop.is_last:
+        if done.ends_piece:
             for each in self._piece:
                 self._bring_in(*each)
             self._piece.clear()

@@ -54,6 +54,11 @@ class Done:
     crop: Crop | None = None
     """For a lake, if there is one."""
 
+    @property
+    def ends_piece(self) -> bool:
+        """Have all come that were run with it?"""
+        return self.crop is None or self.crop.is_last
+
 
 def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
     """Each task's result, as they come. Closing the iterator ends the processes."""

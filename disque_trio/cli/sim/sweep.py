@@ -132,17 +132,23 @@ class _Sweep:
             results = self._results(tasks, progress)
             try:
                 for done in results:
-                    result = self._take(done)
+                    self._see(done, progress)
                     self._seconds = time.monotonic() - began
-                    has_failed = result is not None and not result.is_ok
-                    progress.step(is_seed=not done.task.is_recheck, is_failure=has_failed)
-                    if result is not None and has_failed:
-                        self._tell_failure(progress.console, done.task, result)
-                        if self._told == self._options.most_failures:
-                            self._ending = "stopped"
-                            return
+                    if self._ending and done.ends_piece:
+                        return
             finally:
                 results.close()
+
+    def _see(self, done: Done, progress: Progress) -> None:
+        """Keep it, and tell of it unless enough has been told: then the rest of its piece only
+        makes what a lake has of it whole."""
+        result = self._take(done)
+        has_failed = result is not None and not result.is_ok
+        progress.step(is_seed=not done.task.is_recheck, is_failure=has_failed)
+        if result is not None and has_failed and not self._ending:
+            self._tell_failure(progress.console, done.task, result)
+            if self._told == self._options.most_failures:
+                self._ending = "stopped"
 
     def _recall(self, wanted: dict[str, list[int]]) -> None:
         """What a sweep before this one has found."""
