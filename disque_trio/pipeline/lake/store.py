@@ -249,7 +249,9 @@ class PartWriter:
         try:
             self._writer.close()
             if kind is None:
+                _sync(self._draft)
                 os.replace(self._draft, self._target)
+                _sync(self._target.parent)
         except OSError as error:
             raise self._failed(error) from None
         finally:
@@ -260,11 +262,12 @@ class PartWriter:
 
 
 def _create(path: Path, head: Path) -> None:
+    """Whoever does the same at this moment, or has died of it, is in nobody's way."""
     path.mkdir(parents=True, exist_ok=True)
-    strangers = [each.name for each in path.iterdir()]
-    if strangers:
-        raise LakeError(f"{path} is no lake, and not empty either: there is {strangers[0]} in it")
-    Path(path, _COMMITS).mkdir()
+    for name in (each.name for each in path.iterdir()):
+        if name not in {_HEAD, _COMMITS} and not name.startswith(_TEMPORARY):
+            raise LakeError(f"{path} is no lake, and not empty either: there is {name} in it")
+    Path(path, _COMMITS).mkdir(exist_ok=True)
     _write_whole(head, {"schema": SCHEMA})
 
 
@@ -277,10 +280,20 @@ def _write_whole(path: Path, content: Any) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+        _sync(path.parent)
     except OSError as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise LakeError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _sync(path: Path) -> None:
+    """Of a file or a folder: what was written outlives the machine."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _read_commit(path: Path) -> Commit:

@@ -107,3 +107,10 @@ def test_what_cannot_be_written_is_said(lake: Lake) -> None:
 
     with pytest.raises(LakeError, match="cannot write to the lake"):
         lake.write("rows", "s", "a", TABLE)
+
+
+def test_who_died_while_making_a_lake_is_in_nobodys_way(tmp_path: Path) -> None:
+    Path(tmp_path, "commits").mkdir()
+    Path(tmp_path, ".writing-0123").touch()
+
+    assert Lake.open(str(tmp_path), create=True).commits() == []
