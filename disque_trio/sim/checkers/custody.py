@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.records import NEVER, Copy, Job
 from disque_trio.sim.checkers.terms import SECOND
 from disque_trio.sim.rows import Row
 
@@ -70,7 +70,8 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
     if row.time - copy.acked_at >= PATIENCE:
-        excused += sum(case.world.may_not_have_met(row.node, peer) for peer in listed)
+        born = NEVER if job.born is None else job.born
+        excused += sum(case.world.may_not_have_met(row.node, peer, born) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
         return f"{waiting} nodes have not confirmed" if waiting > excused else ""

@@ -305,9 +305,11 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
-    """Before long; or it was moved here, and of a job without retries the giver keeps no record."""
+    """Before long; or it was moved here, of which those who know of the ack have no record."""
     was_moved = copy.cause == "yourjobs" and not job.is_at_least_once
-    return was_moved or (job.options is not None and _has_expired(case, job))
+    return (was_moved and not copy.is_acked) or (
+        job.options is not None and _has_expired(case, job)
+    )
 
 
 def _judge_leaks(case: Case) -> None:

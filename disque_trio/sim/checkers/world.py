@@ -172,9 +172,11 @@ class World:
         has_heard = now - since > SECOND and not self.was_out(node, since, now)
         return mode in {way, "all"} and has_heard
 
-    def may_not_have_met(self, node: str, peer: str) -> bool:
-        """May the node not know who has this name now, or not have known who had it once?"""
-        return peer in self.renamed or (node, peer) in self.strangers
+    def may_not_have_met(self, node: str, peer: str, since: Micros) -> bool:
+        """Of a job that there is since then: may the node not know who has this name now, or may
+        its list of holders have the name that the peer had once?"""
+        was_renamed = self.renamed.get(peer, NEVER) > since - DISCOVERY
+        return was_renamed or (node, peer) in self.strangers
 
     def begin_of(self, node: str) -> Micros:
         """Since when the node's process runs."""

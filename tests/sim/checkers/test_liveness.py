@@ -213,7 +213,10 @@ def test_they_may_not_stay_for_ever() -> None:
     assert broken(acknowledged().verdict(end=21 + COLLECTION + 2)) == ["L3"]
 
 
-def test_a_job_without_retries_that_was_moved_stays_until_it_expires() -> None:
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_job_without_retries_that_was_moved_stays_until_it_expires_or_its_node_hears_of_the_ack(
+    *, is_told: bool
+) -> None:
     tale = Tale()
     tale.add(0, ONCE, to=("n2",), options="replicate=2 retry=0 ttl=3600", is_queued=False)
     tale.say(1, "drop", "n2", job=ONCE, cause="moved")
@@ -221,9 +224,11 @@ def test_a_job_without_retries_that_was_moved_stays_until_it_expires() -> None:
     tale.say(1.002, "hold", "n3", job=ONCE, cause="yourjobs")
     tale.ack(2, job=ONCE)
     tale.say(3, "drop", "n1", job=ONCE, cause="collected")
+    if is_told:
+        tale.ack(4, "n3", job=ONCE)
     tale.heal(20)
 
-    assert "L3" not in broken(tale.verdict(end=300))
+    assert ("L3" in broken(tale.verdict(end=20 + COLLECTION + 5))) is is_told
 
 
 def test_until_the_bound_they_may() -> None:

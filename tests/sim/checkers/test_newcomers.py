@@ -29,11 +29,13 @@ def test_word_from_one_who_is_not_known_yet_may_not_be_heard(since: int, is_hear
     assert ("S9" in broken(tale.verdict())) is is_heard
 
 
-@pytest.mark.parametrize(("after", "due"), [(30, []), (1, ["S2"])])
+@pytest.mark.parametrize(
+    ("since", "after", "due"), [(1, 30, []), (1, 1, ["S2"]), (-60, 30, ["S2"])]
+)
 def test_a_holder_with_a_new_name_is_waited_for_but_not_for_ever(
-    after: int, due: list[str]
+    since: int, after: int, due: list[str]
 ) -> None:
-    tale = with_newcomer(1, "n3")
+    tale = with_newcomer(since, "n3")
     tale.add(2)
     tale.serve(3)
     tale.ack(4)
