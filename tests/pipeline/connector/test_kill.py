@@ -18,6 +18,7 @@ from tests.pipeline.connector.killing.harness import (
     rows_committed,
     rows_in_files,
 )
+from tests.pipeline.connector.killing.query import ROWS_PER_SECOND
 
 RETRY_S = 6
 HOLD_S = 20
@@ -47,8 +48,8 @@ def queries(trio: Cluster, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def producer(trio: Cluster) -> Iterator[Producer]:
-    """Adds 500 jobs a second once it is started."""
-    source = Producer(trio, jobs_per_second=500, retry_s=RETRY_S)
+    """Adds jobs all the time once it is started."""
+    source = Producer(trio, jobs_per_second=ROWS_PER_SECOND, retry_s=RETRY_S)
     try:
         yield source
     finally:

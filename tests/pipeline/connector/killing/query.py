@@ -4,6 +4,7 @@ Run until they are killed; or, if the file FOLDER/finish is there, take what the
 order. A line in FOLDER/batches-KIND tells of each batch that is over.
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any, Final
 from disque_trio.pipeline import session
 from disque_trio.pipeline.connector.source import register
 
-ROWS_PER_SECOND: Final = 500
+ROWS_PER_SECOND: Final = int(os.environ.get("JOBS_PER_SECOND", "500"))
+"""Less where the machine has much else to do."""
 SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
