@@ -61,6 +61,7 @@ def test_what_goes_through_spark_survives_its_driver(
     session: Any, queries: Any, producer: Producer, trio: Cluster
 ) -> None:
     query = queries("through")
+    producer.jobs_per_second = 100  # enough for a test, and gone through soon
     producer.start()
 
     query.start()
