@@ -20,7 +20,7 @@ from tests.pipeline.connector.killing.harness import (
 )
 from tests.pipeline.connector.killing.query import ROWS_PER_SECOND
 
-RETRY_S = 6
+RETRY_S = 30
 HOLD_S = 20
 
 
