@@ -108,7 +108,7 @@ def _awaits_strangers(node: NodeState, job: Job) -> bool:
     News of nodes spreads in seconds, so it is waited for through a few attempts. Who has not turned
     up by then has been forgotten by all.
     """
-    if job.gc_attempt >= MEETS_WITHIN:
+    if job.gc_attempt >= MEETS_WITHIN or len(job.holders) == len(job.confirmed or ()):
         return False
     nodes = node.cluster.nodes
     if job.is_dummy:
