@@ -77,7 +77,6 @@ def test_a_duplicate_in_calm_is_found(accused: Accused, cases: dict[str, Told]) 
     assert accused["duplicates", "duplicates"]
 
 
-def test_a_view_of_violations_has_the_columns_that_are_told(ask: Ask, spark: Any) -> None:
+def test_a_view_of_violations_has_the_columns_that_are_told(accused: Accused, spark: Any) -> None:
     for check in CHECKS.values():
-        ask(f"SELECT * FROM {check.view} LIMIT 0")
         assert spark.table(check.view).columns == list(COLUMNS)
