@@ -306,9 +306,8 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
 
 def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
     """Before long; or it was moved here, of which those who know of the ack have no record."""
-    if copy.cause == "yourjobs" and not job.is_at_least_once and not copy.is_acked:
-        return True
-    return job.options is not None and _has_expired(case, job)
+    is_left = copy.cause == "yourjobs" and not job.is_at_least_once and not copy.is_acked
+    return is_left or (job.options is not None and _has_expired(case, job))
 
 
 def _judge_leaks(case: Case) -> None:

@@ -12,7 +12,8 @@ from disque_trio.sim.checkers.terms import SECOND
 
 WEAKER: Final = (
     "Runs that heal a core alone, and those in which a node leaves, comes, goes for good or is "
-    "forgotten, are not judged. A live trace has no end of the heal, so nothing is judged there."
+    "forgotten, are not judged, nor are jobs with RETRY 0 that have moved. A live trace has no end "
+    "of the heal, so nothing is judged there."
 )
 
 SQL: Final = f"""
@@ -25,7 +26,8 @@ WITH restless AS (
     j.ttl, j.born, r.rho, r.troubles > 0 AND r.last_trouble > j.last_event - r.settle AS is_troubled
   FROM copies c JOIN jobs j USING ({KEYS}, job) JOIN runs r USING ({KEYS})
     LEFT ANTI JOIN restless USING ({KEYS})
-  WHERE c.until IS NULL AND j.acked IS NOT NULL AND r.healed IS NOT NULL AND r.is_stream
+  WHERE c.until IS NULL AND (j.at_least_once OR c.cause <> 'yourjobs')
+    AND j.acked IS NOT NULL AND r.healed IS NOT NULL AND r.is_stream
     AND (r.core IS NULL OR size(r.core) >= r.nodes)
 ), waited AS (
   SELECT *, last - greatest(healed, last_event) AS waited,
