@@ -37,7 +37,7 @@ def files(frame: Any, folder: Path) -> Any:
 
 def jobs(frame: Any, nodes: str) -> Any:
     """Into jobs of the queue `out`."""
-    terms = {"hold": "20", "retry": "5", "replicate": "2", "timeout": "10"}
+    terms = {"hold": "20", "retry": "30", "replicate": "2", "timeout": "10"}
     options = {"nodes": nodes, "queue": "out", **terms}
     return frame.writeStream.format("disque").options(**options)
 
