@@ -64,6 +64,7 @@ def test_what_goes_through_spark_survives_its_driver(
 ) -> None:
     query = queries("through")
     producer.jobs_per_second = 100  # enough for a test, and gone through soon
+    producer.retry_s = 5
     producer.start()
 
     query.start()
