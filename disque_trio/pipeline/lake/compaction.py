@@ -39,7 +39,7 @@ def compact(spark: Any, lake: Lake, *, grace_s: float = GRACE_S) -> Tidied:
     """Put small parts together. Raises `LakeError`."""
     with lake.locked():
         commits = lake.commits()
-        parts = [part for table in TABLES for part in lake.parts(table)]
+        parts = [part for table in TABLES for part in lake.parts(table, commits)]
         heaps = _heaps(parts)
         if heaps:
             _merge(spark, lake, commits, parts, heaps)

@@ -13,6 +13,7 @@ Whoever dies in the midst leaves parts that the next compaction clears away.
 
 import fcntl
 import json
+import math
 import os
 import time
 import uuid
@@ -34,6 +35,8 @@ TABLES: Final = ("rows", "traces", "results")
 _HEAD: Final = "lake.json"
 _COMMITS: Final = "commits"
 _TEMPORARY: Final = ".writing-"
+_LOOKS: Final = 10
+"""Commits may be forgotten while they are read: so often they are listed again."""
 
 
 class LakeError(PipelineError):
@@ -160,15 +163,23 @@ class Lake:
 
     def commits(self) -> list[Commit]:
         """Those that count, oldest first."""
-        folder = Path(self.path, _COMMITS)
-        found = [_read_commit(path) for path in sorted(folder.glob("*.json"))]
-        gone = {id for commit in found for id in commit.replaces}
-        return [commit for commit in found if commit.id not in gone]
+        found = self._all_commits()
+        replaced = _replaced(found)
+        return [commit for commit in found if commit.id not in replaced]
 
-    def parts(self, table: str) -> list[Part]:
-        """The parts of a table that count. Raises `LakeError` if one of them is not there."""
+    def _all_commits(self) -> list[Commit]:
+        """Those too that others have taken over."""
+        folder = Path(self.path, _COMMITS)
+        for _ in range(_LOOKS):
+            with suppress(FileNotFoundError):  # forgotten meanwhile: another has its parts
+                return [_read_commit(path) for path in sorted(folder.glob("*.json"))]
+        raise LakeError(f"the lake is damaged: there are commits in {folder} that cannot be opened")
+
+    def parts(self, table: str, commits: Sequence[Commit] | None = None) -> list[Part]:
+        """The parts of a table that count, or those of these commits. Raises `LakeError` if one of
+        them is not there."""
         found: list[Part] = []
-        for commit in self.commits():
+        for commit in self.commits() if commits is None else commits:
             for part in commit.parts:
                 if part.table == table:
                     self._check(part, commit)
@@ -192,9 +203,12 @@ class Lake:
     # Clearing away.
 
     def strays(self, age_s: float) -> Iterator[Path]:
-        """Files of tables that no commit names, and that are older than this."""
-        named = {part.path for commit in self.commits() for part in commit.parts}
+        """Files of tables that no commit has named for so long, and that are older than this."""
         until = time.time() - age_s
+        found = self._all_commits()
+        replaced = _replaced(found)
+        counted = [each for each in found if replaced.get(each.id, math.inf) > until * 1e6]
+        named = {part.path for commit in counted for part in commit.parts}
         for table in TABLES:
             for path in sorted(Path(self.path, table).glob("*/*")):
                 if str(path.relative_to(self.path)) in named:
@@ -204,14 +218,16 @@ class Lake:
                         yield path
 
     def forget(self, age_s: float) -> None:
-        """Remove commits that another has taken over, if they are older than this. A reader that
-        has just listed them may still look into them."""
-        found = [_read_commit(path) for path in sorted(Path(self.path, _COMMITS).glob("*.json"))]
-        gone = {id for commit in found for id in commit.replaces}
-        until = (time.time() - age_s) * 1_000_000
+        """Remove commits that another has taken over for so long. A reader that has listed them
+        may still look into them."""
+        found = self._all_commits()
+        replaced = _replaced(found)
+        left = {commit.id for commit in found}
         for commit in found:
-            # The oldest first: one that is taken over must not outlive the one that says so.
-            if commit.id in gone and commit.at <= until:
+            # One that is taken over must not outlive the one that says so.
+            is_free = left.isdisjoint(commit.replaces)
+            if is_free and replaced.get(commit.id, math.inf) <= (time.time() - age_s) * 1e6:
+                left.remove(commit.id)
                 Path(self.path, _COMMITS, f"{commit.id}.json").unlink(missing_ok=True)
 
 
@@ -296,6 +312,11 @@ def _sync(path: Path) -> None:
         os.close(file)
 
 
+def _replaced(commits: Sequence[Commit]) -> dict[str, int]:
+    """Those that others have taken over, and since when, in microseconds since 1970."""
+    return {id: commit.at for commit in commits for id in commit.replaces}
+
+
 def _read_commit(path: Path) -> Commit:
     try:
         facts = json.loads(path.read_text("utf-8"))
@@ -306,6 +327,8 @@ def _read_commit(path: Path) -> Commit:
             sources=tuple(Source(**each) for each in facts["sources"]),
             replaces=tuple(facts["replaces"]),
         )
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LakeError(f"the lake is damaged: {path}: {_reason(error)}") from None
 

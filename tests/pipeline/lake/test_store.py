@@ -1,6 +1,7 @@
 """The folder of a lake: what counts in it, and what is not believed."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,45 @@ def test_a_commit_takes_over_from_others(lake: Lake) -> None:
     assert lake.parts("rows") == [large]
     assert [path.name for path in lake.strays(0)] == ["a.parquet", "b.parquet"]
     assert list(lake.strays(60)) == []
+
+
+def test_what_was_just_taken_over_stays_for_a_while_however_old_it_is(lake: Lake) -> None:
+    old = lake.write("rows", "s", "a", TABLE)
+    commit = lake.commit([old])
+    note = Path(lake.path, "commits", f"{commit.id}.json")
+    note.write_text(note.read_text().replace(f'"at":{commit.at}', '"at":0'))
+    os.utime(lake.where(old), (0, 0))
+    lake.commit([lake.write("rows", "s", "b", TABLE)], replaces=[commit.id])
+
+    lake.forget(60)
+    assert note.exists()
+    assert list(lake.strays(60)) == []
+
+    lake.forget(0)
+    assert not note.exists()
+    assert [path.name for path in lake.strays(0)] == ["a.parquet"]
+
+
+def test_who_looks_at_some_commits_sees_no_later_ones(lake: Lake) -> None:
+    part = lake.write("rows", "s", "a", TABLE)
+    lake.commit([part])
+    seen = lake.commits()
+    lake.commit([lake.write("rows", "s", "b", TABLE)])
+
+    assert lake.parts("rows", seen) == [part]
+
+
+def test_a_commit_that_is_forgotten_while_it_is_read_is_not_missed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = lake.commit([lake.write("rows", "s", "a", TABLE)])
+    new = lake.commit([lake.write("rows", "s", "b", TABLE)], replaces=[old.id])
+    listed = sorted(Path(lake.path, "commits").glob("*.json"))
+    lake.forget(0)
+    listings = iter([listed, listed[1:]])
+    monkeypatch.setattr(Path, "glob", lambda *_: next(listings))
+
+    assert lake.commits() == [new]
 
 
 def test_names_of_scenarios_may_be_anything(lake: Lake) -> None:
