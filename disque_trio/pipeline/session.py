@@ -66,8 +66,10 @@ def start(
 
 def stop(spark: Any) -> None:
     """End the session and its JVM."""
-    spark.stop()
-    _end_gateway()
+    try:
+        spark.stop()
+    finally:
+        _end_gateway()
 
 
 @contextmanager

@@ -117,3 +117,17 @@ def listening(pid: int) -> list[IPv4Address]:
                 word = fields[1].partition(":")[0][-8:]
                 found.append(IPv4Address(bytes.fromhex(word)[::-1]))
     return found
+
+
+def test_a_session_that_fails_to_stop_leaves_no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def stop(self) -> None:
+            raise ConnectionError
+
+    ended: list[str] = []
+    monkeypatch.setattr(session, "_end_gateway", lambda: ended.append("the JVM"))
+
+    with pytest.raises(ConnectionError):
+        session.stop(Broken())
+
+    assert ended == ["the JVM"]
