@@ -1,7 +1,7 @@
 """Reading a piece of a file into a part of the lake. It happens where Spark's executors are.
 
-Lines are parsed by Arrow, which is ten times as fast as Python; only where it finds a mistake is
-the piece read again, for the number of the line and a better word for what is wrong with it.
+Lines are parsed by Arrow, which is several times as fast as Python; only where it finds a mistake
+is the piece read again, for the number of the line and a better word for what is wrong with it.
 """
 
 import io

@@ -118,7 +118,8 @@ def _unseen(told: Told) -> str:
     return _section(
         "Unseen jobs",
         "Jobs that were added and that no consumer has had in hand yet: the mean of all traced "
-        f"runs, over time. They must be gone in the end.{_left_out(curves)}",
+        "runs, over time. They must be gone in the end, but for those that faults have taken with "
+        f"as many copies as were promised.{_left_out(curves)}",
         _plots(_unseen_plot(curve) for curve in drawn),
     )
 
