@@ -142,8 +142,10 @@ def _is_late(notice: Notice, by: Micros) -> bool:
 def _fate_of_silence(
     story: Story, knower: str, queuer: str, sorts: tuple[str, ...], since: Micros, by: Micros
 ) -> Fate:
-    """Nothing was sent: was there no link, or did the knower not know of the queuer's copy, of
-    which that may have told it, or tried to?"""
+    """Nothing was sent: was there no link, or no disk for what is to be said, or did the knower not
+    know of the queuer's copy, of which that may have told it, or tried to?"""
+    if story.case.world.was_mute(knower, since, story.serve.time):
+        return Fate.KEPT
     listed = story.job.listed
     copy = story.job.copies.get(knower)
     if queuer in listed.get(knower, ()) or (copy is not None and _is_list_unsaid(copy)):

@@ -190,3 +190,25 @@ def test_what_was_told_before_a_crash_is_not_known_after_it_however_the_job_came
     tale.serve(12.2, "n3", "c2")
 
     assert tale.verdict().duplicates == {"D2": 1}
+
+
+def test_a_node_that_cannot_write_down_an_ack_tells_nobody_of_it() -> None:
+    tale = held()
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.say(1.5, "disk.full", "n1", detail="yes")
+    tale.say(2, "ack.invoke", "n1", job=JOB, client="c1", ref=70)
+    tale.say(2.001, "acked", "n1", job=JOB, cause="ackjob")
+    tale.say(2.002, "ack.refused", "n1", job=JOB, client="c1", ref=70, cause="MISCONF")
+    tale.requeue(11.5, "n2")
+    tale.say(11.6, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(11.6, "give", "n2", peer="n4", job=JOB, cause="given")
+    tale.tell(11.6, "yourjobs", "n2", "n4", detail=f"jobs={JOB} holders=n2,n4")
+    tale.say(11.602, "hold", "n4", job=JOB, cause="yourjobs")
+    tale.say(11.602, "queue", "n4", job=JOB, cause="import")
+    tale.serve(11.7, "n4", "c2")
+    tale.tell(11.7, "working", "n4", "n1")
+    tale.requeue(22, "n4")
+    tale.serve(22, "n4", "c2")
+
+    assert tale.verdict().duplicates == {"D2": 2}
