@@ -276,6 +276,9 @@ class Keeper:
                 except PipelineError as error:
                     _log.warning("jobs are held without a sign of life: %s", error)
                     self._wake.wait(1.0)
+                except Exception:  # a thread that ends would let every job go
+                    _log.exception("jobs are held without a sign of life")
+                    self._wake.wait(1.0)
 
     def _renew(self, nodes: Nodes) -> None:
         """Say WORKING of all that is due."""

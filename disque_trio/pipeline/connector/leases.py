@@ -27,6 +27,8 @@ class Lease:
     """When WORKING is to be said, in seconds; infinity is never."""
     asked: set[str] = attrs.field(factory=set)
     """Nodes that did not know the job since one last did."""
+    is_given_up: bool = False
+    """It counts in `given_up`."""
 
 
 @attrs.define(eq=False)
@@ -83,12 +85,14 @@ class Leases:
             return
         if isinstance(reply, int):
             lease.asked.clear()
+            lease.is_given_up = False
             lease.due = now + reply / _SHARE if reply else math.inf
         elif isinstance(reply, Failure) and reply.text.startswith(b"NOJOB"):
             self.gone(job, node, live, now)
         elif isinstance(reply, Failure) and reply.text.startswith((b"TOOLATE", b"ACKED")):
             lease.due = math.inf
-            self.given_up += reply.text.startswith(b"TOOLATE")
+            if reply.text.startswith(b"TOOLATE"):
+                self._give_up(lease)
         else:  # the node loads its journal, or is short of memory
             lease.due = now + max(self.shortest_s, 1.0) / _SHARE
 
@@ -102,5 +106,12 @@ class Leases:
         if others:
             lease.node, lease.due = others[0], now
         else:
-            lease.due = math.inf
+            # Its holder may come back, with the job, before the period is over.
+            lease.asked.clear()
+            lease.due = now + max(self.shortest_s, 1.0) / _SHARE
+            self._give_up(lease)
+
+    def _give_up(self, lease: Lease) -> None:
+        if not lease.is_given_up:
+            lease.is_given_up = True
             self.given_up += 1

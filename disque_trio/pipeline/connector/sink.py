@@ -4,6 +4,7 @@ In two phases. Tasks add jobs that nobody sees (`adding`), and tell their ids; w
 succeeded the driver makes the jobs visible, or undoes them.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -25,6 +26,7 @@ from disque_trio.pipeline.connector.options import Link, Sink
 from disque_trio.pipeline.connector.rows import Rows, check
 from disque_trio.pipeline.errors import PipelineError
 
+_log: Final = logging.getLogger(__name__)
 _MARGIN: Final = 0.05
 """How much of the hold is left for clocks that differ."""
 
@@ -60,9 +62,7 @@ class Phases:
                 self._write(batches, adder, book, written)
             except BaseException:
                 # The driver will not learn of these: they go now, or are queued when the hold ends.
-                undo(nodes, adder.added)
-                if book is not None:
-                    book.ledger.drop(book.mine)
+                _take_back(nodes, adder, book)
                 raise
             finally:
                 adder.close()
@@ -111,6 +111,16 @@ class Phases:
             return None
         (query,) = queries
         return Ledger(nodes, query, self.sink.replicas)
+
+
+def _take_back(nodes: Nodes, adder: Adder, book: Book | None) -> None:
+    """What cannot be taken back is told, and does not hide why it had to be."""
+    try:
+        undo(nodes, adder.added)
+        if book is not None:
+            book.ledger.drop(book.mine)
+    except PipelineError as error:
+        _log.warning("jobs of a failed task stay until their hold ends, and are queued: %s", error)
 
 
 def _place() -> tuple[int, str, int]:

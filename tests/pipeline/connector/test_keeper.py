@@ -3,7 +3,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from disque_trio.pipeline.connector.keeper import LostJobsError
+from disque_trio.pipeline.connector.keeper import Keeper, LostJobsError
+from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.offsets import Jobs
 from tests.cluster.processes import Cluster, Fleet, Server, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of
@@ -201,3 +202,23 @@ def test_a_node_that_stands_still_is_done_without(desk: Desk, cluster: Cluster) 
         eventually(all_are_here, 30, "the others have given all jobs")
 
     assert sorted(taken) == sorted(jobs)
+
+
+def test_whatever_goes_wrong_signs_of_life_go_on(
+    desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(cluster[0], "odd", 1)
+    keeper = desk.keeper(cluster, "odd", lease=1)
+    renew, calls = keeper._renew, iter([AssertionError("an odd reply")])
+
+    def fail_once(nodes: Nodes) -> None:
+        if error := next(calls, None):
+            raise error
+        renew(nodes)
+
+    monkeypatch.setattr(Keeper, "_renew", lambda _, nodes: fail_once(nodes))
+    (job,) = ids(keeper.take(1, waits=False))
+    due = keeper._leases.next_due()
+
+    eventually(lambda: keeper._leases.next_due() > due + 1, 20, "WORKING was said of the job")
+    assert job in keeper.jobs

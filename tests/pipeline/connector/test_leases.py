@@ -67,15 +67,22 @@ def test_a_node_that_does_not_know_the_job_any_more_is_passed_over() -> None:
     assert held.due(103.0) == {"a:1": ["one"]}
 
 
-def test_a_job_that_nobody_knows_is_given_up_and_still_held() -> None:
+def test_a_job_that_nobody_knows_is_given_up_and_asked_for_again_as_its_holder_may_come_back() -> (
+    None
+):
     held = leases()
+    held.drop(["two"])
 
+    for time in (101.0, 102.0):
+        for node in LIVE:
+            held.answered("one", node, UNKNOWN, LIVE, now=time)
+        assert held.next_due() == time + 1.0
+        assert held.given_up == 1
+
+    held.answered("one", "a:1", 30, LIVE, now=103.0)
     for node in LIVE:
-        held.answered("one", node, UNKNOWN, LIVE, now=101.0)
-
-    assert held.given_up == 1
-    assert held.due(1e9) == {"a:1": ["two"]}
-    assert "one" in held
+        held.answered("one", node, UNKNOWN, LIVE, now=104.0)
+    assert held.given_up == 2
 
 
 def test_nothing_more_is_said_once_half_of_the_life_is_over_or_somebody_acknowledged() -> None:
