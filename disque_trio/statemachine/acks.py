@@ -105,10 +105,12 @@ def try_collect(node: NodeState, job: Job) -> None:
 def _awaits_strangers(node: NodeState, job: Job) -> bool:
     """May a node that this one has not met yet have a copy: a holder, or who gave a dummy its name?
 
-    News of nodes spreads in seconds, so it is waited for through a few attempts. Who has not turned
-    up by then has been forgotten by all.
+    News of nodes spreads in seconds, so it is waited for through a few attempts, unless there is
+    nobody to bring it. Who has not turned up by then has been forgotten by all.
     """
     if job.gc_attempt >= MEETS_WITHIN or len(job.holders) == len(job.confirmed or ()):
+        return False
+    if node.cluster.size == 1:
         return False
     nodes = node.cluster.nodes
     if job.is_dummy:

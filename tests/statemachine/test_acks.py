@@ -248,6 +248,16 @@ def test_an_ack_waits_half_a_minute_for_a_holder_that_has_not_been_met() -> None
     assert rig.sent()[-1] == (N2, DelJob(JOB))
 
 
+def test_a_node_that_is_alone_waits_for_no_stranger() -> None:
+    rig = Rig(peers=1, config=CALM)
+    rig.ask("ACKJOB", BY_STRANGER)
+
+    membership.forget(rig.node, N2)
+
+    rig.advance(3_000)
+    assert rig.node.jobs == {}
+
+
 def test_a_holder_that_turns_up_within_that_time_is_asked() -> None:
     rig = rig_with_job(N2, STRANGER, ME, peers=1)
     rig.ask("ACKJOB", JOB)
