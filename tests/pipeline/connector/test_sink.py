@@ -45,7 +45,7 @@ def test_a_rows_own_columns_come_first(session: Any, cluster: Cluster) -> None:
 
 
 def test_a_job_that_failed_leaves_nothing(session: Any, cluster: Cluster) -> None:
-    frame = session.range(0, 100, 1, 2).selectExpr(
+    frame = session.range(0, 100, 1, 1).selectExpr(
         "case when id = 99 then raise_error('spoilt') else cast(id as string) end as body"
     )
     with pytest.raises(PySparkException, match="spoilt"):

@@ -34,10 +34,14 @@ def run(words: list[str], capsys: Capture) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
+def _section(text: str, head: str) -> str:
+    return text.partition(head)[2].partition("\n###")[0]
+
+
 def test_every_view_and_check_is_told() -> None:
     text = PAGE.read_text("utf-8")
 
-    views = re.findall(r"^\| `(\w+)` \| ", text.partition("### Asking")[2], re.MULTILINE)
+    views = re.findall(r"^\| `(\w+)` \| ", _section(text, "### Asking"), re.MULTILINE)
     assert views == list(VIEWS)
     for check in CHECKS.values():
         assert f"`{check.view}`" in text
