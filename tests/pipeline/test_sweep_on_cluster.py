@@ -99,6 +99,7 @@ def check(folder: Path, paths: list[str], seeds: int) -> None:
         assert (line["digest"], line["is_ok"]) == (here.digest, here.is_ok)
 
 
+@pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_sweep_loses_a_machine_and_no_result(tmp_path: Path, bare_python: Path) -> None:
     importing = [str(bare_python), "-c", "import disque_trio"]
