@@ -114,9 +114,9 @@ def _has_left(case: Case, add: Add) -> bool:
 
 
 def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
-    world = case.world
+    world, known = case.world, since - MILLI  # a client hears of a crash a moment later
     return (
-        world.was_out(node, since + case.terms.reconnect, until)
+        world.was_out(node, known + case.terms.reconnect, until)
         or world.is_stopped(node, since, until)
         or world.was_disk_unwell(node, until)
     )

@@ -306,6 +306,14 @@ def test_a_node_that_is_stopped_or_leaves_need_not() -> None:
         assert tale.verdict().ok, kind
 
 
+@pytest.mark.parametrize(("fell", "due"), [(4.9999, []), (4.5, ["L5"])])
+def test_nor_one_that_has_just_come_back_without_its_clients(fell: float, due: list[str]) -> None:
+    tale = refused("add.unknown", "disconnect")
+    tale.crash(fell, "n1", back=fell)
+
+    assert broken(tale.verdict()) == due
+
+
 def test_nor_one_that_was_asked_while_it_was_to_leave() -> None:
     tale = refused("add.unknown", "timeout")
     tale.say(4, "leave", "n1", detail="yes")
