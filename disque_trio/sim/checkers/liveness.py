@@ -296,9 +296,9 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
-    """May the collection wait for a node outside the core? A dummy ack asks everybody."""
+    """May it wait for a node outside the core, or for another that does? A dummy asks everybody."""
     world = case.world
-    listed = job.listed.get(copy.node, {})
+    listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
     holders = {job.origin: None, **job.copies, **job.disowned, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
     return bool(world.names_forgotten) or not all(world.in_core(node) for node in asked)

@@ -81,3 +81,21 @@ def test_what_the_one_who_was_asked_has_forgotten_those_may_say_who_were_told() 
     tale.serve(300, "n3", "c2")
 
     assert tale.verdict().duplicates == {"D2": 1}
+
+
+@pytest.mark.parametrize(("holders", "due"), [("n1,n2,n3", ["L3"]), ("n1,n2,n3,n4", [])])
+def test_a_holder_may_wait_for_another_who_waits_for_one_that_is_away(
+    holders: str, due: list[str]
+) -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.tell(1, "repljob", "n2", "n1", detail=f"jobs={JOB} holders={holders}")
+    tale.serve(2)
+    tale.ack(3)
+    tale.told_of_ack(3.001, "n1", "n2")
+    tale.told_of_ack(3.001, "n1", "n3")
+    tale.say(20, "chaos.end")
+    tale.say(20.5, "rejoin")
+    tale.say(20, "heal.end", detail="n1,n2,n3")
+
+    assert sorted({*broken(tale.verdict(end=400))}) == due
