@@ -43,6 +43,8 @@ class Session:
     """About how many bytes of replies wait for the journal."""
     is_choked: bool = False
     """Is that too much to take further requests?"""
+    limit: int = CHOKE
+    """How much would be too much."""
     weight: int = MUCH
     """Bytes that it has lately been answered in a batch if that was more than `MUCH`, else 0. A new
     client, of whom one cannot know, has `MUCH`."""
@@ -53,12 +55,13 @@ class Session:
     def set_unsent(self, unsent: int, limit: int = CHOKE) -> None:
         """So many bytes have not been read."""
         self.unsent = unsent
+        self.limit = limit
         self.is_choked = unsent + self.waiting > limit
 
     def wait_for(self, weight: int) -> None:
         """So many bytes more wait for the journal, or fewer."""
         self.waiting += weight
-        self.is_choked = self.unsent + self.waiting > CHOKE
+        self.is_choked = self.unsent + self.waiting > self.limit
 
 
 @attrs.define(eq=False)

@@ -190,6 +190,16 @@ async def test_before_that_they_may_leave_less_each() -> None:
     assert crowd[-1][1].is_choked is True
 
 
+async def test_a_reply_that_comes_from_the_journal_frees_nobody_who_is_choked_in_need() -> None:
+    _, session = Table().client()
+    session.set_unsent(CHOKE_IN_NEED + 1, CHOKE_IN_NEED)
+
+    session.wait_for(10)
+    session.wait_for(-10)
+
+    assert session.is_choked
+
+
 @pytest.mark.usefixtures("_little")
 async def test_a_single_client_may_have_an_answer_of_any_size() -> None:
     table = Table()
