@@ -226,7 +226,7 @@ class Journal:
             self._nursery.start_soon(self._let_go, file)
 
     async def _let_go(self, file: JournalFile) -> None:
-        """What a bad disk says of it now is nobody's trouble."""
+        """What it holds is synced or given up: what a bad disk says now is nobody's trouble."""
         with contextlib.suppress(OSError):
             await self._store.in_thread(file.close)
 
@@ -235,7 +235,7 @@ class Journal:
         with trio.move_on_after(CLOSE_S, shield=True) as scope:
             if self.end.file is not None:
                 await self.end.flush()
-                self.end.file.close()
+                await self._let_go(self.end.file)
             elif self._state.config.appendonly:
                 # Its first version is not complete yet.
                 await self.rewrite_at_once()

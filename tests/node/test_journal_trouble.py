@@ -313,6 +313,22 @@ async def test_a_node_ends_even_if_the_disk_never_answers(autojump_clock: MockCl
     assert "the disk does not answer: the journal is left as it is" in world.log.events()
 
 
+async def test_a_node_ends_in_order_though_its_file_cannot_be_closed(
+    autojump_clock: MockClock,
+) -> None:
+    world = World(ALWAYS)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(world.node.run)
+            world.client().send(ADD)
+            await trio.sleep(0.1)
+            world.disk.close_error = broken()
+            world.node.stop(Shutdown(), "SIGTERM")
+
+    assert world.disk.file.is_closed
+
+
 async def test_a_thread_that_never_ends_does_not_hold_up_the_end() -> None:
     with tempfile.TemporaryDirectory() as path:
         disk, gate = JournalDisk(f"{path}/disque.aof"), threading.Event()
