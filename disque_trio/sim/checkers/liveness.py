@@ -212,16 +212,14 @@ def _is_held_back(case: Case, job: Job) -> bool:
 
 
 def _is_queued_outside(case: Case, job: Job) -> bool:
-    """Does a node outside the core have it queued, so that a holder in the core does not?"""
+    """Does a node outside the core have it queued, so that the holders in the core do not?"""
     retry = 0 if job.options is None else job.options.retry
     lately = case.now - case.terms.longest(2 * retry) - case.terms.settle
+    core = [node for node in job.copies if case.world.in_core(node)]
     return any(
         copy.queueing is not None
         and not case.world.in_core(copy.node)
-        and any(
-            case.world.in_core(holder) and job.notice(copy.node, holder, QUEUED).got_at >= lately
-            for holder in job.copies
-        )
+        and all(job.notice(copy.node, holder, QUEUED).got_at >= lately for holder in core)
         for copy in job.copies.values()
     )
 

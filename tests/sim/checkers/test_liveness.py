@@ -84,6 +84,17 @@ def test_a_job_may_wait_in_a_queue_outside_of_the_core_as_long_as_its_holders_th
     assert broken(tale.verdict(end=200)) == due
 
 
+def test_each_holder_in_the_core_is_to_be_told_or_it_queues_the_job_itself() -> None:
+    tale = Tale(consumers=("n3",))
+    tale.add(0)
+    tale.say(20, "chaos.end")
+    tale.say(20, "heal.end", detail="n2,n3")
+    tale.say(20.5, "rejoin")
+    tale.tell(190, "queued", "n1", "n2")
+
+    assert "L1" in broken(tale.verdict(end=200))
+
+
 @pytest.mark.parametrize(("times", "end", "due"), [(1, 100, []), (2, 118, ["L1"])])
 def test_a_slow_working_may_begin_the_period_anew_once(
     times: int, end: int, due: list[str]
