@@ -85,7 +85,8 @@ def run(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return USAGE
     except OSError as error:
-        return _say(name, f"{error.filename or options.subject()}: {error.strerror}", USAGE)
+        what = error.filename or options.subject()
+        return _say(name, f"{what}: {error.strerror or error}", USAGE)
 
 
 def _say(name: str, text: str, status: int) -> int:

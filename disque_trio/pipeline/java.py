@@ -22,6 +22,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.pipeline import scripts
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
 OLDEST: Final = 17
@@ -131,11 +132,11 @@ def _wrapped(java: Path) -> Path:
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     try:
         home = cache_folder() / name
-        _make(home, text)
+        scripts.keep(home / "bin" / "java", text)
     except OSError:
         # Nobody else can write into this one, unlike into one of a fixed name under /tmp.
         home = Path(tempfile.mkdtemp(prefix="disque-trio-"), name)
-        _make(home, text)
+        scripts.keep(home / "bin" / "java", text)
     return home
 
 
@@ -143,16 +144,3 @@ def cache_folder() -> Path:
     """Where scripts of ours are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     return Path(base, "disque-trio")
-
-
-def _make(home: Path, text: str) -> None:
-    script = home / "bin" / "java"
-    if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
-        return
-    script.parent.mkdir(parents=True, exist_ok=True)
-    # Others may make or run it at this moment: it is never there in part.
-    handle, path = tempfile.mkstemp(dir=script.parent, prefix=".java-")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.chmod(path, 0o755)
-    os.replace(path, script)

@@ -6,13 +6,11 @@ process, no more, which on a busy machine is too little for that.
 """
 
 import hashlib
-import os
 import shlex
 import sys
-import tempfile
-from pathlib import Path
 from typing import Final
 
+from disque_trio.pipeline import scripts
 from disque_trio.pipeline.java import cache_folder
 
 _LAUNCHER: Final = """\
@@ -34,18 +32,7 @@ def launcher() -> str:
     text = _LAUNCHER.format(python=shlex.quote(sys.executable))
     path = cache_folder() / f"python-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     try:
-        if not (path.is_file() and path.read_text() == text and os.access(path, os.X_OK)):
-            _make(path, text)
+        scripts.keep(path, text)
     except OSError:
         return sys.executable
     return str(path)
-
-
-def _make(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Others may make or run it at this moment: it is never there in part.
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=".python-")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.chmod(part, 0o755)
-    os.replace(part, path)

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,6 +23,8 @@ CONF: Final = Path(__file__).parent / "conf"
 LOOPBACK: Final = "127.0.0.1"
 MEMORY: Final = "2g"
 _REACH_S: Final = 5.0
+_END_S: Final = 30.0
+"""A JVM that has not ended by then hangs, and is killed."""
 _LOCAL: Final = re.compile(r"local(\[(\*|\d+)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?")
 _STANDALONE: Final = re.compile(r"spark://([^/:,]+:\d+(?:,[^/:,]+:\d+)*)")
 _OTHERS: Final = re.compile(r"yarn|k8s://.+")
@@ -241,4 +244,8 @@ def _end_gateway() -> None:
     gateway.shutdown()
     if gateway.proc is not None:
         gateway.proc.stdin.close()
-        gateway.proc.wait()
+        try:
+            gateway.proc.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            gateway.proc.wait()
