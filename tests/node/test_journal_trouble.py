@@ -326,6 +326,7 @@ async def test_a_node_ends_in_order_though_its_file_cannot_be_closed(
             world.disk.close_error = broken()
             world.node.stop(Shutdown(), "SIGTERM")
 
+    assert world.disk.file is not None
     assert world.disk.file.is_closed
 
 
