@@ -1,6 +1,8 @@
 """The command-line client's TLS. Imported only when it is asked for."""
 
 import contextlib
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Iterator
@@ -12,6 +14,18 @@ from disque_trio.cli.trouble import ConnectionFailedError
 
 class Stream(ssl.SSLSocket):
     """A socket that knows MSG_DONTWAIT, as plain ones do; no other flag."""
+
+    def getpeername(self) -> Any:
+        """Who is at the other end; OSError, and an end of the connection, if nobody is any more.
+
+        ssl asks this first of a socket that it takes over. If the node has hung up already, ssl
+        believes in one that is still to be connected, and forgets to close it.
+        """
+        try:
+            return super().getpeername()
+        except OSError:
+            self.close()
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Send some; BlockingIOError if nothing fits now."""
