@@ -137,7 +137,8 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
     assert status == INTERRUPTED
     assert "interrupted after 3 seeds; kept in" in capsys.readouterr().err
     assert len(lines(tmp_path)) == 3
-    assert len(results(tmp_path / "lake")) in (2, 3), "those whose piece was told whole"
+    kept = len(results(tmp_path / "lake"))
+    assert 1 <= kept <= 3, "each of the two tasks may have told a seed, and not its piece's end"
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
