@@ -61,8 +61,9 @@ fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as l
 spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopback
 	$(BIN)/python -m pytest -m spark -s --timeout=1800 tests/pipeline
 
-bench: $(STAMP) ## ops/s beside redis-server, in one run
-	$(BIN)/python -m benchmarks
+bench: $(STAMP) ## the product beside redis-server, beanstalkd and AGAINST=PATH; ONLY=case,... ROUNDS=3
+	$(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
+		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only $(ONLY)) $(BENCH)
 
 crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
 	$(BIN)/python -m benchmarks crowd

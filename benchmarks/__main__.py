@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: run everything in rounds, show medians and ratios.
+"""`python -m benchmarks`: ours beside the original, redis-server and beanstalkd.
 
 `python -m benchmarks crowd` measures what clients suffer among many others;
 `python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
@@ -7,24 +7,31 @@ with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks
 
 import argparse
 import json
-import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from benchmarks import crowd, duplicates, lake, recovery, simulator
-from benchmarks.contenders import OURS, YARDSTICK, Contender, alone, has_yardstick, together
-from benchmarks.loads import ALONE, TOGETHER, Load
-from benchmarks.tool import CLIENTS, HOW_TO_INSTALL, BenchmarkError, is_installed
+from benchmarks import (
+    compare,
+    contenders,
+    crowd,
+    drawing,
+    duplicates,
+    history,
+    lake,
+    recovery,
+    simulator,
+)
+from benchmarks import report as reports
+from benchmarks.case import Case
+from benchmarks.cases import CASES, TARGETS
+from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 
-Samples = dict[str, dict[str, list[float]]]
-"""Ops/s of each round, by load and contender."""
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "crowd": crowd.main,
     "sim": simulator.main,
@@ -33,6 +40,13 @@ OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "lake": lake.main,
 }
 """What else can be measured."""
+_QUICK: Final = 0.02
+"""How large samples are that only show that all works."""
+_WIDE: Final = 160
+"""Columns of what is printed to a file."""
+FAILED: Final = 1
+UNUSABLE: Final = 2
+WORSE: Final = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,27 +56,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OTHERS[words[0]](words[1:])
     options = _options(words)
     console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE
+    if options.list:
+        for case in CASES:
+            console.print(f"{case.name:16} {case.title}", highlight=False)
+        return 0
     if not is_installed():
-        console.print(HOW_TO_INSTALL, style="red", highlight=False)
-        return 2
-    samples: Samples = {}
+        console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
     try:
-        _measure(samples, options, console)
+        plan = _plan(options)
+        earlier = _earlier(options)
     except BenchmarkError as error:
         console.print(f"cannot measure: {error}", style="red", highlight=False, markup=False)
-        return 1
-    console.print(_table(samples, options))
-    if not has_yardstick():
-        console.print(f"{YARDSTICK} is not on PATH: no yardstick. {HOW_TO_INSTALL}")
-    if options.json is not None:
-        options.json.write_text(json.dumps(_report(samples, options), indent=2) + "\n")
-    return 0
+        return UNUSABLE
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("", total=plan.steps())
+        rows, problems = compare.run(
+            plan, lambda title: bar.update(task, description=title, advance=1)
+        )
+    report = reports.make({**earlier, **rows}, plan.contenders, plan.size)
+    return _tell(report, problems, options, console)
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Ops/s of disque_trio, beside redis-server and another Disque server.",
+        description="disque_trio beside other servers, case by case, in one run.",
         epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
         "'python -m benchmarks crowd --help' (what clients suffer among many others), "
         "'python -m benchmarks duplicates --help' (how often jobs come twice), "
@@ -73,82 +93,93 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "--against",
         default="",
         metavar="PATH",
-        help="a server that takes --port, --bind and --dir and speaks Disque",
+        help="a server that speaks Disque and takes its options, to be compared with",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample there too")
+    parser.add_argument("--list", action="store_true", help="print the cases, and measure nothing")
+    parser.add_argument(
+        "--only", default="", metavar="CASE,CASE", help="these cases; three-* means all that fit"
+    )
+    parser.add_argument(
+        "--without", default="", metavar="NAME,NAME", help="contenders that are left out"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="medians are of so many (3)")
-    parser.add_argument("--requests", type=int, default=100_000, help="for each sample (100000)")
+    parser.add_argument(
+        "--quick", action="store_true", help="see that all works: the figures mean little"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all there, and a chart beside it"
+    )
+    parser.add_argument(
+        "--add", action="store_true", help="keep what the file of --json has of other cases"
+    )
+    parser.add_argument("--record", action="store_true", help=f"add a line to {history.PATH.name}")
+    parser.add_argument(
+        "--strict", action="store_true", help=f"exit {WORSE} if a ratio has fallen by over 10 %%"
+    )
     return parser.parse_args(argv)
 
 
-def _measure(samples: Samples, options: argparse.Namespace, console: Console) -> None:
-    with tempfile.TemporaryDirectory() as name, Progress(console=console, transient=True) as bar:
-        task = bar.add_task("", total=options.rounds * (len(ALONE) + len(TOGETHER)))
-        for place, loads in ((alone, ALONE), (together, TOGETHER)):
-            with place(Path(name), options.against) as contenders:
-                for number in range(options.rounds):
-                    for load in loads:
-                        bar.update(task, description=load.title, advance=1)
-                        _sample(samples, contenders, load, options.requests, number)
-                    for contender in contenders:
-                        contender.flush()
+def _plan(options: argparse.Namespace) -> compare.Plan:
+    if options.rounds < 1:
+        raise BenchmarkError(f"--rounds {options.rounds}: at least one is needed")
+    found = [contenders.ours(), *contenders.others(options.against)]
+    left_out = _words(options.without)
+    return compare.Plan(
+        cases=_chosen(_words(options.only)),
+        contenders=[found[0], *(each for each in found[1:] if each.name not in left_out)],
+        rounds=1 if options.quick else options.rounds,
+        size=_QUICK if options.quick else 1.0,
+    )
 
 
-def _sample(
-    samples: Samples, contenders: list[Contender], load: Load, requests: int, number: int
-) -> None:
-    """One sample of each, one after the other: what slows the machine down slows all of them.
-
-    Each round begins with another one, for being first may matter.
-    """
-    first = number % len(contenders)
-    for contender in contenders[first:] + contenders[:first]:
-        ops = contender.measure(load, requests)
-        samples.setdefault(load.title, {}).setdefault(contender.name, []).append(ops)
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
 
 
-# What came of it.
+def _chosen(names: Sequence[str]) -> list[Case]:
+    for name in names:
+        if not any(fnmatch(case.name, name) for case in CASES):
+            raise BenchmarkError(f"--only {name}: there is no such case; see --list")
+    return [case for case in CASES if not names or any(fnmatch(case.name, name) for name in names)]
 
 
-def _table(samples: Samples, options: argparse.Namespace) -> Table:
-    names = list(dict.fromkeys(name for row in samples.values() for name in row))
-    title = f"ops/s, {CLIENTS} clients: medians of {options.rounds} rounds, ± half their range"
-    table = Table("load", title=title)
-    table.add_column(OURS, justify="right")
-    for name in names[1:]:
-        table.add_column(name, justify="right")
-        table.add_column("ratio", justify="right")
-    for load, row in samples.items():
-        cells = [_cell(row[OURS])]
-        for name in names[1:]:
-            cells += [_cell(row[name]), _ratio(row[OURS], row[name])] if name in row else ["", ""]
-        table.add_row(load, *cells)
-    return table
+def _earlier(options: argparse.Namespace) -> compare.Rows:
+    """What is kept of the run before."""
+    if not options.add:
+        return {}
+    if options.json is None:
+        raise BenchmarkError("--add: to what? Name the file with --json")
+    try:
+        return reports.from_json(json.loads(options.json.read_text("utf-8"))).rows
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError) as error:
+        raise BenchmarkError(
+            f"--add: {options.json} is no report of an earlier run: {error}"
+        ) from error
 
 
-def _cell(values: list[float]) -> str:
-    median = statistics.median(values)
-    half_range = (max(values) - min(values)) / 2
-    return f"{median:,.0f} [dim]±{100 * half_range / median:2.0f} %[/dim]"
-
-
-def _ratio(ours: list[float], theirs: list[float]) -> str:
-    return f"{statistics.median(ours) / statistics.median(theirs):.2f}"
-
-
-def _report(samples: Samples, options: argparse.Namespace) -> dict[str, object]:
-    medians = {
-        load: {name: statistics.median(values) for name, values in row.items()}
-        for load, row in samples.items()
-    }
-    return {
-        "clients": CLIENTS,
-        "rounds": options.rounds,
-        "requests": options.requests,
-        "python": sys.version.split()[0],
-        "medians": medians,
-        "samples": samples,
-    }
+def _tell(
+    report: reports.Report, problems: Sequence[str], options: argparse.Namespace, console: Console
+) -> int:
+    """Print and write what came of it; the exit code."""
+    console.print(reports.table(report, CASES))
+    if verdicts := reports.verdicts(report, CASES, TARGETS):
+        console.print(reports.demands(verdicts))
+    for problem in problems:
+        console.print(f"not measured: {problem}", style="red", highlight=False, markup=False)
+    fallen = history.fallen(report, CASES, history.read())
+    for line in fallen:
+        console.print(line, style="yellow", highlight=False, markup=False)
+    if options.json is not None:
+        facts = json.dumps(reports.as_json(report, CASES), indent=1)
+        options.json.write_text(facts + "\n", "utf-8")
+        options.json.with_suffix(".html").write_text(drawing.page(report, CASES), "utf-8")
+    if options.record:
+        history.record(report, CASES)
+    if problems:
+        return FAILED
+    return WORSE if fallen and options.strict else 0
 
 
 if __name__ == "__main__":

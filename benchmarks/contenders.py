@@ -1,90 +1,243 @@
-"""Who is measured: our server, redis-server as a yardstick, another server that speaks Disque."""
+"""Who is measured: our server, the one it is compared with, redis-server and beanstalkd."""
 
+import contextlib
 import shutil
+import socket
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import attrs
 
-from benchmarks.loads import Load
-from benchmarks.tool import BenchmarkError, ops_per_second
-from tests.cluster.processes import DISQUE_TRIO, Fleet, Server
+from benchmarks import meters
+from benchmarks.case import Kind, Place
+from benchmarks.load.dialects import Beanstalkd, Dialect, Disque, Redis
+from benchmarks.tool import BenchmarkError
+from tests.cluster.processes import DISQUE_TRIO, Cluster, Server
+from tests.cluster.talk import LOOPBACK, RefusedError
 
 OURS: Final = "disque_trio"
-YARDSTICK: Final = "redis-server"
 NODE_TIMEOUT: Final = "15000"
 """As by default: saturated nodes must not be taken for dead ones."""
+MAX_CLIENTS: Final = "15000"
+_START_S: Final = 30.0
+_POLL_S: Final = 0.002
+_LARGEST: Final = str(64 << 20)
+"""Bytes of a job that beanstalkd takes."""
+_DIALECTS: Final[dict[Kind, Dialect]] = {
+    Kind.DISQUE: Disque(),
+    Kind.REDIS: Redis(),
+    Kind.BEANSTALKD: Beanstalkd(),
+}
 
 
 @attrs.frozen
 class Contender:
-    """Servers of one kind that run, the first of which is sent the load."""
+    """A server that can be started."""
 
     name: str
+    kind: Kind
+    command: Sequence[str]
+
+    @property
+    def version(self) -> str:
+        """As it says."""
+        return meters.version(self.command)
+
+
+def ours() -> Contender:
+    """The one that all others are compared with."""
+    return Contender(OURS, Kind.DISQUE, DISQUE_TRIO)
+
+
+def others(against: str) -> list[Contender]:
+    """Those that this machine has. `against` is a server that speaks Disque."""
+    found = []
+    if against:
+        path = shutil.which(against)
+        if path is None:
+            raise BenchmarkError(f"{against}: there is no such program")
+        found.append(Contender(Path(path).name, Kind.DISQUE, (str(Path(path).resolve()),)))
+    for name, kind in (("redis-server", Kind.REDIS), ("beanstalkd", Kind.BEANSTALKD)):
+        if shutil.which(name) is not None:
+            found.append(Contender(name, kind, (name,)))
+    return found
+
+
+@attrs.frozen
+class Subject:
+    """Servers of a contender that run; clients talk to the first, unless it is said otherwise."""
+
+    contender: Contender
     servers: Sequence[Server]
+    start_s: float
+    """How long it took until it answered."""
 
-    def words(self, load: Load) -> tuple[str, ...]:
-        """The request in this server's words."""
-        return load.redis if self.name == YARDSTICK else load.disque
+    @property
+    def kind(self) -> Kind:
+        """What it speaks."""
+        return self.contender.kind
 
-    def measure(self, load: Load, requests: int) -> float:
-        """Ops/s."""
-        count = int(requests * load.share)
-        return ops_per_second(self.servers[0].port, self.words(load), count, load.pipeline)
+    @property
+    def dialect(self) -> Dialect:
+        """What it is told, in its words."""
+        return _DIALECTS[self.kind]
+
+    @property
+    def ports(self) -> list[int]:
+        """Of each server."""
+        return [server.port for server in self.servers]
+
+    @property
+    def port(self) -> int:
+        """Of the first."""
+        return self.servers[0].port
+
+    @property
+    def pids(self) -> list[int]:
+        """Of each server."""
+        return [server.pid for server in self.servers]
+
+    def length(self, queue: str) -> int:
+        """Jobs in it."""
+        match self.kind:
+            case Kind.DISQUE:
+                return self.servers[0].client.number("QLEN", queue)
+            case Kind.REDIS:
+                return self.servers[0].client.number("LLEN", queue)
+            case Kind.BEANSTALKD:
+                return _stat(self.port, "current-jobs-ready")
 
     def flush(self) -> None:
-        """Forget everything."""
+        """Forget everything. beanstalkd can only be asked for its jobs, one by one."""
         for server in self.servers:
-            server.client.call(
-                *(("FLUSHALL",) if self.name == YARDSTICK else ("DEBUG", "FLUSHALL"))
-            )
+            match self.kind:
+                case Kind.DISQUE:
+                    server.client.call("DEBUG", "FLUSHALL")
+                case Kind.REDIS:
+                    server.client.call("FLUSHALL")
+                case Kind.BEANSTALKD:
+                    _empty(server.port)
+
+    def registered(self) -> int:
+        """Job records of all nodes."""
+        return sum(server.client.registered_jobs() for server in self.servers)
 
 
-@contextmanager
-def alone(directory: Path, other: str) -> Iterator[list[Contender]]:
-    """A node of each kind."""
-    with _fleets(directory / "alone", other, yardstick=True) as fleets:
-        yield [Contender(name, [fleet.server(*_options(name))]) for name, fleet in fleets.items()]
+@attrs.define(eq=False)
+class Tube(Server):
+    """A beanstalkd, which has options of its own."""
+
+    def words(self) -> list[str]:
+        """The command line."""
+        where = ("-l", LOOPBACK, "-p", str(self.port), "-z", _LARGEST)
+        return [*self.command, *where, *self.options]
 
 
-@contextmanager
-def together(directory: Path, other: str) -> Iterator[list[Contender]]:
-    """A cluster of three nodes of each kind that can have one."""
-    with _fleets(directory / "together", other, yardstick=False) as fleets:
-        yield [
-            Contender(name, fleet.cluster(3, "--cluster-node-timeout", NODE_TIMEOUT).servers)
-            for name, fleet in fleets.items()
-        ]
-
-
-@contextmanager
-def _fleets(directory: Path, other: str, *, yardstick: bool) -> Iterator[dict[str, Fleet]]:
-    commands: dict[str, Sequence[str]] = {OURS: DISQUE_TRIO}
-    if yardstick and has_yardstick():
-        commands[YARDSTICK] = (YARDSTICK,)
-    if other:
-        commands[Path(other).name] = (_command(other),)
-    fleets = {name: Fleet(directory / name, command) for name, command in commands.items()}
+@contextlib.contextmanager
+def running(contender: Contender, place: Place, directory: Path) -> Iterator[Subject]:
+    """Start, and end whatever happens."""
+    make = Tube if contender.kind is Kind.BEANSTALKD else Server
+    options = _options(contender.kind, place, directory)
+    servers: list[Server] = [
+        make(directory / f"node-{number}", options, contender.command)
+        for number in range(place.nodes)
+    ]
+    complaints: list[str] = []
     try:
-        yield fleets
+        began = time.monotonic()
+        for server in servers:
+            server.start()
+        for server in servers:
+            _wait(server)
+        subject = Subject(contender, servers, time.monotonic() - began)
+        if place.nodes > 1:
+            cluster = Cluster(servers)
+            cluster.meet()
+            cluster.wait()
+        yield subject
     finally:
-        for fleet in fleets.values():
-            fleet.close()
+        for server in servers:
+            complaints += server.close()
+    if complaints:
+        raise BenchmarkError("; ".join(complaints))
 
 
-def _command(other: str) -> str:
-    path = shutil.which(other)
-    if path is None:
-        raise BenchmarkError(f"{other}: there is no such program")
-    return str(Path(path).resolve())
+def _wait(server: Server) -> None:
+    """Until it answers. Asked often: how long this takes is a figure."""
+    deadline = time.monotonic() + _START_S
+    while not _answers(server):
+        if not server.is_running() or time.monotonic() > deadline:
+            raise BenchmarkError(f"{server.command[0]} does not start: {server.log()[-2000:]}")
+        time.sleep(_POLL_S)
 
 
-def has_yardstick() -> bool:
-    """Is there a redis-server?"""
-    return shutil.which(YARDSTICK) is not None
+def _answers(server: Server) -> bool:
+    try:
+        if isinstance(server, Tube):
+            _stat(server.port, "pid")
+            return True
+        return server.client.text("PING") == b"PONG"
+    except (OSError, RefusedError):
+        return False
 
 
-def _options(name: str) -> tuple[str, ...]:
-    return ("--save", "", "--appendonly", "no") if name == YARDSTICK else ()
+def _options(kind: Kind, place: Place, directory: Path) -> tuple[str, ...]:
+    journal = place.journal
+    if kind is Kind.BEANSTALKD:
+        if not journal:
+            return ()
+        log = directory / "log"
+        log.mkdir(parents=True, exist_ok=True)
+        return ("-b", str(log), "-f", "0" if journal == "always" else "1000")
+    options = ["--maxclients", MAX_CLIENTS, "--appendonly", "yes" if journal else "no"]
+    if journal:
+        options += ["--appendfsync", journal]
+    if kind is Kind.REDIS:
+        options += ["--save", ""]
+    if place.nodes > 1:
+        options += ["--cluster-node-timeout", NODE_TIMEOUT]
+    return tuple(options)
+
+
+# What beanstalkd is asked.
+
+
+def _stat(port: int, name: str) -> int:
+    """A number of its statistics."""
+    with socket.create_connection((LOOPBACK, port)) as talk:
+        talk.sendall(b"stats\r\n")
+        said = b""
+        while not said.endswith(b"\r\n") or said.count(b"\r\n") < 2:
+            more = talk.recv(1 << 16)
+            if not more:
+                raise ConnectionError("beanstalkd has hung up")
+            said += more
+    fields = dict(line.split(": ", 1) for line in said.decode().splitlines() if ": " in line)
+    return int(fields[name])
+
+
+def _empty(port: int) -> None:
+    """Take and delete what there is, also what is delayed."""
+    with socket.create_connection((LOOPBACK, port)) as talk, talk.makefile("rb") as answers:
+        while _stat(port, "current-jobs-ready") + _stat(port, "current-jobs-delayed"):
+            talk.sendall(b"kick 1000000\r\n")
+            answers.readline()
+            _take(talk, answers, _stat(port, "current-jobs-ready"))
+
+
+def _take(talk: socket.socket, answers: BinaryIO, count: int) -> None:
+    while count > 0:
+        batch = min(count, 1000)
+        talk.sendall(b"reserve-with-timeout 0\r\n" * batch)
+        ids = []
+        for _ in range(batch):
+            words = answers.readline().split()
+            if words[0] == b"RESERVED":
+                ids.append(words[1])
+                answers.read(int(words[2]) + 2)
+        talk.sendall(b"".join([b"delete %b\r\n" % id for id in ids]))
+        for _ in ids:
+            answers.readline()
+        count -= batch

@@ -94,16 +94,20 @@ class Server:
         """Begin to start; `wait` tells when it is done."""
         assert self._process is None, "is running"
         self.directory.mkdir(parents=True, exist_ok=True)
-        where = ("--port", str(self.port), "--bind", LOOPBACK, "--dir", str(self.directory))
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
-                [*self.command, *where, *self.options],
+                self.words(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
             )
         return self
+
+    def words(self) -> list[str]:
+        """The command line."""
+        where = ("--port", str(self.port), "--bind", LOOPBACK, "--dir", str(self.directory))
+        return [*self.command, *where, *self.options]
 
     def wait(self, within_s: float = START_S) -> "Server":
         """Wait until it answers."""

@@ -1,0 +1,107 @@
+"""What a benchmark is made of: cases, the figures that come of them, and what must be shown."""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+if TYPE_CHECKING:
+    from benchmarks.contenders import Subject
+
+
+class Kind(enum.Enum):
+    """What a contender speaks."""
+
+    DISQUE = "disque"
+    REDIS = "redis"
+    BEANSTALKD = "beanstalkd"
+
+
+DISQUE: Final = frozenset({Kind.DISQUE})
+RESP: Final = frozenset({Kind.DISQUE, Kind.REDIS})
+ALL: Final = frozenset(Kind)
+
+
+@attrs.frozen
+class Figure:
+    """Something that is measured."""
+
+    name: str
+    unit: str
+    more_is_better: bool = False
+
+    def ratio(self, ours: float, theirs: float) -> float | None:
+        """How many times better ours is: above 1 is better, whichever way that is.
+
+        None where one is nothing, so that nobody can say.
+        """
+        over, under = (ours, theirs) if self.more_is_better else (theirs, ours)
+        return over / under if under and over else None
+
+
+SPEED: Final = Figure("speed", "ops/s", more_is_better=True)
+CPU: Final = Figure("cpu", "CPU µs/op")
+"""Of the server's processes, all of them: what neighbours on the machine hardly change."""
+RATE: Final = (SPEED, CPU)
+
+
+@attrs.frozen
+class Place:
+    """How servers are started for a case."""
+
+    name: str
+    nodes: int = 1
+    journal: str = ""
+    """`everysec` or `always`; nothing for none."""
+    is_fresh: bool = False
+    """A new server for each sample, instead of one that is flushed."""
+
+
+ALONE: Final = Place("alone")
+FRESH: Final = Place("fresh", is_fresh=True)
+THREE: Final = Place("three", nodes=3)
+EVERYSEC: Final = Place("everysec", journal="everysec")
+ALWAYS: Final = Place("always", journal="always")
+NOWHERE: Final = Place("nowhere", nodes=0)
+"""Without a server: what is measured is ours and runs in this process."""
+
+Sample = dict[str, float]
+"""A value for each figure, by name."""
+Act = Callable[["Subject", float], Sample]
+"""Takes a sample. The number is the size of it: 1 as in the table, less for a quick look."""
+
+
+@attrs.frozen
+class Case:
+    """One row of the table, or a few of them, one for each figure."""
+
+    name: str
+    title: str
+    act: Act
+    place: Place = ALONE
+    figures: Sequence[Figure] = RATE
+    kinds: frozenset[Kind] = DISQUE
+    rounds: int = 100
+    """More would take too long."""
+
+
+class Demand(enum.Enum):
+    """How a figure of ours is judged."""
+
+    RATIO = "so many times as good as the original's, at least"
+    EXCESS = "so much more than the original's, at most"
+    GROWTH = "from one case to another it grows so many times, at most"
+    VALUE = "at least that"
+
+
+@attrs.frozen
+class Target:
+    """What must be shown."""
+
+    case: str
+    figure: str
+    demand: Demand
+    bound: float
+    since: str = ""
+    """The case with which growth is compared."""

@@ -1,0 +1,226 @@
+"""The table of cases, and of what must be shown. In this order they run and are printed."""
+
+from functools import partial
+from typing import Final
+
+from benchmarks import acts
+from benchmarks.case import (
+    ALL,
+    ALWAYS,
+    CPU,
+    DISQUE,
+    EVERYSEC,
+    FRESH,
+    NOWHERE,
+    RATE,
+    RESP,
+    THREE,
+    Case,
+    Demand,
+    Figure,
+    Target,
+)
+
+_LATENCY: Final = (Figure("p50", "ms p50"), Figure("p99", "ms p99"), Figure("p99.9", "ms p99.9"))
+_RESIDENT: Final = Figure("resident", "bytes/job")
+_IDLE: Final = Figure("idle", "% of a core")
+_EVENTS: Final = tuple(
+    Figure(name, f"events/s, {what}", more_is_better=True)
+    for name, what in (
+        ("bare", "no vector clocks"),
+        ("clocks", "vector clocks"),
+        ("judged", "judged"),
+    )
+)
+_THREE_COPIES: Final = ("REPLICATE", "3")
+
+_ALONE: Final = (
+    Case("ping", "PING", partial(acts.ping, pipeline=1), kinds=RESP),
+    Case("ping-16", "PING, pipeline 16", partial(acts.ping, pipeline=16), kinds=RESP),
+    Case("add", "ADDJOB", acts.add, kinds=ALL),
+    Case(
+        "add-16",
+        "ADDJOB, pipeline 16",
+        partial(acts.add, number=300_000, pipeline=16),
+        kinds=ALL,
+    ),
+    Case(
+        "add-128",
+        "ADDJOB, pipeline 128",
+        partial(acts.add, number=400_000, pipeline=128),
+        kinds=ALL,
+    ),
+    Case("get", "GETJOB", acts.get, kinds=RESP),
+    Case(
+        "get-16", "GETJOB, pipeline 16", partial(acts.get, number=200_000, pipeline=16), kinds=RESP
+    ),
+    Case(
+        "drain",
+        "GETJOB COUNT 200, ACKJOB 200",
+        partial(acts.drain, number=200_000),
+        kinds=ALL,
+    ),
+    Case(
+        "latency",
+        "add → worker that waits, idle",
+        partial(acts.latency, per_second=500, seconds=4, workers=10, load=False),
+        figures=_LATENCY,
+        kinds=ALL,
+    ),
+    Case(
+        "latency-half",
+        "add → worker that waits, half load",
+        partial(acts.latency, per_second=500, seconds=4, workers=10, load=True),
+        figures=_LATENCY,
+        kinds=ALL,
+    ),
+    Case(
+        "latency-10k",
+        "add → worker that waits, 10,000 jobs/s",
+        partial(acts.latency, per_second=10_000, seconds=3, workers=50, load=False),
+        figures=(*_LATENCY, CPU),
+        kinds=ALL,
+    ),
+    Case("turn", "add, get, ack in turn", acts.turn, kinds=ALL),
+    Case("body-1k", "the same, 1 kB", partial(acts.turn, body=1000), kinds=ALL),
+    Case(
+        "body-100k",
+        "the same, 100 kB",
+        partial(acts.turn, body=100_000, number=5000, connections=10, jobs=10),
+        kinds=ALL,
+    ),
+    Case(
+        "body-10m",
+        "the same, 10 MB",
+        partial(acts.turn, body=10_000_000, number=60, connections=3, jobs=0),
+        kinds=ALL,
+    ),
+    Case("crowd", "ADDJOB beside 10,000 idle connections", acts.crowd, kinds=ALL, rounds=3),
+    Case("idle", "a node that idles", acts.idle, figures=(_IDLE,), kinds=ALL, rounds=3),
+)
+
+_CLUSTER: Final = (
+    Case(
+        "three-add",
+        "ADDJOB REPLICATE 3",
+        partial(acts.add, number=20_000, options=_THREE_COPIES),
+        place=THREE,
+    ),
+    Case(
+        "three-add-16",
+        "ADDJOB REPLICATE 3, pipeline 16",
+        partial(acts.add, number=30_000, pipeline=16, options=_THREE_COPIES),
+        place=THREE,
+    ),
+    Case(
+        "three-drain",
+        "drain of jobs with 3 copies",
+        partial(acts.drain, number=40_000, options=(b"REPLICATE", b"3")),
+        place=THREE,
+    ),
+    Case(
+        "federation",
+        "added at one node, consumed at another",
+        partial(acts.federate, number=40_000),
+        place=THREE,
+    ),
+    Case(
+        "three-idle",
+        "three nodes that idle",
+        acts.idle,
+        place=THREE,
+        figures=(_IDLE,),
+        rounds=3,
+    ),
+)
+
+_DISK: Final = tuple(
+    case
+    for place in (EVERYSEC, ALWAYS)
+    for case in (
+        Case(
+            f"add-{place.name}", f"ADDJOB, appendfsync {place.name}",
+            partial(acts.add, number=50_000), place, kinds=ALL,
+        ),
+        Case(
+            f"add-16-{place.name}", f"ADDJOB, pipeline 16, appendfsync {place.name}",
+            partial(acts.add, number=100_000, pipeline=16), place, kinds=ALL,
+        ),
+    )
+)  # fmt: skip
+
+_FRESH: Final = (
+    Case(
+        "start",
+        "start of a node",
+        acts.start,
+        FRESH,
+        (Figure("start", "ms to the first PONG"), Figure("cpu", "CPU ms")),
+        ALL,
+    ),
+    Case("resident", "resident, body of 100 bytes", acts.resident, FRESH, (_RESIDENT,), ALL, 2),
+    Case(
+        "delayed",
+        "a million delayed jobs",
+        acts.delayed,
+        FRESH,
+        (*RATE, _RESIDENT, _IDLE),
+        DISQUE,
+        1,
+    ),
+)
+
+_FLAT: Final = (
+    *(
+        Case(
+            f"jobs-{name}", f"add, get, ack among {number:,} jobs",
+            partial(acts.turn, jobs=number), FRESH, rounds=rounds,
+        )
+        for name, number, rounds in (("1k", 1000, 3), ("100k", 100_000, 3), ("2m", 2_000_000, 2))
+    ),
+    *(
+        Case(
+            f"queues-{name}", f"add, get, ack in {number:,} queues",
+            partial(acts.turn, jobs=number, queues=number), FRESH, rounds=3,
+        )
+        for name, number in (("1", 1), ("1k", 1000), ("100k", 100_000))
+    ),
+    *(
+        Case(
+            f"connections-{name}", f"add, get, ack by {number:,} clients",
+            partial(acts.turn, number=60_000, connections=number), FRESH, rounds=3,
+        )
+        for name, number in (("10", 10), ("1k", 1000), ("10k", 10_000))
+    ),
+)  # fmt: skip
+
+_SIMULATOR: Final = (
+    Case("simulator", "simulator, a core", acts.simulate, NOWHERE, _EVENTS, frozenset(), 3),
+)
+
+CASES: Final = (*_ALONE, *_CLUSTER, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
+
+TARGETS: Final = (
+    *(
+        Target(case, "speed", Demand.RATIO, 1.0)
+        for case in ("ping", "ping-16", "add", "add-16", "get", "get-16", "drain")
+    ),
+    Target("add-128", "speed", Demand.RATIO, 1.2),
+    Target("three-add", "speed", Demand.RATIO, 1.0),
+    Target("three-add-16", "speed", Demand.RATIO, 1.5),
+    Target("three-drain", "speed", Demand.RATIO, 1.0),
+    Target("federation", "speed", Demand.RATIO, 1.0),
+    Target("resident", "resident", Demand.RATIO, 1.0),
+    Target("three-idle", "idle", Demand.EXCESS, 1.0),
+    Target("latency-10k", "p99", Demand.RATIO, 1 / 1.2),
+    *(
+        Target(f"{what}-{most}", "cpu", Demand.GROWTH, 1.2, since=f"{what}-{least}")
+        for what, least, middle, large in (
+            ("jobs", "1k", "100k", "2m"),
+            ("queues", "1", "1k", "100k"),
+            ("connections", "10", "1k", "10k"),
+        )
+        for most in (middle, large)
+    ),
+    Target("simulator", "bare", Demand.VALUE, 100_000),
+)

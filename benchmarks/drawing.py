@@ -1,0 +1,137 @@
+"""A comparison as a picture: a page that needs nothing from anywhere."""
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from benchmarks.case import Case
+from benchmarks.contenders import OURS
+from benchmarks.report import Report, number
+
+LEFT: Final = 380
+RIGHT: Final = 940
+_ROW: Final = 22
+_TOP: Final = 46
+_VALUES: Final = 960
+_WIDE: Final = 1180
+_LOWEST: Final = 1 / 8
+_HIGHEST: Final = 8.0
+_TICKS: Final = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
+_COLOURS: Final = ("#0b6bcb", "#c4442b", "#7a8a00")
+"""Of the contenders, in their order."""
+
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
+  color: #1c2733; background: #fff; }}
+h1 {{ font-size: 1.3rem; }}
+svg {{ max-width: 100%; height: auto; }}
+svg text {{ font: 12.5px system-ui, sans-serif; fill: #1c2733; }}
+svg .dim {{ fill: #51606f; }}
+.grid {{ stroke: #dde3e8; }} .one {{ stroke: #51606f; }}
+.stem {{ stroke: #b7c2cc; stroke-width: 2; }}
+.band {{ fill: #f4f6f8; }}
+@media (prefers-color-scheme: dark) {{
+  body {{ color: #e4e9ee; background: #14191f; }}
+  svg text {{ fill: #e4e9ee; }} svg .dim {{ fill: #9aa8b5; }}
+  .grid {{ stroke: #2b343d; }} .one {{ stroke: #9aa8b5; }} .stem {{ stroke: #46525d; }}
+  .band {{ fill: #1a2128; }}
+}}
+</style>
+<h1>{title}</h1>
+<p>{about}</p>
+{svg}
+</html>
+"""
+
+
+@attrs.frozen
+class Row:
+    """A line of the picture."""
+
+    case: str
+    unit: str
+    ours: float
+    ratios: dict[str, float]
+    """By contender."""
+
+
+def page(report: Report, cases: Sequence[Case]) -> str:
+    """The ratios of all cases."""
+    names = [name for name in report.versions if name != OURS]
+    rows = list(_rows(report, cases, names))
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    machine = ", ".join(f"{value}" for value in report.machine.values())
+    about = (
+        f"How many times better disque_trio is than each other server: right of 1 it is better. "
+        f"The axis is logarithmic; the value is disque_trio's own. {versions}; "
+        f"commit {report.commit}, {report.date}; {machine}."
+    )
+    title = "disque_trio beside other servers"
+    return _PAGE.format(title=title, about=html.escape(about), svg="\n".join(_svg(rows, names)))
+
+
+def _rows(report: Report, cases: Sequence[Case], names: Sequence[str]) -> Iterator[Row]:
+    for case in cases:
+        for figure in case.figures:
+            ours = report.median(case.name, figure.name, OURS)
+            if ours is None:
+                continue
+            found = {name: report.ratio(case.name, figure, name) for name in names}
+            ratios = {name: ratio for name, ratio in found.items() if ratio is not None}
+            title = case.title if figure is case.figures[0] else ""
+            yield Row(title, figure.unit, ours, ratios)
+
+
+def _svg(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+    bottom = _TOP + _ROW * len(rows)
+    yield f'<svg viewBox="0 0 {_WIDE} {bottom + 30}" width="{_WIDE}" role="img">'
+    for index, name in enumerate(names):
+        x = LEFT + 190 * index
+        yield f'<circle cx="{x}" cy="14" r="5" fill="{_COLOURS[index % len(_COLOURS)]}"/>'
+        yield f'<text x="{x + 10}" y="18">{html.escape(name)}</text>'
+    for top in range(_TOP, bottom, 2 * _ROW):
+        yield f'<rect class="band" x="0" y="{top}" width="{_WIDE}" height="{_ROW}"/>'
+    for tick in _TICKS:
+        place = _across(tick)
+        style = "one" if tick == 1 else "grid"
+        ends = f'y1="{_TOP - 8}" y2="{bottom}"'
+        yield f'<line class="{style}" x1="{place:.1f}" x2="{place:.1f}" {ends}/>'
+        for y in (_TOP - 12, bottom + 16):
+            yield (
+                f'<text class="dim" x="{place:.1f}" y="{y}" text-anchor="middle">{tick:g}</text>'
+            )
+    for index, row in enumerate(rows):
+        yield from _line(row, names, _TOP + _ROW * index + _ROW / 2)
+    yield "</svg>"
+
+
+def _line(row: Row, names: Sequence[str], y: float) -> Iterator[str]:
+    yield f'<text x="4" y="{y + 4}">{html.escape(row.case)}</text>'
+    yield f'<text class="dim" x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{row.unit}</text>'
+    places = [_across(ratio) for ratio in row.ratios.values()]
+    if places:
+        ends = [*places, _across(1)]
+        yield (f'<line class="stem" x1="{min(ends):.1f}" x2="{max(ends):.1f}" y1="{y}" y2="{y}"/>')
+    for index, name in reversed(list(enumerate(names))):
+        if name in row.ratios:
+            ratio = row.ratios[name]
+            yield (
+                f'<circle cx="{_across(ratio):.1f}" cy="{y}" r="5" '
+                f'fill="{_COLOURS[index % len(_COLOURS)]}">'
+                f"<title>{html.escape(name)}: {ratio:.2f}</title></circle>"
+            )
+    yield f'<text x="{_VALUES}" y="{y + 4}">{number(row.ours)} {html.escape(row.unit)}</text>'
+
+
+def _across(ratio: float) -> float:
+    """Where on the axis; what is off it stands at its end."""
+    low, high = math.log(_LOWEST), math.log(_HIGHEST)
+    place = (math.log(min(max(ratio, _LOWEST), _HIGHEST)) - low) / (high - low)
+    return LEFT + place * (RIGHT - LEFT)

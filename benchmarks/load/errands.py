@@ -1,0 +1,209 @@
+"""What one process of a team does. Each errand connects, waits for the start, works and reports.
+
+Times are those of the system's monotonic clock, which all processes share.
+"""
+
+import select
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
+from typing import Any, Final
+
+import attrs
+
+from benchmarks.load.dialects import Dialect
+from benchmarks.load.talks import Conversation, Talk, connect, converse
+
+LIMIT_S: Final = 100.0
+"""No errand takes longer."""
+_BREATH_S: Final = 0.0005
+"""Between two bursts of a pace."""
+
+Start = Callable[[], None]
+"""Says that one is ready, and returns when all are."""
+
+
+@attrs.frozen
+class Report:
+    """What an errand has to tell."""
+
+    count: int
+    """Jobs that went through."""
+    began: float
+    ended: float
+    waits: Sequence[int] = ()
+    """Nanoseconds."""
+
+
+@attrs.define(eq=False)
+class Tally:
+    """Counts what the talks of a process do together."""
+
+    count: int = 0
+    last: float = 0.0
+    """When it counted last."""
+    waits: list[int] = attrs.Factory(list)
+
+    def add(self, count: int) -> None:
+        """So many more."""
+        self.count += count
+        self.last = time.monotonic()
+
+
+def adding(
+    start: Start, port: int, dialect: Dialect, queues: Sequence[bytes], body: bytes,
+    count: int, connections: int, depth: int, options: Sequence[bytes] = (),
+) -> Report:  # fmt: skip
+    """Add so many jobs, each connection `depth` of them at a time, to each queue in turn."""
+    shares = _shares(count, connections)
+    names = cycle(queues)
+    talks = connect(port, dialect, connections)
+    start()
+    began = time.monotonic()
+    says = (_adds(dialect, names, body, share, depth, options) for share in shares)
+    converse(zip(talks, says, strict=True), LIMIT_S)
+    return Report(count, began, time.monotonic())
+
+
+def _adds(
+    dialect: Dialect, names: Iterator[bytes], body: bytes, count: int, depth: int,
+    options: Sequence[bytes],
+) -> Conversation:  # fmt: skip
+    while count > 0:
+        number = min(depth, count)
+        yield b"".join([dialect.add(next(names), body, options) for _ in range(number)]), number
+        count -= number
+
+
+def draining(
+    start: Start, port: int, dialect: Dialect, queue: bytes, batch: int, connections: int
+) -> Report:
+    """Get and acknowledge, so many at a time, until the queue is empty."""
+    tally = Tally()
+    talks = connect(port, dialect, connections)
+    start()
+    began = time.monotonic()
+    says = [_drains(dialect, queue, batch, tally) for _ in talks]
+    converse(zip(talks, says, strict=True), LIMIT_S)
+    return Report(tally.count, began, tally.last)
+
+
+def _drains(dialect: Dialect, queue: bytes, batch: int, tally: Tally) -> Conversation:
+    while jobs := dialect.jobs((yield dialect.get(queue, batch))):
+        ask = dialect.ack([job_id for job_id, _ in jobs])
+        if ask[1]:
+            yield ask
+        tally.add(len(jobs))
+
+
+def consuming(
+    start: Start, port: int, dialect: Dialect, queue: bytes, batch: int, connections: int,
+    count: int, limit_s: float,
+) -> Report:  # fmt: skip
+    """Wait for jobs and acknowledge them, until there were so many or it takes too long.
+
+    Bodies that begin with a time tell how old the job was when it came.
+    """
+    tally = Tally()
+    talks = connect(port, dialect, connections)
+    start()
+    began = time.monotonic()
+    deadline = began + limit_s
+    says = [_consumes(dialect, queue, batch, tally) for _ in talks]
+    converse(
+        zip(talks, says, strict=True),
+        LIMIT_S,
+        lambda: tally.count >= count or time.monotonic() > deadline,
+    )
+    return Report(tally.count, began, tally.last, tally.waits)
+
+
+def _consumes(dialect: Dialect, queue: bytes, batch: int, tally: Tally) -> Conversation:
+    again = dialect.block(queue, batch)
+    jobs = dialect.jobs((yield again, 1))
+    while True:
+        now = time.monotonic_ns()
+        tally.waits += [now - int(stamp) for _, body in jobs if (stamp := body[:20]).isdigit()]
+        tally.add(len(jobs))
+        data, due = dialect.ack([job_id for job_id, _ in jobs]) if jobs else (b"", 0)
+        jobs = dialect.jobs(_got((yield data + again, due + 1)))
+
+
+def _got(answers: Sequence[Any]) -> Sequence[Any]:
+    """Of those to acknowledgements and to the request after them, the latter."""
+    return answers[-1:]
+
+
+def turning(
+    start: Start, port: int, dialect: Dialect, queues: Sequence[bytes], body: bytes,
+    count: int, connections: int,
+) -> Report:  # fmt: skip
+    """Add a job, get one, acknowledge it: so many turns, each from a queue after the other.
+
+    Each talk has had a turn before, for what only the first request of a client costs.
+    """
+    names = cycle(queues)
+    talks = connect(port, dialect, connections)
+    converse([(talk, _turns(dialect, names, body, 1)) for talk in talks], LIMIT_S)
+    start()
+    began = time.monotonic()
+    says = (_turns(dialect, names, body, share) for share in _shares(count, connections))
+    converse(zip(talks, says, strict=True), LIMIT_S)
+    return Report(count, began, time.monotonic())
+
+
+def _turns(dialect: Dialect, names: Iterator[bytes], body: bytes, count: int) -> Conversation:
+    for _ in range(count):
+        queue = next(names)
+        yield dialect.add(queue, body), 1
+        jobs = dialect.jobs((yield dialect.get(queue, 1)))
+        assert jobs, "there are as many jobs as talks that get one"
+        ask = dialect.ack([jobs[0][0]])
+        if ask[1]:
+            yield ask
+
+
+def pacing(
+    start: Start, port: int, dialect: Dialect, queue: bytes, rate: int, count: int, connections: int
+) -> Report:
+    """Add so many jobs a second, whatever the server does. Bodies tell when they were sent."""
+    talks = connect(port, dialect, connections)
+    by_fd = {talk.socket.fileno(): talk for talk in talks}
+    epoll = select.epoll()
+    for fd in by_fd:
+        epoll.register(fd, select.EPOLLIN)
+    start()
+    began = time.monotonic()
+    sent = 0
+    while sent < count:
+        due = min(count, int((time.monotonic() - began) * rate))
+        _burst(talks, dialect, queue, sent, due)
+        sent = due
+        for fd, _ in epoll.poll(0):
+            by_fd[fd].hear()
+        time.sleep(_BREATH_S)
+    return Report(count, began, time.monotonic())
+
+
+def _burst(talks: Sequence[Talk], dialect: Dialect, queue: bytes, sent: int, due: int) -> None:
+    """Send what is due, each talk its share at once."""
+    shares = _shares(due - sent, len(talks))
+    for number, share in enumerate(shares):
+        if share:
+            add = dialect.add(queue, b"%020d" % time.monotonic_ns())
+            talks[(sent + number) % len(talks)].ask((add * share, share))
+
+
+def holding(start: Start, port: int, dialect: Dialect, connections: int, until_s: float) -> Report:
+    """Keep connections open that say nothing."""
+    talks = connect(port, dialect, connections)
+    start()
+    began = time.monotonic()
+    time.sleep(until_s)
+    return Report(len(talks), began, time.monotonic())
+
+
+def _shares(count: int, talks: int) -> list[int]:
+    """As equal as can be."""
+    each, over = divmod(count, talks)
+    return [each + (number < over) for number in range(talks)]

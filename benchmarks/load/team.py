@@ -1,0 +1,78 @@
+"""Processes that work together: they begin at the same moment, and none outlives its work."""
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import attrs
+
+from benchmarks.load.errands import LIMIT_S, Report
+from benchmarks.tool import BenchmarkError
+
+_CONTEXT: Final = multiprocessing.get_context("forkserver")
+# A fork of a small process is quick, and safe beside the threads of a progress bar.
+_CONTEXT.set_forkserver_preload(["benchmarks.load.team"])
+_PATIENCE_S: Final = LIMIT_S + 20
+
+
+@attrs.frozen
+class Errand:
+    """What one process is to do: the function is given a start and then these arguments."""
+
+    act: Callable[..., Report]
+    args: Sequence[Any]
+
+
+def work(errands: Sequence[Errand], begin: Callable[[], None] = lambda: None) -> list[Report]:
+    """Do them all at once; `begin` is called when all are ready."""
+    pipes = [_CONTEXT.Pipe() for _ in errands]
+    processes = [
+        _CONTEXT.Process(target=_run, args=(errand, theirs), daemon=True)
+        for errand, (_, theirs) in zip(errands, pipes, strict=True)
+    ]
+    try:
+        for process in processes:
+            process.start()
+        for _, theirs in pipes:
+            theirs.close()
+        for ours, _ in pipes:
+            _hear(ours)
+        begin()
+        for ours, _ in pipes:
+            ours.send(None)
+        return [_hear(ours) for ours, _ in pipes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _hear(pipe: Connection) -> Any:
+    """What the process at the other end says; if it complains, that is raised."""
+    if not pipe.poll(_PATIENCE_S):
+        raise BenchmarkError(f"a load generator was silent for {_PATIENCE_S:g} s")
+    try:
+        said = pipe.recv()
+    except EOFError:
+        raise BenchmarkError("a load generator has ended without a word") from None
+    if isinstance(said, str):
+        raise BenchmarkError(f"a load generator: {said}")
+    return said
+
+
+def _run(errand: Errand, pipe: Connection) -> None:
+    def start() -> None:
+        pipe.send(None)
+        pipe.recv()
+
+    try:
+        pipe.send(errand.act(start, *errand.args))
+    except Exception as error:  # whatever it is, the parent tells it
+        pipe.send(f"{errand.act.__name__}: {error!r}")
+
+
+def rate(reports: Sequence[Report]) -> float:
+    """Jobs per second, of all of them, from the first beginning to the last end."""
+    seconds = max(each.ended for each in reports) - min(each.began for each in reports)
+    return sum(each.count for each in reports) / max(seconds, 1e-9)

@@ -1,0 +1,230 @@
+"""What came of a comparison: medians, ratios, targets; as a table for people and as JSON."""
+
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+from rich.table import Table
+
+from benchmarks import meters
+from benchmarks.case import Case, Demand, Figure, Kind, Sample, Target
+from benchmarks.compare import Rows
+from benchmarks.contenders import OURS, Contender
+
+SCHEMA: Final = 1
+
+
+@attrs.frozen
+class Report:
+    """A comparison, and what it was made with."""
+
+    rows: Rows
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    """Of each contender; the first is ours, the second the original, if there is one."""
+    original: str
+    """Its name, or nothing."""
+    commit: str
+    date: str
+    size: float
+
+    def median(self, case: str, figure: str, contender: str) -> float | None:
+        """Of all rounds; None where nothing was measured."""
+        found = values(self.rows.get(case, {}).get(contender, ()), figure)
+        return statistics.median(found) if found else None
+
+    def ratio(self, case: str, figure: Figure, contender: str) -> float | None:
+        """How many times better ours is."""
+        ours = self.median(case, figure.name, OURS)
+        theirs = self.median(case, figure.name, contender)
+        return None if ours is None or theirs is None else figure.ratio(ours, theirs)
+
+
+def values(samples: Iterable[Sample], figure: str) -> list[float]:
+    """Of one figure."""
+    return [sample[figure] for sample in samples if figure in sample]
+
+
+def make(rows: Rows, contenders: Sequence[Contender], size: float) -> Report:
+    """A report of now."""
+    original = [each.name for each in contenders[1:] if each.kind is Kind.DISQUE]
+    return Report(
+        rows=rows,
+        machine=meters.machine(),
+        versions={each.name: each.version for each in contenders},
+        original="".join(original),
+        commit=meters.commit(),
+        date=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        size=size,
+    )
+
+
+# For people.
+
+
+def table(report: Report, cases: Sequence[Case]) -> Table:
+    """A row for each figure of each case."""
+    names = [name for name in report.versions if any(name in row for row in report.rows.values())]
+    title = "medians, ± half their range; a ratio above 1: disque_trio is so many times better"
+    drawn = Table("case", "figure", title=title)
+    drawn.add_column(OURS, justify="right")
+    for name in names[1:]:
+        drawn.add_column(name, justify="right")
+        drawn.add_column("ratio", justify="right")
+    for case in cases:
+        if case.name not in report.rows:
+            continue
+        for figure in case.figures:
+            first = figure is case.figures[0]
+            cells = [_cell(report, case, figure, OURS)]
+            for name in names[1:]:
+                ratio = report.ratio(case.name, figure, name)
+                cells += [_cell(report, case, figure, name), "" if ratio is None else _times(ratio)]
+            drawn.add_row(case.title if first else "", figure.unit, *cells)
+    return drawn
+
+
+def _cell(report: Report, case: Case, figure: Figure, name: str) -> str:
+    found = values(report.rows[case.name].get(name, ()), figure.name)
+    if not found:
+        return ""
+    median = statistics.median(found)
+    if len(found) == 1 or not median:
+        return number(median)
+    half_range = 50 * (max(found) - min(found)) / median
+    return f"{number(median)} [dim]±{half_range:2.0f} %[/dim]"
+
+
+def number(value: float) -> str:
+    """As short as it is exact."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _times(ratio: float) -> str:
+    colour = "green" if ratio >= 1 else "yellow" if ratio >= 0.8 else "red"
+    return f"[{colour}]{ratio:.2f}[/{colour}]"
+
+
+# What must be shown.
+
+
+@attrs.frozen
+class Verdict:
+    """Whether a target is met. `found` is None where it was not measured."""
+
+    what: str
+    wanted: str
+    found: float | None
+    is_met: bool
+
+
+def verdicts(report: Report, cases: Sequence[Case], targets: Sequence[Target]) -> list[Verdict]:
+    """Of all targets whose cases ran."""
+    by_name = {case.name: case for case in cases}
+    return [
+        _verdict(report, by_name[target.case], target)
+        for target in targets
+        if target.case in report.rows
+    ]
+
+
+def _verdict(report: Report, case: Case, target: Target) -> Verdict:
+    figure = next(each for each in case.figures if each.name == target.figure)
+    what = f"{case.title}, {figure.unit}"
+    ours = report.median(case.name, figure.name, OURS)
+    theirs = report.median(case.name, figure.name, report.original)
+    bound = target.bound
+    match target.demand:
+        case Demand.RATIO:
+            found = report.ratio(case.name, figure, report.original)
+            wanted, is_met = f"≥ {bound:.2f} × the original", found is not None and found >= bound
+        case Demand.EXCESS:
+            found = None if ours is None or theirs is None else ours - theirs
+            wanted, is_met = f"≤ the original + {bound:g}", found is not None and found <= bound
+        case Demand.GROWTH:
+            before = report.median(target.since, figure.name, OURS)
+            found = ours / before if ours and before else None
+            wanted = f"≤ {bound:g} × {target.since}"
+            is_met = found is not None and found <= bound
+        case Demand.VALUE:
+            found = ours
+            wanted, is_met = f"≥ {bound:,.0f}", found is not None and found >= bound
+    return Verdict(what, wanted, found, is_met)
+
+
+def demands(found: Sequence[Verdict]) -> Table:
+    """As a table."""
+    drawn = Table("must be shown", "wanted", title="targets")
+    drawn.add_column("found", justify="right")
+    drawn.add_column("")
+    for verdict in found:
+        if verdict.found is None:
+            drawn.add_row(verdict.what, verdict.wanted, "", "[dim]not measured[/dim]")
+            continue
+        said = "[green]met[/green]" if verdict.is_met else "[red]not met[/red]"
+        drawn.add_row(verdict.what, verdict.wanted, number_of(verdict.found), said)
+    return drawn
+
+
+def number_of(value: float) -> str:
+    """A ratio or a value."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
+
+
+# For programs.
+
+
+def as_json(report: Report, cases: Sequence[Case]) -> dict[str, Any]:
+    """Everything, medians and ratios worked out."""
+    medians: dict[str, dict[str, dict[str, float]]] = {}
+    for case in cases:
+        for name, samples in report.rows.get(case.name, {}).items():
+            medians.setdefault(case.name, {})[name] = {
+                figure.name: statistics.median(values(samples, figure.name))
+                for figure in case.figures
+            }
+    return {
+        "schema": SCHEMA,
+        "date": report.date,
+        "commit": report.commit,
+        "machine": report.machine,
+        "versions": report.versions,
+        "original": report.original,
+        "size": report.size,
+        "ratios": ratios(report, cases),
+        "medians": medians,
+        "samples": report.rows,
+    }
+
+
+def ratios(report: Report, cases: Sequence[Case]) -> dict[str, dict[str, float]]:
+    """By contender, and by case and figure as `case/figure`."""
+    found: dict[str, dict[str, float]] = {}
+    for name in report.versions:
+        if name == OURS:
+            continue
+        for case in cases:
+            for figure in case.figures:
+                ratio = report.ratio(case.name, figure, name)
+                if ratio is not None:
+                    found.setdefault(name, {})[f"{case.name}/{figure.name}"] = round(ratio, 3)
+    return found
+
+
+def from_json(facts: dict[str, Any]) -> Report:
+    """What `as_json` wrote."""
+    if facts.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is {facts.get('schema')}, and not {SCHEMA}")
+    return Report(
+        rows=facts["samples"],
+        machine=facts["machine"],
+        versions=facts["versions"],
+        original=facts["original"],
+        commit=facts["commit"],
+        date=facts["date"],
+        size=facts["size"],
+    )
