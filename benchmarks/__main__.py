@@ -30,6 +30,7 @@ from benchmarks import (
 from benchmarks import report as reports
 from benchmarks.case import Case
 from benchmarks.cases import CASES, TARGETS
+from benchmarks.markdown import markdown
 from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
@@ -62,14 +63,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         for case in CASES:
             console.print(f"{case.name:16} {case.title}", highlight=False)
         return 0
-    if not is_installed():
-        console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
     try:
+        if options.of is not None:
+            return _tell(_report_of(options.of), [], options, console)
         plan = _plan(options)
         earlier = _earlier(options)
     except BenchmarkError as error:
         console.print(f"cannot measure: {error}", style="red", highlight=False, markup=False)
         return UNUSABLE
+    if not is_installed():
+        console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("", total=plan.steps())
         rows, problems = compare.run(
@@ -104,6 +107,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=3, help="medians are of so many (3)")
     parser.add_argument(
+        "--size", type=float, default=1.0, metavar="X", help="of samples: less is quicker (1)"
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="see that all works: the figures mean little"
     )
     parser.add_argument(
@@ -112,6 +118,10 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--add", action="store_true", help="keep what the file of --json has of other cases"
     )
+    parser.add_argument(
+        "--from", dest="of", type=Path, metavar="FILE", help="measure nothing: tell of this report"
+    )
+    parser.add_argument("--markdown", action="store_true", help="tables for a page")
     parser.add_argument("--record", action="store_true", help=f"add a line to {history.PATH.name}")
     parser.add_argument(
         "--strict", action="store_true", help=f"exit {WORSE} if a ratio has fallen by over 10 %%"
@@ -122,13 +132,15 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
 def _plan(options: argparse.Namespace) -> compare.Plan:
     if options.rounds < 1:
         raise BenchmarkError(f"--rounds {options.rounds}: at least one is needed")
+    if not 0 < options.size <= 1:
+        raise BenchmarkError(f"--size {options.size:g}: more than 0, 1 at most")
     found = [contenders.ours(), *contenders.others(options.against)]
     left_out = _words(options.without)
     return compare.Plan(
         cases=_chosen(_words(options.only)),
         contenders=[found[0], *(each for each in found[1:] if each.name not in left_out)],
         rounds=1 if options.quick else options.rounds,
-        size=_QUICK if options.quick else 1.0,
+        size=_QUICK if options.quick else options.size,
     )
 
 
@@ -149,23 +161,26 @@ def _earlier(options: argparse.Namespace) -> compare.Rows:
         return {}
     if options.json is None:
         raise BenchmarkError("--add: to what? Name the file with --json")
+    return _report_of(options.json).rows if options.json.exists() else {}
+
+
+def _report_of(path: Path) -> reports.Report:
     try:
-        return reports.from_json(json.loads(options.json.read_text("utf-8"))).rows
-    except FileNotFoundError:
-        return {}
+        return reports.from_json(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, KeyError) as error:
-        raise BenchmarkError(
-            f"--add: {options.json} is no report of an earlier run: {error}"
-        ) from error
+        raise BenchmarkError(f"{path} is no report of an earlier run: {error}") from error
 
 
 def _tell(
     report: reports.Report, problems: Sequence[str], options: argparse.Namespace, console: Console
 ) -> int:
     """Print and write what came of it; the exit code."""
-    console.print(reports.table(report, CASES))
-    if verdicts := reports.verdicts(report, CASES, TARGETS):
-        console.print(reports.demands(verdicts))
+    verdicts = reports.verdicts(report, CASES, TARGETS)
+    for table in (reports.table(report, CASES), reports.demands(verdicts)):
+        if options.markdown:
+            sys.stdout.write(markdown(table) + "\n\n")
+        elif table.row_count:
+            console.print(table)
     for problem in problems:
         console.print(f"not measured: {problem}", style="red", highlight=False, markup=False)
     fallen = history.fallen(report, CASES, history.read())

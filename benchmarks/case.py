@@ -61,6 +61,7 @@ class Place:
 ALONE: Final = Place("alone")
 FRESH: Final = Place("fresh", is_fresh=True)
 THREE: Final = Place("three", nodes=3)
+SEVEN: Final = Place("seven", nodes=7)
 EVERYSEC: Final = Place("everysec", journal="everysec")
 ALWAYS: Final = Place("always", journal="always")
 NOWHERE: Final = Place("nowhere", nodes=0)

@@ -14,6 +14,7 @@ from benchmarks.case import (
     NOWHERE,
     RATE,
     RESP,
+    SEVEN,
     THREE,
     Case,
     Demand,
@@ -134,6 +135,17 @@ _CLUSTER: Final = (
     ),
 )
 
+_SEVEN_NODES: Final = (
+    Case(
+        "seven-add",
+        "ADDJOB REPLICATE 3 among seven nodes",
+        partial(acts.add, number=20_000, pipeline=16, options=_THREE_COPIES),
+        place=SEVEN,
+        rounds=3,
+    ),
+    Case("seven-idle", "seven nodes that idle", acts.idle, SEVEN, (_IDLE,), rounds=3),
+)
+
 _DISK: Final = tuple(
     case
     for place in (EVERYSEC, ALWAYS)
@@ -198,7 +210,7 @@ _SIMULATOR: Final = (
     Case("simulator", "simulator, a core", acts.simulate, NOWHERE, _EVENTS, frozenset(), 3),
 )
 
-CASES: Final = (*_ALONE, *_CLUSTER, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
+CASES: Final = (*_ALONE, *_CLUSTER, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
 
 TARGETS: Final = (
     *(

@@ -28,6 +28,7 @@ def line(report: Report, cases: Sequence[Case]) -> dict[str, Any]:
         "commit": report.commit,
         "machine": report.machine,
         "versions": report.versions,
+        "size": report.size,
         "ratios": reports.ratios(report, cases),
     }
 
@@ -41,7 +42,8 @@ def record(report: Report, cases: Sequence[Case], path: Path = PATH) -> None:
 def fallen(report: Report, cases: Sequence[Case], lines: Iterable[dict[str, Any]]) -> list[str]:
     """What to say of ratios that are lower than when they were last recorded.
 
-    Only runs on machines of the same shape, against the same versions of others, are compared.
+    Only runs of the same size on machines of the same shape, against the same versions of others,
+    are compared.
     """
     said = []
     lines = list(lines)
@@ -64,5 +66,6 @@ def _is_like(line: dict[str, Any], report: Report, name: str) -> bool:
     return (
         line["machine"] == report.machine
         and line["versions"].get(name) == report.versions[name]
+        and line["size"] == report.size
         and name in line["ratios"]
     )

@@ -80,6 +80,8 @@ def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
         (["--only", "ping,pong"], "--only pong: there is no such case; see --list"),
         (["--rounds", "0"], "--rounds 0: at least one is needed"),
         (["--against", "/no/such"], "/no/such: there is no such program"),
+        (["--size", "2"], "--size 2: more than 0, 1 at most"),
+        (["--from", "/no/such"], "/no/such is no report of an earlier run"),
         (["--add"], "--add: to what? Name the file with --json"),
     ],
 )
@@ -224,6 +226,19 @@ def test_a_report_comes_back_from_its_file() -> None:
     assert facts["ratios"] == {"original": {"add/speed": 0.5, "add/cpu": 0.5}}
 
 
+def test_a_report_is_told_again_as_tables_of_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(reports.as_json(REPORT, [ADD])), "utf-8")
+
+    assert main(["--from", str(path), "--markdown"]) == 0
+
+    out = capsys.readouterr().out
+    assert "| ADDJOB | ops/s | 150 ±267 % | 300 | 0.50 |" in out
+    assert "| ADDJOB, ops/s | ≥ 1.00 × the original | 0.50 | not met |" in out
+
+
 def test_a_picture_has_a_dot_for_each_ratio_and_needs_nothing_else() -> None:
     page = drawing.page(REPORT, [ADD])
 
@@ -258,6 +273,7 @@ def test_a_ratio_that_fell_by_over_a_tenth_is_told(tmp_path: Path) -> None:
         {"machine": {"processor": "another", "cores": 2}},
         {"versions": {"disque_trio": "0.1.0", "original": "2.0"}},
         {"versions": {"disque_trio": "0.1.0"}},
+        {"size": 0.5},
     ],
 )
 def test_what_was_measured_otherwise_is_not_compared(
@@ -268,7 +284,7 @@ def test_what_was_measured_otherwise_is_not_compared(
 
 def test_the_history_that_we_keep_can_be_read() -> None:
     for line in history.read():
-        assert {"date", "commit", "machine", "versions", "ratios"} == set(line)
+        assert {"date", "commit", "machine", "versions", "size", "ratios"} == set(line)
 
 
 # How others are spoken to.
