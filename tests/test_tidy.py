@@ -31,7 +31,7 @@ _RUNGS: Final = """
     copies waiters pausing recovery
     replication federation acks requeue delivery sessions repair
     failure handshake gossip membership nodesfile
-    commands.rows commands.parse
+    commands.rows commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
@@ -73,6 +73,7 @@ RECEIVERS: Final = {
     "stat": "CommandStat",
     "sampler": "Sampler",
     "owner": "Timed",
+    "slot": "Slot",
     "cron": "Cron",
     "repair": "Repair",
     "node.repair": "Repair",
@@ -98,7 +99,10 @@ OWNERS: Final = {
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance Memory.held",
-    "replication": "Job.confirmed Job.client Client.job Client.widen_at NodeState.last_ctime",
+    "replication": """
+        Job.confirmed Job.client Client.job Client.widen_at NodeState.last_made
+        NodeState.last_number
+    """,
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news
         Repair.walk Repair.found Repair.under Repair.again Repair.awaited
@@ -123,7 +127,7 @@ OWNERS: Final = {
     """,
     "post": "Cluster.messages_sent Outbox.messages Outbox.replies",
     "trace": "NodeState.trace",
-    "timers": "Timed.due Timed.slot",
+    "timers": "Timed.due Timed.slot Slot.number",
     "heart": "Cron.runs",
     "links": """
         Cluster.links Cluster.last_link Peer.link Peer.link_created Peer.is_connected

@@ -12,10 +12,11 @@ from disque_trio.statemachine.base import (
     CARRIED_FLAGS,
     MAX_SECONDS,
     JobId,
+    Millis,
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.lifecycle import desync
 from disque_trio.statemachine.messages import JobCopy, SetAck
 from disque_trio.statemachine.nodetable import is_banned
@@ -50,19 +51,21 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     the node that has it.
     """
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
+    shared = node.timers.shared
     return Job(
         id=copy.id,
         queue=shared_name(copy.queue),
         body=copy.body,
         replicas=copy.replicas,
-        ctime=copy.ctime,
-        expires=node.mono + copy.etime * 1000,
-        delay=copy.delay * 1000,
-        retry=copy.retry * 1000,
+        made=shared(copy.ctime // STAMPS),
+        number=copy.ctime % STAMPS,
+        expires=shared(node.mono + copy.etime * 1000),
+        delay=millis(copy.delay),
+        retry=millis(copy.retry),
         holders=named(node, copy.holders),
         state=ACTIVE,
         flags=BCAST_WILLQUEUE if copy.retry else 0,
-        requeue_at=node.mono + wait if copy.retry else 0,
+        requeue_at=shared(node.mono + wait) if copy.retry else 0,
         nacks=copy.nacks,
         deliveries=copy.deliveries,
     )
@@ -84,6 +87,12 @@ def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
 def _shared(holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
     """The one tuple for these holders, so that jobs with the same ones share it (`memory`)."""
     return holders
+
+
+@lru_cache(maxsize=1 << 10)
+def millis(seconds: int) -> Millis:
+    """In one object for all jobs of which it is said."""
+    return seconds * 1000
 
 
 @lru_cache(maxsize=1 << 10)

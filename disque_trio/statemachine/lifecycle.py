@@ -128,7 +128,7 @@ def restart_retry(node: NodeState, job: Job) -> None:
     if job.retry:
         job.flags |= BCAST_WILLQUEUE
         # A period is at least a second, so this is never 0, which would mean "never".
-        job.requeue_at = node.mono + job.retry + desync(node)
+        job.requeue_at = node.timers.shared(node.mono + job.retry + desync(node))
     schedule(node, job)
 
 

@@ -35,9 +35,11 @@ from disque_trio.statemachine import (
     sessions,
     spilling,
 )
+from disque_trio.statemachine.admission import refusal_of
 from disque_trio.statemachine.base import (
     HANDSHAKE,
     OK,
+    PENDING,
     CommandError,
     Failure,
     LinkId,
@@ -47,7 +49,7 @@ from disque_trio.statemachine.base import (
     Spilled,
     Status,
 )
-from disque_trio.statemachine.client import Client, ReplyMode
+from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands import config as configuration
 from disque_trio.statemachine.commands import latency, server, slowlog
@@ -110,8 +112,8 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
 
 _NEWS: Final = (ReplJob, YourJobs, NeedJobs)
 """Messages that make a node take or give jobs; without a journal to write it does neither."""
-_OPEN: Final = ("auth", "hello")
-"""Commands by which a client may authenticate itself."""
+_ON: Final = ReplyMode.ON
+_NO: Final = Blocked.NO
 MAX_DUE_PER_TICK: Final = 10_000
 """Then the inputs get their turn; `deadline` says at once that there is more."""
 
@@ -156,22 +158,27 @@ class Machine:
 
     def accepts(self, client: Client) -> bool:
         """May a request of this client be fed now?"""
+        if client.blocked is _NO and not client.is_closing and not self.state.paused_until:
+            return True
         return sessions.accepts(self.state, client)
 
     def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
         """A client asks; the row that was executed, or None if it did not come to that."""
         node = self.state
-        self._set_clocks(now)
+        if now.mono != node.mono or now.micros != node.micros or now.wall != node.wall:
+            self._set_clocks(now)
         client.active = node.mono
         name = args[0]
         row = self._commands.get(name) or self._commands.get(name.lower())
-        if row is None or client.reply_mode is not ReplyMode.ON:
+        if row is None or client.reply_mode is not _ON:
             return self._unusual_request(client, args, row)
-        refusal = self._refusal(client, args, row)
+        refusal = refusal_of(node, client, args, row)
         if refusal is not None:
             post.answer(node, client, refusal)
             return None
-        post.answer_if_any(node, client, self._execute(client, args, row))
+        reply = self._execute(client, args, row)
+        if reply is not PENDING:
+            post.answer(node, client, reply)
         if node.ready:
             delivery.serve_ready(node)
         return row
@@ -182,7 +189,7 @@ class Machine:
         """QUIT, unknown commands, and clients that want to hear less (CLIENT REPLY)."""
         node = self.state
         sessions.enter_silence(client)
-        refusal = self._refusal(client, args, row)
+        refusal = refusal_of(node, client, args, row)
         if args[0].lower() == b"quit" and row is None:
             post.answer(node, client, OK)
             sessions.close(node, client)
@@ -194,30 +201,6 @@ class Machine:
         if node.ready:
             delivery.serve_ready(node)
         return row if refusal is None else None
-
-    def _refusal(self, client: Client, args: list[bytes], row: Command | None) -> Failure | None:
-        """The checks before a command runs, in the original's order (reference 1.4)."""
-        if row is None:
-            shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
-            return Failure(b"ERR unknown command '%b'" % shown)
-        if not row.takes(len(args)):
-            name = row.name.encode()
-            return Failure(b"ERR wrong number of arguments for '%b' command" % name)
-        if self.state.config.requirepass and not client.authenticated and row.name not in _OPEN:
-            return Failure(b"NOAUTH Authentication required.")
-        memory = self.state.memory
-        is_short = memory.held > memory.hard and not pressure.relieve(self.state)
-        if is_short and Flag.DENYOOM in row.flags:
-            return pressure.OOM
-        return None if self.state.hindrance is None else self._hindrance(row)
-
-    def _hindrance(self, row: Command) -> Failure | None:
-        """While the journal is loaded nearly everything has to wait; while it cannot be written,
-        whatever would have to be written."""
-        hindrance = self.state.hindrance
-        if hindrance is recovery.LOADING:
-            return None if Flag.LOADING in row.flags else hindrance
-        return hindrance if Flag.WRITE in row.flags or row.name == "ping" else None
 
     def _execute(self, client: Client, args: list[bytes], row: Command) -> Reply:
         node = self.state

@@ -15,17 +15,18 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.timers import Timed
 
-JOB_BYTES: Final = 636
+JOB_BYTES: Final = 436
 """A job without its body, and its share of the tables. Names of queues and lists of holders are
 shared between jobs."""
 SPILLED_BYTES: Final = 160
 """What a body leaves in memory when it is on disk."""
-DUMMY_BYTES: Final = 586
-QUEUE_BYTES: Final = 1400
+DUMMY_BYTES: Final = 550
+QUEUE_BYTES: Final = 1280
 CLIENT_BYTES: Final = 2800
 """A client in the machine and in the shell, without what it has sent or is owed."""
-SLOT_BYTES: Final = 240
-"""A slot of the timer wheel beyond its jobs' entries."""
+SLOT_BYTES: Final = 560
+"""A slot of the timer wheel beyond its jobs' entries, and the moments that its jobs share with few:
+where jobs come in quick succession, many are in each slot and most moments are shared."""
 SPILLABLE_BYTES: Final = 100
 TOMBSTONE_BYTES: Final = 150
 SCAN_BYTES: Final = 8
@@ -34,7 +35,7 @@ SCAN_BYTES: Final = 8
 NO_BRIM: Final = 1 << 62
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Memory(Timed):
     """One node's account. Bytes; its timer runs while there is pressure."""
 

@@ -20,12 +20,12 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.timers import Timed
 
-_Entry = tuple[int, JobId, int, Job]
-"""Creation stamp, id, running number, job: a job that was dropped here and came back as a new
-record may stand beside its own stale entry."""
+_Entry = tuple[Millis, int, JobId, int, Job]
+"""Creation stamp (two parts), id, running number, job: a job that was dropped here and came back as
+a new record may stand beside its own stale entry."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Queue(Timed):
     """One queue of this node. Its length is the number of jobs in state queued."""
 
@@ -68,11 +68,11 @@ class Queue(Timed):
             return
         job.in_line = True
         in_order = self._in_order
-        if not in_order or _key(in_order[-1]) < _key(job):
+        if not in_order or _is_before(in_order[-1], job):
             in_order.append(job)
         else:
             self._late_adds += 1
-            heapq.heappush(self._late, (job.ctime, job.id, self._late_adds, job))
+            heapq.heappush(self._late, (*_key(job), self._late_adds, job))
 
     def discard(self) -> None:
         """A job of the queue is not queued any more; its entry stays until it is swept."""
@@ -87,7 +87,7 @@ class Queue(Timed):
             in_order.popleft().in_line = False
         while late and late[0][-1].state != QUEUED:
             heapq.heappop(late)[-1].in_line = False
-        if late and (not in_order or late[0][:2] < _key(in_order[0])):
+        if late and (not in_order or late[0][:3] < _key(in_order[0])):
             return late[0][-1]
         return in_order[0] if in_order else None
 
@@ -123,5 +123,11 @@ class Queue(Timed):
         heapq.heapify(self._late)
 
 
-def _key(job: Job) -> tuple[int, JobId]:
-    return (job.ctime, job.id)
+def _key(job: Job) -> tuple[Millis, int, JobId]:
+    return (job.made, job.number, job.id)
+
+
+def _is_before(one: Job, other: Job) -> bool:
+    if one.made != other.made:
+        return one.made < other.made
+    return one.number < other.number or _key(one) < _key(other)

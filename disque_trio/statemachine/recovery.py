@@ -32,8 +32,8 @@ from disque_trio.statemachine.base import (
     Millis,
     NodeId,
 )
-from disque_trio.statemachine.copies import named, shared_name
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.copies import millis, named, shared_name
+from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
@@ -108,10 +108,11 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         queue=shared_name(copy.queue) if copy.holders else None,
         body=copy.body if copy.holders else None,
         replicas=copy.replicas,
-        ctime=copy.ctime,
-        expires=node.mono + left,
-        delay=copy.delay * 1000,
-        retry=copy.retry * 1000,
+        made=node.timers.shared(copy.ctime // STAMPS),
+        number=copy.ctime % STAMPS,
+        expires=node.timers.shared(node.mono + left),
+        delay=millis(copy.delay),
+        retry=millis(copy.retry),
         holders=_still_known(node, copy.holders) if copy.holders else (),
         state=ACKED,
         flags=copy.flags,
@@ -146,10 +147,11 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         queue=shared_name(copy.queue),
         body=copy.body,
         replicas=copy.replicas,
-        ctime=copy.ctime,
-        expires=node.mono + left,
-        delay=copy.delay * 1000,
-        retry=copy.retry * 1000,
+        made=node.timers.shared(copy.ctime // STAMPS),
+        number=copy.ctime % STAMPS,
+        expires=node.timers.shared(node.mono + left),
+        delay=millis(copy.delay),
+        retry=millis(copy.retry),
         holders=_still_known(node, copy.holders),
         state=copy.state,
         flags=flags,

@@ -1,7 +1,7 @@
 """Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (reference 2.2, 6.2).
 
-Owns `Client.job` and `widen_at`, `NodeState.last_ctime`, and while a job waits for its copies
-`Job.client` and `confirmed`.
+Owns `Client.job` and `widen_at`, `NodeState.last_made` and `last_number`, and while a job waits for
+its copies `Job.client` and `confirmed`.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holders, adopt, is_over, named, snapshot
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
 from disque_trio.statemachine.state import NodeState
 
@@ -47,13 +47,17 @@ def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
     return memory.held > memory.soft and not is_async and replicas <= len(cluster.reachable)
 
 
-def next_ctime(node: NodeState) -> int:
+def next_stamp(node: NodeState) -> tuple[Millis, int]:
     """A creation stamp that is greater than every earlier one, whatever the clock does."""
-    stamp = node.wall * 1_000_000
-    if stamp <= node.last_ctime:
-        stamp = node.last_ctime + 1
-    node.last_ctime = stamp
-    return stamp
+    if node.wall > node.last_made:
+        node.last_made = node.wall
+        node.last_number = 0
+    else:
+        node.last_number += 1
+        if node.last_number == STAMPS:
+            node.last_made += 1
+            node.last_number = 0
+    return node.last_made, node.last_number
 
 
 def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis) -> None:

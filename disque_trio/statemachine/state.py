@@ -22,14 +22,14 @@ from disque_trio.statemachine.timers import Timed, Timers
 from disque_trio.statemachine.tombstones import Tombstones
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Cron(Timed):
     """The one owner of the cluster's heartbeat in the timer wheel."""
 
     runs: int = 0
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Repair(Timed):
     """How far the repair of copies has come. `repair` writes it."""
 
@@ -88,7 +88,8 @@ class NodeState:
     paused_until: Millis = 0
     """`sessions`: when CLIENT PAUSE ends."""
     last_client: ClientId = 0
-    last_ctime: int = 0
+    last_made: Millis = 0
+    last_number: int = 0
     """`replication`: the last creation stamp given out."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""

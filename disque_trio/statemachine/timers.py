@@ -6,7 +6,7 @@ real time. So a job whose lease is renewed a thousand times costs one entry. One
 acknowledged leaves an empty slot at most, and those are swept when they outnumber the others
 (reference 4.4; the original's millisecond polling, quirk 11, is not mirrored).
 
-Owns `Timed.due` and `Timed.slot`.
+Owns `Timed.due`, `Timed.slot` and `Slot.number`.
 """
 
 import heapq
@@ -17,82 +17,115 @@ import attrs
 from disque_trio.statemachine.base import FOREVER, Millis
 
 _GRAIN_BITS: Final = 3
+_MOMENTS: Final = 2048
+"""As many as the spread of retry times needs (`lifecycle.desync`), twice."""
 _FEW_SLOTS: Final = 1024
 """With no more than these the empty ones may stay."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Timed:
     """Anything with one deadline: `due`, 0 when there is none. `slot` is its place in the wheel."""
 
     due: Millis = attrs.field(default=0, init=False)
-    slot: int = attrs.field(default=0, init=False)
+    slot: "Slot | None" = attrs.field(default=None, init=False, repr=False)
+
+
+class Slot(dict[Timed, None]):
+    """Those whose time is the same eight milliseconds; `number` is when these end, in grains."""
+
+    __slots__ = ("number",)
+
+    number: int
 
 
 class Timers:
     """Slots of `Timed` owners, and a heap of the slots in use."""
 
-    __slots__ = ("_order", "_slots", "_sweep_at")
+    __slots__ = ("_moments", "_order", "_slots", "_sweep_at")
 
     def __init__(self) -> None:
-        self._slots: dict[int, dict[Timed, None]] = {}
+        self._slots: dict[int, Slot] = {}
         self._order: list[int] = []
         self._sweep_at = _FEW_SLOTS
         """How many slots are enough to look for empty ones."""
+        self._moments = [0] * _MOMENTS
 
     def __len__(self) -> int:
         """How many slots there are, empty ones included."""
         return len(self._slots)
 
+    def shared(self, moment: Millis) -> Millis:
+        """The one object for this moment, if it has been asked for lately.
+
+        An int of its own takes 32 bytes, and jobs that come in quick succession share theirs.
+        """
+        at = moment & _MOMENTS - 1
+        known = self._moments[at]
+        if known == moment:
+            return known
+        self._moments[at] = moment
+        return moment
+
     def arm(self, owner: Timed, when: Millis) -> None:
         """Let `owner` come up at `when` or a grain later, in place of its earlier deadline."""
-        owner.due = when
-        # Slot 0 would read as "in no slot".
-        slot = (when + 7) >> _GRAIN_BITS or 1
-        standing = owner.slot
-        if standing:
-            if standing <= slot:
-                return
-            self._slots[standing].pop(owner, None)
-        owner.slot = slot
-        entries = self._slots.get(slot)
-        if entries is None:
-            self._slots[slot] = {owner: None}
-            heapq.heappush(self._order, slot)
-            if len(self._slots) > self._sweep_at:
-                self._sweep()
+        at = when & _MOMENTS - 1
+        known = self._moments[at]
+        if known == when:
+            when = known
         else:
-            entries[owner] = None
+            self._moments[at] = when
+        owner.due = when
+        number = (when + 7) >> _GRAIN_BITS
+        standing = owner.slot
+        if standing is not None:
+            if standing.number <= number:
+                return
+            del standing[owner]
+        slot = self._slots.get(number)
+        if slot is None:
+            slot = self._begin(number)
+        slot[owner] = None
+        owner.slot = slot
+
+    def _begin(self, number: int) -> Slot:
+        if len(self._slots) >= self._sweep_at:
+            self._sweep()
+        slot = self._slots[number] = Slot()
+        slot.number = number
+        heapq.heappush(self._order, number)
+        return slot
 
     def disarm(self, owner: Timed) -> None:
         """Forget the deadline and the entry, so that nothing keeps the owner alive."""
         owner.due = 0
-        if owner.slot:
-            self._slots[owner.slot].pop(owner, None)
-            owner.slot = 0
+        slot = owner.slot
+        if slot is not None:
+            del slot[owner]
+            owner.slot = None
 
     def _sweep(self) -> None:
         """Forget the empty slots: those of jobs with a day to live would stay for that day."""
-        self._slots = {slot: entries for slot, entries in self._slots.items() if entries}
+        self._slots = {number: slot for number, slot in self._slots.items() if slot}
         self._order = sorted(self._slots)
         self._sweep_at = max(_FEW_SLOTS, 2 * len(self._slots))
 
     def deadline(self) -> Millis:
         """When `pop_due` wants to be asked next; `FOREVER` when nothing is armed."""
         while self._order:
-            slot = self._order[0]
-            if self._slots[slot]:
-                return slot << _GRAIN_BITS
+            number = self._order[0]
+            if self._slots[number]:
+                return number << _GRAIN_BITS
             del self._slots[heapq.heappop(self._order)]
         return FOREVER
 
     def pop_due(self, now: Millis) -> Timed | None:
         """The next owner whose deadline has come, disarmed; None when there is none."""
         while self.deadline() <= now:
-            entries = self._slots[self._order[0]]
-            owner = next(iter(entries))
-            del entries[owner]
-            owner.slot = 0
+            slot = self._slots[self._order[0]]
+            owner = next(iter(slot))
+            del slot[owner]
+            owner.slot = None
             if owner.due <= now:
                 owner.due = 0
                 return owner

@@ -5,7 +5,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from disque_trio.statemachine.base import ACTIVE, QUEUED, JobId
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.queue import Queue
 
 
@@ -16,7 +16,8 @@ def job(ctime: int, name: str = "A") -> Job:
         queue=b"q",
         body=b"",
         replicas=1,
-        ctime=ctime,
+        made=ctime // STAMPS,
+        number=ctime % STAMPS,
         expires=1000,
         delay=0,
         retry=1000,

@@ -52,7 +52,7 @@ def test_a_client_that_goes_leaves_nothing_behind() -> None:
     assert rig.sent() == [(N2, DelJob(job.id))]
     assert rig.node.monitors == {}
     assert client.id not in rig.node.clients
-    assert client.slot == 0
+    assert client.slot is None
     assert not rig.machine.accepts(client)
 
 

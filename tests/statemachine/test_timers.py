@@ -22,7 +22,7 @@ def test_an_owner_comes_up_once_and_is_disarmed() -> None:
 
     assert timers.pop_due(999) is None
     assert timers.pop_due(1000) is owner
-    assert (owner.due, owner.slot) == (0, 0)
+    assert (owner.due, owner.slot) == (0, None)
     assert timers.pop_due(10_000) is None
 
 
@@ -61,7 +61,7 @@ def test_a_disarmed_owner_leaves_nothing_behind() -> None:
     timers.disarm(owner)
     timers.disarm(owner)
 
-    assert (owner.due, owner.slot) == (0, 0)
+    assert (owner.due, owner.slot) == (0, None)
     assert timers.deadline() == FOREVER
 
 

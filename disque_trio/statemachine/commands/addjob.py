@@ -1,5 +1,6 @@
 """ADDJOB (reference 2.2): what is asked, whether it can be, and the new job."""
 
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -14,7 +15,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import Words, at_least, timeout
+from disque_trio.statemachine.commands.parse import MAX_INTEGER, Words, at_least, timeout
 from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.state import NodeState
 
@@ -42,9 +43,21 @@ class Options:
     is_async: bool = False
 
 
-_DEFAULTS: Final = Options()
-_DEFAULT_PERIODS: Final = (DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S, 0)
-_LAST_WALL_FOR_DEFAULTS: Final[Millis] = ((1 << 32) - 1 - DEFAULT_TTL_S) * 1000
+@attrs.frozen
+class Terms:
+    """What options mean for each job that is added with them. Milliseconds."""
+
+    options: Options
+    ttl_s: int
+    ttl: Millis
+    retry: Millis
+    delay: Millis
+    last_wall: Millis
+    """When the TTL can still be counted."""
+
+
+_MAX_REMEMBERED: Final = 128
+"""Bytes of option words that are worth remembering."""
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -52,18 +65,54 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
     A node that keeps no copy waits for those of others even with ASYNC, or nobody might have it.
     """
-    options = parse_options(args[4:]) if len(args) > 4 else _DEFAULTS
+    terms = _terms(args[4:]) if len(args) > 4 else _DEFAULTS
+    options = terms.options
     wait = timeout(args[3])
     replicas = options.replicas or min(3, node.cluster.size)
     external = replication.is_external(node, replicas, is_async=options.is_async)
     _check(node, args[1], options, replicas, external=external)
-    job = _make(node, args[1], args[2], options, replicas, external=external)
+    if node.wall > terms.last_wall:
+        terms = _in(options, max_ttl(node))
+    job = _make(node, args[1], args[2], terms, replicas, external=external)
     if not external and (options.is_async or replicas == 1):
         replication.add(node, job, blocking=None, deadline=0)
         return Status(job.id)
     deadline = node.mono + wait if wait else 0
     replication.add(node, job, blocking=client, deadline=deadline)
     return PENDING
+
+
+def _terms(words: list[bytes]) -> Terms:
+    """Clients send the same words again and again."""
+    known = tuple(words)
+    return _remembered(known) if sum(map(len, known)) <= _MAX_REMEMBERED else _parsed(known)
+
+
+def _parsed(words: tuple[bytes, ...]) -> Terms:
+    return _in(parse_options(list(words)), MAX_INTEGER)
+
+
+_remembered = lru_cache(maxsize=256)(_parsed)
+
+
+def _in(options: Options, max_ttl_s: int) -> Terms:
+    """TTL and RETRY as far as they can be counted (defect 3)."""
+    ttl = min(options.ttl, max_ttl_s)
+    retry = options.retry
+    if retry is None:
+        retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
+    retry = min(retry, MAX_PERIOD_S)
+    return Terms(
+        options,
+        ttl,
+        ttl * 1000,
+        retry * 1000,
+        options.delay * 1000,
+        ((1 << 32) - 1 - ttl) * 1000,
+    )
+
+
+_DEFAULTS: Final = _in(Options(), MAX_INTEGER)
 
 
 def parse_options(words: list[bytes]) -> Options:
@@ -97,6 +146,17 @@ def _check(
     node: NodeState, name: bytes, options: Options, replicas: int, *, external: bool
 ) -> None:
     """The refusals, in the original's order."""
+    if options.retry == 0 or options.delay:
+        _check_periods(options, replicas)
+    if replicas > 1 or external:
+        _check_nodes(node, replicas, external=external)
+    if options.maxlen is not None:
+        _check_length(node, name, options.maxlen)
+    if lifecycle.is_paused_in(node, name):
+        raise CommandError(b"PAUSED Queue paused in input, try later")
+
+
+def _check_periods(options: Options, replicas: int) -> None:
     if options.retry == 0 and replicas > 1:
         raise CommandError(
             b"ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
@@ -108,17 +168,9 @@ def _check(
         )
     if options.delay > MAX_PERIOD_S:
         raise CommandError(b"ERR DELAY must be at most %d seconds" % MAX_PERIOD_S)
-    _check_nodes(node, replicas, external=external)
-    queue = node.queues.get(name)
-    if queue is not None and options.maxlen is not None and len(queue) >= options.maxlen:
-        raise CommandError(b"MAXLEN Queue is already longer than the specified MAXLEN count")
-    if lifecycle.is_paused_in(node, name):
-        raise CommandError(b"PAUSED Queue paused in input, try later")
 
 
 def _check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
-    if replicas == 1 and not external:
-        return
     needed = replicas if external else replicas - 1
     reachable = len(node.cluster.reachable)
     if needed > reachable:
@@ -128,42 +180,31 @@ def _check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
         )
 
 
+def _check_length(node: NodeState, name: bytes, maxlen: int) -> None:
+    queue = node.queues.get(name)
+    if queue is not None and len(queue) >= maxlen:
+        raise CommandError(b"MAXLEN Queue is already longer than the specified MAXLEN count")
+
+
 def _make(
-    node: NodeState,
-    name: bytes,
-    body: bytes,
-    options: Options,
-    replicas: int,
-    *,
-    external: bool,
+    node: NodeState, name: bytes, body: bytes, terms: Terms, replicas: int, *, external: bool
 ) -> Job:
-    if options is _DEFAULTS and node.wall < _LAST_WALL_FOR_DEFAULTS:
-        ttl, retry, delay = _DEFAULT_PERIODS
-    else:
-        ttl, retry, delay = _periods(node, options)
     myself = node.cluster.myself
     mono = node.mono
+    made, number = replication.next_stamp(node)
     return Job(
-        make_id(myself.id, node.rng.getrandbits(144), ttl, at_least_once=retry > 0),
+        make_id(myself.id, node.rng.getrandbits(144), terms.ttl_s, at_least_once=terms.retry > 0),
         name,
         body,
         replicas,
-        replication.next_ctime(node),
-        mono + ttl * 1000,
-        delay * 1000,
-        retry * 1000,
+        made,
+        number,
+        node.timers.shared(mono + terms.ttl),
+        terms.delay,
+        terms.retry,
         () if external else myself.holding,
-        requeue_at=mono + (delay or retry) * 1000 or 1,
+        requeue_at=mono + (terms.delay or terms.retry) or 1,
     )
-
-
-def _periods(node: NodeState, options: Options) -> tuple[int, int, int]:
-    """TTL, RETRY and DELAY in seconds, the first two as far as they can be counted (defect 3)."""
-    ttl = min(options.ttl, max_ttl(node))
-    retry = options.retry
-    if retry is None:
-        retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
-    return ttl, min(retry, MAX_PERIOD_S), options.delay
 
 
 def max_ttl(node: NodeState) -> int:

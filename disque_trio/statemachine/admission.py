@@ -1,0 +1,40 @@
+"""The checks before a command runs, in the original's order (reference 1.4)."""
+
+from typing import Final
+
+from disque_trio.statemachine import pressure, recovery
+from disque_trio.statemachine.base import Failure
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.rows import Command, Flag
+from disque_trio.statemachine.state import NodeState
+
+_OPEN: Final = ("auth", "hello")
+"""Commands by which a client may authenticate itself."""
+
+
+def refusal_of(
+    node: NodeState, client: Client, args: list[bytes], row: Command | None
+) -> Failure | None:
+    """Why this request is not carried out; None if it is."""
+    if row is None:
+        shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
+        return Failure(b"ERR unknown command '%b'" % shown)
+    count = len(args)
+    if row.arity != count and not row.takes(count):
+        name = row.name.encode()
+        return Failure(b"ERR wrong number of arguments for '%b' command" % name)
+    if node.config.requirepass and not client.authenticated and row.name not in _OPEN:
+        return Failure(b"NOAUTH Authentication required.")
+    memory = node.memory
+    is_short = memory.held > memory.hard and not pressure.relieve(node)
+    if is_short and Flag.DENYOOM in row.flags:
+        return pressure.OOM
+    return None if node.hindrance is None else _hindrance(node.hindrance, row)
+
+
+def _hindrance(hindrance: Failure, row: Command) -> Failure | None:
+    """While the journal is loaded nearly everything has to wait; while it cannot be written,
+    whatever would have to be written."""
+    if hindrance is recovery.LOADING:
+        return None if Flag.LOADING in row.flags else hindrance
+    return hindrance if Flag.WRITE in row.flags or row.name == "ping" else None
