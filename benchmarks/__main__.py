@@ -24,13 +24,13 @@ from benchmarks import (
     duplicates,
     history,
     lake,
+    page,
     recovery,
     simulator,
 )
 from benchmarks import report as reports
 from benchmarks.case import Case
 from benchmarks.cases import CASES, TARGETS
-from benchmarks.markdown import markdown
 from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
@@ -64,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             console.print(f"{case.name:16} {case.title}", highlight=False)
         return 0
     try:
+        if options.page is not None:
+            page.check(options.page)
         if options.of is not None:
             return _tell(_report_of(options.of), [], options, console)
         plan = _plan(options)
@@ -113,7 +115,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "--quick", action="store_true", help="see that all works: the figures mean little"
     )
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all there, and a chart beside it"
+        "--json", type=Path, metavar="FILE", help="write all there, and a picture beside it"
     )
     parser.add_argument(
         "--add", action="store_true", help="keep what the file of --json has of other cases"
@@ -121,7 +123,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--from", dest="of", type=Path, metavar="FILE", help="measure nothing: tell of this report"
     )
-    parser.add_argument("--markdown", action="store_true", help="tables for a page")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="put the tables there, between its marks"
+    )
     parser.add_argument("--record", action="store_true", help=f"add a line to {history.PATH.name}")
     parser.add_argument(
         "--strict", action="store_true", help=f"exit {WORSE} if a ratio has fallen by over 10 %%"
@@ -176,10 +180,9 @@ def _tell(
 ) -> int:
     """Print and write what came of it; the exit code."""
     verdicts = reports.verdicts(report, CASES, TARGETS)
-    for table in (reports.table(report, CASES), reports.demands(verdicts)):
-        if options.markdown:
-            sys.stdout.write(markdown(table) + "\n\n")
-        elif table.row_count:
+    tables = [reports.table(report, CASES), reports.demands(verdicts)]
+    for table in tables:
+        if table.row_count:
             console.print(table)
     for problem in problems:
         console.print(f"not measured: {problem}", style="red", highlight=False, markup=False)
@@ -189,7 +192,10 @@ def _tell(
     if options.json is not None:
         facts = json.dumps(reports.as_json(report, CASES), indent=1)
         options.json.write_text(facts + "\n", "utf-8")
-        options.json.with_suffix(".html").write_text(drawing.page(report, CASES), "utf-8")
+        options.json.with_suffix(".svg").write_text(drawing.picture(report, CASES), "utf-8")
+    if options.page is not None:
+        page.fill(options.page, report, tables)
+        options.page.with_suffix(".svg").write_text(drawing.picture(report, CASES), "utf-8")
     if options.record:
         history.record(report, CASES)
     if problems:

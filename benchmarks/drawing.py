@@ -1,4 +1,4 @@
-"""A comparison as a picture: a page that needs nothing from anywhere."""
+"""A comparison as a picture: an SVG that needs nothing from anywhere."""
 
 import html
 import math
@@ -14,41 +14,26 @@ from benchmarks.report import Report, number
 LEFT: Final = 380
 RIGHT: Final = 940
 _ROW: Final = 22
-_TOP: Final = 46
+_TOP: Final = 124
 _VALUES: Final = 960
 _WIDE: Final = 1180
-_LOWEST: Final = 1 / 8
-_HIGHEST: Final = 8.0
-_TICKS: Final = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
+_LOWEST: Final = 1 / 32
+_HIGHEST: Final = 32.0
+_TICKS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16)
 _COLOURS: Final = ("#0b6bcb", "#c4442b", "#7a8a00")
 """Of the contenders, in their order."""
 
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
-  color: #1c2733; background: #fff; }}
-h1 {{ font-size: 1.3rem; }}
-svg {{ max-width: 100%; height: auto; }}
-svg text {{ font: 12.5px system-ui, sans-serif; fill: #1c2733; }}
-svg .dim {{ fill: #51606f; }}
-.grid {{ stroke: #dde3e8; }} .one {{ stroke: #51606f; }}
-.stem {{ stroke: #b7c2cc; stroke-width: 2; }}
-.band {{ fill: #f4f6f8; }}
-@media (prefers-color-scheme: dark) {{
-  body {{ color: #e4e9ee; background: #14191f; }}
-  svg text {{ fill: #e4e9ee; }} svg .dim {{ fill: #9aa8b5; }}
-  .grid {{ stroke: #2b343d; }} .one {{ stroke: #9aa8b5; }} .stem {{ stroke: #46525d; }}
-  .band {{ fill: #1a2128; }}
-}}
-</style>
-<h1>{title}</h1>
-<p>{about}</p>
-{svg}
-</html>
-"""
+_STYLE: Final = """<style>
+text { font: 12.5px system-ui, sans-serif; fill: #1c2733; }
+.title { font-size: 18px; font-weight: 600; } .dim { fill: #51606f; }
+.ground { fill: #fff; } .band { fill: #f4f6f8; }
+.grid { stroke: #dde3e8; } .one { stroke: #51606f; } .stem { stroke: #b7c2cc; stroke-width: 2; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e4e9ee; } .dim { fill: #9aa8b5; }
+  .ground { fill: #14191f; } .band { fill: #1a2128; }
+  .grid { stroke: #2b343d; } .one { stroke: #9aa8b5; } .stem { stroke: #46525d; }
+}
+</style>"""
 
 
 @attrs.frozen
@@ -62,19 +47,22 @@ class Row:
     """By contender."""
 
 
-def page(report: Report, cases: Sequence[Case]) -> str:
-    """The ratios of all cases."""
+def picture(report: Report, cases: Sequence[Case]) -> str:
+    """An SVG with the ratios of all cases."""
     names = [name for name in report.versions if name != OURS]
     rows = list(_rows(report, cases, names))
+    return "\n".join(_svg(rows, names, _about(report))) + "\n"
+
+
+def _about(report: Report) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    machine = ", ".join(f"{value}" for value in report.machine.values())
-    about = (
-        f"How many times better disque_trio is than each other server: right of 1 it is better. "
-        f"The axis is logarithmic; the value is disque_trio's own. {versions}; "
-        f"commit {report.commit}, {report.date}; {machine}."
-    )
-    title = "disque_trio beside other servers"
-    return _PAGE.format(title=title, about=html.escape(about), svg="\n".join(_svg(rows, names)))
+    machine = report.machine
+    shape = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"
+    direction = "How many times better disque_trio is than each other server: more is to the right."
+    return [
+        f"{direction} The value at the right is its own.",
+        f"{versions}; commit {report.commit}, {report.date}; {shape}.",
+    ]
 
 
 def _rows(report: Report, cases: Sequence[Case], names: Sequence[str]) -> Iterator[Row]:
@@ -89,13 +77,22 @@ def _rows(report: Report, cases: Sequence[Case], names: Sequence[str]) -> Iterat
             yield Row(title, figure.unit, ours, ratios)
 
 
-def _svg(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+def _svg(rows: Sequence[Row], names: Sequence[str], about: Sequence[str]) -> Iterator[str]:
     bottom = _TOP + _ROW * len(rows)
-    yield f'<svg viewBox="0 0 {_WIDE} {bottom + 30}" width="{_WIDE}" role="img">'
+    high = bottom + 30
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {high}" '
+        f'width="{_WIDE}" height="{high}" role="img">'
+    )
+    yield _STYLE
+    yield f'<rect class="ground" x="0" y="0" width="{_WIDE}" height="{high}"/>'
+    yield '<text class="title" x="4" y="24">disque_trio beside other servers</text>'
+    for index, line in enumerate(about):
+        yield f'<text class="dim" x="4" y="{46 + 18 * index}">{html.escape(line)}</text>'
     for index, name in enumerate(names):
         x = LEFT + 190 * index
-        yield f'<circle cx="{x}" cy="14" r="5" fill="{_COLOURS[index % len(_COLOURS)]}"/>'
-        yield f'<text x="{x + 10}" y="18">{html.escape(name)}</text>'
+        yield f'<circle cx="{x}" cy="86" r="5" fill="{_COLOURS[index % len(_COLOURS)]}"/>'
+        yield f'<text x="{x + 10}" y="90">{html.escape(name)}</text>'
     for top in range(_TOP, bottom, 2 * _ROW):
         yield f'<rect class="band" x="0" y="{top}" width="{_WIDE}" height="{_ROW}"/>'
     for tick in _TICKS:
@@ -104,12 +101,15 @@ def _svg(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
         ends = f'y1="{_TOP - 8}" y2="{bottom}"'
         yield f'<line class="{style}" x1="{place:.1f}" x2="{place:.1f}" {ends}/>'
         for y in (_TOP - 12, bottom + 16):
-            yield (
-                f'<text class="dim" x="{place:.1f}" y="{y}" text-anchor="middle">{tick:g}</text>'
-            )
+            where = f'x="{place:.1f}" y="{y}" text-anchor="middle"'
+            yield f'<text class="dim" {where}>{_label(tick)}</text>'
     for index, row in enumerate(rows):
         yield from _line(row, names, _TOP + _ROW * index + _ROW / 2)
     yield "</svg>"
+
+
+def _label(tick: float) -> str:
+    return f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}"
 
 
 def _line(row: Row, names: Sequence[str], y: float) -> Iterator[str]:

@@ -33,7 +33,13 @@ ADD = Case("add", "ADDJOB", unmeasured)
 def report_of(ours: Sequence[Sample], theirs: Sequence[Sample]) -> reports.Report:
     return reports.Report(
         rows={"add": {"disque_trio": list(ours), "original": list(theirs)}},
-        machine={"processor": "any", "cores": 2},
+        machine={
+            "processor": "any",
+            "cores": 2,
+            "python": "3.11.7",
+            "memory_gib": 4,
+            "system": "Linux",
+        },
         versions={"disque_trio": "0.1.0", "original": "1.0"},
         original="original",
         commit="abc1234",
@@ -64,7 +70,7 @@ def test_a_node_is_measured_by_clients_that_answer_what_they_get(
     assert all(medians[case]["disque_trio"]["cpu"] > 0 for case in ("turn", "drain"))
     waits = medians["latency-10k"]["disque_trio"]
     assert 0 < waits["p50"] <= waits["p99"] <= waits["p99.9"]
-    assert "<svg" in target.with_suffix(".html").read_text("utf-8")
+    assert "<svg" in target.with_suffix(".svg").read_text("utf-8")
 
 
 def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +88,7 @@ def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
         (["--against", "/no/such"], "/no/such: there is no such program"),
         (["--size", "2"], "--size 2: more than 0, 1 at most"),
         (["--from", "/no/such"], "/no/such is no report of an earlier run"),
+        (["--page", "/no/such"], "/no/such has no lines <!-- figures -->"),
         (["--add"], "--add: to what? Name the file with --json"),
     ],
 )
@@ -226,25 +233,29 @@ def test_a_report_comes_back_from_its_file() -> None:
     assert facts["ratios"] == {"original": {"add/speed": 0.5, "add/cpu": 0.5}}
 
 
-def test_a_report_is_told_again_as_tables_of_a_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bench.json"
+def test_a_report_is_told_again_on_a_page(tmp_path: Path) -> None:
+    path, page = tmp_path / "bench.json", tmp_path / "speed.md"
     path.write_text(json.dumps(reports.as_json(REPORT, [ADD])), "utf-8")
+    page.write_text("before\n<!-- figures -->\nold\n<!-- end of figures -->\nafter\n")
 
-    assert main(["--from", str(path), "--markdown"]) == 0
+    assert main(["--from", str(path), "--page", str(page)]) == 0
 
-    out = capsys.readouterr().out
-    assert "| ADDJOB | ops/s | 150 ±267 % | 300 | 0.50 |" in out
-    assert "| ADDJOB, ops/s | ≥ 1.00 × the original | 0.50 | not met |" in out
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| ADDJOB | ops/s | 150 ±267 % | 300 | 0.50 |" in text
+    assert "| ADDJOB, ops/s | ≥ 1.00 × the original | 0.50 | not met |" in text
+    assert "<svg" in page.with_suffix(".svg").read_text("utf-8")
 
 
 def test_a_picture_has_a_dot_for_each_ratio_and_needs_nothing_else() -> None:
-    page = drawing.page(REPORT, [ADD])
+    picture = drawing.picture(REPORT, [ADD])
 
-    assert page.count("<title>original: 0.50</title>") == len(RATE)
-    assert "ADDJOB" in page
-    assert "http" not in page
+    assert picture.count("<title>original: 0.50</title>") == len(RATE)
+    assert "ADDJOB" in picture
+    assert "href" not in picture
+    assert "url(" not in picture
 
 
 # History.
