@@ -6,6 +6,7 @@ with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks
 """
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -75,10 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNUSABLE
     if not is_installed():
         console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
-    with Progress(console=console, transient=True) as bar:
+    rows: compare.Rows = {}
+    problems = ["interrupted"]
+    with Progress(console=console, transient=True) as bar, contextlib.suppress(KeyboardInterrupt):
         task = bar.add_task("", total=plan.steps())
-        rows, problems = compare.run(
-            plan, lambda title: bar.update(task, description=title, advance=1)
+        problems = compare.run(
+            plan, lambda title: bar.update(task, description=title, advance=1), rows
         )
     report = reports.make({**earlier, **rows}, plan.contenders, plan.size)
     return _tell(report, problems, options, console)

@@ -28,6 +28,8 @@ _BATCH: Final = 200
 _HALF_LOAD: Final = 20_000
 """Jobs a second: about half of what a node takes on a core that it shares with the generator."""
 _FORGET_S: Final = 60.0
+_FEDERATION_S: Final = 8.0
+"""Jobs that have not come to the other node by then do not count."""
 _JOB: Final = b"x" * 100
 
 
@@ -152,7 +154,7 @@ def federate(subject: Subject, size: float, *, number: int) -> Sample:
     first, *_, last = subject.ports
     words = subject.dialect
     producer = (first, words, [queue], body, count, _WORKERS, 16, (b"REPLICATE", b"1"))
-    consumer = (last, words, queue, _BATCH, _WORKERS, count, 30.0)
+    consumer = (last, words, queue, _BATCH, _WORKERS, count, _FEDERATION_S)
     watch = _Watch(subject)
     team = [Errand(errands.adding, producer), Errand(errands.consuming, consumer)]
     reports = work(team, watch.restart)

@@ -54,9 +54,8 @@ class Plan:
         return min(self.rounds, case.rounds)
 
 
-def run(plan: Plan, tell: Tell) -> tuple[Rows, list[str]]:
-    """Take all samples. Returns them, and what went wrong."""
-    rows: Rows = {}
+def run(plan: Plan, tell: Tell, rows: Rows) -> list[str]:
+    """Take all samples, and put them into `rows` at once. Returns what went wrong."""
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         for number, (place, cases) in enumerate(
@@ -73,7 +72,7 @@ def run(plan: Plan, tell: Tell) -> tuple[Rows, list[str]]:
                         else:
                             of_case = rows.setdefault(case.name, {})
                             of_case.setdefault(contender.name, []).append(sample)
-    return rows, problems
+    return problems
 
 
 def _turns(plan: Plan, case: Case) -> Iterator[Contender]:

@@ -136,7 +136,8 @@ def run(
     stand = Stand()
     plan = compare.Plan([case], contenders, rounds, start=stand.start)
     told: list[str] = []
-    rows, problems = compare.run(plan, told.append)
+    rows: compare.Rows = {}
+    problems = compare.run(plan, told.append, rows)
     assert len(told) == plan.steps()
     assert sorted(stand.started) == sorted(stand.ended)
     return rows, problems, stand
