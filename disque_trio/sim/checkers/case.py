@@ -29,12 +29,10 @@ class Violation:
     detail: str
 
 
-@attrs.define(eq=False)
-class Flight:
-    """A message about jobs that is under way: when it was sent, and what copies it carries."""
-
-    time: Micros
-    bases: dict[str, int | None] | None = None
+Bases = dict[str, int | None]
+"""By job: how much of its life a copy that travels has behind it, in milliseconds."""
+Flight = tuple[Micros, Bases | None]
+"""A message about jobs that is under way: when it was sent, and what copies it carries."""
 
 
 @attrs.define(eq=False)
@@ -69,6 +67,8 @@ class Case:
     """By node and queue: its own jobs that wait there, a heap by age (S13)."""
     heard: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has heard of whom since the heal (L6)."""
+    sends: int = 0
+    """How many messages about jobs have left."""
     seen: dict[str, int] = attrs.Factory(dict)
     """How many rows of the kinds that some properties cannot do without."""
     violations: list[Violation] = attrs.Factory(list)
@@ -159,7 +159,7 @@ class Case:
     @property
     def has_messages(self) -> bool:
         """Does the trace tell what nodes say to each other?"""
-        return bool(self.seen.get("send"))
+        return self.sends > 0
 
     @property
     def has_node_rows(self) -> bool:

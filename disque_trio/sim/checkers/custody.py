@@ -175,13 +175,8 @@ def before_add_ok(case: Case, row: Row, job: Job) -> None:
         _complain(case, row, "confirms the job to its producer, and has cleaned it up")
 
 
-def after_send(case: Case, row: Row) -> None:
-    """DELJOB is sent only by a node that may: it has collected, been told to, or failed to add.
-    GOTACK vouches for a copy only where there is one."""
-    if row.cause == "gotack" and row.detail.startswith("known"):
-        _check_voucher(case, row, case.job(row.job))
-    if row.cause != "deljob":
-        return
+def after_deljob(case: Case, row: Row) -> None:
+    """DELJOB is sent only by a node that may: it has collected, been told to, or failed to add."""
     case.check("S2")
     job = case.job(row.job)
     why = job.may_delete.get(row.node)
@@ -191,9 +186,13 @@ def after_send(case: Case, row: Row) -> None:
         _complain(case, row, "cleans up a job whose producer has been told that it exists")
 
 
-def _check_voucher(case: Case, row: Row, job: Job) -> None:
-    """A dummy ack that is vouched for goes, so who does it must have the job, or have had it when
-    it was asked, within the same batch; which may have waited for a disk."""
+def after_gotack(case: Case, row: Row) -> None:
+    """GOTACK vouches for a copy only where there is one. A dummy ack that is vouched for goes, so
+    who does it must have the job, or have had it when it was asked, within the same batch; which
+    may have waited for a disk."""
+    if not row.detail.startswith("known"):
+        return
+    job = case.job(row.job)
     case.check("S2")
     copy = job.copies.get(row.node)
     gone = job.let_go.get(row.node)

@@ -28,10 +28,9 @@ def on_add_ok(_case: Case, row: Row, job: Job) -> None:
     _promise(job.copies.get(row.node), row)
 
 
-def on_send(case: Case, row: Row) -> None:
+def after_gotjob(case: Case, row: Row) -> None:
     """Another node knows of it."""
-    if row.cause == "gotjob":
-        _promise(case.job(row.job).copies.get(row.node), row)
+    _promise(case.job(row.job).copies.get(row.node), row)
 
 
 def _promise(copy: Copy | None, row: Row) -> None:

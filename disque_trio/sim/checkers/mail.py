@@ -1,8 +1,9 @@
 """Folding rows into what is known of each job: messages between nodes (see `history`)."""
 
+from collections.abc import Callable
 from typing import Final
 
-from disque_trio.sim.checkers.case import Case, Flight
+from disque_trio.sim.checkers.case import Bases, Case, Flight
 from disque_trio.sim.checkers.history import ASKED, settle_fastack
 from disque_trio.sim.checkers.records import Job, Notice
 from disque_trio.sim.rows import Row
@@ -13,48 +14,43 @@ WORKING: Final = "working"
 """Somebody has it in hand: nobody keeps it queued."""
 ACK: Final = "ack"
 """Messages that tell a holder that nobody shall work on it any more."""
-_TELLING: Final = ("willqueue", "gotjob")
-"""Messages that show that their sender has a copy."""
 SORTS: Final = {"queued": QUEUED, "working": WORKING, "setack": ACK, "deljob": ACK}
 
 
 def on_send(case: Case, row: Row) -> None:
     """A message about a job leaves."""
-    case.note_row("send")
-    if case.world.strangers and (row.node, row.peer) in case.world.strangers:
+    case.sends += 1
+    strangers = case.world.strangers
+    if strangers and (row.node, row.peer) in strangers:
         case.world.meet(row.node, row.peer, row.time)
-    sort = SORTS.get(row.cause)
-    bases = None
-    if sort is not None:
-        notices = case.job(row.job).notices
-        key = (row.node, row.peer, sort)
-        notice = notices.get(key)
-        if notice is None:
-            notice = notices[key] = Notice()
-        notice.sent = row.time
-        if row.cause == "deljob":
-            _pass_on(case, row, case.job(row.job))
-        elif row.cause == "setack":
-            _ask_for_confirmation(case, row, case.job(row.job))
-    elif row.cause in {"repljob", "yourjobs"}:
-        bases = _bases(case, row)
-        _learn_lists(case, row, row.node)
-        if row.cause == "repljob":
-            _note_copy_sent(case, row)
-    elif row.cause == "gotack" and not row.detail.startswith("known"):
-        case.job(row.job).disowned[row.node] = row.time
+    follow = _SENDING.get(row.cause)
+    bases = None if follow is None else follow(case, row)
     if row.ref:
-        case.flights[row.ref] = Flight(row.time, bases)
+        case.flights[row.ref] = (row.time, bases)
 
 
-def _pass_on(case: Case, row: Row, job: Job) -> None:
+def _send_notice(case: Case, row: Row) -> None:
+    """News of a lease or an ack leaves."""
+    notices = (case.jobs.get(row.job) or case.job(row.job)).notices
+    key = (row.node, row.peer, SORTS[row.cause])
+    notice = notices.get(key)
+    if notice is None:
+        notice = notices[key] = Notice()
+    notice.sent = row.time
+
+
+def _send_deljob(case: Case, row: Row) -> None:
     """A FASTACK of a job that is not here goes to everybody."""
+    _send_notice(case, row)
+    job = case.job(row.job)
     if job.may_delete.get(row.node) == ASKED and row.node not in job.copies:
         settle_fastack(case, job, row, row.node)
 
 
-def _ask_for_confirmation(case: Case, row: Row, job: Job) -> None:
+def _send_setack(case: Case, row: Row) -> None:
     """SETACK, to a holder or in answer to one."""
+    _send_notice(case, row)
+    job = case.job(row.job)
     key = (row.node, row.peer)
     before = job.asked_gc.get(key)
     if before is None:
@@ -65,6 +61,32 @@ def _ask_for_confirmation(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is not None and copy.acked_by == "setack":
         case.mark("setack.takeover")
+
+
+def _send_copies(case: Case, row: Row) -> Bases:
+    """REPLJOB or YOURJOBS."""
+    bases = _bases(case, row)
+    _learn_lists(case, row, row.node)
+    if row.cause == "repljob":
+        _note_copy_sent(case, row)
+    return bases
+
+
+def _send_confirmation(case: Case, row: Row) -> None:
+    """GOTACK."""
+    if not row.detail.startswith("known"):
+        case.job(row.job).disowned[row.node] = row.time
+
+
+_SENDING: Final[dict[str, Callable[[Case, Row], Bases | None]]] = {
+    "queued": _send_notice,
+    "working": _send_notice,
+    "setack": _send_setack,
+    "deljob": _send_deljob,
+    "repljob": _send_copies,
+    "yourjobs": _send_copies,
+    "gotack": _send_confirmation,
+}
 
 
 def _note_copy_sent(case: Case, row: Row) -> None:
@@ -91,12 +113,12 @@ def number_in(detail: str, name: str) -> int:
     return int(value) if value.isdigit() else 0
 
 
-def _bases(case: Case, row: Row) -> dict[str, int | None]:
+def _bases(case: Case, row: Row) -> Bases:
     """What the receiver will reckon from: the life that is left, in seconds plus one.
 
     Given as how much of its life the copy has behind it, in milliseconds.
     """
-    ages: dict[str, int | None] = {}
+    ages: Bases = {}
     for job_id in jobs_in(row):
         base = _base_of(case.job(job_id), row)
         ages[job_id] = None if base is None else ((base - row.mono) // 1000 + 1) * 1000
@@ -116,28 +138,32 @@ def _base_of(job: Job, row: Row) -> int | None:
 def on_recv(case: Case, row: Row) -> None:
     """A message about a job has come."""
     flight = case.flights.pop(row.ref, None)
-    sort = SORTS.get(row.cause)
-    if row.cause in {"repljob", "yourjobs"}:
-        _take_copies(case, row, flight)
-    elif case.world.may_be_strangers(row.node, row.peer, row.time):
-        if sort is not None:
-            # Whether it is heard nobody knows.
-            key = (row.peer, row.node, sort)
-            case.job(row.job).notices.setdefault(key, Notice(sent=row.time)).got_at = row.time
-        elif row.cause == "gotack":
-            _take_confirmation(row, case.job(row.job))
-    elif sort is not None:
-        _take_notice(case, row, sort, flight)
-    elif row.cause in _TELLING:
-        _hear_of_copy(case, row, case.job(row.job))
-    elif row.cause == "gotack":
-        _take_confirmation(row, case.job(row.job))
+    follow = _RECEIVING.get(row.cause)
+    if follow is None:
+        return
+    world = case.world
+    may_be_strangers = (world.strangers or world.renamed) and world.may_be_strangers(
+        row.node, row.peer, row.time
+    )
+    if may_be_strangers:
+        follow = _RECEIVING_FROM_STRANGERS.get(row.cause, _ignore)
+    follow(case, row, flight)
+
+
+def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
+    """Whoever says it is not known."""
+
+
+def _take_doubtful_notice(case: Case, row: Row, _flight: Flight | None) -> None:
+    """Whether it is heard nobody knows."""
+    key = (row.peer, row.node, SORTS[row.cause])
+    case.job(row.job).notices.setdefault(key, Notice(sent=row.time)).got_at = row.time
 
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
     """REPLJOB or YOURJOBS: the node may make a record of it. Of several in a batch it takes the
     first, and with it begins a new list of holders."""
-    bases = {} if flight is None or flight.bases is None else flight.bases
+    bases = {} if flight is None or flight[1] is None else flight[1]
     for job_id in jobs_in(row):
         base = bases.get(job_id)
         job = case.job(job_id)
@@ -153,8 +179,9 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         _learn_lists(case, row, row.node)
 
 
-def _take_confirmation(row: Row, job: Job) -> None:
+def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
     """GOTACK."""
+    job = case.job(row.job)
     is_known = row.detail.startswith("known")
     if is_known:
         _list(job, row.node, row.peer)
@@ -162,31 +189,53 @@ def _take_confirmation(row: Row, job: Job) -> None:
         job.asked_gc[row.node, row.peer] = 2
 
 
-def _take_notice(case: Case, row: Row, sort: str, flight: Flight | None) -> None:
-    job = case.job(row.job)
+def _take_notice(case: Case, row: Row, flight: Flight | None) -> None:
+    """News of a lease or an ack has come."""
+    job = case.jobs.get(row.job) or case.job(row.job)
+    sort = SORTS[row.cause]
     key = (row.peer, row.node, sort)
     notice = job.notices.get(key)
     if notice is None:
         notice = job.notices[key] = Notice(sent=row.time)
-    sent = notice.sent if flight is None else flight.time
+    sent = notice.sent if flight is None else flight[0]
     notice.got = max(notice.got, sent)
     notice.got_at = row.time
     copy = job.copies.get(row.node)
     if sort is not ACK:
-        _hear_of_copy(case, row, job)
+        _hear_of_copy(case, row, flight)
     elif copy is not None:
         copy.told_at = row.time
     elif row.cause == "deljob":
         job.disowned[row.node] = row.time
 
 
-def _hear_of_copy(case: Case, row: Row, job: Job) -> None:
+def _hear_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
     """A node shows that it has a copy."""
+    job = case.jobs.get(row.job) or case.job(row.job)
     copy = job.copies.get(row.node)
     if copy is not None and copy.is_acked:
         case.mark("setack.answers")
     elif copy is not None:
         _list(job, row.node, row.peer)
+
+
+_RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
+    "repljob": _take_copies,
+    "yourjobs": _take_copies,
+    "queued": _take_notice,
+    "working": _take_notice,
+    "setack": _take_notice,
+    "deljob": _take_notice,
+    "willqueue": _hear_of_copy,
+    "gotjob": _hear_of_copy,
+    "gotack": _take_confirmation,
+}
+_RECEIVING_FROM_STRANGERS: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
+    "repljob": _take_copies,
+    "yourjobs": _take_copies,
+    **dict.fromkeys(SORTS, _take_doubtful_notice),
+    "gotack": _take_confirmation,
+}
 
 
 def _list(job: Job, node: str, holder: str) -> None:
@@ -219,9 +268,9 @@ def on_lost(case: Case, row: Row) -> None:
         if sort is not None:
             key = (row.node, row.peer, sort)
             notice = job.notices.setdefault(key, Notice(sent=row.time))
-            notice.lost = max(notice.lost, row.time if flight is None else flight.time)
+            notice.lost = max(notice.lost, row.time if flight is None else flight[0])
         else:
             job.losses[row.cause] = None
-    if flight is not None and flight.bases:
-        for job_id in flight.bases:
+    if flight is not None and flight[1]:
+        for job_id in flight[1]:
             case.job(job_id).losses[row.cause] = None

@@ -102,7 +102,7 @@ def measure(
         per_cut_second=_ratio(in_cuts, seconds),
         redelivery=spread(findings.redelivery),
         collection=spread(case.lags),
-        messages_per_job=_ratio(case.seen.get("send", 0), case.born),
+        messages_per_job=_ratio(case.sends, case.born),
     )
 
 

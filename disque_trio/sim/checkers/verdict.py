@@ -119,19 +119,25 @@ class Judge:
         """The next row."""
         case = self.case
         case.now = row.time
-        steps = _OF_JOBS.get(row.kind)
+        kind = row.kind
+        # Most rows are of messages.
+        if kind == "send":
+            _see_sent(case, row)
+            return
+        if kind == "recv":
+            _see_received(case, row)
+            return
+        steps = _OF_JOBS.get(kind)
         if steps is not None:
             job = case.jobs.get(row.job) or case.job(row.job)
             for step in steps:
                 step(case, row, job)
-            if row.kind == "serve" and case.is_live:
+            if kind == "serve" and case.is_live:
                 self._deliver(row, job)
-        elif row.kind == "get.deliver":
+        elif kind == "get.deliver":
             self._deliver(row, case.job(row.job))
-        elif row.cause in GOSSIP:
-            _see_gossip(case, row)
-        else:
-            for each in _OF_THE_WORLD.get(row.kind, ()):
+        elif row.cause not in GOSSIP:
+            for each in _OF_THE_WORLD.get(kind, ()):
                 each(case, row)
 
     def _deliver(self, row: Row, job: Job) -> None:
@@ -269,11 +275,24 @@ def _notes(case: Case) -> list[str]:
     return notes
 
 
-def _see_gossip(case: Case, row: Row) -> None:
-    if row.kind == "recv":
-        case.note_row("gossip")
-        if case.world.healed is not None:
-            case.heard[row.node, row.peer] = None
+def _see_sent(case: Case, row: Row) -> None:
+    """What gossip says is nobody's business here."""
+    cause = row.cause
+    if cause in GOSSIP:
+        return
+    mail.on_send(case, row)
+    check = _AFTER_SENDING.get(cause)
+    if check is not None:
+        check(case, row)
+
+
+def _see_received(case: Case, row: Row) -> None:
+    if row.cause not in GOSSIP:
+        mail.on_recv(case, row)
+        return
+    case.note_row("gossip")
+    if case.world.healed is not None:
+        case.heard[row.node, row.peer] = None
 
 
 # Who sees which row, in order.
@@ -338,9 +357,13 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "working.refused": (agents.on_working_end,),
     "working.unknown": (agents.on_working_end,),
 }
+_AFTER_SENDING: Final[dict[str, _Step]] = {
+    "deljob": custody.after_deljob,
+    "gotack": custody.after_gotack,
+    "gotjob": durability.after_gotjob,
+}
+"""By the message's name."""
 _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
-    "send": (mail.on_send, custody.after_send, durability.on_send),
-    "recv": (mail.on_recv,),
     "lost": (mail.on_lost,),
     "add.invoke": (agents.on_add_invoke,),
     "add.refused": (liveness.on_add_end, agents.on_add_end),
