@@ -126,7 +126,8 @@ class Network:
         self.is_hostile = plan.model == "hostile"
         self.needs_sizes = plan.bytes_per_second > 0
         """Must `submit` be told how long packets are?"""
-        self._is_plain = not (self.is_hostile or plan.latency.p_slow or self.needs_sizes)
+        self.is_plain = not (self.is_hostile or plan.latency.p_slow or self.needs_sizes)
+        """Does every packet arrive once, after a fast latency, unless rules say otherwise?"""
 
     def become_reliable(self) -> None:
         """From now on nothing is lost, repeated, reordered or slow without a fault."""
@@ -172,11 +173,17 @@ class Network:
         """When the packet arrives: usually once, never if it is lost. `name` is what rules see."""
         channel = packet.channel
         path = channel.path
-        if not self._is_plain or path.rules:
+        if not self.is_plain or path.rules:
             return self._submit_with_care(now, packet, name, size)
-        arrival = now + self._low + int(self._rng.random() * self._spread) + path.delay
-        channel.last = arrival = max(arrival, channel.last)
-        return (arrival,)
+        return (self.arrival(now, channel),)
+
+    def arrival(self, now: Micros, channel: Channel) -> Micros:
+        """What `submit` comes to where `is_plain` holds and the path has no rules."""
+        arrival = now + self._low + int(self._rng.random() * self._spread) + channel.path.delay
+        if arrival < channel.last:
+            return channel.last
+        channel.last = arrival
+        return arrival
 
     def _submit_with_care(
         self, now: Micros, packet: Packet, name: str, size: int

@@ -311,7 +311,7 @@ class Host:
         machine = self.machine
         if machine is None:
             return
-        state = machine.state
+        state, journal = machine.state, self.journal
         while True:
             if state.trace:
                 self._write(state.trace)
@@ -319,7 +319,6 @@ class Host:
             if not state.out:
                 break
             out = machine.take()
-            journal = self.journal
             if journal is not None and journal.take(out):
                 continue
             self.carry_out(machine, out)

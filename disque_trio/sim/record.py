@@ -47,11 +47,11 @@ class Recorder:
         if len(pending) == _BATCH:
             self._hash.update(marshal.dumps(pending, _FORM))
             pending.clear()
-        kind = fields[1]
-        if self._observer is not None and kind not in self._hidden:
-            self._observer(Row(*fields))
-        if kind in self._triggers:
-            self._triggers[kind](fields)
+        observer, triggers = self._observer, self._triggers
+        if observer is not None and (not self._hidden or fields[1] not in self._hidden):
+            observer(Row(*fields))
+        if triggers and fields[1] in triggers:
+            triggers[fields[1]](fields)
 
     def digest(self) -> str:
         """Of everything so far."""

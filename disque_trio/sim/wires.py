@@ -141,7 +141,9 @@ class Wires:
         myself = machine.state.cluster.myself
         frame = Frame(myself.id, PORT, myself.flags, message)
         said = wording(message, self._names)
-        add, ends, now = self._recorder.add, self._links[host], host.now
+        name, job, queue, detail = said.name, said.job, said.queue, said.detail
+        mono, wall, time, sender = host.now.mono, host.now.wall, self._engine.now, host.name
+        add, ends, tick = self._recorder.add, self._links[host], host.vector.tick
         for link in links:
             end = ends.get(link)
             if end is None:
@@ -149,12 +151,12 @@ class Wires:
             self._sent = ref = self._sent + 1
             if not ref % self._codec_every:
                 _check_codec(frame)
-            stamp = host.vector.tick()
+            stamp = tick()
             far = end.far
             add(
                 (
-                    self._engine.now, "send", host.name, said.job, said.queue, "", far.host.name,
-                    said.name, said.detail, ref, now.mono, now.wall, stamp,
+                    time, "send", sender, job, queue, "", far.host.name, name, detail, ref,
+                    mono, wall, stamp,
                 )
             )  # fmt: skip
             mail = Mail(end.out, False, far, said, frame, ref, stamp)
@@ -165,6 +167,10 @@ class Wires:
 
     def _submit(self, mail: Mail) -> None:
         network, engine = self.network, self._engine
+        path = mail.channel.path
+        if network.is_plain and not path.rules:
+            engine.at(network.arrival(engine.now, mail.channel), self._arrive, mail)
+            return
         size = 0
         if network.needs_sizes and mail.frame is not None:
             size = len(_bytes(mail.frame))
@@ -197,13 +203,12 @@ class Wires:
         if end.is_closed or machine is None:
             self._lose(mail, "closed")
         elif frame is not None:
-            said, now, vector = mail.said, host.now, host.vector
-            vector.join(mail.stamp)
+            said, now = mail.said, host.now
             self._recorder.add(
                 (
                     self._engine.now, "recv", host.name, said.job, said.queue, "",
                     end.far.host.name, said.name, said.detail, mail.ref, now.mono, now.wall,
-                    vector.tick(),
+                    host.vector.learn(mail.stamp),
                 )
             )  # fmt: skip
             machine.message(end.link, frame, now)

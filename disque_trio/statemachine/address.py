@@ -6,12 +6,14 @@ must be one word, and an address must be one that can be dialled.
 
 import ipaddress
 import random
+import re
 from typing import Final
 
 from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
 
 MAX_PORT: Final = 55_535
 """The bus listens 10,000 above the client port."""
+_NODE_ID: Final = re.compile(rb"[\x21-\x7e]{%d}" % NODE_ID_LENGTH)
 
 
 def new_node_id(rng: random.Random) -> NodeId:
@@ -21,7 +23,7 @@ def new_node_id(rng: random.Random) -> NodeId:
 
 def is_node_id(word: bytes) -> bool:
     """May it be a node's name? Original nodes write hexadecimal digits; any word of 40 will do."""
-    return len(word) == NODE_ID_LENGTH and all(0x21 <= byte <= 0x7E for byte in word)
+    return _NODE_ID.fullmatch(word) is not None
 
 
 def literal_ip(text: str) -> str:

@@ -17,24 +17,26 @@ PERIOD: Final[Millis] = 100
 
 
 def sample(node: NodeState) -> None:
-    """Look at the counters, unless the running tenth of a second is not over yet."""
-    stats = node.stats
-    _look(stats.ops, stats.commands_processed, node.mono)
-    _look(stats.input_rate, received(node), node.mono)
-    _look(stats.output_rate, sent(node), node.mono)
+    """Look at the counters, unless the running tenth of a second is not over yet.
 
-
-def _look(sampler: Sampler, value: int, now: Millis) -> None:
-    """All growth counts for the tenth that began at the last look.
-
-    For whatever had come later would have led to a look, except for the batch of this very moment.
+    All growth counts for the tenth that began at the last look. For whatever had come later would
+    have led to a look, except for the batch of this very moment.
     """
-    over = (now - sampler.last_time) // PERIOD
+    stats = node.stats
+    over = (node.mono - stats.ops.last_time) // PERIOD
     if not over:
         return
+    _look(stats.ops, stats.commands_processed, over)
+    _look(stats.input_rate, received(node), over)
+    _look(stats.output_rate, sent(node), over)
+
+
+def _look(sampler: Sampler, value: int, over: int) -> None:
+    """So many tenths are over. All samplers begin together."""
     samples = sampler.samples
     samples.append(value - sampler.last_value)
-    samples.extend([0] * min(over - 1, len(samples)))
+    if over > 1:
+        samples.extend([0] * min(over - 1, len(samples)))
     sampler.last_value = value
     sampler.last_time += over * PERIOD
 
