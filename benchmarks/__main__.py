@@ -8,6 +8,7 @@ with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks
 import argparse
 import contextlib
 import json
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
@@ -76,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNUSABLE
     if not is_installed():
         console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
+    _raise_limit()
     rows: compare.Rows = {}
     problems = ["interrupted"]
     with Progress(console=console, transient=True) as bar, contextlib.suppress(KeyboardInterrupt):
@@ -85,6 +87,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     report = reports.make({**earlier, **rows}, plan.contenders, plan.size)
     return _tell(report, problems, options, console)
+
+
+def _raise_limit() -> None:
+    """As many open files as are allowed, here and in the servers: some cases have many clients."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:

@@ -73,7 +73,7 @@ _ALONE: Final = (
         "add → worker that waits, half load",
         partial(acts.latency, per_second=500, seconds=4, workers=10, load=True),
         figures=_LATENCY,
-        kinds=ALL,
+        kinds=RESP,
     ),
     Case(
         "latency-10k",

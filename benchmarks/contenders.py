@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import attrs
 
@@ -110,7 +110,7 @@ class Subject:
                 return _stat(self.port, "current-jobs-ready")
 
     def flush(self) -> None:
-        """Forget everything. beanstalkd can only be asked for its jobs, one by one."""
+        """Forget everything. beanstalkd, which has no word for that, is started anew."""
         for server in self.servers:
             match self.kind:
                 case Kind.DISQUE:
@@ -118,7 +118,11 @@ class Subject:
                 case Kind.REDIS:
                     server.client.call("FLUSHALL")
                 case Kind.BEANSTALKD:
-                    _empty(server.port)
+                    server.kill()
+                    for file in _log_of(server.directory).glob("*"):
+                        file.unlink()
+                    server.start()
+                    _wait(server)
 
     def registered(self) -> int:
         """Job records of all nodes."""
@@ -188,7 +192,7 @@ def _options(kind: Kind, place: Place, directory: Path) -> tuple[str, ...]:
     if kind is Kind.BEANSTALKD:
         if not journal:
             return ()
-        log = directory / "log"
+        log = _log_of(directory / "node-0")
         log.mkdir(parents=True, exist_ok=True)
         return ("-b", str(log), "-f", "0" if journal == "always" else "1000")
     options = ["--maxclients", MAX_CLIENTS, "--appendonly", "yes" if journal else "no"]
@@ -201,7 +205,11 @@ def _options(kind: Kind, place: Place, directory: Path) -> tuple[str, ...]:
     return tuple(options)
 
 
-# What beanstalkd is asked.
+# beanstalkd.
+
+
+def _log_of(directory: Path) -> Path:
+    return directory / "log"
 
 
 def _stat(port: int, name: str) -> int:
@@ -216,28 +224,3 @@ def _stat(port: int, name: str) -> int:
             said += more
     fields = dict(line.split(": ", 1) for line in said.decode().splitlines() if ": " in line)
     return int(fields[name])
-
-
-def _empty(port: int) -> None:
-    """Take and delete what there is, also what is delayed."""
-    with socket.create_connection((LOOPBACK, port)) as talk, talk.makefile("rb") as answers:
-        while _stat(port, "current-jobs-ready") + _stat(port, "current-jobs-delayed"):
-            talk.sendall(b"kick 1000000\r\n")
-            answers.readline()
-            _take(talk, answers, _stat(port, "current-jobs-ready"))
-
-
-def _take(talk: socket.socket, answers: BinaryIO, count: int) -> None:
-    while count > 0:
-        batch = min(count, 1000)
-        talk.sendall(b"reserve-with-timeout 0\r\n" * batch)
-        ids = []
-        for _ in range(batch):
-            words = answers.readline().split()
-            if words[0] == b"RESERVED":
-                ids.append(words[1])
-                answers.read(int(words[2]) + 2)
-        talk.sendall(b"".join([b"delete %b\r\n" % id for id in ids]))
-        for _ in ids:
-            answers.readline()
-        count -= batch
