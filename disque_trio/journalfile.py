@@ -94,12 +94,16 @@ class JournalDisk:
         return os.path.exists(self.path)
 
     def open(self) -> DiskFile:
-        """The journal, created if it is not there; or a `JournalError`."""
+        """The journal, created if it is not there; or a `JournalError`.
+
+        What a rewrite that never ended has left beside it goes: it may be as large.
+        """
         try:
             while True:
                 is_new = not self.exists()
                 file = DiskFile(self.path, os.O_RDWR | os.O_CREAT)
                 if file.is_current():
+                    self._remove_new()
                     if is_new:
                         self.settle()
                     return file
@@ -113,9 +117,8 @@ class JournalDisk:
             raise JournalError(f"cannot open {self.path}: {error.strerror}") from None
 
     def begin(self) -> DiskFile:
-        """An empty file beside it, locked; one that a crash has left there goes."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._new_path)
+        """An empty file beside it, locked; one that was given up goes."""
+        self._remove_new()
         return DiskFile(self._new_path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def replace(self, new: JournalFile) -> None:  # noqa: ARG002
@@ -133,8 +136,12 @@ class JournalDisk:
     def discard(self, new: JournalFile) -> None:
         """Remove it."""
         with contextlib.suppress(OSError):
-            os.unlink(self._new_path)
+            self._remove_new()
         new.close()
+
+    def _remove_new(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._new_path)
 
     def salt(self) -> int:
         """32 random bits."""

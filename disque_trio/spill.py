@@ -5,14 +5,19 @@ and two nodes may share a directory. Nothing here is durable, nor meant to be: t
 business. A body refers to its segment, and a segment's file is closed, which gives its room back,
 when nothing refers to it any more: no job, no message and no reply that is still to be sent.
 
-Writes go to the page cache, some megabytes at a time; reads are one `pread` each.
+Writes go to the page cache, some megabytes at a time; reads are one `pread` each. Each body has its
+CRC-32C before it: a consumer gets what the producer gave, or the body counts as one that cannot be
+read.
 """
 
 import os
+import struct
 import tempfile
 import weakref
 from collections.abc import Sequence
 from typing import Final
+
+import google_crc32c
 
 from disque_trio.ports import Log, Spill
 from disque_trio.statemachine.base import Millis, Now, Spilled
@@ -23,6 +28,7 @@ SEGMENT_BYTES: Final = 64 << 20
 then there are few files however much is spilled."""
 PARTS: Final = 32
 QUIET: Final[Millis] = 10_000
+_CHECKSUM: Final = struct.Struct("<I")
 
 
 class SpillError(Exception):
@@ -65,10 +71,17 @@ class OnDisk(Spilled):
         self._offset = offset
 
     def __bytes__(self) -> bytes:
-        data = os.pread(self._segment.fd, self.length, self._offset)
-        if len(data) != self.length:
+        data = os.pread(self._segment.fd, _CHECKSUM.size + self.length, self._offset)
+        if len(data) != _CHECKSUM.size + self.length:
             raise OSError("the file is shorter than it was")
-        return data
+        body = data[_CHECKSUM.size :]
+        if _check(body) != data[: _CHECKSUM.size]:
+            raise OSError("it is not what was written")
+        return body
+
+
+def _check(body: bytes) -> bytes:
+    return _CHECKSUM.pack(google_crc32c.value(body))
 
 
 class SpillFiles:
@@ -91,11 +104,11 @@ class SpillFiles:
         if self._current.size >= max(SEGMENT_BYTES, self.file_bytes // PARTS):
             self._current = self._new()
         segment = self._current
-        offset = segment.append(b"".join(bodies))
+        offset = segment.append(b"".join(part for body in bodies for part in (_check(body), body)))
         places: list[Spilled] = []
         for body in bodies:
             places.append(OnDisk(segment, offset, len(body)))
-            offset += len(body)
+            offset += _CHECKSUM.size + len(body)
         return places
 
     @property

@@ -46,7 +46,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
     assert [bytes(place) for place in places] == [b"one", b"three", b"x" * 100_000, b"more"]
     assert [len(place) for place in places] == [3, 5, 100_000, 4]
-    assert files.file_bytes == 100_012
+    assert files.file_bytes == 100_012 + 4 * 4, "each has its checksum"
 
 
 def test_nobody_else_sees_the_files(tmp_path: Path) -> None:
@@ -64,14 +64,14 @@ def test_room_is_given_back_with_the_last_body(
     before = open_files()
     old = files.write([b"x" * 60, b"y" * 60])
     new = files.write([b"z" * 60])
-    assert files.file_bytes == 180
+    assert files.file_bytes == 3 * 64
     assert open_files() == before + 1
 
     del old[0]
     assert bytes(old[0]) == b"y" * 60
     del old
 
-    assert files.file_bytes == 60
+    assert files.file_bytes == 64
     assert open_files() == before
     assert bytes(new[0]) == b"z" * 60
 
@@ -111,6 +111,19 @@ def test_a_body_that_is_cut_short_is_not_taken_for_whole(tmp_path: Path) -> None
     os.ftruncate(place._segment.fd, 2)
 
     with pytest.raises(OSError, match="shorter"):
+        bytes(place)
+
+
+@pytest.mark.parametrize("bit", range(8 * 8))
+def test_a_bit_that_has_flipped_is_found(tmp_path: Path, bit: int) -> None:
+    files = SpillFiles(str(tmp_path))
+    (place,) = files.write([b"body"])
+    assert isinstance(place, spill.OnDisk)
+    descriptor = place._segment.fd
+    (before,) = os.pread(descriptor, 1, bit // 8)
+    os.pwrite(descriptor, bytes([before ^ 1 << bit % 8]), bit // 8)
+
+    with pytest.raises(OSError, match="not what was written"):
         bytes(place)
 
 

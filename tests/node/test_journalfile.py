@@ -128,6 +128,16 @@ def test_what_a_crash_has_left_of_a_new_version_goes(disk: JournalDisk, file: Di
     disk.discard(new)
 
 
+def test_a_node_that_begins_takes_no_room_for_a_rewrite_that_never_ended(
+    disk: JournalDisk,
+) -> None:
+    Path(disk.path + ".new").write_bytes(b"half")
+
+    disk.open().close()
+
+    assert os.listdir(os.path.dirname(disk.path)) == ["disque.aof"]
+
+
 def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"cannot open .*: No such file or directory"):
         JournalDisk(str(tmp_path / "none" / "disque.aof")).open()
