@@ -29,7 +29,7 @@ from disque_trio.host import SystemHost, tame_collector
 from disque_trio.listeners import Listeners
 from disque_trio.logs import open_log
 from disque_trio.node import Node
-from disque_trio.server import assemble
+from disque_trio.server import assemble, hub_for
 from disque_trio.session import Session
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
@@ -88,7 +88,9 @@ class Bench:
     def __init__(self, clients: int = CLIENTS) -> None:
         config = Config(maxmemory=1 << 40, maxclients=1 << 20)
         log = open_log(attrs.evolve(config, logfile=os.devnull))
-        self.node: Node = assemble(config, Listeners(), NoStore(), None, SystemHost(), log)
+        host = SystemHost()
+        hub = hub_for(config, Listeners(), host.tls)
+        self.node: Node = assemble(config, hub, NoStore(), None, host, log)
         self.node.begin()
         self.ports = [Port() for _ in range(clients)]
         self.sessions = [self._connect(port) for port in self.ports]

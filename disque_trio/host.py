@@ -11,11 +11,12 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from disque_trio import __version__
 from disque_trio.config import rewrite_file
+from disque_trio.ports import Log
 from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
@@ -52,16 +53,29 @@ class SystemHost:
     """The `Host` of real life."""
 
     def __init__(
-        self, config_file: str = "", *, restart_refusal: str = "", tls: Keeper | None = None
+        self,
+        config_file: str = "",
+        *,
+        restart_refusal: str = "",
+        rewrite_refusal: str = "",
+        journal_refusal: str = "",
+        tls: Keeper | None = None,
     ) -> None:
+        """The refusals say why this process cannot be executed anew, or write its configuration
+        file, or end with a journal that it would not have otherwise; empty where it can.
+        """
         self._config_file = config_file
         self._restart_refusal = restart_refusal
+        self._rewrite_refusal = rewrite_refusal
+        self._journal_refusal = journal_refusal
         self.tls = tls or Keeper(Config())
 
     def rewrite_config(self, config: Config) -> str | None:
         """Write the configuration file; an error text when that fails."""
         if not self._config_file:
             return "The server is running without a config file"
+        if self._rewrite_refusal:
+            return self._rewrite_refusal
         return rewrite_file(self._config_file, config)
 
     def change_directory(self, path: str) -> str | None:
@@ -95,7 +109,9 @@ class SystemHost:
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
         """Why the process cannot do this; None when it can."""
-        return (shutdown.restart and self._restart_refusal) or None
+        if shutdown.restart and self._restart_refusal:
+            return self._restart_refusal
+        return (shutdown.rewrite_journal and self._journal_refusal) or None
 
 
 def rss_bytes() -> int:
@@ -202,11 +218,36 @@ def go_to_background() -> Callable[[], None]:
         os._exit(0)
 
     def detach() -> None:
-        null = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(null, standard)
-        os.close(null)
+        let_go_of_terminal()
         os.write(tell, b"1")
         os.close(tell)
 
     return detach
+
+
+def let_go_of_terminal() -> None:
+    """Read nothing from it and write nothing to it any more."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
+
+
+@contextlib.contextmanager
+def pid_file(path: str, log: Log) -> Iterator[None]:
+    """Its default place belongs to root; a node that cannot write there is well all the same."""
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+    except OSError as error:
+        log.warning("cannot write the pid file", path=path, error=error.strerror)
+        yield
+    else:
+        yield
+        remove(path)
+
+
+def remove(path: str) -> None:
+    """A file that may not be there."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)

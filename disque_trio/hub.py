@@ -16,6 +16,7 @@ import trio
 
 from disque_trio.bus import Bus, BusListener
 from disque_trio.clients import ClientListener, Clients
+from disque_trio.listeners import Listeners, open_doors
 from disque_trio.ports import LinkPort
 from disque_trio.readiness import Listener, Readiness
 from disque_trio.statemachine.config import Config
@@ -44,12 +45,16 @@ class EpollHub:
         source_ip: str = "",
         tls_sockets: Sequence[socket.socket] = (),
         tls: Keeper | None = None,
+        shared: Listeners | None = None,
     ) -> None:
-        """`tls_sockets` are for clients that speak TLS, by the contexts that `tls` keeps."""
+        """`tls_sockets` are for clients that speak TLS, by the contexts that `tls` keeps; `shared`
+        has those on which no client is let in before `open_doors`.
+        """
         self._client_sockets = client_sockets
         self._bus_sockets = bus_sockets
         self._source_ip = source_ip
         self._tls_sockets = tls_sockets
+        self._shared = shared or Listeners()
         self._tls = tls or Keeper(Config())
         self._readiness = Readiness()
         self._listeners: list[Listener] = []
@@ -66,6 +71,11 @@ class EpollHub:
         for listener in [BusListener(self._bus, sock) for sock in self._bus_sockets]:
             self._listeners.append(listener)
             self._readiness.add(listener, select.EPOLLIN)
+
+    def open_doors(self) -> None:
+        """Begin to let clients in at the shared ports."""
+        open_doors(self._shared)
+        self._let_in(self._shared.clients, self._shared.tls)
 
     def wake(self) -> None:
         """Begin a turn soon."""
@@ -94,13 +104,15 @@ class EpollHub:
             self._readiness.close()
 
     def _listen(self, node: "Node") -> None:
-        self._clients = clients = Clients(self._readiness, node)
+        self._clients = Clients(self._readiness, node)
         self._bus = Bus(self._readiness, node, self._source_ip, self._tls)
-        self._listeners.extend(ClientListener(clients, sock) for sock in self._client_sockets)
-        self._listeners.extend(
-            TlsClientListener(clients, sock, self._tls) for sock in self._tls_sockets
-        )
-        for listener in self._listeners:
+        self._let_in(self._client_sockets, self._tls_sockets)
+
+    def _let_in(self, plain: Sequence[socket.socket], tls: Sequence[socket.socket]) -> None:
+        listeners: list[Listener] = [ClientListener(self._clients, sock) for sock in plain]
+        listeners += [TlsClientListener(self._clients, sock, self._tls) for sock in tls]
+        self._listeners += listeners
+        for listener in listeners:
             self._readiness.add(listener, select.EPOLLIN)
 
     async def _turns(self, node: "Node") -> None:

@@ -30,6 +30,8 @@ class Listeners:
     bus: list[socket.socket] = attrs.Factory(list)
     tls: list[socket.socket] = attrs.Factory(list)
     """For clients that speak TLS."""
+    backlog: int = 511
+    """Of those that do not listen yet."""
 
     def close(self) -> None:
         """Close them all."""
@@ -48,13 +50,56 @@ def listen(config: Config) -> Listeners:
             listeners.tls += _listen_tcp(config, config.tls_port, "tls-port")
         # Without a port nobody could be told where the bus is: such a node is alone.
         if config.known_port:
-            listeners.bus += _listen_tcp(config, config.known_port + BUS_OFFSET, "bus port")
+            listeners.bus += listen_for_nodes(config, config.known_port)
         if config.unixsocket:
             listeners.clients.append(_listen_unix(config))
     except ListenError:
         listeners.close()
         raise
     return listeners
+
+
+def reserve(config: Config) -> Listeners:
+    """Ports that several processes shall share: be sure that nobody else has them, and hold them.
+
+    These sockets do not listen, so whoever connects comes to a process that has opened its doors.
+    The Unix socket listens, for it is the same one for all. Raises `ListenError`.
+    """
+    # Every process of this user could share a shared port: so it must be free for one alone first.
+    listen(attrs.evolve(config, unixsocket="")).close()
+    held = share(config)
+    try:
+        if config.unixsocket:
+            held.clients.append(_listen_unix(config))
+    except ListenError:
+        held.close()
+        raise
+    return held
+
+
+def share(config: Config) -> Listeners:
+    """One process's part of the shared ports, still closed. Raises `ListenError`."""
+    listeners = Listeners(backlog=config.tcp_backlog)
+    try:
+        if config.port:
+            listeners.clients += _listen_tcp(config, config.port, "port", is_shared=True)
+        if config.tls_port:
+            listeners.tls += _listen_tcp(config, config.tls_port, "tls-port", is_shared=True)
+    except ListenError:
+        listeners.close()
+        raise
+    return listeners
+
+
+def open_doors(shared: Listeners) -> None:
+    """From now on the kernel brings this process its part of those who connect."""
+    for sock in shared.clients + shared.tls:
+        sock.listen(shared.backlog)
+
+
+def listen_for_nodes(config: Config, port: int) -> list[socket.socket]:
+    """The bus of a client port that need not be the configuration's. Raises `ListenError`."""
+    return _listen_tcp(config, port + BUS_OFFSET, "bus port")
 
 
 def _check(config: Config) -> None:
@@ -67,12 +112,16 @@ def _check(config: Config) -> None:
         raise ListenError("nothing to listen on: give a 'port', a 'tls-port' or a 'unixsocket'")
 
 
-def _listen_tcp(config: Config, port: int, what: str) -> list[socket.socket]:
+def _listen_tcp(
+    config: Config, port: int, what: str, *, is_shared: bool = False
+) -> list[socket.socket]:
     """One socket for each address; without `bind`, all addresses of both families."""
     sockets: list[socket.socket] = []
     for address in config.bind or _EVERYWHERE:
         try:
-            sockets.append(_listen_on(address, port, config.tcp_backlog))
+            sockets.append(_bound(address, port, is_shared=is_shared))
+            if not is_shared:
+                sockets[-1].listen(config.tcp_backlog)
         except OSError as error:
             if not config.bind and error.errno in _NO_SUCH_FAMILY:
                 continue
@@ -84,16 +133,17 @@ def _listen_tcp(config: Config, port: int, what: str) -> list[socket.socket]:
     return sockets
 
 
-def _listen_on(address: str, port: int, backlog: int) -> socket.socket:
+def _bound(address: str, port: int, *, is_shared: bool) -> socket.socket:
     found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, place = found[0]
     sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(place)
-        sock.listen(backlog)
     except OSError:
         sock.close()
         raise

@@ -190,6 +190,11 @@ class Node:
 
     # Links.
 
+    def meet(self, ip: str, port: int) -> None:
+        """Begin a handshake with whoever is there: the operator wants it."""
+        self.machine.meet(ip, port, self._clock.now())
+        self._hub.wake()
+
     def accept_link(self, port: LinkPort, local_ip: str, remote_ip: str) -> LinkSession:
         """A peer has opened a bus connection to us."""
         session = self._carriage.link(self.machine.accepted(local_ip, remote_ip, self.now))
@@ -243,6 +248,7 @@ class Node:
             case Shutdown():
                 refusal = self._host.refuse_shutdown(chore)
                 if refusal is not None:
+                    self._log.warning("not stopping", reason=refusal)
                     self.machine.done(client, refusal, self.now)
                     return
                 if chore.rewrite_journal and self._journal is not None:

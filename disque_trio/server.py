@@ -11,7 +11,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -25,7 +25,9 @@ from disque_trio.host import (
     facts,
     go_to_background,
     on_signals,
+    pid_file,
     raise_file_limit,
+    remove,
     tame_collector,
 )
 from disque_trio.hub import EpollHub
@@ -51,11 +53,13 @@ from disque_trio.tls import Keeper, TlsError
 from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
 from disque_trio.watch import warn_of_little_memory
+from disque_trio.workers.plan import WorkersError, refuse_strays
+from disque_trio.workers.supervisor import supervise
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
     ListenError, NodesConfError, JournalError, SecretFileError, SpillError, TlsError,
-    TraceFileError,
+    TraceFileError, WorkersError,
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
 USAGE: Final = """\
@@ -65,11 +69,15 @@ Run one node in the foreground, with its state files in the working directory.
 
   FILE                    a configuration file; - reads it from standard input
   --DIRECTIVE VALUE ...   any directive of the file; these come after the file's
+  --workers N             so many processes behind one port, for machines with several cores;
+                          each is a node, with the port N above --port and the directory
+                          worker-N (docs/deploying.md)
 
 examples:
   disque-trio server
   disque-trio server /etc/disque.conf --port 7712
   disque-trio server --port 7713 --dir /var/lib/disque --loglevel verbose
+  disque-trio server /etc/disque.conf --workers 4
 """
 
 
@@ -86,12 +94,14 @@ def main(arguments: Sequence[str]) -> int:
     came_from = os.getcwd()
     os.chdir(loaded.config.dir)
     try:
+        if loaded.config.workers > 1:
+            return supervise(loaded, came_from)
         shutdown = _run(loaded, from_stdin=arguments[:1] == ["-"])
     except LogFileError as error:
         sys.stderr.write(f"disque-trio: {error}\n")
         return 1
     except STARTING_ERRORS as error:
-        return _fail(loaded.config, str(error))
+        return fail(loaded.config, str(error))
     if shutdown.restart:
         time.sleep(shutdown.delay / 1000)
         os.chdir(came_from)
@@ -99,8 +109,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _fail(config: Config, reason: str) -> int:
-    """Say it on the terminal, and in the log if that is elsewhere."""
+def fail(config: Config, reason: str) -> int:
+    """Say it on the terminal, and in the log if that is elsewhere. The exit status."""
     sys.stderr.write(f"disque-trio: {reason}\n")
     if config.logfile or config.syslog_enabled:
         open_log(config).warning("cannot start", error=reason)
@@ -109,6 +119,7 @@ def _fail(config: Config, reason: str) -> int:
 
 def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
     check_log(loaded.config)
+    refuse_strays(loaded.config)
     warnings: list[str] = []
     warn_of_open_configuration(loaded.path, loaded.config, warnings.append)
     config = with_secrets(loaded.config, warnings.append)
@@ -122,32 +133,38 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         detach = go_to_background() if config.daemonize else None
         if config.unixsocket:
             # Absolute, as below: CONFIG SET dir must not have another file removed.
-            cleanup.callback(_remove, os.path.abspath(config.unixsocket))
+            cleanup.callback(remove, os.path.abspath(config.unixsocket))
         log = open_log(config)
         for warning in warnings:
             log.warning(warning)
-        config = _with_room_for_clients(config, log)
+        config = with_room_for_clients(config, log)
         refusal = _FROM_STDIN if from_stdin else ""
         host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
-        node = assemble(config, listeners, store, known, host, log, loaded.path)
+        hub = hub_for(config, listeners, tls)
+        node = assemble(config, hub, store, known, host, log, loaded.path)
         if detach is not None:
-            cleanup.enter_context(_pid_file(os.path.abspath(config.pidfile), log))
+            cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
-        try:
-            shutdown = trio.run(_live, node, host, log)
-        except Exception:
-            # A log file is where people look when the terminal is gone.
-            log.warning("crashed: this is a bug", traceback=traceback.format_exc())
-            raise
-        if node.failure:
-            raise JournalError(node.failure)
-        log.notice("ended", restart=shutdown.restart)
-        return shutdown
+        return live(node, host, log, Supervisor(os.environ))
+
+
+def hub_for(
+    config: Config, listeners: Listeners, tls: Keeper, shared: Listeners | None = None
+) -> EpollHub:
+    """The sockets of a node. `shared` has the client ports that it shares with others."""
+    return EpollHub(
+        listeners.clients,
+        listeners.bus,
+        source_ip=config.bind[0] if config.bind else "",
+        tls_sockets=listeners.tls,
+        tls=tls,
+        shared=shared,
+    )
 
 
 def assemble(
     config: Config,
-    listeners: Listeners,
+    hub: EpollHub,
     store: NodesStore,
     known: tuple[Peer, Iterable[Peer]] | None,
     host: SystemHost,
@@ -171,14 +188,6 @@ def assemble(
         store.save(nodes_text(machine.state, handshakes=False))
     except OSError as error:
         raise NodesConfError(f"cannot write the node table: {error}") from None
-    source_ip = config.bind[0] if config.bind else ""
-    hub = EpollHub(
-        listeners.clients,
-        listeners.bus,
-        source_ip=source_ip,
-        tls_sockets=listeners.tls,
-        tls=host.tls,
-    )
     journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
     node = Node(machine, clock, hub, store, host, log, journal)
     if config.spill_directory:
@@ -193,9 +202,41 @@ def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
     machine.trace(TraceFile(machine.state.config.trace_file, tell).write, cause)
 
 
-async def _live(node: Node, host: SystemHost, log: OperatorLog) -> Shutdown:
+def live(
+    node: Node,
+    host: SystemHost,
+    log: OperatorLog,
+    supervisor: Supervisor,
+    *beside: Callable[[], Awaitable[None]],
+    is_starting: Callable[[], bool] | None = None,
+) -> Shutdown:
+    """Let the node live until something ends it, and say what. JournalError: it could not begin.
+
+    `supervisor` is told how it is; that it serves, once it `is_starting` no more, which is when it
+    has loaded unless that says more. What runs `beside` it ends with it.
+    """
+    starting = is_starting or (lambda: is_loading(node))
+    try:
+        shutdown = trio.run(_live, node, host, log, supervisor, beside, starting)
+    except Exception:
+        # A log file is where people look when the terminal is gone.
+        log.warning("crashed: this is a bug", traceback=traceback.format_exc())
+        raise
+    if node.failure:
+        raise JournalError(node.failure)
+    log.notice("ended", restart=shutdown.restart)
+    return shutdown
+
+
+async def _live(
+    node: Node,
+    host: SystemHost,
+    log: OperatorLog,
+    supervisor: Supervisor,
+    beside: Sequence[Callable[[], Awaitable[None]]],
+    is_starting: Callable[[], bool],
+) -> Shutdown:
     token = trio.lowlevel.current_trio_token()
-    supervisor = Supervisor(os.environ)
 
     def stop(signal_name: str) -> None:
         supervisor.tell("STOPPING=1")
@@ -211,13 +252,16 @@ async def _live(node: Node, host: SystemHost, log: OperatorLog) -> Shutdown:
     # Whoever waits for these words may end the node from now on.
     _announce(node, log)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(supervisor.attend, lambda: _is_loading(node), "serving clients")
+        nursery.start_soon(supervisor.attend, is_starting, "serving clients")
+        for task in beside:
+            nursery.start_soon(task)
         await node.run()
         nursery.cancel_scope.cancel()
     return node.shutdown or Shutdown()
 
 
-def _is_loading(node: Node) -> bool:
+def is_loading(node: Node) -> bool:
+    """Does it read its journal, and serve nobody yet?"""
     hindrance = node.state.hindrance
     return hindrance is not None and hindrance.text.startswith(b"LOADING")
 
@@ -267,28 +311,10 @@ def _warn_of_strangers(config: Config, log: OperatorLog) -> None:
         log.warning("clients need no password, and protected-mode is off: everybody is served")
 
 
-def _with_room_for_clients(config: Config, log: OperatorLog) -> Config:
+def with_room_for_clients(config: Config, log: OperatorLog) -> Config:
+    """The configuration with as many clients as the system has descriptors for."""
     room = raise_file_limit(config.maxclients)
     if room == config.maxclients:
         return config
     log.warning("maxclients lowered: the open file limit is too low", maxclients=room)
     return attrs.evolve(config, maxclients=room)
-
-
-@contextlib.contextmanager
-def _pid_file(path: str, log: OperatorLog) -> Iterator[None]:
-    """Its default place belongs to root; a node that cannot write there is well all the same."""
-    try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(f"{os.getpid()}\n")
-    except OSError as error:
-        log.warning("cannot write the pid file", path=path, error=error.strerror)
-        yield
-    else:
-        yield
-        _remove(path)
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)

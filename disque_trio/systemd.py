@@ -22,17 +22,23 @@ _DATAGRAMS: Final = (socket.AF_UNIX, socket.SOCK_DGRAM)
 class Supervisor:
     """Whoever has started this process and wants to know how it is; maybe nobody."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        path = environment.get("NOTIFY_SOCKET", "")
+    def __init__(self, environment: Mapping[str, str], line: socket.socket | None = None) -> None:
+        """`line` is where the supervisor of workers hears them; it takes the place of systemd's."""
+        path = environment.get("NOTIFY_SOCKET", "") if line is None else ""
         self._address = b"\0" + os.fsencode(path[1:]) if path.startswith("@") else path
-        self.interval_s = _interval_s(environment) if path else 0.0
+        self._line = line
+        self.interval_s = _interval_s(environment) if path or line is not None else 0.0
         """How often a sign of life is due; 0 is never."""
 
     def tell(self, *news: str) -> None:
         """Send lines such as ``READY=1``. Never waits."""
-        if self._address:
-            with contextlib.suppress(OSError), socket.socket(*_DATAGRAMS) as sender:
-                sender.sendto("\n".join(news).encode(), socket.MSG_DONTWAIT, self._address)
+        text = "\n".join(news).encode()
+        with contextlib.suppress(OSError):
+            if self._line is not None:
+                self._line.send(text, socket.MSG_DONTWAIT)
+            elif self._address:
+                with socket.socket(*_DATAGRAMS) as sender:
+                    sender.sendto(text, socket.MSG_DONTWAIT, self._address)
 
     async def attend(self, is_loading: Callable[[], bool], status: str) -> None:
         """Say that the node serves once it does, and give signs of life from then on, if wanted."""

@@ -19,7 +19,7 @@ from disque_trio.listeners import MAX_PORT, ListenError, Listeners, listen
 from disque_trio.logs import LEVELS, open_log
 from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError, NoNodesConf
-from disque_trio.server import assemble
+from disque_trio.server import assemble, hub_for
 from disque_trio.statemachine.base import HANDSHAKE
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
@@ -106,8 +106,9 @@ def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) 
     cleanup.callback(listeners.close)
     log = open_log(config, sys.stderr).bind(port=config.port)
     host = SystemHost(restart_refusal="it is one of several nodes in a process")
+    hub = hub_for(config, listeners, host.tls)
     if directory is None:
-        return assemble(config, listeners, NoNodesConf(), None, host, log)
+        return assemble(config, hub, NoNodesConf(), None, host, log)
     home = os.path.join(directory, str(config.port))
     try:
         os.makedirs(home, exist_ok=True)
@@ -118,7 +119,7 @@ def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) 
         ) from None
     store = NodesConf(os.path.join(home, config.cluster_config_file))
     cleanup.callback(store.close)
-    return assemble(config, listeners, store, store.load(), host, log)
+    return assemble(config, hub, store, store.load(), host, log)
 
 
 async def _live(nodes: list[Node], console: Console) -> None:

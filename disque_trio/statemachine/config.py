@@ -94,8 +94,10 @@ class Config:
     """A delivery starts the retry period anew, here and at the other holders; ours alone."""
     bus_send_buffer: int = 32 << 20
     """Bytes queued for one bus link before frames are dropped; ours alone (defect 32)."""
+    workers: int = 1
+    """Processes of this machine, each a node of the cluster; ours alone, as is what follows."""
     replica_repair_after_s: int = 600
-    """How long a holder may fail before others take its place; 0 is for ever. Ours alone."""
+    """How long a holder may fail before others take its place; 0 is for ever."""
 
     @property
     def known_port(self) -> int:

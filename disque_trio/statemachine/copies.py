@@ -23,6 +23,22 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 
+def apart(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId]) -> list[NodeId]:
+    """The candidates, first those at whose address nobody holds the job or stands before them.
+
+    Nodes of one address fall together. All of them are known.
+    """
+    nodes = node.cluster.nodes
+    taken = [nodes[id].ip for id in holders if id in nodes]
+    first: list[NodeId] = []
+    last: list[NodeId] = []
+    for id in candidates:
+        ip = nodes[id].ip
+        (last if ip in taken else first).append(id)
+        taken.append(ip)
+    return first + last
+
+
 def snapshot(node: NodeState, job: Job) -> JobCopy:
     """The job as a message carries it: its life as what is left of it, never what was delivered."""
     left = max(job.expires - node.mono, 0) // 1000 + 1

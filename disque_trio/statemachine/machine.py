@@ -293,6 +293,11 @@ class Machine:
 
     # The bus.
 
+    def meet(self, ip: str, port: int, now: Now) -> None:
+        """Begin a handshake with whoever is there, as CLUSTER MEET does."""
+        self._set_clocks(now)
+        membership.meet(self.state, ip, port)
+
     def accepted(self, local_ip: str, remote_ip: str, now: Now) -> LinkId:
         """Another node has opened a link to this one."""
         self._set_clocks(now)

@@ -28,7 +28,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, snapshot
+from disque_trio.statemachine.copies import add_holders, apart, snapshot
 from disque_trio.statemachine.job import Job, rank
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
@@ -216,13 +216,17 @@ def _place(holder: Peer, job: Job) -> tuple[bool, int]:
 def _choose(
     node: NodeState, job: Job, holding: tuple[NodeId, ...], count: int
 ) -> tuple[NodeId, ...]:
-    """Who shall hold it: rather not those that gave no answer lately, or none about this job.
+    """Who shall hold it: rather not those that gave no answer lately, or none about this job, and
+    then rather not those at the address of a holder.
 
     In the order of the line, so that two nodes that act at once ask the same ones.
     """
     silent = node.repair.silent
     fit = [id for id in node.repair.targets if id not in holding and id in node.cluster.nodes]
     fit.sort(key=lambda id: (silent.get(id, 0) > node.mono, id in job.holders, rank(id, job.id)))
+    if node.cluster.is_crowded:
+        willing = [id for id in fit if silent.get(id, 0) <= node.mono and id not in job.holders]
+        fit = apart(node, holding, willing) + [id for id in fit if id not in willing]
     return tuple(fit[:count])
 
 

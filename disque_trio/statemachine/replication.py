@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, is_over, named, snapshot
+from disque_trio.statemachine.copies import add_holders, adopt, apart, is_over, named, snapshot
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
@@ -93,12 +93,21 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
     """Let up to `count` more reachable nodes hold the job; how many there were."""
     if count <= 0:
         return 0
-    candidates = [p for p in node.cluster.reachable if p.link and p.id not in job.holders]
+    candidates = [p.id for p in node.cluster.reachable if p.link and p.id not in job.holders]
     if len(candidates) > count:
-        first = int(node.rng.random() * len(candidates))
-        candidates = (candidates[first:] + candidates[:first])[:count]
-    add_holders(job, tuple(peer.id for peer in candidates))
+        candidates = _drawn(node, job, candidates)[:count]
+    add_holders(job, tuple(candidates))
     return len(candidates)
+
+
+def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
+    """In an order of chance; where nodes share addresses, other addresses first."""
+    draw = node.rng.random
+    if node.cluster.is_crowded:
+        # Each by chance: to rotate them would give the first node of each address more than others.
+        return apart(node, job.holders, sorted(candidates, key=lambda _: draw()))
+    first = int(draw() * len(candidates))
+    return candidates[first:] + candidates[:first]
 
 
 def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: bool) -> None:

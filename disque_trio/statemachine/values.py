@@ -106,6 +106,20 @@ def number(least: int, most: int = _INT64_MAX) -> Kind[int]:
     return Kind(lambda words: number_from(words, least=least, most=most), str, str)
 
 
+MAX_WORKERS: Final = 64
+
+
+def _workers_from(words: Sequence[str]) -> int:
+    try:
+        return number_from(words, least=1, most=MAX_WORKERS)
+    except ValueError as error:
+        advice = "give as many as this machine has cores to spare, or 1 for a single process"
+        raise ValueError(f"{error}: {advice}") from None
+
+
+WORKERS: Final = Kind(_workers_from, str, str)
+
+
 def clamped(least: int, most: int) -> Kind[int]:
     """Whole numbers, those out of bounds taken to the nearest bound."""
 

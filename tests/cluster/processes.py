@@ -62,11 +62,12 @@ def _poll(
         time.sleep(POLL_S)
 
 
-def free_port() -> int:
-    """A port for clients whose bus port is free too."""
+def free_port(more: int = 0) -> int:
+    """A port for clients whose bus port is free too, and so are as many `more` above each."""
     while True:
         port = random.choice(_PORTS)
-        if _is_free(port) and _is_free(port + BUS_OFFSET):
+        ports = range(port, port + more + 1)
+        if all(_is_free(each) and _is_free(each + BUS_OFFSET) for each in ports):
             return port
 
 

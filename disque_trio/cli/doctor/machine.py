@@ -16,6 +16,7 @@ from disque_trio.host import MAX_LINKS
 from disque_trio.listeners import BUS_OFFSET, ListenError, listen
 from disque_trio.secretfiles import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
+from disque_trio.workers.plan import WorkersError, orders, refuse_strays
 
 HERE: Final = "this machine"
 LEAST_FREE: Final = 1 << 30
@@ -123,7 +124,12 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
 
 def _judge_ports(path: str, config: Config) -> Iterator[Finding]:
     try:
-        listen(config).close()
+        workers = [order.config for order in orders(config)] if config.workers > 1 else []
+        refuse_strays(config)
+        for each in (config, *workers):
+            listen(each).close()
+    except WorkersError as error:
+        yield problem(path, str(error), "the node would not start")
     except ListenError as error:
         advice = f"free it; the bus needs the client port + {BUS_OFFSET}"
         yield problem(path, str(error), advice)

@@ -233,7 +233,11 @@ def _bus_error(address: Address, plain: int, timeout_s: float) -> str:
 
 def _shift(address: Address, node: NodeFacts) -> int:
     plain = int(node.config.get("port", "0") or 0)
-    return address.port - plain if address.tls is not None and plain else 0
+    if address.tls is None or not plain:
+        return 0
+    # At the port that workers share the one that answers may be any.
+    is_worker = int(node.config.get("workers", "1") or 1) > 1
+    return (int(node.config["tls-port"]) if is_worker else address.port) - plain
 
 
 def survey(address: Address, password: bytes | None, timeout_s: float) -> list[NodeFacts]:

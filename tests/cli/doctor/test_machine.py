@@ -8,6 +8,7 @@ import pytest
 from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.findings import Finding, Level
 from disque_trio.cli.doctor.nodes import NodeFacts
+from tests.cluster.processes import free_port
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -133,3 +134,22 @@ def test_a_secret_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (finding,) = about(file, is_running=True)
 
     assert finding.level is Level.PROBLEM
+
+
+def test_a_port_of_a_worker_that_is_taken_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "disque.conf"
+    port = free_port(2)
+    file.write_text(f"port {port}\nbind 127.0.0.1\ndir {tmp_path}\nworkers 2\n")
+    with socket.create_server(("127.0.0.1", port + 2)):
+        found = list(machine.judge_file(str(file), is_running=False))
+
+    assert any(f"port {port + 2}: Address already in use" in finding.what for finding in found)
+
+
+def test_workers_that_cannot_be_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "disque.conf"
+    file.write_text(f"bind 127.0.0.1\ndir {tmp_path}\nworkers 2\ntrace-file /tmp/rows\n")
+
+    found = list(machine.judge_file(str(file), is_running=False))
+
+    assert any("the same file for all workers" in finding.what for finding in found)

@@ -169,6 +169,24 @@ def test_under_tls_the_others_are_asked_as_far_from_their_port_as_the_first(
     assert asked == [7712, 7712, 7711, 7711]
 
 
+def test_at_the_port_that_workers_share_it_does_not_count_which_port_was_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    config = {"port": "7712", "tls-port": "7812", "workers": "2"}
+
+    def examined(address: Address, _password: bytes | None, _timeout_s: float) -> NodeFacts:
+        asked.append(address.port)
+        known = PeerLine(OTHER, "10.0.0.1", 7713, frozenset({"noflags"}), is_connected=True)
+        return NodeFacts(where=str(address), id=ME, config=config, peers=(known,))
+
+    monkeypatch.setattr(nodes, "examine", examined)
+
+    survey(Address(port=7811, tls=Tls()), None, PATIENCE_S)
+
+    assert asked == [7811, 7813]
+
+
 def test_the_bus_of_a_node_with_two_ports_is_above_the_plain_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,110 @@
+"""Copies go to other hosts first, where several nodes share one."""
+
+from collections import Counter
+
+from disque_trio.statemachine import nodetable, repair
+from disque_trio.statemachine.base import PFAIL, NodeId
+from disque_trio.statemachine.copies import apart
+from disque_trio.statemachine.messages import ReplJob
+from tests.rig import CALM, ME, N2, N3, N4, STRANGER, Rig
+from tests.statemachine.repairing import SOON, asked, forget, held
+
+HERE, THERE, ELSEWHERE = "10.0.0.1", "10.0.0.2", "10.0.0.3"
+
+
+def rig_at(mine: str, *theirs: str, seed: int = 0) -> Rig:
+    """A machine at an address, with peers at others, all of them well."""
+    rig = Rig(peers=len(theirs), config=CALM, seed=seed)
+    nodes = rig.node.cluster.nodes
+    for id, ip in zip((ME, N2, N3, N4), (mine, *theirs), strict=False):
+        nodes[id].ip = ip
+    nodetable.refresh(rig.node)
+    return rig
+
+
+def copies_of(rig: Rig, replicas: int) -> tuple[NodeId, ...]:
+    """To whom a new job goes."""
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", replicas)
+    return tuple(sorted(to for to, message in rig.sent() if isinstance(message, ReplJob)))
+
+
+def test_nodes_are_crowded_when_some_share_an_address_and_not_all() -> None:
+    assert rig_at(HERE, HERE, THERE).node.cluster.is_crowded
+    assert not rig_at(HERE, THERE, ELSEWHERE).node.cluster.is_crowded
+    assert not rig_at(HERE, HERE, HERE).node.cluster.is_crowded
+    assert not rig_at("", THERE).node.cluster.is_crowded, "an address that is not known is none"
+    assert not Rig().node.cluster.is_crowded
+
+
+def test_a_node_that_cannot_be_reached_crowds_nobody() -> None:
+    rig = rig_at(HERE, HERE, THERE)
+
+    nodetable.mark(rig.node, rig.node.cluster.nodes[N2], PFAIL)
+
+    assert not rig.node.cluster.is_crowded
+
+
+def test_a_copy_goes_to_the_other_host() -> None:
+    for seed in range(20):
+        assert copies_of(rig_at(HERE, HERE, THERE, HERE, seed=seed), 2) == (N3,)
+
+
+def test_each_copy_goes_to_a_host_of_its_own_as_far_as_there_are() -> None:
+    for seed in range(20):
+        chosen = copies_of(rig_at(HERE, THERE, THERE, ELSEWHERE, seed=seed), 3)
+        assert chosen in {(N2, N4), (N3, N4)}
+
+
+def test_where_there_are_not_enough_hosts_the_same_one_will_do() -> None:
+    assert copies_of(rig_at(HERE, HERE, THERE, THERE), 4) == (N2, N3, N4)
+    assert len(copies_of(rig_at(HERE, HERE, HERE, THERE), 3)) == 2
+
+
+def test_nodes_of_one_host_are_chosen_equally_often() -> None:
+    rig = rig_at(HERE, THERE, THERE, ELSEWHERE)
+    chosen: Counter[NodeId] = Counter()
+    for _ in range(600):
+        rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, "ASYNC")
+        chosen.update(to for to, message in rig.sent() if isinstance(message, ReplJob))
+
+    assert all(150 < chosen[each] < 250 for each in (N2, N3, N4)), chosen
+
+
+def test_the_next_node_that_is_asked_is_at_another_host_too() -> None:
+    for seed in range(10):
+        rig = rig_at(HERE, HERE, THERE, ELSEWHERE, seed=seed)
+        (first,) = copies_of(rig, 2)
+
+        rig.advance(60)
+
+        asked_now = {to for to, message in rig.sent() if isinstance(message, ReplJob)}
+        assert asked_now | {first} == {N3, N4}
+
+
+def test_a_lost_copy_is_made_again_at_another_host() -> None:
+    for name in range(5):
+        rig = rig_at(HERE, THERE, HERE, ELSEWHERE)
+        held(rig, (ME, N2), name=name)
+        forget(rig, N2)
+
+        rig.advance(SOON)
+
+        assert [to for to, _ in asked(rig)] == [N4]
+
+
+def test_who_gives_no_answer_is_asked_after_those_at_a_holders_host() -> None:
+    rig = rig_at(HERE, THERE, HERE, ELSEWHERE)
+    held(rig, (ME, N2))
+    forget(rig, N2)
+    rig.advance(SOON)
+    assert [to for to, _ in asked(rig)] == [N4]
+
+    rig.advance(repair.PATIENCE + SOON)
+
+    assert [to for to, _ in asked(rig)] == [N3]
+
+
+def test_holders_that_are_not_known_take_no_address() -> None:
+    rig = rig_at(HERE, HERE, THERE)
+
+    assert apart(rig.node, (ME, STRANGER), [N2, N3]) == [N3, N2]
