@@ -68,6 +68,8 @@ class Keeper:
     _wake: threading.Event = attrs.field(init=False, factory=threading.Event)
     _done: OrderedDict[str, None] = attrs.field(init=False, factory=OrderedDict)
     _skipped: set[str] = attrs.field(init=False, factory=set)
+    _refusal: PipelineError | None = attrs.field(init=False, default=None)
+    """Of a node, while others gave jobs: it is still to be raised."""
     _thread: threading.Thread | None = attrs.field(init=False, default=None)
     _is_closed: bool = attrs.field(init=False, default=False)
 
@@ -78,29 +80,48 @@ class Keeper:
     # Taking.
 
     def take(self, most: int, *, waits: bool) -> Jobs:
-        """Up to so many jobs, with their bodies in `jobs`. Raises `UnreachableError`."""
-        taken: list[Job] = []
+        """Up to so many jobs, with their bodies in `jobs`. Raises `UnreachableError`.
+
+        A node that refuses does not cost what others have given: nobody else would ever have jobs
+        with RETRY 0. Its refusal is raised when those are done with, by the next call.
+        """
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            raise refusal
+        taken: dict[str, Job] = {}
+        if most <= 0:
+            return {}
+        live = self.nodes.live()
+        try:
+            self._collect(live, most, taken)
+            if not taken and waits and self.options.wait_ms:
+                self._sift(self._await(live), taken)
+        except PipelineError as error:
+            if not taken:
+                raise
+            self._refusal = error
+            _log.warning("the query fails after this batch: %s", error)
+        return self._hold(taken.values())
+
+    def _collect(self, givers: Sequence[str], most: int, taken: dict[str, Job]) -> None:
+        """Add what there is to those that are taken."""
         room = self.options.max_bytes
-        givers = live = self.nodes.live()
         while givers and room > 0 and len(taken) < most:
             still = []
             for name in givers:
                 asked = min(most - len(taken), _STEP)
-                got = self._get(name, [b"NOHANG"], asked) if asked > 0 and room > 0 else []
-                fresh = self._new(got)
-                taken += fresh
-                room -= sum(len(job.body) for job in fresh)
+                if asked <= 0 or room <= 0:
+                    return
+                got = self._get(name, [b"NOHANG"], asked)
+                room -= self._sift(got, taken)
                 if len(got) == asked:
                     still.append(name)
             givers = still
-        if not taken and waits and self.options.wait_ms:
-            taken = self._await(live)
-        return self._hold(taken)
 
     def _await(self, live: Sequence[str]) -> list[Job]:
         """Hang in one node. The others give it what they have, and it will be another in time."""
         place = int(time.monotonic() * 1000 // max(self.options.wait_ms, 1)) % len(live)
-        return self._new(self._get(live[place], [b"TIMEOUT", b"%d" % self.options.wait_ms], 1))
+        return self._get(live[place], [b"TIMEOUT", b"%d" % self.options.wait_ms], 1)
 
     def _get(self, name: str, how: list[bytes], count: int) -> list[Job]:
         queue = self.options.queue.encode()
@@ -116,20 +137,21 @@ class Keeper:
             return []
         return [_job(item, name) for item in items(reply)]
 
-    def _new(self, jobs: Iterable[Job]) -> list[Job]:
-        """Those that are neither in hand nor over."""
-        fresh: dict[str, Job] = {}
+    def _sift(self, jobs: Iterable[Job], taken: dict[str, Job]) -> int:
+        """Add those that are neither in hand nor over. How long their bodies are."""
+        size = 0
         over: Jobs = {}
         for job in jobs:
             if job.id in self._done:
                 over.setdefault(job.node, []).append(job.id)
-            elif job.id not in self.jobs and job.id not in fresh:
-                fresh[job.id] = job
+            elif job.id not in self.jobs and job.id not in taken:
+                taken[job.id] = job
+                size += len(job.body)
                 continue
             self.duplicates += 1
         for node, ids in over.items():
             self._tell([node], b"ACKJOB", ids)
-        return list(fresh.values())
+        return size
 
     def _hold(self, jobs: Iterable[Job]) -> Jobs:
         held: Jobs = {}

@@ -11,12 +11,13 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import attrs
 
 from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added, undo
-from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, explained, items
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, copies, explained, items
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Status
@@ -54,7 +55,7 @@ class Ledger:
         return f"{PREFIX}{self.query}".encode()
 
     def read(self) -> dict[str, tuple[str, Note]]:
-        """All notes, each with the node that has it queued, by their ids."""
+        """All notes, each with a node that has it, by their ids."""
         found = {}
         request = [b"QPEEK", self.queue, b"%d" % _MOST]
         for node in self.nodes.live():
@@ -66,7 +67,28 @@ class Ledger:
                 match item:
                     case [_, bytes(job), bytes(body)]:
                         found[job.decode()] = (node, _parsed(body))
+        if self.nodes.down():
+            copied, over = self._copies()
+            found = {job: place for job, place in (found | copied).items() if job not in over}
         return found
+
+    def _copies(self) -> tuple[dict[str, tuple[str, Note]], set[str]]:
+        """Notes of which there are copies, and those that somebody knows to be dropped.
+
+        A note whose node has died is queued by another holder when its RETRY is over. Who cannot
+        wait looks through all jobs of the nodes that are left, which takes them longer.
+        """
+        found: dict[str, tuple[str, Note]] = {}
+        over: set[str] = set()
+        for node in self.nodes.live():
+            with suppress(NodeGoneError):
+                for facts in copies(self.nodes, node, [b"QUEUE", self.queue]):
+                    job = facts[b"id"].decode()
+                    if facts[b"state"] == b"acked":
+                        over.add(job)
+                    elif facts[b"state"] != b"wait-repl":
+                        found[job] = (node, _parsed(facts[b"body"]))
+        return found, over
 
     def note(self, note: Note, node: str | None = None) -> tuple[str, str]:
         """Keep it, at that node or at another: its node and id. Raises `PipelineError`."""
@@ -183,14 +205,19 @@ def forget(ledger: Ledger, batch: int) -> None:
 
 
 def _clear(ledger: Ledger, batch: int, digests: dict[str, str], kept: str) -> None:
-    """Drop a batch's notes and older ones, and undo what is none of the batch's."""
+    """Drop a batch's notes and older ones, and undo what is in no batch that was committed."""
+    notes = ledger.read()
+    committed = {note.batch: note.digests for _, note in notes.values() if note.added is None}
+    committed[batch] = digests
     old = []
-    for job, (node, note) in ledger.read().items():
+    for job, (node, note) in notes.items():
         if job == kept or note.batch > batch:
             continue
         old.append((node, job))
-        is_ours = note.digests.items() <= digests.items()
-        if note.batch == batch and note.added is not None and not is_ours:
+        # An older one was on no node that answered when its batch was committed.
+        whole = committed.get(note.batch)
+        is_stray = whole is not None and not note.digests.items() <= whole.items()
+        if note.added is not None and is_stray:
             undo(ledger.nodes, note.added)
     ledger.drop(old)
 

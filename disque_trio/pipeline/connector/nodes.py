@@ -5,8 +5,8 @@ the option `timeout`, and one that has not answered is left alone for a while.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import attrs
 
@@ -23,6 +23,8 @@ _WINDOW: Final = 256
 _REST_S: Final = 2.0
 _LONGEST_REST_S: Final = 60.0
 """How long a node that did not answer is not asked again: twice as long each time."""
+_SCANNED: Final = b"500"
+"""Jobs in one reply of JSCAN."""
 _LOOK_S: Final = 5.0
 """How long what HELLO said is believed."""
 
@@ -198,6 +200,24 @@ class Nodes:
             match row:
                 case [bytes(node), bytes(ip), bytes(port), *_] if ip:
                     told.setdefault(node, self.link.address(ip.decode(), int(port)))
+
+
+def copies(nodes: Nodes, name: str, filters: Sequence[bytes]) -> Iterator[dict[bytes, Any]]:
+    """What a node knows of each of its jobs, by JSCAN. Raises `NodeGoneError`."""
+    cursor = b"0"
+    while True:
+        request = [b"JSCAN", cursor, b"COUNT", _SCANNED, b"REPLY", b"all", *filters]
+        (reply,) = nodes.ask(name, [request])
+        match reply:
+            case [bytes(cursor), list(found)]:
+                for item in found:
+                    facts = items(item)
+                    pairs: Any = zip(facts[::2], facts[1::2], strict=True)
+                    yield dict(pairs)
+            case _:
+                raise PipelineError(f"{name} refuses JSCAN: {_text(reply)}")
+        if cursor == b"0":
+            return
 
 
 def words(texts: Iterable[str]) -> list[bytes]:

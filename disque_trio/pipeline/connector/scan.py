@@ -5,7 +5,6 @@ job that two nodes hold is there twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
 
 import attrs
 import pyarrow as pa
@@ -13,11 +12,8 @@ from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputP
 from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector.columns import Row, batches, copied
-from disque_trio.pipeline.connector.nodes import Nodes, explained, items
+from disque_trio.pipeline.connector.nodes import Nodes, copies
 from disque_trio.pipeline.connector.options import STATES, Link, Scan
-from disque_trio.pipeline.errors import PipelineError
-
-_COUNT: Final = b"500"
 
 
 class Node(InputPartition):
@@ -88,20 +84,8 @@ class _PushFilters:
 
 
 def _copies(nodes: Nodes, name: str, scan: Scan) -> Iterator[Row]:
-    how = [b"COUNT", _COUNT, b"REPLY", b"all"]
-    how += [b"QUEUE", scan.queue.encode()] if scan.queue else []
+    filters = [b"QUEUE", scan.queue.encode()] if scan.queue else []
     for state in scan.states:
-        how += [b"STATE", state.encode()]
-    cursor = b"0"
-    while True:
-        (reply,) = nodes.ask(name, [[b"JSCAN", cursor, *how]])
-        match reply:
-            case [bytes(cursor), list(found)]:
-                for item in found:
-                    facts = items(item)
-                    pairs: Any = zip(facts[::2], facts[1::2], strict=True)
-                    yield copied(dict(pairs), name)
-            case _:
-                raise PipelineError(f"{name} refuses JSCAN: {explained(reply)}")
-        if cursor == b"0":
-            return
+        filters += [b"STATE", state.encode()]
+    for facts in copies(nodes, name, filters):
+        yield copied(facts, name)

@@ -22,6 +22,7 @@ from disque_trio.pipeline.connector.keeper import Job, Keeper
 from disque_trio.pipeline.connector.nodes import UnreachableError
 from disque_trio.pipeline.connector.offsets import Offset
 from disque_trio.pipeline.connector.options import Link, Stream
+from disque_trio.pipeline.errors import PipelineError
 
 _log: Final = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs
         if self._left is not None:
             most = min(most, self._left)
-        jobs = self._keeper.take(most, waits=self._left is None) if most > 0 else {}
+        jobs = self._keeper.take(most, waits=self._left is None)
         if not jobs:
             return begin
         end = Offset(begin.seq + 1, jobs)
@@ -95,7 +96,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         keeper = self._keeper
         try:
             backlog = keeper.backlog()
-        except UnreachableError:
+        except PipelineError:  # what was taken a moment ago is not in Spark's log yet
             return None
         return {"backlog": backlog, "held": len(keeper.jobs), "duplicates": keeper.duplicates}
 

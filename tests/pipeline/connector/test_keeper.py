@@ -1,11 +1,13 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
-from disque_trio.pipeline.connector.keeper import Keeper, LostJobsError
-from disque_trio.pipeline.connector.nodes import Nodes
+from disque_trio.pipeline.connector.keeper import Job, Keeper, LostJobsError
+from disque_trio.pipeline.connector.nodes import Nodes, Request
 from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.base import Failure, Reply
 from tests.cluster.processes import Cluster, Fleet, Server, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of
 
@@ -94,6 +96,48 @@ def test_a_job_that_is_held_is_not_taken_again(desk: Desk, cluster: Cluster) -> 
 
     assert not keeper.take(1, waits=False)
     assert keeper.duplicates == 1
+
+
+def test_what_was_taken_before_a_node_refuses_is_handed_out_first(
+    desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs with RETRY 0 would be lost with it."""
+    keeper = desk.keeper(cluster, "refused")
+    *_, last = keeper.nodes.live()
+    giver = next(server for server in cluster.servers if name_of(server) != last)
+    added = add(giver, "refused", 3, "RETRY", 0, "REPLICATE", 1)
+    ask = Nodes.ask
+
+    def refuse(nodes: Nodes, name: str, requests: Sequence[Request]) -> list[Reply]:
+        if name == last and requests[0][0] == b"GETJOB":
+            return [Failure(b"ERR not today")]
+        return ask(nodes, name, requests)
+
+    monkeypatch.setattr(Nodes, "ask", refuse)
+    taken = keeper.take(10, waits=False)
+
+    assert ids(taken) == added
+    assert keeper.acknowledge(taken)
+    with pytest.raises(PipelineError, match=f"{last} refuses GETJOB: ERR not today"):
+        keeper.take(0, waits=False)
+
+
+def test_a_job_that_two_nodes_give_is_taken_once(
+    desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = add(cluster[0], "twice", 1)
+    keeper = desk.keeper(cluster, "twice")
+    get = Keeper._get
+    given: list[Job] = []
+
+    def get_again(keeper: Keeper, name: str, how: list[bytes], count: int) -> list[Job]:
+        given.extend(get(keeper, name, how, count))
+        return list(given)
+
+    monkeypatch.setattr(Keeper, "_get", get_again)
+
+    eventually(lambda: ids(keeper.take(10, waits=False)) == [job], 20, "it is taken once")
+    assert keeper.duplicates >= 1
 
 
 def test_an_acknowledged_job_that_comes_again_is_acknowledged_again(

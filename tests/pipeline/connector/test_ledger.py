@@ -105,7 +105,7 @@ def test_a_batch_that_is_given_up_leaves_nothing(desk: Desk, cluster: Cluster, q
     assert lengths(cluster, PREFIX + query) == 0
 
 
-def test_a_note_outlives_its_node(desk: Desk, fleet: Fleet, query: str) -> None:
+def test_a_note_of_a_node_that_has_just_died_is_there(desk: Desk, fleet: Fleet, query: str) -> None:
     cluster = fleet.cluster(3)
     task = Task(desk, cluster, query)
     added = task.write(0, rows("outlives", "a"))
@@ -114,7 +114,32 @@ def test_a_note_outlives_its_node(desk: Desk, fleet: Fleet, query: str) -> None:
 
     dead.kill()
 
-    ledger = Ledger(desk.nodes(cluster, timeout=2), query, 2)
-    eventually(ledger.read, 30, "its copy is queued elsewhere")
-    ((_, note),) = ledger.read().values()
+    ledger = Ledger(desk.nodes(cluster), query, 2)
+    ((holder, note),) = ledger.read().values()
     assert note.added == added
+    assert holder != node
+
+    # It is dropped like any other, though nobody can tell the one that is dead.
+    ledger.drop([(holder, job) for job in ledger.read()])
+    assert not ledger.read()
+
+
+def test_what_comes_to_light_after_a_commit_is_undone_by_the_next(
+    desk: Desk, cluster: Cluster, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Task(desk, cluster, query)
+    task.write(0, rows("dark", "a"))
+    stray = task.write(1, rows("dark", "b"))
+    read = Ledger.read
+    monkeypatch.setattr(
+        Ledger, "read", lambda ledger: {k: n for k, n in read(ledger).items() if not n[1].added}
+    )
+    task.commit(rows("dark", "a"))
+    monkeypatch.undo()
+
+    finish(task.ledger, 8, {})
+
+    gone = [job.encode() for ids in stray.held.values() for job in ids]
+    eventually(lambda: not any(map(cluster.holders, gone)), 30, "the stray one is gone")
+    ((_, note),) = task.ledger.read().values()
+    assert note.batch == 8
