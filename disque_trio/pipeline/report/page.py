@@ -2,7 +2,6 @@
 
 import html
 import math
-import re
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Final
@@ -12,11 +11,10 @@ from disque_trio.pipeline.report.charts import Line, short
 from disque_trio.pipeline.report.facts import QUANTILES, Curve, Facts, Latency, Told
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
 from disque_trio.sim.checkers.verdict import PROPERTIES
+from disque_trio.sim.picture import sheet
 from disque_trio.sim.words import MESSAGES
 
-_FILES: Final = resources.files("disque_trio.pipeline.report")
-_COLOURS: Final = resources.files("disque_trio.sim.picture") / "colours.css"
-_SLOT: Final = re.compile(r"<!-- put:(\w+) -->")
+_STYLE: Final = resources.files("disque_trio.pipeline.report") / "page.css"
 _PLOTS_MOST: Final = 12
 """Of one sort. The scenarios with the most jobs are drawn."""
 _STATES: Final = ("unknown", "held", "queued", "acked")
@@ -33,19 +31,8 @@ _FLOOR: Final = 0.01
 def render(told: Told) -> str:
     """The whole page."""
     sections = (_head, _failures, _violations, _unseen, _duplicates, _latency, _coverage, _cost)
-    parts = {
-        "title": html.escape(f"Report on {told.lake}"),
-        "style": _COLOURS.read_text("utf-8") + _dark() + (_FILES / "page.css").read_text("utf-8"),
-        "body": "\n".join(part for each in sections if (part := each(told))),
-    }
-    return _SLOT.sub(lambda slot: parts[slot[1]], (_FILES / "page.html").read_text("utf-8"))
-
-
-def _dark() -> str:
-    """The dark colours for those whose system is dark: the page has no script to switch them."""
-    _, _, dark = _COLOURS.read_text("utf-8").partition('[data-theme="dark"]')
-    rules = dark[: dark.index("}") + 1]
-    return f"@media (prefers-color-scheme: dark) {{ :root {rules} }}\n"
+    body = "\n".join(part for each in sections if (part := each(told)))
+    return sheet.sheet(f"Report on {told.lake}", sheet.dark() + sheet.text(_STYLE), body)
 
 
 def _section(title: str, about: str, content: str) -> str:

@@ -40,7 +40,7 @@ function buildHead() {
   const more = lines.splice(FINDINGS_SHOWN);
   if (more.length) lines.push(element("li", {}, folded(`${more.length} more`, more)));
   $("head").append(
-    element("div", { id: "verdict", class: verdict.toLowerCase() }, verdict),
+    element("div", { id: "verdict", class: `verdict ${verdict.toLowerCase()}` }, verdict),
     element(
       "div",
       { class: "line" },

@@ -3,11 +3,9 @@
 `content` is what the page shows, as data; `render` puts it with the page's own files into one.
 """
 
-import html
 import json
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 
@@ -20,12 +18,13 @@ from disque_trio.sim.picture import findings, links, strips, words
 from disque_trio.sim.picture.curves import Curves, Point, thinned
 from disque_trio.sim.picture.findings import Repeat
 from disque_trio.sim.picture.links import Links
+from disque_trio.sim.picture.sheet import filled, sheet, text
 from disque_trio.sim.picture.table import Table
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
 
 FILES = resources.files("disque_trio.sim.picture")
-STYLES = ("colours.css", "page.css", "story.css")
+STYLES = ("page.css", "story.css")
 SCRIPTS = (
     "run.js",
     "axis.js",
@@ -40,7 +39,6 @@ SCRIPTS = (
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 A_YEAR = 31_536_000_000_000
 FAULTS_MOST = 500
-SLOT = re.compile(r"<!-- put:(\w+) -->")
 ROWS_MOST = 250_000
 """Above this the messages that concern no job are left out."""
 
@@ -48,16 +46,15 @@ ROWS_MOST = 250_000
 def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: str = "") -> str:
     """The run as one HTML file. `replay` is the command that runs it again."""
     parts = {
-        "title": html.escape(f"{plan.scenario} · seed {plan.seed}"),
-        "style": "".join(_file(name) for name in STYLES),
         "data": embedded(content(plan, rows, verdict, replay or words.replay(plan))),
-        "script": "".join(_file(name) for name in SCRIPTS),
+        "script": _files(SCRIPTS),
     }
-    return SLOT.sub(lambda slot: parts[slot[1]], _file("page.html"))
+    body = filled(text(FILES / "page.html"), parts)
+    return sheet(f"{plan.scenario} · seed {plan.seed}", _files(STYLES), body)
 
 
-def _file(name: str) -> str:
-    return (FILES / name).read_text(encoding="utf-8")
+def _files(names: Iterable[str]) -> str:
+    return "".join(text(FILES / name) for name in names)
 
 
 def embedded(value: object) -> str:

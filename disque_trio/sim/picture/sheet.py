@@ -1,0 +1,37 @@
+"""One HTML file that needs nothing else: the frame, colours and manners of pictures and reports."""
+
+import html
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Final
+
+_FILES: Final = resources.files("disque_trio.sim.picture")
+_SLOT: Final = re.compile(r"<!-- put:(\w+) -->")
+
+
+def sheet(title: str, style: str, body: str) -> str:
+    """The file. `style` comes after what all have in common."""
+    parts = {
+        "title": html.escape(title),
+        "style": text(_FILES / "colours.css") + text(_FILES / "sheet.css") + style,
+        "body": body,
+    }
+    return filled(text(_FILES / "sheet.html"), parts)
+
+
+def filled(page: str, parts: dict[str, str]) -> str:
+    """A page with its parts where it says `<!-- put:NAME -->`."""
+    return _SLOT.sub(lambda slot: parts[slot[1]], page)
+
+
+def dark() -> str:
+    """The dark colours for those whose system is dark, for pages without a script to switch."""
+    _, _, rest = text(_FILES / "colours.css").partition('[data-theme="dark"]')
+    rules = rest[: rest.index("}") + 1]
+    return f"@media (prefers-color-scheme: dark) {{ :root {rules} }}\n"
+
+
+def text(file: Traversable) -> str:
+    """What is in a file of the package."""
+    return file.read_text(encoding="utf-8")
