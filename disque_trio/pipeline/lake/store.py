@@ -178,13 +178,13 @@ class Lake:
     def parts(self, table: str, commits: Sequence[Commit] | None = None) -> list[Part]:
         """The parts of a table that count, or those of these commits. Raises `LakeError` if one of
         them is not there."""
-        found: list[Part] = []
+        found: dict[str, Part] = {}
         for commit in self.commits() if commits is None else commits:
             for part in commit.parts:
                 if part.table == table:
                     self._check(part, commit)
-                    found.append(part)
-        return found
+                    found[part.path] = part  # who is interrupted may commit a part twice
+        return list(found.values())
 
     def sources(self) -> list[Source]:
         """Everything that has been ingested."""
@@ -203,19 +203,22 @@ class Lake:
     # Clearing away.
 
     def strays(self, age_s: float) -> Iterator[Path]:
-        """Files of tables that no commit has named for so long, and that are older than this."""
+        """Files of tables that no commit has named for so long, drafts of whoever has died, and
+        all older than this."""
         until = time.time() - age_s
         found = self._all_commits()
         replaced = _replaced(found)
         counted = [each for each in found if replaced.get(each.id, math.inf) > until * 1e6]
         named = {part.path for commit in counted for part in commit.parts}
-        for table in TABLES:
-            for path in sorted(Path(self.path, table).glob("*/*")):
-                if str(path.relative_to(self.path)) in named:
-                    continue
-                with suppress(FileNotFoundError):
-                    if path.stat().st_mtime <= until:
-                        yield path
+        home = Path(self.path)
+        drafts = [*home.glob(f"{_TEMPORARY}*"), *home.glob(f"{_COMMITS}/{_TEMPORARY}*")]
+        files = [path for table in TABLES for path in sorted(home.glob(f"{table}/*/*"))]
+        for path in [*sorted(drafts), *files]:
+            if str(path.relative_to(home)) in named:
+                continue
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime <= until:
+                    yield path
 
     def forget(self, age_s: float) -> None:
         """Remove commits that another has taken over for so long. A reader that has listed them
@@ -282,25 +285,40 @@ def _create(path: Path, head: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     for name in (each.name for each in path.iterdir()):
         if name not in {_HEAD, _COMMITS} and not name.startswith(_TEMPORARY):
+            if head.exists():  # made, and used, since it was looked for
+                return
             raise LakeError(f"{path} is no lake, and not empty either: there is {name} in it")
     Path(path, _COMMITS).mkdir(exist_ok=True)
-    _write_whole(head, {"schema": SCHEMA})
+    _write_whole(head, {"schema": SCHEMA}, keeps=True)
 
 
-def _write_whole(path: Path, content: Any) -> None:
-    """All of it under its name, or nothing."""
+def _write_whole(path: Path, content: Any, *, keeps: bool = False) -> None:
+    """All of it under its name, or nothing. `keeps` what is there: others may have locked it."""
     draft = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
     try:
         with draft.open("w", encoding="utf-8") as file:
             json.dump(content, file, separators=(",", ":"))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        if keeps:
+            _link(draft, path)
+        else:
+            os.replace(draft, path)
         _sync(path.parent)
     except OSError as error:
+        raise LakeError(f"cannot write {path}: {_reason(error)}") from None
+    finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise LakeError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _link(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        os.replace(draft, path)
 
 
 def _sync(path: Path) -> None:

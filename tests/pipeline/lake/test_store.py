@@ -1,5 +1,6 @@
 """The folder of a lake: what counts in it, and what is not believed."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -69,6 +70,60 @@ def test_what_was_just_taken_over_stays_for_a_while_however_old_it_is(lake: Lake
     lake.forget(0)
     assert not note.exists()
     assert [path.name for path in lake.strays(0)] == ["a.parquet"]
+
+
+def test_a_part_that_was_committed_twice_counts_once(lake: Lake) -> None:
+    part = lake.write("rows", "s", "a", TABLE)
+    lake.commit([part])
+    lake.commit([part])
+
+    assert lake.parts("rows") == [part]
+
+
+def test_drafts_of_the_dead_are_strays(lake: Lake) -> None:
+    lake.commit([lake.write("rows", "s", "a", TABLE)])
+    drafts = [".writing-1", "commits/.writing-2", "rows/scenario=s/.writing-3"]
+    for name in drafts:
+        Path(lake.path, name).touch()
+
+    assert [str(path.relative_to(lake.path)) for path in lake.strays(0)] == drafts
+    assert list(lake.strays(60)) == []
+
+
+def test_who_makes_the_lake_at_the_same_moment_locks_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "lake")
+    exists, others = Path.exists, [path]
+
+    def meanwhile(head: Path) -> bool:
+        """Another one looks, too, and is quicker."""
+        was_there = exists(head)
+        if others:
+            lake = Lake.open(others.pop(), create=True)
+            lake.commit([lake.write("rows", "s", "a", TABLE)])
+            made.append(os.stat(head).st_ino)
+        return was_there
+
+    made: list[int] = []
+    monkeypatch.setattr(Path, "exists", meanwhile)
+    lake = Lake.open(path, create=True)
+
+    assert os.stat(Path(path, "lake.json")).st_ino == made[0]
+    assert len(lake.parts("rows")) == 1
+
+
+def test_a_file_system_without_links_has_lakes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", no_links)
+
+    assert Lake.open(str(tmp_path), create=True).commits() == []
+    assert not list(tmp_path.rglob(".writing-*"))
+
+
+def no_links(_from: Path, _to: Path) -> None:
+    raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
 def test_who_looks_at_some_commits_sees_no_later_ones(lake: Lake) -> None:
