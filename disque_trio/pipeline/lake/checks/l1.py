@@ -13,8 +13,9 @@ from disque_trio.sim.checkers.terms import DESYNC, DISCOVERY, GRAIN, TRANSFER
 
 WEAKER: Final = (
     "Every copy that a fault has destroyed excuses, even if it was made again since. Jobs of nodes "
-    "that leave, of queues that are paused and of clusters that change are not judged. Who works "
-    "on a queue must be looked up in the plan, so nothing is late in a live cluster."
+    "that leave, of queues that are paused and of clusters that change are not judged. In a live "
+    "cluster nothing is late, for nobody says when it was healed, nor who works on a queue; the "
+    "judge, too, judges only who is lost there."
 )
 
 _FAULTS: Final = "'crash', 'start', 'wipe', 'remove', 'flush'"

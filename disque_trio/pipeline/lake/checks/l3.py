@@ -12,8 +12,8 @@ from disque_trio.sim.checkers.terms import SECOND
 
 WEAKER: Final = (
     "Runs that heal a core alone, and those in which a node leaves, comes, goes for good or is "
-    "forgotten, are not judged, nor are jobs with RETRY 0 that have moved. A live trace has no end "
-    "of the heal, so nothing is judged there."
+    "forgotten, are not judged, nor are jobs with RETRY 0 that have moved. In a live cluster "
+    "nobody says when it was healed, so neither the query nor the judge looks at it there."
 )
 
 SQL: Final = f"""
