@@ -15,7 +15,7 @@ from disque_trio.statemachine.messages import Fail, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
 from disque_trio.wire.frames import FrameParser, encode
-from disque_trio.wire.resp import encode_reply
+from disque_trio.wire.replies import encode_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,13 +132,16 @@ class Carriage:
         """One write per client."""
         sessions = self.sessions
         answered: list[Session] = []
+        asker: Client | None = None
+        session: Session | None = None
         for client, reply in out.replies:
-            session = sessions.get(client.id)
-            if session is not None:
-                replies = session.replies
-                if not replies:
+            if client is not asker:
+                asker = client
+                session = sessions.get(client.id)
+                if session is not None and not session.replies:
                     answered.append(session)
-                replies.append(encode_reply(reply, client.protocol))
+            if session is not None:
+                session.replies.append(encode_reply(reply, client.protocol))
         sent = 0
         for session in answered:
             replies = session.replies

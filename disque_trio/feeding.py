@@ -49,6 +49,28 @@ class Feeder:
         self._watch = watch
         carriage.freed = self.free
 
+    def take(self, session: Session, requests: list[list[bytes]], now: Now) -> None:
+        """These have come. Nearly always a client that is heeded sends one request, and waits."""
+        machine = self._machine
+        if (
+            len(requests) == 1
+            and not session.backlog
+            and not session.weight
+            and not session.is_choked
+            and self.turn
+            and machine.accepts(session.client)
+        ):
+            args = requests[0]
+            started = perf_counter_ns()
+            row = machine.request(session.client, args, now)
+            if row is not None:
+                machine.timed(row, args, perf_counter_ns() - started)
+            if session.fault is not None or session.is_held:
+                self._after_turn(session, now)
+        else:
+            session.backlog.extend(requests)
+            self.feed(session, now)
+
     def feed(self, session: Session, now: Now) -> None:
         """Give the machine every request of the client that it takes in this turn."""
         client, backlog, machine = session.client, session.backlog, self._machine
@@ -63,7 +85,7 @@ class Feeder:
             row = request(client, args, now)
             ended = perf_counter_ns()
             if row is not None:
-                timed(row, args, (ended - started) // 1000)
+                timed(row, args, ended - started)
             started = ended
             turn -= 1
             if turn & 7 == _SAMPLED and backlog and replies and _is_much(replies[-1][1]):

@@ -74,7 +74,7 @@ class Node:
             self._promises = Promises(journal, machine, self._carriage, self._pump, hub.wake)
         self._errands = Errands(self.state, self._carriage.sessions, store, host, journal)
         self._feeder = Feeder(machine, self._carriage, self._watch)
-        self._feed = self._feeder.feed
+        self._take = self._feeder.take
         self._nappers: list[Client] = []
         self._nodes_retry_at: Millis = 0
         self._stopping = trio.Event()
@@ -161,10 +161,10 @@ class Node:
         """A client has sent something: give the machine every request that it takes."""
         self._traffic.received += len(data)
         parser = session.parser
-        session.backlog.extend(parser.feed(data))
+        requests = parser.feed(data)
         if parser.error is not None:
             session.fault = parser.error.text
-        self._feed(session, self.now)
+        self._take(session, requests, self.now)
         # Only now: AUTH may stand before the request that is too long for a stranger.
         if parser.buffered > STRANGER_LIMIT and has_sent_too_much(session, self.state.config):
             self._log.warning("client cut off: query buffer limit", client=session.client.id)

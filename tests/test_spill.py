@@ -18,7 +18,7 @@ from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import ReplJob, YourJobs
 from disque_trio.wire import jobs
 from disque_trio.wire.frames import FrameParser, encode
-from disque_trio.wire.resp import encode_reply
+from disque_trio.wire.replies import encode_reply
 from tests.node.world import MemoryLog
 from tests.rig import JOB, ME, ONCE, copy_of
 

@@ -153,7 +153,7 @@ OWNERS: Final = {
     "machine": """
         NodeState.mono NodeState.wall NodeState.micros NodeState.out Client.active Client.command
         Cluster.messages_received Stats.commands Stats.commands_processed Stats.protocol_errors
-        CommandStat.calls CommandStat.usec Stats.frames_dropped
+        CommandStat.calls CommandStat.ns Stats.frames_dropped
     """,
 }
 """Which module writes which field. Its docstring says so too."""

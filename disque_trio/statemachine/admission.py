@@ -12,6 +12,18 @@ _OPEN: Final = ("auth", "hello")
 """Commands by which a client may authenticate itself."""
 
 
+def must_check(node: NodeState, client: Client) -> bool:
+    """May there be anything but a wrong number of words? Hardly ever, so `refusal_of` is
+    spared; and who watches spares nothing."""
+    memory = node.memory
+    return (
+        memory.held > memory.hard
+        or bool(node.monitors)
+        or node.hindrance is not None
+        or (not client.authenticated and bool(node.config.requirepass))
+    )
+
+
 def refusal_of(
     node: NodeState, client: Client, args: list[bytes], row: Command | None
 ) -> Failure | None:
@@ -19,8 +31,7 @@ def refusal_of(
     if row is None:
         shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
         return Failure(b"ERR unknown command '%b'" % shown)
-    count = len(args)
-    if row.arity != count and not row.takes(count):
+    if not row.least <= len(args) <= row.most:
         name = row.name.encode()
         return Failure(b"ERR wrong number of arguments for '%b' command" % name)
     if node.config.requirepass and not client.authenticated and row.name not in _OPEN:

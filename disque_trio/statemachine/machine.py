@@ -35,7 +35,7 @@ from disque_trio.statemachine import (
     sessions,
     spilling,
 )
-from disque_trio.statemachine.admission import refusal_of
+from disque_trio.statemachine.admission import must_check, refusal_of
 from disque_trio.statemachine.base import (
     HANDSHAKE,
     OK,
@@ -170,13 +170,16 @@ class Machine:
         client.active = node.mono
         name = args[0]
         row = self._commands.get(name) or self._commands.get(name.lower())
-        if row is None or client.reply_mode is not _ON:
+        if row is None or client.reply_mode is not _ON or must_check(node, client):
             return self._unusual_request(client, args, row)
-        refusal = refusal_of(node, client, args, row)
-        if refusal is not None:
-            post.answer(node, client, refusal)
-            return None
-        reply = self._execute(client, args, row)
+        if not row.least <= len(args) <= row.most:
+            return self._unusual_request(client, args, row)
+        client.command = row.name
+        node.stats.commands_processed += 1
+        try:
+            reply = row.handler(node, client, args)
+        except CommandError as error:
+            reply = Failure(error.text)
         if reply is not PENDING:
             post.answer(node, client, reply)
         if node.ready:
@@ -186,7 +189,8 @@ class Machine:
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None
     ) -> Command | None:
-        """QUIT, unknown commands, and clients that want to hear less (CLIENT REPLY)."""
+        """QUIT, unknown commands, and clients that want to hear less (CLIENT REPLY); and whatever
+        has to be looked at closely, be it for want of memory."""
         node = self.state
         sessions.enter_silence(client)
         refusal = refusal_of(node, client, args, row)
@@ -225,20 +229,21 @@ class Machine:
         post.answer(self.state, client, Failure(text))
         sessions.close(self.state, client)
 
-    def timed(self, row: Command, args: list[bytes], usec: int) -> None:
+    def timed(self, row: Command, args: list[bytes], ns: int) -> None:
         """How long a request took, as the driver measured it."""
         node = self.state
         stat = node.stats.commands.get(row.name)
         if stat is None:
             stat = node.stats.commands[row.name] = CommandStat()
         stat.calls += 1
-        stat.usec += usec
-        if 0 <= node.config.slowlog_log_slower_than_us <= usec:
-            slowlog.record(node, redacted(row.name, args), usec)
-        threshold = node.config.latency_monitor_threshold
-        if threshold and usec >= threshold * 1000:
+        stat.ns += ns
+        config = node.config
+        if 0 <= config.slowlog_log_slower_than_us * 1000 <= ns:
+            slowlog.record(node, redacted(row.name, args), ns // 1000)
+        threshold = config.latency_monitor_threshold
+        if threshold and ns >= threshold * 1_000_000:
             event = b"fast-command" if Flag.FAST in row.flags else b"command"
-            latency.record(node, event, usec // 1000)
+            latency.record(node, event, ns // 1_000_000)
 
     def observe(self, event: bytes, duration: Millis, now: Now) -> None:
         """Something else than a command took that long."""

@@ -53,7 +53,12 @@ class CommandStat:
     """One line of INFO commandstats."""
 
     calls: int = 0
-    usec: int = 0
+    ns: int = 0
+
+    @property
+    def usec(self) -> int:
+        """Microseconds for all calls together."""
+        return self.ns // 1000
 
 
 @attrs.define

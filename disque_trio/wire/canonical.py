@@ -15,6 +15,7 @@ SHORT: Final = 4096
 _FEW: Final = 256
 _BULK_HEADERS: Final = [b"$%d" % size for size in range(SHORT)]
 _ARRAY_HEADERS: Final = [b"*%d" % count for count in range(_FEW)]
+_header_of: Final = _BULK_HEADERS.__getitem__
 BULK_SIZES: Final = {header: size for size, header in enumerate(_BULK_HEADERS)}
 ARRAY_SIZES: Final = {header: count for count, header in enumerate(_ARRAY_HEADERS) if count}
 
@@ -32,7 +33,7 @@ def array_header(count: int) -> bytes:
 def fit(headers: list[bytes], args: list[bytes]) -> bool:
     """Is each header the one of its argument? Never for long arguments."""
     try:
-        return [_BULK_HEADERS[len(arg)] for arg in args] == headers
+        return list(map(_header_of, map(len, args))) == headers
     except IndexError:
         return False
 

@@ -1,4 +1,4 @@
-"""The client protocol, RESP: requests in and replies out for a node, the reverse for clients.
+"""The client protocol, RESP, as it comes in: requests for a node, replies for clients.
 
 `RequestParser` has two ways, which agree on every byte. The quick one takes short requests in
 canonical form, whole or many at once (`canonical`). Everything else goes the strict way, in
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Spilled, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Status
 from disque_trio.wire import canonical
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
@@ -22,6 +22,8 @@ MAX_DEPTH: Final = 32
 
 _SMALL: Final = 2048
 """Longer input is looked at closely before it is split: it may be one long argument."""
+_count_of: Final = canonical.ARRAY_SIZES.get
+_fit: Final = canonical.fit
 _ASTERISK: Final = ord("*")
 
 
@@ -69,10 +71,10 @@ class RequestParser:
         if self.buffered or len(data) > _SMALL or self.error is not None:
             return self._resume(data)
         lines = data.split(b"\r\n")
-        count = canonical.ARRAY_SIZES.get(lines[0])
+        count = _count_of(lines[0])
         if count is not None and len(lines) == count + count + 2 and not lines[-1]:
             args = lines[2::2]
-            if canonical.fit(lines[1:-1:2], args):
+            if _fit(lines[1:-1:2], args):
                 return [args]
         return self._split(lines)
 
@@ -222,59 +224,6 @@ def encode_request(args: Sequence[bytes]) -> bytes:
         lines += (canonical.bulk_header(len(arg)), arg)
     lines.append(b"")
     return b"\r\n".join(lines)
-
-
-def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
-    """A reply's bytes. SILENCE and PENDING have none and must not come here.
-
-    Version 3 of the protocol differs in its nulls, which some of its clients insist upon. Where a
-    body is on disk and cannot be read, the whole reply is an error that says so.
-    """
-    if isinstance(reply, Status):
-        return b"+%b\r\n" % _one_line(reply.text)
-    if isinstance(reply, int):
-        return b":%d\r\n" % reply
-    lines: list[bytes] = []
-    try:
-        _write(reply, lines, protocol)
-    except OSError as error:
-        reason = _one_line(str(error.strerror or error).encode())
-        return b"-IOERR a body cannot be read from the spill-directory: %b\r\n" % reason
-    lines.append(b"")
-    return b"\r\n".join(lines)
-
-
-def _write(reply: Reply, lines: list[bytes], protocol: int) -> None:
-    if isinstance(reply, bytes):
-        lines += (canonical.bulk_header(len(reply)), reply)
-    elif isinstance(reply, list):
-        lines.append(canonical.array_header(len(reply)))
-        for item in reply:
-            _write(item, lines, protocol)
-    elif isinstance(reply, int):
-        lines.append(b":%d" % reply)
-    elif isinstance(reply, Status | Failure):
-        mark = b"+" if isinstance(reply, Status) else b"-"
-        lines.append(mark + _one_line(reply.text))
-    elif reply is None:
-        lines.append(b"$-1" if protocol == 2 else b"_")
-    elif isinstance(reply, Spilled):
-        _write(bytes(reply), lines, protocol)
-    elif isinstance(reply, Map):
-        lines.append(b"%%%d" % len(reply.items))
-        for key, value in reply.items.items():
-            _write(key, lines, protocol)
-            _write(value, lines, protocol)
-    else:
-        assert reply is NULL_ARRAY, reply
-        lines.append(b"*-1" if protocol == 2 else b"_")
-
-
-def _one_line(text: bytes) -> bytes:
-    """The text with line ends made spaces: they would end the reply."""
-    if b"\r" in text or b"\n" in text:
-        return text.replace(b"\r", b" ").replace(b"\n", b" ")
-    return text
 
 
 class ReplyParser:

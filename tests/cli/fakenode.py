@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
-from disque_trio.wire.resp import RequestParser, encode_reply
+from disque_trio.wire.replies import encode_reply
+from disque_trio.wire.resp import RequestParser
 
 Answer = list[Reply] | bytes | None
 """Replies, or bytes to send as they are; None hangs up."""

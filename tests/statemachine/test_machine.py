@@ -171,8 +171,8 @@ def test_a_monitor_sees_its_own_commands_too() -> None:
 def test_what_a_command_took_is_counted() -> None:
     rig = Rig(config=Config(slowlog_log_slower_than_us=1000, latency_monitor_threshold=10))
     for usec in (100, 1000, 10_000):
-        rig.machine.timed(BY_NAME["addjob"], [b"ADDJOB"], usec)
-    rig.machine.timed(BY_NAME["info"], [b"INFO"], 20_000)
+        rig.machine.timed(BY_NAME["addjob"], [b"ADDJOB"], usec * 1000)
+    rig.machine.timed(BY_NAME["info"], [b"INFO"], 20_000_000)
 
     stats = rig.node.stats.commands
     assert (stats["addjob"].calls, stats["addjob"].usec) == (3, 11_100)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Map, Reply, Status
-from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_reply
+from disque_trio.wire.replies import encode_reply
+from disque_trio.wire.resp import ProtocolError, ReplyParser
 from tests.strategies import cuts, payloads, pieces, replies
 
 ID = b"D-aeecadd2-dNZ9vS2xMWHExBW39zgS0gOV-05a1"

@@ -1,6 +1,7 @@
 """What a row of the command table says."""
 
 import enum
+import sys
 from collections.abc import Callable
 
 import attrs
@@ -33,7 +34,18 @@ class Command:
     flags: Flag
     usage: str
     summary: str
+    least: int = attrs.field(init=False)
+    """Words, the name included; and how many at most."""
+    most: int = attrs.field(init=False)
 
     def takes(self, count: int) -> bool:
         """Is this the right number of words?"""
-        return self.arity in (count, 0) or count >= -self.arity > 0
+        return self.least <= count <= self.most
+
+    @least.default
+    def _at_least(self) -> int:
+        return abs(self.arity)
+
+    @most.default
+    def _at_most(self) -> int:
+        return self.arity if self.arity > 0 else sys.maxsize

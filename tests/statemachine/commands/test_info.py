@@ -287,7 +287,7 @@ def test_cpu_is_told_in_hundredths_of_a_second() -> None:
 def test_commandstats_has_a_line_for_each_command_that_was_called() -> None:
     rig = Rig()
     for usec in (3, 4, 3):
-        rig.machine.timed(BY_NAME["ping"], [b"PING"], usec)
+        rig.machine.timed(BY_NAME["ping"], [b"PING"], usec * 1000)
     rig.machine.timed(BY_NAME["addjob"], [b"ADDJOB"], 0)
 
     assert list(fields_of(rig, "commandstats").items()) == [

@@ -183,9 +183,9 @@ def test_the_doctor_admits_what_it_does_not_know() -> None:
 def test_slow_commands_are_events_by_whether_they_should_be_fast() -> None:
     rig = watching()
 
-    rig.machine.timed(BY_NAME["ping"], [b"PING"], 12_999)
-    rig.machine.timed(BY_NAME["jscan"], [b"JSCAN"], 25_000)
-    rig.machine.timed(BY_NAME["jscan"], [b"JSCAN"], 9_999)
+    rig.machine.timed(BY_NAME["ping"], [b"PING"], 12_999_000)
+    rig.machine.timed(BY_NAME["jscan"], [b"JSCAN"], 25_000_000)
+    rig.machine.timed(BY_NAME["jscan"], [b"JSCAN"], 9_999_000)
 
     assert rig.ask("LATENCY", "LATEST") == [
         [b"fast-command", WALL_S, 12, 12],
