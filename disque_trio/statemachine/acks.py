@@ -28,6 +28,9 @@ def ack(node: NodeState, job_id: JobId) -> bool:
         _remember_unknown(node, job_id)
         return False
     was_pending = job.state != ACKED
+    if was_pending and job.state != WAIT_REPL and lifecycle.is_ours_alone(node, job):
+        lifecycle.finish(node, job, Cause.ACKJOB)
+        return True
     if was_pending and not _settle(node, job, Cause.ACKJOB):
         return True
     _count_attempt(job)

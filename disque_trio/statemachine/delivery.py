@@ -47,7 +47,8 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     job = lifecycle.fetch(node, queue, Cause.SERVED)
     if job is None:
         return None
-    trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
+    if node.trace is not None:
+        trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
     lifecycle.start_lease(node, job)
     if not len(queue):
         federation.need_jobs(node, queue, Why.REACHED_ZERO)

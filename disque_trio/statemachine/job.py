@@ -15,6 +15,7 @@ import attrs
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_WILLQUEUE,
+    JOB_ID_LENGTH,
     WAIT_REPL,
     Body,
     CommandError,
@@ -56,13 +57,13 @@ class Job(Timed):
     retry: Millis
     holders: tuple[NodeId, ...]
     """Nodes that may hold a copy ("nodes-delivered")."""
+    requeue_at: Millis = 0
+    """When this node queues it (again); 0 is never."""
     confirmed: tuple[NodeId, ...] | None = None
     """While wait-repl: nodes known to hold a copy. While acked: nodes known to hold it as acked.
     Else None, unless some holders were asked for a copy and have not answered: then the others."""
     state: int = WAIT_REPL
     flags: int = 0
-    requeue_at: Millis = 0
-    """When this node queues it (again); 0 is never."""
     nacks: int = 0
     deliveries: int = 0
     """Additional deliveries: how often it was queued again without a NACK."""
@@ -127,7 +128,9 @@ def _end(ttl_s: int, is_at_least_once: bool) -> bytes:
 
 def is_well_formed(job_id: bytes) -> bool:
     """The shape that the original checks, no more (reference 3.3)."""
-    return len(job_id) == 40 and job_id[:2] == b"D-" and job_id[10] == job_id[35] == 0x2D
+    if len(job_id) != JOB_ID_LENGTH:
+        return False
+    return job_id[10] == job_id[35] == job_id[1] == 0x2D and job_id[0] == 0x44
 
 
 def check_id(job_id: bytes) -> JobId:

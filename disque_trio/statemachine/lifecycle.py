@@ -47,7 +47,9 @@ def begin(node: NodeState, job: Job) -> None:
     """Take the origin's job into the table if it is not there, and queue it now or, with a delay,
     when its time comes (reference 6.3)."""
     if job.id not in node.jobs:
-        _hold(node, job)
+        # As `_hold` does, for a job that cannot be evicted.
+        node.jobs.put(job)
+        node.memory.held += of_job(job)
         if node.trace is not None:
             trace.note(node, Kind.HOLD, job, Cause.ADD)
     job.state = ACTIVE
@@ -91,7 +93,8 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     """
     if node.is_recording:
         journaling.drop(node, job)
-    dequeue(node, job, Cause.DROPPED)
+    if job.state == QUEUED:
+        dequeue(node, job, Cause.DROPPED)
     if job.state == ACKED and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
     node.timers.disarm(job)
@@ -100,17 +103,22 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     memory.held -= of_job(job)
     memory.evictable.pop(job.id, None)
     memory.dummies.pop(job.id, None)
-    spilling.forget(node, job)
+    if memory.spillable is not None:
+        spilling.forget(node, job)
     if job.in_line:
         # An entry of its queue remains until it is swept, and must not keep the body.
         job.body = b""
-    trace.note(node, Kind.DROP, job, cause)
+    if node.trace is not None:
+        trace.note(node, Kind.DROP, job, cause)
 
 
 def is_ours_alone(node: NodeState, job: Job) -> bool:
     """Has nobody else ever had this job? Of a job of another node the list may be short."""
-    mine = node.cluster.myself.id
-    return job.holders == (mine,) and job.id[2:10] == mine[:8]
+    myself = node.cluster.myself
+    if job.holders is myself.holding:
+        # Only new jobs of this very node are given this tuple.
+        return True
+    return job.holders == (myself.id,) and job.id[2:10] == myself.id[:8]
 
 
 def schedule(node: NodeState, job: Job) -> None:
@@ -125,11 +133,12 @@ def desync(node: NodeState) -> Millis:
 
 def restart_retry(node: NodeState, job: Job) -> None:
     """Begin the retry period anew. At-most-once jobs have none."""
+    timers = node.timers
     if job.retry:
         job.flags |= BCAST_WILLQUEUE
         # A period is at least a second, so this is never 0, which would mean "never".
-        job.requeue_at = node.timers.shared(node.mono + job.retry + desync(node))
-    schedule(node, job)
+        job.requeue_at = timers.shared(node.mono + job.retry + desync(node))
+    timers.arm(job, next_wake(job))
 
 
 def requeue_in(node: NodeState, job: Job, wait: Millis) -> None:
@@ -208,7 +217,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     # One name for all jobs of the queue.
     job.queue = queue.name
     queue.add(job)
-    if len(queue) > spilling.AHEAD:
+    if node.memory.spillable is not None and len(queue) > spilling.AHEAD:
         spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1
@@ -254,11 +263,11 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     if job is None:
         return None
     job.state = ACTIVE
-    trace.note(node, Kind.UNQUEUE, job, cause)
-    if not job.retry:
-        journaling.delivered(node, job)
+    if node.trace is not None:
+        trace.note(node, Kind.UNQUEUE, job, cause)
     job.flags |= DELIVERED
     if not job.retry:
+        journaling.delivered(node, job)
         node.memory.evictable[job.id] = job
     queue.accessed = node.mono
     queue.jobs_out += 1
@@ -279,7 +288,8 @@ def lease(node: NodeState, job: Job) -> None:
     """Somebody works on the job from now on, and has the whole of RETRY."""
     job.flags |= LEASED
     restart_retry(node, job)
-    post.to_holders(node, job, Working(job.id))
+    if job.holders is not node.cluster.myself.holding:
+        post.to_holders(node, job, Working(job.id))
 
 
 def lease_runs(node: NodeState, job: Job) -> bool:
@@ -299,6 +309,18 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
     node.memory.evictable[job.id] = job
     trace.note(node, Kind.ACKED, job, cause)
     schedule_collection(node, job)
+
+
+def finish(node: NodeState, job: Job, cause: Cause) -> None:
+    """What `acknowledge` and the collection come to at once for a job of which nobody else has a
+    copy: nearly half of the time of an ACKJOB."""
+    dequeue(node, job, Cause.ACKED)
+    job.state = ACKED
+    if node.trace is not None:
+        trace.note(node, Kind.ACKED, job, cause)
+    # For a collection that is not scheduled: random numbers come as they would with one.
+    desync(node)
+    unregister(node, job, Cause.COLLECTED)
 
 
 def schedule_collection(node: NodeState, job: Job) -> None:

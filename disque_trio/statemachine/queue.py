@@ -68,7 +68,7 @@ class Queue(Timed):
             return
         job.in_line = True
         in_order = self._in_order
-        if not in_order or _is_before(in_order[-1], job):
+        if not in_order or in_order[-1].made < job.made or _is_before(in_order[-1], job):
             in_order.append(job)
         else:
             self._late_adds += 1
@@ -93,9 +93,15 @@ class Queue(Timed):
 
     def pop(self) -> Job | None:
         """Take out the oldest job. The caller changes its state."""
-        job = self.oldest()
-        if job is None:
+        if self._in_order and not self._late and self._in_order[0].state == QUEUED:
+            job = self._in_order.popleft()
+            job.in_line = False
+            self._length -= 1
+            return job
+        oldest = self.oldest()
+        if oldest is None:
             return None
+        job = oldest
         if self._in_order and self._in_order[0] is job:
             self._in_order.popleft()
         else:

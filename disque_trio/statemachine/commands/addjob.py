@@ -75,7 +75,10 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         terms = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], terms, replicas, external=external)
     if not external and (options.is_async or replicas == 1):
-        replication.add(node, job, blocking=None, deadline=0)
+        if replicas == 1:
+            lifecycle.begin(node, job)
+        else:
+            replication.add(node, job, blocking=None, deadline=0)
         return Status(job.id)
     deadline = node.mono + wait if wait else 0
     replication.add(node, job, blocking=client, deadline=deadline)
@@ -203,7 +206,7 @@ def _make(
         terms.delay,
         terms.retry,
         () if external else myself.holding,
-        requeue_at=mono + (terms.delay or terms.retry) or 1,
+        mono + (terms.delay or terms.retry) or 1,
     )
 
 

@@ -18,7 +18,10 @@ from disque_trio.statemachine.state import NodeState
 
 def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were known here and had not been acknowledged."""
-    return sum(acks.ack(node, job_id) for job_id in job_ids(args))
+    known = 0
+    for job_id in job_ids(args):
+        known += acks.ack(node, job_id)
+    return known
 
 
 def fastack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
-from disque_trio.statemachine.job import check_id
+from disque_trio.statemachine.job import check_id, is_well_formed
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Zeros in front do no harm, but Python refuses to convert thousands of digits."""
@@ -48,7 +48,11 @@ def timeout(word: bytes) -> Millis:
 
 def job_ids(args: list[bytes]) -> list[JobId]:
     """The ids after the command's name; one that is malformed spoils them all."""
-    return [check_id(word) for word in args[1:]]
+    ids = args[1:]
+    for word in ids:
+        if not is_well_formed(word):
+            check_id(word)
+    return ids
 
 
 class Words:
