@@ -111,6 +111,9 @@ class ClientChannel(Stream):
     # What epoll says.
 
     def ready(self, mask: int) -> None:
+        if mask == _IN and not self.is_greedy:
+            self._read()
+            return
         if mask & _IN:
             if self.is_greedy:
                 self.readiness.defer(self)

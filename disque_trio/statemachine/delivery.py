@@ -1,5 +1,7 @@
 """Handing jobs to clients: GETJOB's rounds, and those who wait (reference 2.3, 6.6)."""
 
+from collections.abc import Sequence
+
 from disque_trio.statemachine import federation, lifecycle, trace, waiters
 from disque_trio.statemachine.base import PAUSE_OUT, Reply
 from disque_trio.statemachine.client import Client
@@ -10,12 +12,20 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 
-def take_rounds(node: NodeState, client: Client, names: list[bytes], count: int) -> list[Job]:
+def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: int) -> list[Job]:
     """Up to `count` jobs: one of each queue, left to right, round after round.
 
     Queues found empty ask the other nodes for jobs. One whose turn does not come is not created.
     """
     taken: list[Job] = []
+    if len(names) == 1:
+        # The rounds of one queue, without looking it up again for each job.
+        queue = lifecycle.queue_for(node, names[0])
+        while len(taken) < count and (job := take(node, queue, client)) is not None:
+            taken.append(job)
+        if len(taken) < count:
+            federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
+        return taken
     live = names
     while live and len(taken) < count:
         live = _round(node, client, live, count, taken)
@@ -23,7 +33,7 @@ def take_rounds(node: NodeState, client: Client, names: list[bytes], count: int)
 
 
 def _round(
-    node: NodeState, client: Client, names: list[bytes], count: int, taken: list[Job]
+    node: NodeState, client: Client, names: Sequence[bytes], count: int, taken: list[Job]
 ) -> list[bytes]:
     """One pass; the queues that may have more."""
     more = []
@@ -50,7 +60,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     if node.trace is not None:
         trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
     lifecycle.start_lease(node, job)
-    if not len(queue):
+    if not queue.length:
         federation.need_jobs(node, queue, Why.REACHED_ZERO)
     return job
 

@@ -21,6 +21,7 @@ from disque_trio.statemachine.base import (
     PAUSE_OUT,
     QUEUED,
     QUEUED_ONCE,
+    WAIT_REPL,
     Millis,
 )
 from disque_trio.statemachine.events import Cause, Kind
@@ -30,6 +31,7 @@ from disque_trio.statemachine.messages import Queued, Working
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
+_SPREAD: Final = 2 * DESYNC
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that nobody used for this long is dropped (reference 6.11)."""
 
@@ -128,7 +130,7 @@ def schedule(node: NodeState, job: Job) -> None:
 
 def desync(node: NodeState) -> Millis:
     """A random spread, so that holders of a job do not wake together."""
-    return int(node.rng.random() * (2 * DESYNC)) - DESYNC
+    return int(node.rng.random() * _SPREAD) - DESYNC
 
 
 def restart_retry(node: NodeState, job: Job) -> None:
@@ -137,7 +139,11 @@ def restart_retry(node: NodeState, job: Job) -> None:
     if job.retry:
         job.flags |= BCAST_WILLQUEUE
         # A period is at least a second, so this is never 0, which would mean "never".
-        job.requeue_at = timers.shared(node.mono + job.retry + desync(node))
+        requeue_at = job.requeue_at = timers.shared(node.mono + job.retry + desync(node))
+        if job.state != WAIT_REPL:
+            # This is what `next_wake` says, for nearly every job that is added or delivered.
+            timers.arm(job, min(requeue_at - ANNOUNCE_AHEAD, job.expires))
+            return
     timers.arm(job, next_wake(job))
 
 
@@ -217,7 +223,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     # One name for all jobs of the queue.
     job.queue = queue.name
     queue.add(job)
-    if node.memory.spillable is not None and len(queue) > spilling.AHEAD:
+    if node.memory.spillable is not None and queue.length > spilling.AHEAD:
         spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1

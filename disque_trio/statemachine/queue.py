@@ -50,20 +50,21 @@ class Queue(Timed):
     """When NEEDJOBS last went to the responders."""
     adhoc_attempt: int = 0
     # The jobs.
+    length: int = 0
+    """How many are queued: what `len` says, without a call."""
     _in_order: deque[Job] = attrs.Factory(deque)
     _late: list[_Entry] = attrs.Factory(list)
     _late_adds: int = 0
-    _length: int = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __bool__(self) -> bool:
         return True
 
     def add(self, job: Job) -> None:
         """Put in a job whose state has just become queued."""
-        self._length += 1
+        self.length += 1
         if job.in_line:
             return
         job.in_line = True
@@ -76,8 +77,8 @@ class Queue(Timed):
 
     def discard(self) -> None:
         """A job of the queue is not queued any more; its entry stays until it is swept."""
-        self._length -= 1
-        if len(self._in_order) + len(self._late) > 2 * self._length + 64:
+        self.length -= 1
+        if len(self._in_order) + len(self._late) > 2 * self.length + 64:
             self.sweep()
 
     def oldest(self) -> Job | None:
@@ -96,7 +97,7 @@ class Queue(Timed):
         if self._in_order and not self._late and self._in_order[0].state == QUEUED:
             job = self._in_order.popleft()
             job.in_line = False
-            self._length -= 1
+            self.length -= 1
             return job
         oldest = self.oldest()
         if oldest is None:
@@ -107,7 +108,7 @@ class Queue(Timed):
         else:
             heapq.heappop(self._late)
         job.in_line = False
-        self._length -= 1
+        self.length -= 1
         return job
 
     def peek(self, count: int) -> list[Job]:

@@ -5,6 +5,8 @@ Owns `Client.blocked`, `queues`, `deadline`, `with_counters` and `Queue.waiting`
 the end of its idleness.
 """
 
+from collections.abc import Sequence
+
 from disque_trio.statemachine import post
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
@@ -17,7 +19,7 @@ LEAVING_ERROR = b"LEAVING This node is leaving the cluster, please connect to a 
 def block_for_jobs(
     node: NodeState,
     client: Client,
-    queues: list[bytes],
+    queues: Sequence[bytes],
     deadline: Millis,
     *,
     with_counters: bool,

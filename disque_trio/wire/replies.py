@@ -16,7 +16,9 @@ def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
     body is on disk and cannot be read, the whole reply is an error that says so.
     """
     if isinstance(reply, Status):
-        return b"+%b\r\n" % _one_line(reply.text)
+        text = reply.text
+        # As bytes they would take eight times as long to look for.
+        return b"+%b\r\n" % (_one_line(text) if _CR in text or _LF in text else text)
     if isinstance(reply, int):
         return b":%d\r\n" % reply
     lines: list[bytes] = []
@@ -66,7 +68,4 @@ def _write_items(items: list[Reply], lines: list[bytes], protocol: int) -> None:
 
 def _one_line(text: bytes) -> bytes:
     """The text with line ends made spaces: they would end the reply."""
-    if _CR in text or _LF in text:
-        # As bytes they would take eight times as long to look for.
-        return text.replace(b"\r", b" ").replace(b"\n", b" ")
-    return text
+    return text.replace(b"\r", b" ").replace(b"\n", b" ")

@@ -29,7 +29,7 @@ def queue_without_an_entry(rig: Rig) -> None:
 
 
 def miscount_a_queue(rig: Rig) -> None:
-    rig.queue()._length += 1
+    rig.queue().length += 1
 
 
 def lose_a_timer(rig: Rig) -> None:

@@ -15,7 +15,13 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import MAX_INTEGER, Words, at_least, timeout
+from disque_trio.statemachine.commands.parse import (
+    MAX_INTEGER,
+    MAX_REMEMBERED,
+    Words,
+    at_least,
+    timeout,
+)
 from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.state import NodeState
 
@@ -56,10 +62,6 @@ class Terms:
     """When the TTL can still be counted."""
 
 
-_MAX_REMEMBERED: Final = 128
-"""Bytes of option words that are worth remembering."""
-
-
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Add a job; the reply is its id, at once or when enough nodes hold it.
 
@@ -86,9 +88,8 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _terms(words: list[bytes]) -> Terms:
-    """Clients send the same words again and again."""
     known = tuple(words)
-    return _remembered(known) if sum(map(len, known)) <= _MAX_REMEMBERED else _parsed(known)
+    return _remembered(known) if sum(map(len, known)) <= MAX_REMEMBERED else _parsed(known)
 
 
 def _parsed(words: tuple[bytes, ...]) -> Terms:

@@ -4,7 +4,7 @@ Seconds become milliseconds here and nowhere else.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
@@ -14,6 +14,8 @@ _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Zeros in front do no harm, but Python refuses to convert thousands of digits."""
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
+MAX_REMEMBERED: Final = 128
+"""Bytes of words whose meaning is worth remembering: clients send the same again and again."""
 MAX_INTEGER: Final = (1 << 63) - 1
 MIN_INTEGER: Final = -(1 << 63)
 
@@ -60,7 +62,7 @@ class Words:
 
     __slots__ = ("_words",)
 
-    def __init__(self, words: list[bytes]) -> None:
+    def __init__(self, words: Sequence[bytes]) -> None:
         self._words = iter(words)
 
     def __iter__(self) -> Iterator[bytes]:

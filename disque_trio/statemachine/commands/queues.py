@@ -1,5 +1,8 @@
 """Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (reference 2.3, 2.7, 2.9)."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 import attrs
 
 from disque_trio.statemachine import delivery, federation, pausing, post, pressure, waiters
@@ -16,7 +19,13 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import Words, at_least, integer, timeout
+from disque_trio.statemachine.commands.parse import (
+    MAX_REMEMBERED,
+    Words,
+    at_least,
+    integer,
+    timeout,
+)
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.state import NodeState
 
@@ -28,7 +37,7 @@ _PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
 class GetOptions:
     """What GETJOB is asked for. `wait` is 0 for ever."""
 
-    queues: list[bytes]
+    queues: tuple[bytes, ...] = ()
     count: int = 1
     wait: Millis = 0
     no_hang: bool = False
@@ -37,41 +46,42 @@ class GetOptions:
 
 def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Jobs from the queues, at once or when there are some."""
-    options = parse_getjob(args)
-    if pressure.level(node) == pressure.WANT:
-        _check_queues(node, options)
-    jobs = delivery.take_rounds(node, client, options.queues, options.count)
+    words = tuple(args)
+    options = _remembered(words) if sum(map(len, words)) <= MAX_REMEMBERED else parse_getjob(words)
+    queues = options.queues
+    if node.memory.held > node.memory.hard:
+        queues = _known(node, queues)
+    jobs = delivery.take_rounds(node, client, queues, options.count)
     if jobs:
-        return [delivery.describe(job, with_counters=options.with_counters) for job in jobs]
+        with_counters = options.with_counters
+        return [delivery.describe(job, with_counters=with_counters) for job in jobs]
     if options.no_hang:
         return NULL_ARRAY
     if node.cluster.is_leaving:
         return Failure(waiters.LEAVING_ERROR)
     deadline = node.mono + options.wait if options.wait else 0
-    waiters.block_for_jobs(
-        node, client, options.queues, deadline, with_counters=options.with_counters
-    )
+    waiters.block_for_jobs(node, client, queues, deadline, with_counters=options.with_counters)
     for name in client.queues:
         federation.watch(node, node.queues[name])
     return PENDING
 
 
-def _check_queues(node: NodeState, options: GetOptions) -> None:
+def _known(node: NodeState, queues: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """In want of memory no queue is created, unless its jobs come with it: names cost nothing."""
-    known = [name for name in options.queues if name in node.queues]
-    if len(known) < len(options.queues) and not any(len(node.queues[name]) for name in known):
+    known = tuple(name for name in queues if name in node.queues)
+    if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
         raise CommandError(pressure.OUT_OF_MEMORY)
-    options.queues = known
+    return known
 
 
-def parse_getjob(args: list[bytes]) -> GetOptions:
+def parse_getjob(args: Sequence[bytes]) -> GetOptions:
     """Options, then FROM, then nothing but queue names."""
-    options = GetOptions([])
+    options = GetOptions()
     words = Words(args[1:])
     for word in words:
         name = word.upper()
         if name == b"FROM":
-            options.queues = list(words)
+            options.queues = tuple(words)
             break
         if name == b"NOHANG":
             options.no_hang = True
@@ -87,6 +97,10 @@ def parse_getjob(args: list[bytes]) -> GetOptions:
     if not options.queues:
         raise CommandError(SYNTAX_ERROR)
     return options
+
+
+_remembered = lru_cache(maxsize=256)(parse_getjob)
+"""Workers ask for the same again and again."""
 
 
 def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

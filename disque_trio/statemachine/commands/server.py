@@ -50,11 +50,14 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F
 """How bytes that are not plain are shown between double quotes."""
 
 
+_PONG: Final = Status(b"PONG")
+
+
 def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """PING [text]."""
     if len(args) > 2:
         raise CommandError(b"ERR wrong number of arguments for 'ping' command")
-    return args[1] if len(args) == 2 else Status(b"PONG")
+    return args[1] if len(args) == 2 else _PONG
 
 
 def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:

@@ -269,7 +269,7 @@ def youngest_first(patch: Patch) -> None:
         youngest = self.peek(-1)
         if not youngest:
             return None
-        self._length -= 1
+        self.length -= 1
         self._in_order = type(self._in_order)(
             job for job in self._in_order if job is not youngest[0]
         )

@@ -44,7 +44,16 @@ def test_counters_are_shown_to_those_who_ask() -> None:
 def test_options_come_in_any_order_before_from_and_then_all_are_queues() -> None:
     words = b"getjob count 5 withcounters TIMEOUT 9 NOHANG from NOHANG FROM".split()
 
-    assert parse_getjob(words) == GetOptions([b"NOHANG", b"FROM"], 5, 9, True, True)
+    assert parse_getjob(words) == GetOptions(
+        (
+            b"NOHANG",
+            b"FROM",
+        ),
+        5,
+        9,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
