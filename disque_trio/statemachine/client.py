@@ -36,7 +36,7 @@ class ReplyMode(enum.Enum):
     SKIP = "skip this command"
 
 
-@attrs.define(eq=False, weakref_slot=False)
+@attrs.define(eq=False)
 class Client(Timed):
     """A connection: who it is, what it waits for."""
 
