@@ -8,9 +8,10 @@ Spark runs a piece again when its executor is lost. The outcome comes once all t
 """
 
 import queue
+import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,10 @@ Outcome = TypeVar("Outcome")
 
 MOST: Final = 512
 """So many pieces are under way at most: each has a thread here."""
+_AGAIN_S: Final = 0.2
+"""A piece may come to Spark a moment after all were ended: so often they are ended again."""
+_END_S: Final = 10.0
+"""What has not ended by then ends with the session."""
 _AHEAD: Final = 0.25
 """Pieces that wait at Spark for a processor, as a share of those that run."""
 
@@ -33,6 +38,7 @@ class Fanout:
         self._context = spark.sparkContext
         self._group = f"disque-trio-{uuid.uuid4().hex[:12]}"
         self._outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._running: set[Future[None]] = set()
         self._is_over = False
 
     @property
@@ -52,19 +58,21 @@ class Fanout:
         """
         rest = iter(pieces)
         under_way = 0
-        with ThreadPoolExecutor(MOST, thread_name_prefix="fanout") as threads:
-            try:
-                while True:
-                    under_way += self._hand_out(threads, work, rest, under_way)
-                    if not under_way:
-                        return
-                    outcome = self._outcomes.get()
-                    under_way -= 1
-                    if isinstance(outcome, _Failure):
-                        raise PipelineError(outcome.text)
-                    yield outcome
-            finally:
-                self._end(under_way)
+        threads = ThreadPoolExecutor(MOST, thread_name_prefix="fanout")
+        try:
+            while True:
+                under_way += self._hand_out(threads, work, rest, under_way)
+                if not under_way:
+                    return
+                outcome = self._outcomes.get()
+                under_way -= 1
+                if isinstance(outcome, _Failure):
+                    raise PipelineError(outcome.text)
+                yield outcome
+        finally:
+            self._is_over = True
+            threads.shutdown(wait=False, cancel_futures=True)
+            self._end()
 
     def _hand_out(
         self,
@@ -78,7 +86,9 @@ class Fanout:
         room = min(MOST, processors + max(1, int(processors * _AHEAD))) - under_way
         given = 0
         while given < room and (piece := next(rest, None)) is not None:
-            threads.submit(self._run, work, piece)
+            future = threads.submit(self._run, work, piece)
+            self._running.add(future)
+            future.add_done_callback(self._running.discard)
             given += 1
         return given
 
@@ -94,11 +104,12 @@ class Fanout:
             if not self._is_over:
                 self._outcomes.put(_Failure(told(error)))
 
-    def _end(self, under_way: int) -> None:
-        self._is_over = True
-        if under_way:
+    def _end(self) -> None:
+        deadline = time.monotonic() + _END_S
+        while (left := set(self._running)) and time.monotonic() < deadline:
             with suppress(Exception):  # the JVM may be what has failed
                 self._context.cancelJobGroup(self._group)
+            wait(left, _AGAIN_S)
 
 
 class _Failure:

@@ -1,6 +1,9 @@
+import time
 import zipfile
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -49,6 +52,73 @@ def test_pieces_are_taken_only_when_they_can_be_run_soon(spark: Any) -> None:
 def test_a_piece_that_fails_for_good_ends_it_and_says_why(spark: Any) -> None:
     with pytest.raises(PipelineError, match="nothing comes of 7"):
         list(Fanout(spark).run(refuse, [7]))
+
+
+def dawdle(mark: str) -> str:
+    if mark:
+        time.sleep(60)  # on an executor, which is to be ended meanwhile
+        Path(mark).touch()
+    return mark
+
+
+def test_who_ends_it_does_not_wait_for_pieces_under_way(spark: Any, tmp_path: Path) -> None:
+    marks = ["", *(str(tmp_path / name) for name in "abc")]
+    outcomes = Fanout(spark).run(dawdle, marks)
+    assert next(outcomes) == ""
+
+    outcomes.close()
+
+    assert not list(tmp_path.iterdir()), "no piece has come to its end"
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+class Sluggish:
+    """A Spark to which jobs come only after it was told to end them all."""
+
+    defaultParallelism = 2  # noqa: N815
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.ended = 0
+        self._is_over = Event()
+
+    def setJobGroup(self, *_: object, **__: object) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def cancelJobGroup(self, _group: str) -> None:  # noqa: N802
+        """The first time there is nothing yet."""
+        self.ended += 1
+        if self.ended > 1:
+            self._is_over.set()
+
+    def parallelize(self, *_: object) -> "Sluggish":
+        return self
+
+    def map(self, _: object) -> "Sluggish":
+        return self
+
+    def collect(self) -> list[int]:
+        """A piece, of which nothing comes before it is ended."""
+        self._is_over.wait()
+        raise RuntimeError("cancelled")
+
+
+def test_a_piece_that_comes_to_spark_after_the_end_is_ended_too() -> None:
+    spark = Sluggish()
+    fanout = Fanout(spark)
+    pieces = interrupted_after(2)
+
+    with pytest.raises(KeyboardInterrupt):
+        next(fanout.run(square, pieces))
+
+    assert spark.ended >= 2
+    assert not fanout._running
+
+
+def interrupted_after(count: int) -> Iterator[int]:
+    """Pieces, until somebody presses Ctrl-C."""
+    yield from range(count)
+    raise KeyboardInterrupt
 
 
 def test_an_executor_that_lacks_a_package_is_told_apart() -> None:

@@ -4,8 +4,7 @@ The lake itself is `pipeline.lake`, which needs pyarrow and is imported only whe
 """
 
 from importlib import import_module
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
@@ -54,29 +53,12 @@ class Reaper:
         self._share = harvest.share
         self._version = harvest.version
         self._scenario = scenario
-        self._barn = import_module("disque_trio.pipeline.harvest").Barn(
+        self.barn: Any = import_module("disque_trio.pipeline.harvest").Barn(
             harvest.lake, scenario, f"{harvest.sweep}-{name}"
         )
+        """To be opened while seeds are run, and closed before its `parts` count."""
         self._coverage = Coverage()
         self._rows: list[Row] = []
-
-    def __enter__(self) -> Self:
-        self._barn.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._barn.__exit__(kind, error, trace)
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """What was written, when all is done."""
-        found: tuple[Any, ...] = self._barn.parts
-        return found
 
     def watchers(self, seed: int, engine: str) -> list[Watcher]:
         """Who watches the run of the next seed."""
@@ -98,10 +80,10 @@ class Reaper:
     def reap(self, plan: Plan, result: Result) -> Crop:
         """The run is over."""
         # Other code may come to the same history: that is another run.
-        run = self._barn.name_of(self._version, str(result.seed), result.digest)
+        run = self.barn.name_of(self._version, str(result.seed), result.digest)
         text = None
         if not result.is_ok or self._is_chosen(result.seed):
-            self._barn.bring(plan, run, self._rows)
+            self.barn.bring(plan, run, self._rows)
             text = planfile.dump(plan)
         self._rows = []
         return Crop(run, dict(self._coverage.counts), text)

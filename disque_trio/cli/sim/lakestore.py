@@ -4,7 +4,7 @@ What comes in is committed in portions. Whatever happens, a portion is there who
 """
 
 import subprocess
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,13 +18,14 @@ from disque_trio.cli.sim.harvest import Crop
 from disque_trio.cli.sim.pool import Done
 from disque_trio.cli.sim.results import Kept
 from disque_trio.pipeline import results
+from disque_trio.pipeline.harvest import Barn
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.results import Results
 
 _PORTION: Final = 5_000
 """Results in one file, at most."""
 _PATIENCE_S: Final = 60.0
-"""As long may a result wait, and be lost if this process is."""
+"""So long may a result wait, and be lost if this process is, whether or not others come."""
 
 
 class LakeStore:
@@ -37,7 +38,9 @@ class LakeStore:
         self._results = Results(lake, sweep, commit_of(Path(__file__)))
         self._piece: list[tuple[str, Done]] = []
         self._waiting = 0
-        self._since = time.monotonic()
+        self._lock = threading.Lock()
+        self._alarm: threading.Timer | None = None
+        self._trouble: Exception | None = None
         if len(set(versions.values())) < len(versions):
             raise UsageError("two of the scenarios are the same: a lake cannot tell them apart")
 
@@ -50,32 +53,52 @@ class LakeStore:
     def add(self, path: str, done: Done) -> None:
         """Keep it, as soon as all have come that were run with it."""
         self._piece.append((path, done))
-        if done.ends_piece:
+        if not done.ends_piece:
+            return
+        with self._lock:
+            if self._trouble is not None:
+                raise self._trouble
             for each in self._piece:
                 self._bring_in(*each)
             self._piece.clear()
-            is_time = time.monotonic() - self._since > _PATIENCE_S
-            if is_time or self._waiting >= _PORTION:
+            if self._waiting >= _PORTION:
                 self._commit()
+            elif self._alarm is None:
+                self._alarm = threading.Timer(_PATIENCE_S, self._ring)
+                self._alarm.daemon = True
+                self._alarm.start()
 
     def close(self) -> None:
         """Nothing more comes."""
-        self._commit()
+        with self._lock:
+            self._commit()
 
     def _bring_in(self, path: str, done: Done) -> None:
         result = done.result
-        # A second run, which differed from the first one.
-        crop = done.crop or Crop(f"{result.scenario}-{result.seed}-again", {})
+        version = self._versions[path]
+        # Without a crop it is a second run, which differed from the first one.
+        run = Barn.name_of(version, str(result.seed), result.digest)
+        crop = done.crop or Crop(run, {})
         facts = attrs.asdict(result)
         facts["ok"] = facts.pop("is_ok")
         facts |= {"run": crop.run, "coverage": crop.coverage, "plan": crop.plan}
-        self._results.add({**facts, "version": self._versions[path]}, crop.parts)
+        self._results.add({**facts, "version": version}, crop.parts)
         self._waiting += 1
 
+    def _ring(self) -> None:
+        """In a thread of its own: some result has waited long enough."""
+        with self._lock:
+            try:
+                self._commit()
+            except Exception as error:  # told when the next result comes
+                self._trouble = error
+
     def _commit(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         self._results.commit_all()
         self._waiting = 0
-        self._since = time.monotonic()
 
 
 def commit_of(file: Path) -> str:

@@ -137,7 +137,8 @@ def run_seeds(tasks: Sequence[Task], scenario: Scenario, name: str) -> list[Done
     harvest = tasks[0].harvest
     if harvest is None:
         return [_run(task, scenario, None) for task in tasks]
-    with Reaper(harvest, scenario.name, name) as reaper:
+    reaper = Reaper(harvest, scenario.name, name)
+    with reaper.barn:
         found = [_run(task, scenario, reaper) for task in tasks]
     return [*map(_unfinished, found[:-1]), _finished(found[-1], reaper)]
 
@@ -147,7 +148,7 @@ def _unfinished(done: Done) -> Done:
 
 
 def _finished(done: Done, reaper: Reaper) -> Done:
-    return attrs.evolve(done, crop=done.crop and attrs.evolve(done.crop, parts=reaper.parts))
+    return attrs.evolve(done, crop=done.crop and attrs.evolve(done.crop, parts=reaper.barn.parts))
 
 
 def _run(task: Task, scenario: Scenario, reaper: Reaper | None) -> Done:

@@ -30,7 +30,7 @@ class Keeper(Protocol):
         """Keep it."""
 
     def close(self) -> None:
-        """Nothing more comes. What came is kept."""
+        """Nothing more comes. What came is kept. To say it twice does no harm."""
 
 
 class Store:

@@ -5,6 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -118,8 +119,11 @@ class _Sweep:
         except KeyboardInterrupt:
             self._ending = "interrupted"
         finally:
-            for keeper in self._keepers:
-                keeper.close()
+            self._close_keepers()
+
+    def _close_keepers(self) -> None:
+        for keeper in self._keepers:
+            keeper.close()
 
     def _run(self) -> None:
         wanted = {path: _seeds(each, self._options) for path, each in self._scenarios.items()}
@@ -137,7 +141,9 @@ class _Sweep:
                     if self._ending and done.ends_piece:
                         return
             finally:
-                results.close()
+                # Spark may take its time to end, and whoever waits may lose patience.
+                with closing(results):
+                    self._close_keepers()
 
     def _see(self, done: Done, progress: Progress) -> None:
         """Keep it, and tell of it unless enough has been told: then the rest of its piece only

@@ -16,16 +16,16 @@ class Tally:
 
     scenario: Scenario
     seeds: set[int] = attrs.Factory(set)
-    failed: list[Result] = attrs.Factory(list)
     sums: Counter[str] = attrs.Factory(Counter)
     seconds: float = 0.0
     marks: Counter[str] = attrs.Factory(Counter)
     duplicates: Counter[str] = attrs.Factory(Counter)
+    _failures: dict[int, Result] = attrs.Factory(dict)
 
     def add(self, result: Result) -> None:
-        """Count it. Of a seed that was counted before only a failure counts."""
+        """Count it. Of a seed that was counted before only its first failure counts."""
         if not result.is_ok:
-            self.failed.append(result)
+            self._failures.setdefault(result.seed, result)
         if result.seed in self.seeds:
             return
         self.seeds.add(result.seed)
@@ -34,6 +34,11 @@ class Tally:
         self.seconds += result.seconds
         self.marks.update(result.marks)
         self.duplicates.update(result.duplicates)
+
+    @property
+    def failed(self) -> list[Result]:
+        """The seeds that failed, in the order in which it turned out."""
+        return list(self._failures.values())
 
     @property
     def gaps(self) -> list[str]:

@@ -1,13 +1,14 @@
 """Asking a lake: its tables and views in a Spark session."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
 from disque_trio.pipeline.lake.checks import CHECKS, VIOLATIONS
 from disque_trio.pipeline.lake.shape import SCHEMAS
-from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.store import Lake, Part
 from disque_trio.pipeline.lake.views import VIEWS
 
 _SPARK: Final = {
@@ -30,9 +31,12 @@ _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
     """Make the lake, as it is now, known to the session: its tables, and the views that this query
     names, or all. Raises `LakeError`."""
+    commits = lake.commits()
     for table, schema in SCHEMAS.items():
-        _table(spark, lake, table, schema).createOrReplaceTempView(table)
+        parts = lake.parts(table, commits)
+        _table(spark, lake, table, schema, parts).createOrReplaceTempView(table)
     spark.sql(_ONE_TRACE).createOrReplaceTempView("traces")
+    spark.sql(_ONE_RESULT).createOrReplaceTempView("results")
     wanted = needed(text) if text is not None else _MADE
     for name, sql in _MADE.items():
         if name in wanted:
@@ -63,10 +67,18 @@ SELECT * EXCEPT (number) FROM (
 """
 """Each node of a live cluster has a trace, and all of them are one run."""
 
+_ONE_RESULT: Final = """
+SELECT r.* FROM results r LEFT ANTI JOIN (
+  SELECT scenario, sweep, seed, version FROM results
+  WHERE NOT ok AND exists(findings, each -> each.property = 'determinism')
+) again ON r.ok AND r.scenario = again.scenario AND r.sweep = again.sweep AND r.seed = again.seed
+  AND r.version <=> again.version
+"""
+"""A seed whose second run differs has a second row, with what both had in common: that counts."""
 
-def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema) -> Any:
+
+def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequence[Part]) -> Any:
     shape = ", ".join(f"`{field.name}` {ddl(field.type)}" for field in schema) + ", scenario STRING"
-    parts = lake.parts(table)
     if not parts:
         return spark.createDataFrame([], shape)
     paths = [_GLOB.sub(r"\\\1", lake.where(part)) for part in parts]

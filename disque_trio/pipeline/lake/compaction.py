@@ -43,7 +43,8 @@ def compact(spark: Any, lake: Lake, *, grace_s: float = GRACE_S) -> Tidied:
         heaps = _heaps(parts)
         if heaps:
             _merge(spark, lake, commits, parts, heaps)
-        left = sum(len(lake.parts(table)) for table in TABLES)
+        commits = lake.commits()
+        left = sum(len(lake.parts(table, commits)) for table in TABLES)
         lake.forget(grace_s)
         removed = 0
         for stray in lake.strays(grace_s):

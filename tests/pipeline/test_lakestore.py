@@ -1,0 +1,102 @@
+"""What a sweep keeps in a lake: when it counts, and how often."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from disque_trio.cli.sim import lakestore
+from disque_trio.cli.sim.execution import Finding, Result
+from disque_trio.cli.sim.harvest import Crop
+from disque_trio.cli.sim.lakestore import LakeStore
+from disque_trio.cli.sim.pool import Done, Task
+from disque_trio.cli.sim.sources import scenario_from
+from disque_trio.cli.sim.tally import Tally
+from disque_trio.pipeline.harvest import Barn
+from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.store import Lake, LakeError
+from tests.cluster.processes import eventually
+from tests.pipeline.test_sweep_on_cluster import scenario
+
+BAD = (Finding("determinism", "two runs of one seed differ"),)
+
+
+def store(folder: Path) -> LakeStore:
+    return LakeStore(str(folder / "lake"), "sweep", {"calm": "v"})
+
+
+def committed(folder: Path) -> int:
+    return sum(part.rows for part in Lake.open(str(folder / "lake")).parts("results"))
+
+
+def done(seed: int, *, is_ok: bool = True) -> Done:
+    result = Result(
+        scenario="calm", seed=seed, engine="heap", is_ok=is_ok, digest="ab" * 32, added=10,
+        delivered=13, duplicates={"D1": 3}, findings=() if is_ok else BAD,
+    )  # fmt: skip
+    run = Barn.name_of("v", str(seed), result.digest)
+    return Done(Task("calm", seed, "heap", 60), result, Crop(run, {"setack/queued": 2}))
+
+
+def test_what_came_counts_after_a_while_though_nothing_else_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lakestore, "_PATIENCE_S", 0.05)
+    keeping = store(tmp_path)
+
+    keeping.add("calm", done(0))
+    eventually(lambda: committed(tmp_path) == 1, 20, "the first one counts")
+    keeping.add("calm", done(1))
+    eventually(lambda: committed(tmp_path) == 2, 20, "the next one, too")
+
+    keeping.close()
+    keeping.close()
+    assert committed(tmp_path) == 2
+
+
+def test_what_could_not_be_written_is_told_when_the_next_result_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lakestore, "_PATIENCE_S", 0.01)
+    keeping = store(tmp_path)
+    in_the_way = tmp_path / "lake" / "results"
+    in_the_way.touch()
+
+    keeping.add("calm", done(0))
+    eventually(lambda: keeping._trouble is not None, 20, "it was tried")
+
+    with pytest.raises(LakeError, match="cannot write to the lake"):
+        keeping.add("calm", done(1))
+    in_the_way.unlink()
+    keeping.close()
+    assert committed(tmp_path) == 1, "what is kept in memory is not lost yet"
+
+
+def test_a_seed_whose_second_run_differs_counts_once(spark: Any, tmp_path: Path) -> None:
+    keeping = store(tmp_path)
+    for seed in range(4):
+        keeping.add("calm", done(seed))
+    keeping.add("calm", attrs.evolve(done(2, is_ok=False), crop=None))
+    keeping.close()
+
+    asking.attach(spark, Lake.open(str(tmp_path / "lake")), "seeds causes failures")
+
+    def ask(sql: str) -> tuple[Any, ...]:
+        (row,) = spark.sql(sql).collect()
+        return tuple(row)
+
+    assert ask("SELECT seeds, failed, jobs, duplicates FROM seeds") == (4, 1, 40, 12)
+    assert ask("SELECT duplicates, jobs FROM causes") == (12, 40)
+    assert ask("SELECT property, seeds, times, seed FROM failures") == ("determinism", 1, 1, 2)
+    assert ask("SELECT count(DISTINCT run) FROM results") == (4,)
+
+
+def test_a_failure_that_two_sweeps_have_found_counts_once(tmp_path: Path) -> None:
+    tally = Tally(scenario_from(scenario(tmp_path, "calm")))
+    passed, failed = done(7).result, done(7, is_ok=False).result
+
+    for result in (passed, failed, failed):
+        tally.add(result)
+
+    assert (len(tally.seeds), tally.failed, tally.sums["added"]) == (1, [failed], 10)
