@@ -42,10 +42,14 @@ def ingest(spark: Any, lake: Lake, paths: Sequence[str], *, run: str = shape.LIV
     """Take in these files, and what lies in these folders. `run` names the cluster that the traces
     of live nodes are of. Raises `LakeError`."""
     with lake.locked():
-        found, known, bad = _surveyed(lake, files_in(paths), run)
+        found, known, bad, bases = _surveyed(lake, files_in(paths), run)
         pieces = [piece for each in found for piece in _pieces(each)]
         parts, faults = _read_all(spark, lake, pieces)
         bad |= faults
+        for path, base in bases.items():
+            if base in bad:
+                bad[path] = bad[base]
+        known = [path for path in known if path not in bad]
         _discard(lake, [part for path, made in parts.items() if path in bad for part in made])
         good = [each for each in found if each.path not in bad]
         taken = [_source(each, parts.get(each.path, [])) for each in good]
@@ -55,23 +59,32 @@ def ingest(spark: Any, lake: Lake, paths: Sequence[str], *, run: str = shape.LIV
 
 def _surveyed(
     lake: Lake, paths: Sequence[str], run: str
-) -> tuple[list[Found], list[str], dict[str, str]]:
+) -> tuple[list[Found], list[str], dict[str, str], dict[str, str]]:
+    """What there is to read, what is known, what is bad, and by path a file of these that another
+    one begins with: it is known only if that one is good."""
     known = lake.sources()
     found: list[Found] = []
     old: list[str] = []
     bad: dict[str, str] = {}
+    bases: dict[str, str] = {}
     for path in paths:
         try:
             each = survey(path, run, known)
         except BadFileError as error:
             bad[path] = str(error)
             continue
+        if base := next((other for other in found if _begins_with(each, other)), None):
+            bases[path] = base.path
         if each.is_new:
             found.append(each)
             known.append(each.source)  # the same under two names counts once, too
         else:
             old.append(path)
-    return found, old, bad
+    return found, old, bad, bases
+
+
+def _begins_with(each: Found, other: Found) -> bool:
+    return (each.source.head, each.begin) == (other.source.head, other.source.size)
 
 
 def _pieces(found: Found) -> Iterator[Piece]:

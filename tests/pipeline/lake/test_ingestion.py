@@ -100,6 +100,21 @@ def test_bad_files_are_named_and_the_others_are_taken(
     assert list(store.strays(0)) == []
 
 
+def test_what_begins_with_a_bad_file_is_bad_too(spark: Any, store: Lake, tmp_path: Path) -> None:
+    spoilt = b"".join(line_of(row) for row in ROWS[:3]) + b'{"time": 1}\n'
+    texts = {"a": spoilt, "b": spoilt, "c": spoilt + line_of(ROWS[4])}
+    paths = [str(tmp_path / f"{name}.jsonl") for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        Path(path).write_bytes(text)
+
+    outcome = ingest(spark, store, paths)
+
+    assert list(outcome.bad) == paths
+    assert len(set(outcome.bad.values())) == 1
+    assert (outcome.taken, outcome.known) == ((), ())
+    assert list(store.strays(0)) == []
+
+
 @pytest.mark.parametrize("form", ["arrow", "parquet"])
 def test_tables_and_folders_are_taken_too(
     spark: Any, store: Lake, tmp_path: Path, form: str
