@@ -108,6 +108,21 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
 
 
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """The option for settings of Spark."""
+    parser.add_argument(
+        "--spark-conf", dest="spark_settings", action="append", type=_setting, default=[],
+        metavar="NAME=VALUE", help="a setting of Spark, such as spark.executor.memory=2g",
+    )  # fmt: skip
+
+
+def _setting(word: str) -> tuple[str, str]:
+    name, found, value = word.partition("=")
+    if not found or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"{word} is no setting of Spark: spark.NAME=VALUE")
+    return name, value
+
+
 def port(word: str) -> int:
     """A port to connect to or to listen on."""
     if not word.isdecimal() or not 0 < int(word) < 65536:

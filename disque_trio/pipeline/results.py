@@ -18,6 +18,9 @@ from disque_trio.pipeline.lake.store import Lake, LakeError, Part
 
 _PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
 
+_FACTS = [name for name in shape.RESULTS.names if name not in {"coverage", "plan"}]
+"""What is needed to go on: the rest is long."""
+
 
 @attrs.define
 class Results:
@@ -61,16 +64,16 @@ class Results:
 
 
 def read(lake: Lake, versions: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The facts of all seeds of these versions, the oldest first."""
+    """The facts of all seeds of these versions, the oldest first, but for coverage and plans."""
     wanted = pa.array(sorted(set(versions)))
     for part in lake.parts("results"):
         scenario = unquote(Path(part.path).parent.name.partition("=")[2])
         try:
-            table = pq.read_table(lake.where(part), partitioning=None)
+            table = pq.read_table(lake.where(part), columns=_FACTS, partitioning=None)
         except (OSError, pa.ArrowException) as error:
             raise LakeError(f"{lake.where(part)}: {error}") from None
         table = table.filter(pc.is_in(table["version"], value_set=wanted))
         for facts in table.to_pylist():
-            for name in ("duplicates", "marks", "coverage"):
+            for name in ("duplicates", "marks"):
                 facts[name] = dict(facts[name] or ())
             yield {**facts, "scenario": scenario}

@@ -1,22 +1,36 @@
 """This package as a file that executors import it from, whether or not they have one."""
 
 import io
+import tempfile
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from disque_trio.pipeline import session
 
 _PACKAGE = Path(__file__).parents[1]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def ship(spark: Any, folder: Path) -> None:
-    """Give the executors of a session the very code that runs here.
+@contextmanager
+def running(
+    master: str, *, app: str, memory: str, settings: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """A session (`session.running`) whose executors have the very code that runs here.
 
     It goes before what is installed there. What the package depends on must be.
     """
-    path = folder / f"{_PACKAGE.name}.zip"
-    path.write_bytes(zipped())
-    spark.sparkContext.addPyFile(str(path))
+    with (
+        tempfile.TemporaryDirectory(prefix="disque-trio-") as folder,
+        session.running(master, app=app, memory=memory, settings=settings) as spark,
+    ):
+        if not session.is_local(master):
+            path = Path(folder, f"{_PACKAGE.name}.zip")
+            path.write_bytes(zipped())
+            spark.sparkContext.addPyFile(str(path))
+        yield spark
 
 
 def zipped() -> bytes:

@@ -1,12 +1,15 @@
 """The commands about lakes, as people meet them."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from disque_trio.__main__ import main
+from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.jsonlines import line_of
 from disque_trio.sim.rows import Row
 
@@ -78,3 +81,38 @@ def test_what_is_no_lake_is_named(tmp_path: Path, capsys: Capture, words: list[s
     assert pipeline(*(path if word == "LAKE" else word for word in words)) == 2
 
     assert f"{path} is no lake" in capsys.readouterr().err
+
+
+def test_a_report_is_written_whole_or_not_at_all(
+    spark: Any, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, out = str(tmp_path / "lake"), tmp_path / "pages" / "night.html"
+    Lake.open(lake, create=True)
+    words = ("report", lake, "--html", str(out))
+
+    assert pipeline(*words) == 2
+    assert f"cannot write {out}: No such file or directory" in capsys.readouterr().err
+
+    out.parent.mkdir()
+    assert pipeline("report", lake, "--html", str(out.parent)) == 2
+    assert f"cannot write {out.parent}: Is a directory" in capsys.readouterr().err
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", disk_full)
+        assert pipeline(*words) == 2
+    assert f"cannot write {out}: No space left on device" in capsys.readouterr().err
+    assert list(out.parent.iterdir()) == []
+
+    assert pipeline(*words) == 0
+    assert list(out.parent.iterdir()) == [out]
+
+
+def disk_full(path: Path, _text: str, _encoding: str) -> None:
+    path.touch()
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_settings_of_spark_can_be_given(tmp_path: Path, capsys: Capture) -> None:
+    assert pipeline("ingest", str(tmp_path / "lake"), "t", "--spark-conf", "cores=2") == 2
+
+    assert "cores=2 is no setting of Spark: spark.NAME=VALUE" in capsys.readouterr().err

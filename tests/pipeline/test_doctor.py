@@ -54,6 +54,28 @@ def test_a_version_that_nobody_has_tried_is_a_warning(
     assert found == ["pandas 3.0.1 is not known to work: 2.2 or newer, before 3 is"]
 
 
+def test_what_is_known_to_work_is_what_the_package_asks_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "requires", lambda _: ["pandas>=7,<9; extra == 'spark'"])
+
+    _, told = consult(capsys)
+
+    assert "is not known to work: 7 or newer, before 9 is" in told
+    assert "note     this machine: pyspark 4." in told, "nothing is said of this one"
+
+
+def test_without_metadata_nothing_is_known_of_versions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def requires(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "requires", requires)
+
+    assert consult(capsys)[1].endswith("Spark can run here\n")
+
+
 def test_a_java_home_that_does_not_run_is_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

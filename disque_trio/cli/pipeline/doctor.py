@@ -3,10 +3,11 @@
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final
 
 from disque_trio.cli.doctor.findings import (
@@ -19,16 +20,14 @@ from disque_trio.cli.doctor.findings import (
     worst,
 )
 from disque_trio.cli.frame import add_json
-from disque_trio.pipeline import java, session
+from disque_trio.pipeline import java, session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
 HELP: Final = "Say whether Spark will run here, and how to get what is missing."
-_RANGES: Final = {
-    "pyspark": ((4, 2), (4, 4)),
-    "pyarrow": ((20,), (28,)),
-    "pandas": ((2, 2), (3,)),
-}
-"""From, and to before, which versions of what Spark needs are known to work (pyproject.toml)."""
+_PACKAGES: Final = ("pyspark", "pyarrow", "pandas")
+_NEED: Final = re.compile(r"([\w-]+)([^;]*);.*extra == .spark.")
+_LIMIT: Final = re.compile(r"(>=|<)\s*([\d.]+)")
+"""How a package's metadata puts what pyproject.toml says: `pandas<3,>=2.2; extra == 'spark'`."""
 _WHERE: Final = "this machine"
 
 
@@ -56,17 +55,33 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _packages() -> Iterator[Finding]:
-    for name, (first, after) in _RANGES.items():
-        span = f"{_dotted(first)} or newer, before {_dotted(after)}"
+    ranges = _ranges()
+    for name in _PACKAGES:
         try:
             has = version(name)
         except PackageNotFoundError:
             yield problem(_WHERE, f"{name} is not installed", INSTALL)
             continue
-        if first <= _numbers(has) < after:
+        first, after = ranges.get(name, ("", ""))
+        if name not in ranges or _numbers(first) <= _numbers(has) < _numbers(after):
             yield note(_WHERE, f"{name} {has}")
         else:
+            span = f"{first} or newer, before {after}"
             yield warning(_WHERE, f"{name} {has} is not known to work: {span} is", INSTALL)
+
+
+def _ranges() -> dict[str, tuple[str, str]]:
+    """From, and to before, which versions are known to work; nothing where this package is not
+    installed but lies on a path."""
+    try:
+        needs = requires("disque-trio") or []
+    except PackageNotFoundError:
+        return {}
+    found = {}
+    for match in filter(None, map(_NEED.match, needs)):
+        limits = dict(_LIMIT.findall(match[2]))
+        found[match[1]] = (limits[">="], limits["<"])
+    return found
 
 
 def _elsewhere() -> Iterator[Finding]:
@@ -81,10 +96,6 @@ def _elsewhere() -> Iterator[Finding]:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:3] if part.isdecimal())
-
-
-def _dotted(numbers: tuple[int, ...]) -> str:
-    return ".".join(map(str, numbers))
 
 
 def _java() -> Iterator[Finding]:
@@ -104,7 +115,8 @@ def _java() -> Iterator[Finding]:
 def _tried(master: str) -> Iterator[Finding]:
     began = time.monotonic()
     try:
-        with session.running(master, app="disque-trio doctor") as spark:
+        app = "disque-trio doctor"
+        with shipping.running(master, app=app, memory=session.MEMORY) as spark:
             started = time.monotonic()
             spark.range(100).mapInArrow(_same, "id long").count()
             ended = time.monotonic()

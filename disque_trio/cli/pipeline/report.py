@@ -1,6 +1,11 @@
 """`disque-trio pipeline report`: a page that shows what a lake has to tell."""
 
 import argparse
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from disque_trio.cli.frame import UsageError
@@ -25,12 +30,34 @@ def run(given: argparse.Namespace) -> int:
     """Ask, and draw."""
     lake = part("lake.store").Lake.open(given.lake)
     target = Path(given.html)
-    try:
-        target.touch()
-    except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}") from None
+    with _telling(target):  # before Spark has worked for an hour
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        tempfile.TemporaryFile(dir=target.parent).close()
     with started(given) as spark:
         told = part("report.facts").ask(spark, lake, with_checks=given.checks)
-    target.write_text(part("report.page").render(told), "utf-8")
+    with _telling(target):
+        _write(target, part("report.page").render(told))
     print(f"{target}: {told.rows:,} rows of {told.runs:,} runs, {len(told.seeds)} lines of sweeps")
     return 0
+
+
+@contextmanager
+def _telling(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def _write(target: Path, page: str) -> None:
+    """All of it, or nothing."""
+    if target.exists() and not target.is_file():  # such as a pipe
+        target.write_text(page, "utf-8")
+        return
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        draft.write_text(page, "utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)

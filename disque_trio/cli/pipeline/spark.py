@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from disque_trio.pipeline import session
+from disque_trio.cli.frame import add_settings
+from disque_trio.pipeline import session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
 
@@ -21,12 +22,15 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory", default="2g", metavar="SIZE", help="the driver's memory, such as 4g (2g)"
     )
+    add_settings(parser)
 
 
 @contextmanager
 def started(given: argparse.Namespace) -> Iterator[Any]:
     """A session as the options say. Raises `PipelineError`."""
-    with session.running(given.master, memory=given.memory) as spark:
+    with shipping.running(
+        given.master, app="disque-trio", memory=given.memory, settings=dict(given.spark_settings)
+    ) as spark:
         try:
             yield spark
         except Exception as error:

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.frame import Family, add_json, count, share
+from disque_trio.cli.frame import Family, add_json, add_settings, count, share
 from disque_trio.sim.words import ENGINES
 
 _EPILOG: Final = """\
@@ -120,10 +120,7 @@ def _sweep(family: Family) -> None:
     where.add_argument(
         "--spark", metavar="MASTER", help="run on Spark: local[*], or spark://HOST:PORT"
     )
-    parser.add_argument(
-        "--spark-conf", dest="spark_settings", action="append", type=_setting,
-        metavar="NAME=VALUE", help="a setting of Spark, such as spark.executor.memory=2g",
-    )  # fmt: skip
+    add_settings(parser)
     _add_engine(parser)
     parser.add_argument(
         "--out", metavar="DIR", help="keep results.jsonl and the plans of failures in here"
@@ -228,13 +225,6 @@ def _seed(word: str) -> int:
 
 def _seeds(word: str) -> range | str:
     return word if word in {"ci", "nightly"} else seeds_from(word)
-
-
-def _setting(word: str) -> tuple[str, str]:
-    name, found, value = word.partition("=")
-    if not found or not name.startswith("spark."):
-        raise argparse.ArgumentTypeError(f"{word} is no setting of Spark: spark.NAME=VALUE")
-    return name, value
 
 
 def seeds_from(word: str) -> range:

@@ -2,18 +2,16 @@
 
 import math
 import socket
-import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Final, Self
 
 import attrs
 
 from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim.pool import Done, Task, cycles_collected_between_seeds, run_seeds
-from disque_trio.pipeline import session, shipping
+from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout
 from disque_trio.sim.scenario import Scenario
@@ -59,14 +57,9 @@ def run_all(
 
     `ready` is told how many processors there are, as soon as Spark runs.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="disque-trio-") as folder,
-        session.running(
-            master, app="disque-trio sweep", memory=_MEMORY, settings=settings
-        ) as spark,
-    ):
-        if not session.is_local(master):
-            shipping.ship(spark, Path(folder))
+    with shipping.running(
+        master, app="disque-trio sweep", memory=_MEMORY, settings=settings
+    ) as spark:
         fanout = Fanout(spark)
         ready(fanout.processors)
         cutter = Cutter(tasks, scenarios, lambda: fanout.processors)

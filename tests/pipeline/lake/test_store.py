@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -202,6 +204,36 @@ def test_what_cannot_be_written_is_said(lake: Lake) -> None:
 
     with pytest.raises(LakeError, match="cannot write to the lake"):
         lake.write("rows", "s", "a", TABLE)
+
+
+FILL = """
+import resource, signal, sys
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.store import Lake, LakeError
+from disque_trio.sim.rows import Row
+
+table = shape.rows_table([Row(n, "hold", job=f"J{n * n}") for n in range(20_000)], "r", 7)
+lake = Lake.open(sys.argv[1], create=True)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    lake.write("rows", "s", "a", table)
+except LakeError as error:
+    print(error)
+assert not list(lake.strays(0)), list(lake.strays(0))
+"""
+
+
+def test_a_disk_that_takes_no_more_is_told_and_has_no_half_of_a_part(tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+
+    done = subprocess.run(
+        [sys.executable, "-c", FILL, lake], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"cannot write to the lake {lake}: ")
+    assert "File too large" in done.stdout, "the limit of this process, for want of a full disk"
 
 
 def test_who_died_while_making_a_lake_is_in_nobodys_way(tmp_path: Path) -> None:
