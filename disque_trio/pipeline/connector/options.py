@@ -31,7 +31,7 @@ class Option:
 
     name: str
     uses: str
-    """Who heeds it: `all`, `stream`, `scan` (both read) or `sink`; several with spaces between."""
+    """Who heeds it: `all`, `stream`, `scan` (both read) or `sink`."""
     default: str
     meaning: str
 
@@ -68,6 +68,11 @@ OPTIONS: Final = (
 )
 """All there are, in the order of the documentation."""
 
+_USES: Final = {
+    "stream": "a stream that is read",
+    "scan": "a table that is read",
+    "sink": "what writes jobs",
+}
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
 """Options that Spark heeds itself, and passes on."""
@@ -139,10 +144,15 @@ class Sink:
     timeout_ms: int
 
 
-def check_names(given: Mapping[str, str]) -> None:
-    """Raises `OptionError` for an option that there is not."""
+def check_names(given: Mapping[str, str], use: str) -> None:
+    """Raises `OptionError` for an option that there is not, or that this use does not heed."""
     for name in given:
-        if name.lower() in _KNOWN or name.lower() in _SPARKS:
+        if name.lower() in _SPARKS:
+            continue
+        if option := _KNOWN.get(name.lower()):
+            if option.uses not in ("all", use):
+                uses = f"{_USES[option.uses]}, not {_USES[use]}"
+                raise OptionError(f"option {option.name} is heeded by {uses}")
             continue
         if name.lower() == "path":
             raise OptionError(
@@ -237,7 +247,8 @@ class _Values:
     def count(self, name: str, least: int, most: int) -> int:
         text = self.text(name).strip()
         digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit()) or not least <= int(text) <= most:
+        is_number = digits.isascii() and digits.isdigit() and len(digits) < 20
+        if not is_number or not least <= int(text) <= most:
             raise self.wrong(name, f"must be a whole number from {least} to {most}")
         return int(text)
 

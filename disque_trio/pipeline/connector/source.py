@@ -32,22 +32,22 @@ class DisqueSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options.check_names(self.options)
+        options.check_names(self.options, "scan")
         link, scan = options.link(self.options), options.scan(self.options)
         return CopiesTable(link, scan, checked(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        options.check_names(self.options)
+        options.check_names(self.options, "stream")
         link, stream = options.link(self.options), options.stream(self.options)
         return QueueStream(link, stream, checked(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        options.check_names(self.options)
+        options.check_names(self.options, "sink")
         link, sink = options.link(self.options), options.sink(self.options)
         return BatchSink(phases(link, sink, schema, overwrite=overwrite, is_stream=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        options.check_names(self.options)
+        options.check_names(self.options, "sink")
         link, sink = options.link(self.options), options.sink(self.options)
         return StreamSink(phases(link, sink, schema, overwrite=overwrite, is_stream=True))
 

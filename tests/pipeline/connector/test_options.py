@@ -52,6 +52,7 @@ def test_a_wrong_way_to_the_cluster_is_named(given: dict[str, str], said: str) -
         ({}, "option queue is missing"),
         ({"queue": "q", "maxJobsPerTrigger": "0"}, "'0': must be a whole number from 1 to 10000"),
         ({"queue": "q", "maxJobsPerTrigger": "many"}, "option maxJobsPerTrigger: 'many'"),
+        ({"queue": "q", "maxJobsPerTrigger": "9" * 5000}, "option maxJobsPerTrigger: '999"),
         ({"queue": "q", "lease": "-1"}, "option lease: '-1'"),
         ({"queue": "q", "wait": "3000"}, "option wait: '3000': must be a whole number from 0 to"),
     ],
@@ -89,14 +90,29 @@ def test_states_are_checked() -> None:
 
 
 def test_an_option_that_there_is_not_is_refused_with_the_nearest_there_is() -> None:
-    options.check_names({"queue": "q", "checkpointLocation": "/tmp/c"})
+    options.check_names({"queue": "q", "checkpointLocation": "/tmp/c"}, "stream")
 
     with pytest.raises(OptionError, match="did you mean maxJobsPerTrigger"):
-        options.check_names({"maxJobPerTrigger": "5"})
+        options.check_names({"maxJobPerTrigger": "5"}, "stream")
     with pytest.raises(OptionError, match="there are nodes, discover"):
-        options.check_names({"zzz": "5"})
+        options.check_names({"zzz": "5"}, "scan")
     with pytest.raises(OptionError, match="no path"):
-        options.check_names({"path": "queue"})
+        options.check_names({"path": "queue"}, "sink")
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "said"),
+    [
+        ("state", "stream", "option state is heeded by a table that is read, not a stream that is"),
+        ("maxjobspertrigger", "scan", "option maxJobsPerTrigger is heeded by a stream that is"),
+        ("retry", "scan", "option retry is heeded by what writes jobs, not a table that is read"),
+        ("lease", "sink", "option lease is heeded by a stream that is read, not what writes jobs"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(name: str, use: str, said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        options.check_names({name: "1"}, use)
+    assert said in str(error.value)
 
 
 def test_a_password_file_is_read_each_time_it_is_needed(tmp_path: Path) -> None:
