@@ -361,6 +361,13 @@ def test_renamed_commands_add_up() -> None:
         ("rename-command debug", f"{BAD_DIRECTIVE}: 'rename-command' takes 2 values"),
         ("timeout soon", "Invalid timeout value: 'soon' is not a whole number from 0 up"),
         ("port 55536", "Invalid port value: '55536' is not a whole number from 0 to 55535"),
+        (
+            "workers 65",
+            (
+                "Invalid workers value: '65' is not a whole number from 1 to 64: give as many as "
+                "this machine has cores to spare, or 1 for a single process"
+            ),
+        ),
         ("maxmemory 0", NO_MEMORY),
         (
             "maxmemory 9999999999gb",

@@ -36,6 +36,15 @@ def test_a_handshake_begins_with_a_dial_and_meet() -> None:
     assert peer.ping_sent == 0
 
 
+def test_the_driver_may_begin_one_as_the_operator_does() -> None:
+    rig = Rig()
+
+    rig.machine.meet("10.0.0.9", 7712, rig.now)
+
+    (peer,) = handshakes(rig)
+    assert (peer.ip, peer.port, peer.flags) == ("10.0.0.9", 7712, HANDSHAKE | MEET)
+
+
 def test_the_answer_brings_the_name() -> None:
     rig = Rig()
     handshake.meet(rig.node, "10.0.0.9", 7711)
