@@ -63,7 +63,7 @@ spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopbac
 
 bench: $(STAMP) ## the product beside redis-server, beanstalkd and AGAINST=PATH; ONLY=case,... ROUNDS=3
 	$(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
-		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only $(ONLY)) $(BENCH)
+		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
 
 crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
 	$(BIN)/python -m benchmarks crowd

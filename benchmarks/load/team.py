@@ -44,8 +44,9 @@ def work(errands: Sequence[Errand], begin: Callable[[], None] = lambda: None) ->
         return [_hear(ours) for ours, _ in pipes]
     finally:
         for process in processes:
-            process.kill()
-            process.join()
+            if process.pid is not None:
+                process.kill()
+                process.join()
 
 
 def _hear(pipe: Connection) -> Any:
