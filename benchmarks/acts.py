@@ -27,6 +27,7 @@ _WORKERS: Final = 4
 _BATCH: Final = 200
 _HALF_LOAD: Final = 20_000
 """Jobs a second: about half of what a node takes on a core that it shares with the generator."""
+_LOOK: Final = 0.1
 _FORGET_S: Final = 60.0
 _FEDERATION_S: Final = 8.0
 """Jobs that have not come to the other node by then do not count."""
@@ -51,6 +52,11 @@ class _Watch:
 
 def _count(size: float, number: int, least: int = 200) -> int:
     return max(least, int(size * number))
+
+
+def _many(size: float, number: int, least: int = 200) -> int:
+    """Of what the case is named after: a short sample has as many, only a quick look has fewer."""
+    return number if size >= _LOOK else _count(size, number, least)
 
 
 # One request, again and again.
@@ -197,14 +203,14 @@ def turn(
 ) -> Sample:  # fmt: skip
     """Each client adds a job, gets one and acknowledges it, in turn, while others lie there."""
     subject.flush()
-    queues = min(queues, _count(size, queues, least=1))
+    queues = min(queues, _many(size, queues, least=1))
     names = [b"queue:%d" % number for number in range(queues)]
     random.Random(0).shuffle(names)
     content = b"x" * body
-    waiting = _count(size, jobs, least=min(jobs, 1000))
+    waiting = _many(size, jobs, least=min(jobs, 1000))
     if waiting:
         _fill(subject, max(waiting, queues), content, queues=names)
-    clients = min(connections, _count(size, connections, least=10))
+    clients = min(connections, _many(size, connections, least=10))
     count = _count(size, number, least=2 * clients)
     watch = _Watch(subject)
     args = (subject.port, subject.dialect, names, content, count, clients)
@@ -217,7 +223,7 @@ def turn(
 
 def delayed(subject: Subject, size: float) -> Sample:
     """A million jobs whose time comes in an hour: what they cost, then and afterwards."""
-    count = _count(size, 1_000_000)
+    count = _many(size, 1_000_000)
     before = meters.rss_bytes(subject.pids)
     watch = _Watch(subject)
     options = (b"DELAY", b"3600")
@@ -234,7 +240,7 @@ def delayed(subject: Subject, size: float) -> Sample:
 
 def crowd(subject: Subject, size: float) -> Sample:
     """ADDJOB from 50 clients beside 10,000 that say nothing."""
-    silent = _count(size, 10_000)
+    silent = _many(size, 10_000)
     found: Sample = {}
 
     def measure() -> None:
