@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Final
 from disque_trio.allowance import most_unread, owes_too_much, weight
 from disque_trio.ports import Hub, Log
 from disque_trio.session import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
-from disque_trio.statemachine.base import ClientId, LinkId, Now
+from disque_trio.statemachine.base import ClientId, LinkId, NodeId, Now
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
-from disque_trio.wire.frames import FrameParser, encode
+from disque_trio.wire.batches import BATCHES, Part, part_of
+from disque_trio.wire.frames import FrameParser, encode, encode_parts
 from disque_trio.wire.replies import encode_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+CAPABILITIES: Final = BATCHES
+"""What this node announces in PING, PONG and MEET beyond the original protocol (docs/bus.md)."""
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
 
@@ -111,18 +114,55 @@ class Carriage:
 
     def _post(self, out: Outbox, now: Now) -> None:
         """One encoding per message, one send per link."""
-        myself = self._state.cluster.myself
-        sender, port, flags = myself.id, self._state.facts.port, myself.flags
+        me = self._me()
         links = self.links
         posted: dict[LinkSession, None] = {}
         for targets, message in out.messages:
-            frame = encode(sender, port, flags, message)
+            part = part_of(message)
+            frame = None
             for link in targets:
                 session = links.get(link)
-                if session is not None:
-                    session.frames.append(frame)
+                if session is None:
+                    continue
+                if session not in posted:
                     posted[session] = None
+                    session.reads_batches = self._reads_batches(link)
+                if part is not None and session.reads_batches:
+                    session.parts.append(part)
+                    continue
+                if frame is None:
+                    is_gossip = isinstance(message, GossipMessage)
+                    frame = encode(*me, message, CAPABILITIES if is_gossip else 0)
+                if session.parts:
+                    session.frames += encode_parts(*me, session.parts)
+                    session.parts = []
+                session.frames.append(frame)
+        self._send(posted, now)
+
+    def _me(self) -> tuple[NodeId, int, int]:
+        """What the header of each frame says of its sender."""
+        myself = self._state.cluster.myself
+        return myself.id, self._state.facts.port, myself.flags
+
+    def _reads_batches(self, link: LinkId) -> bool:
+        """Does the node to which this link of ours leads announce that it does?"""
+        found = self._state.cluster.links.get(link)
+        if found is None or found.peer is None:
+            return False
+        return bool(found.peer.capabilities & BATCHES)
+
+    def _send(self, posted: "Iterable[LinkSession]", now: Now) -> None:
+        """Let go what has been put together. Links that are told the same share its bytes."""
+        me = self._me()
+        told: list[Part] = []
+        made: list[bytes] = []
         for session in posted:
+            if session.parts:
+                if session.parts != told:
+                    told = session.parts
+                    made = encode_parts(*me, told)
+                session.parts = []
+                session.frames += made
             frames, session.frames = session.frames, []
             if session.port is not None and (dropped := session.port.send(frames)):
                 self._machine.dropped(dropped)

@@ -12,6 +12,7 @@ import attrs
 from disque_trio.ports import ClientPort, LinkPort
 from disque_trio.statemachine.base import LinkId, Millis
 from disque_trio.statemachine.client import Client
+from disque_trio.wire.batches import Part
 from disque_trio.wire.frames import FrameParser
 from disque_trio.wire.resp import RequestParser
 
@@ -73,3 +74,7 @@ class LinkSession:
     port: LinkPort | None = None
     frames: list[bytes] = attrs.Factory(list)
     """What this batch sends."""
+    parts: list[Part] = attrs.Factory(list)
+    """What it sends after them in frames for many messages."""
+    reads_batches: bool = False
+    """Is that what the node at the other end wants?"""

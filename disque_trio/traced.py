@@ -112,10 +112,11 @@ class TracedMachine(Machine):
 
     def message(self, link: LinkId, frame: Frame, now: Now) -> None:
         self._now = now
-        if not isinstance(frame.message, GossipMessage):
-            self._add_message("recv", short_name(frame.sender), frame.message)
-        super().message(link, frame, now)
-        self._collect()
+        for message in frame.messages:
+            if not isinstance(message, GossipMessage):
+                self._add_message("recv", short_name(frame.sender), message)
+            super().message(link, attrs.evolve(frame, message=message), now)
+            self._collect()
 
     def unlinked(self, link: LinkId, now: Now) -> None:
         super().unlinked(link, now)

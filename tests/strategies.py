@@ -19,6 +19,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.job import make_id
 from disque_trio.statemachine.messages import (
+    Batch,
     DelJob,
     Enqueue,
     Fail,
@@ -27,6 +28,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     JobCopy,
+    JobMessage,
     Meet,
     Message,
     NeedJobs,
@@ -132,14 +134,20 @@ def messages() -> st.SearchStrategy[Message]:
     )
 
 
+def batches() -> st.SearchStrategy[Batch]:
+    """Any messages about jobs at once."""
+    parts = messages().filter(lambda message: isinstance(message, (JobMessage, ReplJob)))
+    return st.builds(Batch, st.lists(parts, min_size=1, max_size=8).map(tuple))
+
+
 def frames() -> st.SearchStrategy[Frame]:
-    """Any message with any sender's header around it."""
+    """Any message, or several, with any sender's header around it."""
     return st.builds(
         Frame,
         sender=node_ids(),
         port=u16,
         flags=st.sampled_from([MYSELF, MYSELF | LEAVING]),
-        message=messages(),
+        message=messages() | batches(),
         capabilities=u16,
     )
 

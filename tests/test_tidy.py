@@ -30,7 +30,7 @@ _RUNGS: Final = """
     pressure
     copies waiters pausing recovery
     replication federation acks requeue delivery sessions repair
-    failure handshake gossip membership nodesfile
+    failure handshake gossip membership nodesfile hearing
     commands.rows commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info

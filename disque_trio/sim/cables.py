@@ -15,6 +15,7 @@ from disque_trio.sim.network import DIAL_WAITS, Channel, Connection, Network, Pa
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.vector import Stamp
 from disque_trio.sim.wording import Wording
+from disque_trio.wire.frames import one_by_one
 
 REFUSED_AFTER: Final[Micros] = 500
 """How long a dial takes to an address where nobody can be."""
@@ -164,10 +165,13 @@ class Cables:
     # Sending.
 
     def send(self, end: End, frames: Iterable[bytes]) -> None:
-        """Send frames; a connection that has ended loses them without a trace."""
+        """Send frames; a connection that has ended loses them without a trace.
+
+        Batches are taken apart: to rules, rows and the judge a message is a message.
+        """
         if end.is_closed:
             return
-        for frame in frames:
+        for frame in [single for each in frames for single in one_by_one(each)]:
             parcel = Parcel(end.out, False, source=end, frame=frame)
             self._witness.sent(parcel)
             if end.is_open:

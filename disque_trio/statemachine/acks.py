@@ -98,7 +98,7 @@ def _count_attempt(job: Job) -> None:
 def try_collect(node: NodeState, job: Job) -> None:
     """Ask those who have not confirmed yet; delete the record when there are none."""
     if job.confirmed is None:
-        job.confirmed = (node.cluster.myself.id,)
+        job.confirmed = node.cluster.myself.holding
     missing = unconfirmed(node, job)
     if missing:
         post.to_ids(node, missing, SetAck(job.id, len(job.holders)))
@@ -133,9 +133,8 @@ def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
     confirmed = job.confirmed or ()
     if job.is_dummy:
         members = [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE]
-    else:
-        members = [id for id in job.holders if id in nodes]
-    return [id for id in members if id not in confirmed]
+        return [id for id in members if id not in confirmed]
+    return [id for id in job.holders if id not in confirmed and id in nodes]
 
 
 def collect(node: NodeState, job: Job) -> None:

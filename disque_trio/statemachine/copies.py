@@ -94,7 +94,7 @@ def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
     tell it what becomes of the job; but not one that it was told to forget.
     """
     nodes = node.cluster.nodes
-    kept = dict.fromkeys(id for id in holders if id in nodes or not is_banned(node, id))
+    kept = dict.fromkeys([id for id in holders if id in nodes or not is_banned(node, id)])
     kept[node.cluster.myself.id] = None
     return _shared(tuple(kept))
 
@@ -119,9 +119,10 @@ def shared_name(queue: bytes) -> bytes:
 
 def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
     """Remember that these nodes may hold a copy too."""
-    missing = tuple(dict.fromkeys(id for id in ids if id not in job.holders))
+    holders = job.holders
+    missing = [id for id in ids if id not in holders]
     if missing:
-        job.holders = _shared(job.holders + missing)
+        job.holders = _shared(holders + tuple(dict.fromkeys(missing)))
 
 
 def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:

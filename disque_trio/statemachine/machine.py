@@ -17,20 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from disque_trio.statemachine import (
-    acks,
     delivery,
-    failure,
     federation,
+    hearing,
     journaling,
     links,
     membership,
     metrics,
-    pausing,
     post,
     pressure,
     recovery,
     repair,
-    replication,
     requeue,
     sessions,
     spilling,
@@ -59,23 +56,7 @@ from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import Memory
-from disque_trio.statemachine.messages import (
-    DelJob,
-    Enqueue,
-    Fail,
-    Frame,
-    GossipMessage,
-    GotAck,
-    GotJob,
-    NeedJobs,
-    Pause,
-    Queued,
-    ReplJob,
-    SetAck,
-    WillQueue,
-    Working,
-    YourJobs,
-)
+from disque_trio.statemachine.messages import Frame, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
@@ -83,22 +64,6 @@ from disque_trio.statemachine.redaction import redacted
 from disque_trio.statemachine.state import Cron, NodeState, Repair
 from disque_trio.statemachine.stats import CommandStat, Facts, Stats
 from disque_trio.statemachine.timers import Timed
-
-ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
-    Fail: failure.on_fail,
-    ReplJob: replication.on_repljob,
-    GotJob: repair.on_gotjob,
-    Enqueue: requeue.on_enqueue,
-    Queued: requeue.on_queued,
-    Working: requeue.on_working,
-    WillQueue: requeue.on_willqueue,
-    SetAck: acks.on_setack,
-    GotAck: acks.on_gotack,
-    DelJob: acks.on_deljob,
-    NeedJobs: federation.on_needjobs,
-    YourJobs: federation.on_yourjobs,
-    Pause: pausing.on_pause,
-}
 
 ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Job: requeue.on_due,
@@ -110,8 +75,6 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Memory: pressure.on_review,
 }
 
-_NEWS: Final = (ReplJob, YourJobs, NeedJobs)
-"""Messages that make a node take or give jobs; without a journal to write it does neither."""
 _ON: Final = ReplyMode.ON
 _NO: Final = Blocked.NO
 MAX_DUE_PER_TICK: Final = 10_000
@@ -325,19 +288,17 @@ class Machine:
         on = node.cluster.links.get(link)
         if on is None:
             return
-        node.cluster.messages_received += 1
-        message = frame.message
-        if isinstance(message, GossipMessage):
+        if isinstance(frame.message, GossipMessage):
+            node.cluster.messages_received += 1
             membership.on_gossip(node, on, frame)
             return
+        messages = frame.messages
+        node.cluster.messages_received += len(messages)
         sender = node.cluster.nodes.get(frame.sender)
         if sender is None or sender.flags & HANDSHAKE or sender is node.cluster.myself:
             metrics.count_refused(node, "unknown sender", 1)
             return
-        if node.hindrance is not None and isinstance(message, _NEWS):
-            return
-        ON_MESSAGE[type(message)](node, sender, message)
-        self._serve()
+        hearing.hear(node, sender, messages)
 
     def refused(self, reason: str, times: int) -> None:
         """Count bus input that was dropped; the driver counts what never became a frame."""

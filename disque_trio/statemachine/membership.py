@@ -96,6 +96,8 @@ def on_cron(node: NodeState, cron: Cron) -> None:
             remove(node, peer)
         elif not peer.link:
             dial(node, peer)
+            # It may be another program by now: its PONG will say what it can.
+            peer.capabilities = 0
             gossip.ping(node, peer)
     if beats % _BEATS_PER_PING == 0:
         _ping_somebody(node)

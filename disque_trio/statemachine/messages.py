@@ -175,9 +175,19 @@ class Pause(QueueMessage):
     bits: int
 
 
+@attrs.define
+class Batch:
+    """Several messages about jobs, in order: REPLJOB and those of shape `JobMessage`.
+
+    Ours. The driver puts it together for nodes that announce that they read it (`wire.batches`).
+    """
+
+    messages: "tuple[Message, ...]"
+
+
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | GotJob | Enqueue | Queued | SetAck
-    | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause
+    | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause | Batch
 )  # fmt: skip
 
 
@@ -194,3 +204,9 @@ class Frame:
     flags: int
     message: Message
     capabilities: int = 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What it says, one by one."""
+        message = self.message
+        return message.messages if isinstance(message, Batch) else (message,)

@@ -38,14 +38,9 @@ def to_node(node: NodeState, peer: Peer, message: Message) -> bool:
 
 def to_ids(node: NodeState, ids: Iterable[NodeId], message: Message) -> None:
     """Send to the named nodes, this one excepted, as far as there are links to them."""
-    cluster = node.cluster
-    nodes = cluster.nodes
-    mine = cluster.myself.id
-    links = [
-        peer.link
-        for peer in [nodes.get(id) for id in ids if id != mine]
-        if peer is not None and peer.link
-    ]
+    find = node.cluster.nodes.get
+    # This node has no link to itself.
+    links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
     _broadcast(node, links, message)
 
 

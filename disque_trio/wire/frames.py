@@ -3,67 +3,42 @@
 Big-endian, but for the jobs inside (`jobs`). Not everything in a frame means something: reserved
 bytes are written as zero and not looked at, except the first two, which carry the sender's
 capabilities; the sender's address, the count of frames that have none to give, aux numbers and
-message flags of types that have no use for them are ignored, as the original does.
+message flags of types that have no use for them are ignored, as the original does. What stands
+behind the header is in `payloads`, and in `batches` what original nodes do not know.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from disque_trio.statemachine.base import NODE_ID_LENGTH, JobId, NodeId
-from disque_trio.statemachine.messages import (
-    DelJob,
-    Enqueue,
-    Fail,
-    Frame,
-    Gossip,
-    GossipMessage,
-    GotAck,
-    GotJob,
-    JobCopy,
-    Meet,
-    Message,
-    NeedJobs,
-    Pause,
-    Ping,
-    Pong,
-    Queued,
-    ReplJob,
-    SetAck,
-    WillQueue,
-    Working,
-    YourJobs,
-)
-from disque_trio.wire import jobs
+from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
+from disque_trio.statemachine.messages import Batch, Frame, Message
+from disque_trio.wire import batches, payloads
+from disque_trio.wire.batches import BATCH, Part
 from disque_trio.wire.jobs import DamagedError
+from disque_trio.wire.payloads import Body, Reader
 
 SIGNATURE: Final = b"DbuZ"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 144
 STRANGERS_FRAME: Final = 1 << 18
 """More than any PING, PONG or MEET needs, which is all that strangers have to say."""
+_TYPE: Final = slice(12, 14)
 _SENDER_END: Final = 56
 MAX_FRAME: Final = (1 << 30) + (4 << 20)
 """Longer frames are skipped: no job that fits a client's query buffer, with as many holders as
 REPLICATE allows, makes a longer one."""
-NO_REPLY: Final = 1
-INCR_NACKS: Final = 2
-INCR_DELIVERIES: Final = 4
-TOLD: Final = 8
-"""Ours: original nodes leave this bit alone."""
 
 # Signature, length, version, capabilities, type, count, sender, its address, nothing, its client
 # port, its node flags, cluster state, message flags, nothing.
 _HEADER: Final = struct.Struct(">4sIHHHH40s46x34xHHBB2x")
 _START: Final = struct.Struct(">4sI")
-_GOSSIP: Final = struct.Struct(">40sII46sHHHI")
-_JOB: Final = struct.Struct(">40sI")
-_PAIR: Final = struct.Struct(">II")
 
-Body = tuple[int, int, bytes]
-"""What a message puts into its frame: count, message flags, payload."""
-Reader = Callable[[bytes, int, int, int, int], Message]
-"""Makes a message of the payload in bytes [at, end), the header's count and its message flags."""
+_WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
+    **payloads.WRITERS,
+    Batch: (BATCH, batches.write),
+}
+_READERS: Final[dict[int, Reader]] = {**payloads.READERS, BATCH: batches.read}
 
 
 class FrameError(Exception):
@@ -81,82 +56,25 @@ def encode(sender: NodeId, port: int, flags: int, message: Message, capabilities
     return header + payload
 
 
-def _write_gossip(message: GossipMessage) -> Body:
-    entries = [
-        _GOSSIP.pack(
-            node.id, node.ping_sent, node.pong_received, node.ip, node.port, node.flags, 0, 0
-        )
-        for node in message.gossip
+def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -> list[bytes]:
+    """The frames of a batch: one, as long as there is not much to say."""
+    made = []
+    for body in batches.bodies(parts):
+        length = HEADER_LENGTH + len(body)
+        header = _HEADER.pack(SIGNATURE, length, VERSION, 0, BATCH, 0, sender, port, flags, 0, 0)
+        made.append(header + body)
+    return made
+
+
+def one_by_one(frame: bytes) -> list[bytes]:
+    """What is in the frame as frames that original nodes can read."""
+    if int.from_bytes(frame[_TYPE], "big") != BATCH:
+        return [frame]
+    [whole] = FrameParser().feed(frame)
+    return [
+        encode(whole.sender, whole.port, whole.flags, message, whole.capabilities)
+        for message in whole.messages
     ]
-    return len(entries), 0, b"".join(entries)
-
-
-def _write_fail(message: Fail) -> Body:
-    return 0, 0, message.node
-
-
-def _write_repljob(message: ReplJob) -> Body:
-    return 0, NO_REPLY if message.no_reply else 0, _jobs(message.copies)
-
-
-def _write_yourjobs(message: YourJobs) -> Body:
-    return 0, 0, _jobs(message.copies)
-
-
-def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
-    encoded = jobs.encode_all(copies)
-    return _PAIR.pack(len(encoded), sum(map(len, encoded))) + b"".join(encoded)
-
-
-def _write_job(message: GotJob | WillQueue | DelJob | Working) -> Body:
-    return 0, 0, _JOB.pack(message.id, 0)
-
-
-def _write_enqueue(message: Enqueue) -> Body:
-    return 0, 0, _JOB.pack(message.id, message.delay)
-
-
-def _write_queued(message: Queued) -> Body:
-    marks = (INCR_NACKS if message.nack else 0) | (INCR_DELIVERIES if message.redelivery else 0)
-    if message.told:
-        marks |= TOLD
-    return 0, marks, _JOB.pack(message.id, 0)
-
-
-def _write_setack(message: SetAck) -> Body:
-    return 0, 0, _JOB.pack(message.id, message.holders)
-
-
-def _write_gotack(message: GotAck) -> Body:
-    return 0, 0, _JOB.pack(message.id, message.known)
-
-
-def _write_needjobs(message: NeedJobs) -> Body:
-    return 0, 0, _PAIR.pack(message.count, len(message.queue)) + message.queue
-
-
-def _write_pause(message: Pause) -> Body:
-    return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
-
-
-_WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
-    Ping: (0, _write_gossip),
-    Pong: (1, _write_gossip),
-    Meet: (2, _write_gossip),
-    Fail: (3, _write_fail),
-    ReplJob: (4, _write_repljob),
-    GotJob: (5, _write_job),
-    Enqueue: (6, _write_enqueue),
-    Queued: (7, _write_queued),
-    SetAck: (8, _write_setack),
-    WillQueue: (9, _write_job),
-    GotAck: (10, _write_gotack),
-    DelJob: (11, _write_job),
-    NeedJobs: (12, _write_needjobs),
-    YourJobs: (13, _write_yourjobs),
-    Working: (14, _write_job),
-    Pause: (15, _write_pause),
-}
 
 
 class FrameParser:
@@ -252,142 +170,3 @@ class FrameParser:
 
     def _refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
-
-
-def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
-    return Ping(_gossip(data, at, end, count))
-
-
-def _read_pong(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
-    return Pong(_gossip(data, at, end, count))
-
-
-def _read_meet(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
-    return Meet(_gossip(data, at, end, count))
-
-
-def _gossip(data: bytes, at: int, end: int, count: int) -> tuple[Gossip, ...]:
-    _expect(end - at == count * _GOSSIP.size)
-    entries = []
-    for start in range(at, end, _GOSSIP.size):
-        node, pinged, ponged, ip, port, flags, _, _ = _GOSSIP.unpack_from(data, start)
-        # Behind the NUL may stand the end of a longer address that was there before.
-        entries.append(Gossip(node, ip.partition(b"\0")[0], port, flags, pinged, ponged))
-    return tuple(entries)
-
-
-def _read_fail(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    _expect(end - at == NODE_ID_LENGTH)
-    return Fail(data[at:end])
-
-
-def _read_repljob(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
-    copies = _copies(data, at, end)
-    if len(copies) != 1:
-        raise DamagedError("number of jobs wrong")
-    return ReplJob(copies, bool(marks & NO_REPLY))
-
-
-def _read_yourjobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    copies = _copies(data, at, end)
-    if not copies:
-        raise DamagedError("number of jobs wrong")
-    return YourJobs(copies)
-
-
-def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:
-    count, at = _pair(data, at, end)
-    copies = []
-    for _ in range(count):
-        copy, at = jobs.decode(data, at, end)
-        copies.append(copy)
-    if at != end:
-        raise DamagedError("number of jobs wrong")
-    return tuple(copies)
-
-
-def _read_gotjob(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    return GotJob(_job(data, at, end)[0])
-
-
-def _read_enqueue(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    return Enqueue(*_job(data, at, end))
-
-
-def _read_queued(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
-    return Queued(
-        _job(data, at, end)[0],
-        bool(marks & INCR_NACKS),
-        bool(marks & INCR_DELIVERIES),
-        bool(marks & TOLD),
-    )
-
-
-def _read_setack(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    return SetAck(*_job(data, at, end))
-
-
-def _read_willqueue(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    return WillQueue(_job(data, at, end)[0])
-
-
-def _read_gotack(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    job_id, known = _job(data, at, end)
-    return GotAck(job_id, bool(known))
-
-
-def _read_deljob(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    return DelJob(_job(data, at, end)[0])
-
-
-def _read_working(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    return Working(_job(data, at, end)[0])
-
-
-def _job(data: bytes, at: int, end: int) -> tuple[JobId, int]:
-    _expect(end - at == _JOB.size)
-    job_id, aux = _JOB.unpack_from(data, at)
-    return job_id, aux
-
-
-def _read_needjobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    wanted, at = _pair(data, at, end)
-    return NeedJobs(data[at:end], wanted)
-
-
-def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    bits, at = _pair(data, at, end)
-    return Pause(data[at:end], bits)
-
-
-def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The first of two numbers, and where what they announce starts: its length is the second."""
-    _expect(end - at >= _PAIR.size)
-    first, length = _PAIR.unpack_from(data, at)
-    _expect(end - at == _PAIR.size + length)
-    return first, at + _PAIR.size
-
-
-def _expect(fits: bool) -> None:
-    if not fits:
-        raise DamagedError("length wrong for its type")
-
-
-_READERS: Final[dict[int, Reader]] = {
-    0: _read_ping,
-    1: _read_pong,
-    2: _read_meet,
-    3: _read_fail,
-    4: _read_repljob,
-    5: _read_gotjob,
-    6: _read_enqueue,
-    7: _read_queued,
-    8: _read_setack,
-    9: _read_willqueue,
-    10: _read_gotack,
-    11: _read_deljob,
-    12: _read_needjobs,
-    13: _read_yourjobs,
-    14: _read_working,
-    15: _read_pause,
-}

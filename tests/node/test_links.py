@@ -3,10 +3,11 @@
 import trio
 from trio.testing import MockClock
 
+from disque_trio.carriage import CAPABILITIES
 from disque_trio.statemachine.base import MYSELF, NodeId
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.messages import Pong
-from disque_trio.wire.frames import encode
+from disque_trio.statemachine.messages import Batch, Pong, ReplJob
+from disque_trio.wire.frames import FrameParser, encode
 from tests.node.world import MemoryHub, MemoryLink, World, until
 
 N2: NodeId = b"b" * 40
@@ -124,8 +125,72 @@ async def test_a_message_to_many_is_sent_once_on_each_link(
     await until(lambda: client.read.count(b"\r\n") == 5)
 
     batches = [link.sent[seen:] for link, seen in zip(links, before, strict=True)]
-    assert [len(sent[0]) for sent in batches if sent] == [5, 5]
+    assert [len(sent[0]) for sent in batches if sent] == [1, 1]
     assert batches[0][0][0] is batches[1][0][0]
+    [frame] = FrameParser().feed(batches[0][0][0])
+    assert [type(message) for message in frame.messages] == [ReplJob] * 5
+
+
+async def test_a_node_that_does_not_announce_it_gets_no_batches(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 3)
+    plain = worlds[0].node.state.cluster.reachable[0]
+    plain.capabilities = 0
+    links = {link.session.link: link for link in worlds[0].hub.dialled}
+    client = worlds[0].client()
+
+    client.send(b"ADDJOB q body 1000 REPLICATE 3\r\n" * 3 + b"DELJOB nothing\r\n")
+    await until(lambda: client.read.count(b"\r\n") == 4)
+
+    sent = b"".join(frame for frames in links[plain.link].sent for frame in frames)
+    heard = FrameParser().feed(sent)
+    assert not any(isinstance(frame.message, Batch) for frame in heard)
+    assert sum(isinstance(frame.message, ReplJob) for frame in heard) == 3
+    announced = {type(frame.message): frame.capabilities for frame in heard}
+    assert announced.pop(ReplJob) == 0
+    assert set(announced.values()) == {CAPABILITIES}
+
+
+async def test_what_was_announced_counts_for_one_link(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    [peer] = worlds[0].node.state.cluster.reachable
+    assert peer.capabilities == CAPABILITIES
+    network, worlds[0].hub.network = worlds[0].hub.network, {}
+
+    next(link for link in worlds[0].hub.dialled if link.other is not None).break_off()
+    await until(lambda: peer.capabilities == 0)
+    worlds[0].hub.network = network
+
+    await until(lambda: peer.capabilities == CAPABILITIES)
+
+
+async def test_messages_keep_their_order_where_some_travel_alone(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    long = "x" * (1 << 16)
+    client = worlds[0].client()
+    link = next(link for link in worlds[0].hub.dialled if link.other is not None)
+    link.sent.clear()
+
+    for body in ("a", long, "b", "c"):
+        words = ("ADDJOB", "q", body, "1000", "REPLICATE", "2", "ASYNC")
+        client.send(b"*7\r\n" + b"".join(b"$%d\r\n%b\r\n" % (len(w), w.encode()) for w in words))
+    await until(lambda: client.read.count(b"\r\n") == 4)
+
+    heard = FrameParser(knows=lambda _: True).feed(b"".join(link.sent[0]))
+    bodies = [
+        bytes(copy.body)[:1]
+        for frame in heard
+        for message in frame.messages
+        if isinstance(message, ReplJob)
+        for copy in message.copies
+    ]
+    assert bodies == [b"a", b"x", b"b", b"c"]
+    assert [len(frame.messages) for frame in heard] == [1, 1, 2]
 
 
 async def test_frames_that_find_no_room_are_counted(

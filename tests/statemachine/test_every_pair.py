@@ -15,7 +15,7 @@ from disque_trio.statemachine.base import (
     NodeId,
     Status,
 )
-from disque_trio.statemachine.machine import ON_MESSAGE
+from disque_trio.statemachine.hearing import ON_MESSAGE
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,

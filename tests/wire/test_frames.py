@@ -195,7 +195,8 @@ def test_nothing_is_said_of_fewer_than_eight_bytes() -> None:
     ("data", "reason"),
     [
         (head(144, 0)[:8] + b"\x00\x02" + head(144, 0)[10:], "version unknown"),
-        (head(144, 16), "type unknown"),
+        (head(144, 16), "number of jobs wrong"),
+        (head(144, 17), "type unknown"),
         (head(144, 0, count=1), "length wrong for its type"),
         (head(148, 1) + bytes(4), "length wrong for its type"),
         (head(144, 3), "length wrong for its type"),
@@ -290,7 +291,7 @@ def test_damage_means_the_same_however_it_is_cut(written: list[Frame], draw: st.
 def test_any_payload_of_any_type_is_a_message_or_refused(data: bytes, shares: list[float]) -> None:
     parser = FrameParser()
 
-    for kind in range(17):
+    for kind in range(18):
         for part in pieces(head(144 + len(data), kind, len(data) // 104) + data, shares):
             parser.feed(part)
 

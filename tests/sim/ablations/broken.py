@@ -14,6 +14,7 @@ from disque_trio.sim.journal import Journal
 from disque_trio.statemachine import (
     delivery,
     federation,
+    hearing,
     lifecycle,
     machine,
     post,
@@ -45,7 +46,7 @@ def nothing(*_: object, **__: object) -> None:
 
 def ignoring(message: type) -> Callable[[Patch], None]:
     """Do nothing upon a message of this kind."""
-    return lambda patch: patch.setitem(machine.ON_MESSAGE, message, nothing)
+    return lambda patch: patch.setitem(hearing.ON_MESSAGE, message, nothing)
 
 
 # Who has it queued.
@@ -308,7 +309,7 @@ def raising(patch: Patch) -> None:
     def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
         raise KeyError(message.queue)
 
-    patch.setitem(machine.ON_MESSAGE, NeedJobs, on_needjobs)
+    patch.setitem(hearing.ON_MESSAGE, NeedJobs, on_needjobs)
 
 
 def without_repair(patch: Patch) -> None:

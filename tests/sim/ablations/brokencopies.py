@@ -9,9 +9,9 @@ from typing import Any
 from disque_trio.statemachine import (
     acks,
     federation,
+    hearing,
     lifecycle,
     links,
-    machine,
     membership,
     post,
     replication,
@@ -125,7 +125,7 @@ def confirmed_by_one(patch: Patch) -> None:
         if job is not None and job.client is not None:
             replication.achieved(node, job)
 
-    patch.setitem(machine.ON_MESSAGE, GotJob, on_gotjob)
+    patch.setitem(hearing.ON_MESSAGE, GotJob, on_gotjob)
 
 
 def confirmed_without_a_copy(patch: Patch) -> None:
@@ -135,7 +135,7 @@ def confirmed_without_a_copy(patch: Patch) -> None:
         if not message.no_reply:
             post.to_node(node, sender, GotJob(message.copies[0].id))
 
-    patch.setitem(machine.ON_MESSAGE, ReplJob, on_repljob)
+    patch.setitem(hearing.ON_MESSAGE, ReplJob, on_repljob)
 
 
 def cleaned_up_after_success(patch: Patch) -> None:
@@ -208,7 +208,7 @@ def setack_not_heeded(patch: Patch) -> None:
     def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         acks.answer_setack(node, sender, message.id, node.jobs.get(message.id))
 
-    patch.setitem(machine.ON_MESSAGE, SetAck, on_setack)
+    patch.setitem(hearing.ON_MESSAGE, SetAck, on_setack)
 
 
 def dummies_vouch(patch: Patch) -> None:

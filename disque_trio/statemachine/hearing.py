@@ -1,0 +1,65 @@
+"""What a member says about jobs and nodes: each message goes to the part of the protocol it is of.
+
+Gossip, which strangers may send too, is `membership`'s.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from disque_trio.statemachine import (
+    acks,
+    delivery,
+    failure,
+    federation,
+    pausing,
+    repair,
+    replication,
+    requeue,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    GotAck,
+    GotJob,
+    Message,
+    NeedJobs,
+    Pause,
+    Queued,
+    ReplJob,
+    SetAck,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+from disque_trio.statemachine.state import NodeState
+
+ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
+    Fail: failure.on_fail,
+    ReplJob: replication.on_repljob,
+    GotJob: repair.on_gotjob,
+    Enqueue: requeue.on_enqueue,
+    Queued: requeue.on_queued,
+    Working: requeue.on_working,
+    WillQueue: requeue.on_willqueue,
+    SetAck: acks.on_setack,
+    GotAck: acks.on_gotack,
+    DelJob: acks.on_deljob,
+    NeedJobs: federation.on_needjobs,
+    YourJobs: federation.on_yourjobs,
+    Pause: pausing.on_pause,
+}
+
+_NEWS: Final = (ReplJob, YourJobs, NeedJobs)
+"""Messages that make a node take or give jobs; without a journal to write it does neither."""
+
+
+def hear(node: NodeState, sender: Peer, messages: tuple[Message, ...]) -> None:
+    """A member says this, in this order. Clients who wait for jobs are served in between."""
+    for message in messages:
+        if node.hindrance is not None and isinstance(message, _NEWS):
+            continue
+        ON_MESSAGE[type(message)](node, sender, message)
+        if node.ready:
+            delivery.serve_ready(node)

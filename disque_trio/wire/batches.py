@@ -1,0 +1,89 @@
+"""Batches: many messages about jobs in one frame, for nodes of ours, which announce `BATCHES`.
+
+An original node gets a frame of 188 bytes for each word about a job, and where much is said, to
+make such frames and take them apart is most of what it costs. A batch has one header, and behind it
+runs: what is said (type, message flags, nothing, of how many jobs, aux number), then the ids of
+these jobs, or the jobs themselves where copies are to be held. The order is kept, so a batch means
+what its messages would mean one by one.
+"""
+
+import struct
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from disque_trio.statemachine.base import JOB_ID_LENGTH
+from disque_trio.statemachine.messages import Batch, JobMessage, Message, ReplJob
+from disque_trio.wire import jobs
+from disque_trio.wire.jobs import DamagedError
+from disque_trio.wire.payloads import NO_REPLY, REPLJOB, SAID, WORDS, Body, Word, expect
+
+BATCHES: Final = 1
+"""The capability, as it stands in a header: I read batches."""
+BATCH: Final = 16
+"""The type's number."""
+ENOUGH: Final = 1 << 16
+"""Longer batches are split, and a job with a longer body travels alone: a link that is full drops
+whole frames."""
+
+_RUN: Final = struct.Struct(">BBxxII")
+
+Part = tuple[Word, bytes]
+"""A message of a batch: what is said, and of which job: its id, or all of it."""
+
+_word = itemgetter(0)
+
+
+def part_of(message: Message) -> Part | None:
+    """The message as a part of a batch; None if it has to travel alone."""
+    if isinstance(message, JobMessage):
+        return WORDS[type(message)](message), message.id
+    if isinstance(message, ReplJob) and len(message.copies[0].body) < ENOUGH:
+        encoded = jobs.encode_all(message.copies)
+        if len(encoded) == 1:
+            return (REPLJOB, NO_REPLY if message.no_reply else 0, 0), encoded[0]
+    return None
+
+
+def bodies(parts: Sequence[Part]) -> list[bytes]:
+    """The parts, in order, as the payload of a frame, or of several where they are long."""
+    if len(parts) > 1 and sum([len(job) for _, job in parts]) > ENOUGH:
+        half = len(parts) // 2
+        return bodies(parts[:half]) + bodies(parts[half:])
+    pieces: list[bytes] = []
+    for (number, marks, aux), run in groupby(parts, _word):
+        named = [job for _, job in run]
+        pieces.append(_RUN.pack(number, marks, len(named), aux))
+        pieces += named
+    return [b"".join(pieces)]
+
+
+def write(batch: Batch) -> Body:
+    """A batch that was put together by hand: its messages are such as can be in one."""
+    parts = [part for part in map(part_of, batch.messages) if part is not None]
+    return 0, 0, b"".join(bodies(parts))
+
+
+def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
+    """The batch in bytes [at, end). Raises DamagedError: it is taken as a whole or not at all."""
+    messages: list[Message] = []
+    while at < end:
+        expect(end - at >= _RUN.size)
+        number, marks, count, aux = _RUN.unpack_from(data, at)
+        at += _RUN.size
+        make = SAID.get(number)
+        if make is not None:
+            start, at = at, at + count * JOB_ID_LENGTH
+            expect(at <= end)
+            ids = [data[place : place + JOB_ID_LENGTH] for place in range(start, at, JOB_ID_LENGTH)]
+            messages += make(ids, marks, aux)
+        elif number == REPLJOB:
+            for _ in range(count):
+                copy, at = jobs.decode(data, at, end)
+                messages.append(ReplJob((copy,), bool(marks & NO_REPLY)))
+        else:
+            raise DamagedError("type unknown")
+    if not messages:
+        raise DamagedError("number of jobs wrong")
+    return Batch(tuple(messages))

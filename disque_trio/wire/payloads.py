@@ -1,0 +1,254 @@
+"""What stands in a frame behind its header, for each type of message (reference 5.3, 5.4).
+
+What a message about one job says besides the job is two numbers: the message flags of the header,
+and an aux number behind the id. The original gives each such message a frame of its own; so a
+batch of ours (`batches`) can name many jobs of which the same is said.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from disque_trio.statemachine.base import NODE_ID_LENGTH, JobId
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    Gossip,
+    GossipMessage,
+    GotAck,
+    GotJob,
+    JobCopy,
+    JobMessage,
+    Meet,
+    Message,
+    NeedJobs,
+    Pause,
+    Ping,
+    Pong,
+    Queued,
+    ReplJob,
+    SetAck,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+from disque_trio.wire import jobs
+from disque_trio.wire.jobs import DamagedError
+
+NO_REPLY: Final = 1
+INCR_NACKS: Final = 2
+INCR_DELIVERIES: Final = 4
+TOLD: Final = 8
+"""Ours: original nodes leave this bit alone."""
+REPLJOB: Final = 4
+
+_GOSSIP: Final = struct.Struct(">40sII46sHHHI")
+_JOB: Final = struct.Struct(">40sI")
+_PAIR: Final = struct.Struct(">II")
+
+Body = tuple[int, int, bytes]
+"""What a message puts into its frame: count, message flags, payload."""
+Reader = Callable[[bytes, int, int, int, int], Message]
+"""Makes a message of the payload in bytes [at, end), the header's count and its message flags."""
+
+# Messages about one job.
+
+Word = tuple[int, int, int]
+"""What is said of a job: the type's number, message flags, aux number."""
+
+
+def _word_of_queued(message: Queued) -> Word:
+    marks = (INCR_NACKS if message.nack else 0) | (INCR_DELIVERIES if message.redelivery else 0)
+    return 7, marks | (TOLD if message.told else 0), 0
+
+
+WORDS: Final[dict[type[JobMessage], Callable[[Any], Word]]] = {
+    GotJob: lambda _: (5, 0, 0),
+    Enqueue: lambda message: (6, 0, message.delay),
+    Queued: _word_of_queued,
+    SetAck: lambda message: (8, 0, message.holders),
+    WillQueue: lambda _: (9, 0, 0),
+    GotAck: lambda message: (10, 0, int(message.known)),
+    DelJob: lambda _: (11, 0, 0),
+    Working: lambda _: (14, 0, 0),
+}
+
+
+def _queued(ids: list[JobId], marks: int, _aux: int) -> list[Message]:
+    nack, redelivery, told = marks & INCR_NACKS, marks & INCR_DELIVERIES, marks & TOLD
+    return [Queued(id, bool(nack), bool(redelivery), bool(told)) for id in ids]
+
+
+SAID: Final[dict[int, Callable[[list[JobId], int, int], list[Message]]]] = {
+    5: lambda ids, _marks, _aux: [GotJob(id) for id in ids],
+    6: lambda ids, _marks, aux: [Enqueue(id, aux) for id in ids],
+    7: _queued,
+    8: lambda ids, _marks, aux: [SetAck(id, aux) for id in ids],
+    9: lambda ids, _marks, _aux: [WillQueue(id) for id in ids],
+    10: lambda ids, _marks, aux: [GotAck(id, bool(aux)) for id in ids],
+    11: lambda ids, _marks, _aux: [DelJob(id) for id in ids],
+    14: lambda ids, _marks, _aux: [Working(id) for id in ids],
+}
+"""The messages that say the same of each of these jobs: message flags, aux number."""
+
+
+def _write_job(message: JobMessage) -> Body:
+    _, marks, aux = WORDS[type(message)](message)
+    return 0, marks, _JOB.pack(message.id, aux)
+
+
+def _job_reader(number: int) -> Reader:
+    make = SAID[number]
+
+    def read(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
+        expect(end - at == _JOB.size)
+        job_id, aux = _JOB.unpack_from(data, at)
+        return make([job_id], marks, aux)[0]
+
+    return read
+
+
+# The others.
+
+
+def _write_gossip(message: GossipMessage) -> Body:
+    entries = [
+        _GOSSIP.pack(
+            node.id, node.ping_sent, node.pong_received, node.ip, node.port, node.flags, 0, 0
+        )
+        for node in message.gossip
+    ]
+    return len(entries), 0, b"".join(entries)
+
+
+def _write_fail(message: Fail) -> Body:
+    return 0, 0, message.node
+
+
+def _write_repljob(message: ReplJob) -> Body:
+    return 0, NO_REPLY if message.no_reply else 0, _jobs(message.copies)
+
+
+def _write_yourjobs(message: YourJobs) -> Body:
+    return 0, 0, _jobs(message.copies)
+
+
+def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
+    encoded = jobs.encode_all(copies)
+    return _PAIR.pack(len(encoded), sum(map(len, encoded))) + b"".join(encoded)
+
+
+def _write_needjobs(message: NeedJobs) -> Body:
+    return 0, 0, _PAIR.pack(message.count, len(message.queue)) + message.queue
+
+
+def _write_pause(message: Pause) -> Body:
+    return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
+
+
+def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
+    return Ping(_gossip(data, at, end, count))
+
+
+def _read_pong(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
+    return Pong(_gossip(data, at, end, count))
+
+
+def _read_meet(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
+    return Meet(_gossip(data, at, end, count))
+
+
+def _gossip(data: bytes, at: int, end: int, count: int) -> tuple[Gossip, ...]:
+    expect(end - at == count * _GOSSIP.size)
+    entries = []
+    for start in range(at, end, _GOSSIP.size):
+        node, pinged, ponged, ip, port, flags, _, _ = _GOSSIP.unpack_from(data, start)
+        # Behind the NUL may stand the end of a longer address that was there before.
+        entries.append(Gossip(node, ip.partition(b"\0")[0], port, flags, pinged, ponged))
+    return tuple(entries)
+
+
+def _read_fail(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    expect(end - at == NODE_ID_LENGTH)
+    return Fail(data[at:end])
+
+
+def _read_repljob(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
+    copies = _copies(data, at, end)
+    if len(copies) != 1:
+        raise DamagedError("number of jobs wrong")
+    return ReplJob(copies, bool(marks & NO_REPLY))
+
+
+def _read_yourjobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    copies = _copies(data, at, end)
+    if not copies:
+        raise DamagedError("number of jobs wrong")
+    return YourJobs(copies)
+
+
+def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:
+    count, at = _pair(data, at, end)
+    copies = []
+    for _ in range(count):
+        copy, at = jobs.decode(data, at, end)
+        copies.append(copy)
+    if at != end:
+        raise DamagedError("number of jobs wrong")
+    return tuple(copies)
+
+
+def _read_needjobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    wanted, at = _pair(data, at, end)
+    return NeedJobs(data[at:end], wanted)
+
+
+def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    bits, at = _pair(data, at, end)
+    return Pause(data[at:end], bits)
+
+
+def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The first of two numbers, and where what they announce starts: its length is the second."""
+    expect(end - at >= _PAIR.size)
+    first, length = _PAIR.unpack_from(data, at)
+    expect(end - at == _PAIR.size + length)
+    return first, at + _PAIR.size
+
+
+def expect(fits: bool) -> None:
+    """What has been reckoned of the lengths must be so."""
+    if not fits:
+        raise DamagedError("length wrong for its type")
+
+
+WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
+    Ping: (0, _write_gossip),
+    Pong: (1, _write_gossip),
+    Meet: (2, _write_gossip),
+    Fail: (3, _write_fail),
+    ReplJob: (REPLJOB, _write_repljob),
+    GotJob: (5, _write_job),
+    Enqueue: (6, _write_job),
+    Queued: (7, _write_job),
+    SetAck: (8, _write_job),
+    WillQueue: (9, _write_job),
+    GotAck: (10, _write_job),
+    DelJob: (11, _write_job),
+    NeedJobs: (12, _write_needjobs),
+    YourJobs: (13, _write_yourjobs),
+    Working: (14, _write_job),
+    Pause: (15, _write_pause),
+}
+READERS: Final[dict[int, Reader]] = {
+    0: _read_ping,
+    1: _read_pong,
+    2: _read_meet,
+    3: _read_fail,
+    REPLJOB: _read_repljob,
+    12: _read_needjobs,
+    13: _read_yourjobs,
+    15: _read_pause,
+    **{number: _job_reader(number) for number in SAID},
+}
