@@ -6,9 +6,10 @@ the original), so a copy is either whole and exact or refused.
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES
+from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES, NodeId
 from disque_trio.statemachine.messages import JobCopy
 
 # Length of what follows, id, state and attempt, flags, replicas, etime, ctime, delay, retry, nacks,
@@ -21,6 +22,7 @@ _read_fixed = _FIXED.unpack_from
 _read_count = _COUNT.unpack_from
 _SHORTEST: Final = _FIXED.size + 2 * _COUNT.size
 _COUNTER_MASK: Final = 0xFFFF
+_FEW: Final = 16 * NODE_ID_LENGTH
 
 
 class DamagedError(Exception):
@@ -130,6 +132,14 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         deliveries,
         data[queue_at:queue_end],
         data[body_at:body_end],
-        tuple([data[at : at + NODE_ID_LENGTH] for at in range(holders_at, end, NODE_ID_LENGTH)]),
+        (_known_holders if end - holders_at <= _FEW else _holders)(data[holders_at:end]),
     )
     return copy, end
+
+
+def _holders(data: bytes) -> tuple[NodeId, ...]:
+    return tuple([data[at : at + NODE_ID_LENGTH] for at in range(0, len(data), NODE_ID_LENGTH)])
+
+
+_known_holders: Final = lru_cache(maxsize=1 << 12)(_holders)
+"""Most jobs have the same few holders: whoever has to do with them knows their hashes already."""
