@@ -1,5 +1,6 @@
 """`python -m benchmarks`: ours beside the original, redis-server and beanstalkd.
 
+`python -m benchmarks inprocess` measures a node without sockets, and
 `python -m benchmarks crowd` measures what clients suffer among many others;
 `python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
 with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks lake` the lake.
@@ -25,6 +26,7 @@ from benchmarks import (
     drawing,
     duplicates,
     history,
+    inprocess,
     lake,
     page,
     recovery,
@@ -39,6 +41,7 @@ OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "crowd": crowd.main,
     "sim": simulator.main,
     "duplicates": duplicates.main,
+    "inprocess": inprocess.main,
     "recovery": recovery.main,
     "lake": lake.main,
 }
@@ -100,6 +103,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="disque_trio beside other servers, case by case, in one run.",
         epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
+        "'python -m benchmarks inprocess --help' (a node without sockets), "
         "'python -m benchmarks crowd --help' (what clients suffer among many others), "
         "'python -m benchmarks duplicates --help' (how often jobs come twice), "
         "'python -m benchmarks recovery --help' (how fast a node comes back) and "

@@ -51,6 +51,17 @@ def test_a_run_that_is_violated_makes_the_tally_fail(tmp_path: Path) -> None:
     assert duplicates.main([str(scenario), "--seeds", "1"]) == 1
 
 
+def test_a_node_without_sockets_costs_more_for_a_job_than_for_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    few = ["--rounds", "3", "--requests", "2000", "--pipeline", "16"]
+
+    cases = ["--case", "PING", "--case", "ADDJOB"]
+    assert main(["inprocess", *few, *cases, "--json", str(target)]) == 0
+
+    found = json.loads(target.read_text("utf-8"))
+    assert 0 < found["PING"]["16"] < found["ADDJOB"]["16"]
+
+
 def test_gossip_costs_a_node_more_among_more_nodes() -> None:
     few, many = simulator.gossip(3, 5), simulator.gossip(12, 5)
 
