@@ -9,7 +9,7 @@ from disque_trio.pipeline.connector.adding import Adder
 from disque_trio.pipeline.connector.keeper import Keeper
 from disque_trio.pipeline.connector.nodes import Nodes
 from tests.cluster.processes import Cluster, Server, eventually
-from tests.cluster.talk import Delivery
+from tests.cluster.talk import Delivery, as_items
 
 
 def names_of(cluster: Cluster) -> list[str]:
@@ -67,6 +67,13 @@ def lengths(cluster: Cluster, queue: str) -> int:
     """Jobs that wait, on all nodes that run."""
     running = [server for server in cluster.servers if server.is_running()]
     return sum(server.client.number("QLEN", queue) for server in running)
+
+
+def unfinished(cluster: Cluster, queue: str) -> int:
+    """Copies of jobs that are not acknowledged where they are, on all nodes that run."""
+    scan = ("JSCAN", "BUSYLOOP", "QUEUE", queue, "STATE", "queued", "STATE", "active")
+    running = [server for server in cluster.servers if server.is_running()]
+    return sum(len(as_items(server.client.items(*scan)[1])) for server in running)
 
 
 def drain(cluster: Cluster, queue: str, count: int, within_s: float = 30.0) -> list[Delivery]:

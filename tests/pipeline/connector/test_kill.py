@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.processes import Cluster, Fleet, eventually
-from tests.pipeline.connector.desk import drain
+from tests.pipeline.connector.desk import drain, unfinished
 from tests.pipeline.connector.killing.harness import (
     Producer,
     Queries,
@@ -25,6 +25,8 @@ from tests.pipeline.connector.killing.query import ROWS_PER_SECOND
 RETRY_S = 30  # of both queues: each job that waits costs the nodes messages at this interval
 HOLD_S = 20
 KILLS = int(os.environ.get("KILLS", "6"))
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
+"""When whom is killed, as far as a test decides it. It is told, so that it can be given again."""
 
 
 @pytest.fixture
@@ -52,7 +54,8 @@ def queries(trio: Cluster, tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture
 def producer(trio: Cluster) -> Iterator[Producer]:
     """Adds jobs all the time once it is started."""
-    source = Producer(trio, jobs_per_second=ROWS_PER_SECOND, retry_s=RETRY_S)
+    tell(f"SEED={SEED} repeats what is random here")
+    source = Producer(trio, jobs_per_second=ROWS_PER_SECOND, retry_s=RETRY_S, seed=SEED)
     try:
         yield source
     finally:
@@ -87,6 +90,7 @@ def test_what_goes_through_spark_survives_its_driver(
 def test_source_and_sink_lose_nothing_however_often_they_are_killed(
     queries: Any, producer: Producer, trio: Cluster
 ) -> None:
+    rng = random.Random(SEED)
     both = queries("source", "sink")
     producer.start()
     began = time.monotonic()
@@ -94,14 +98,20 @@ def test_source_and_sink_lose_nothing_however_often_they_are_killed(
     for number in range(KILLS):
         both.start()
         both.wait_for_batches(1)
-        time.sleep(random.uniform(0.0, 6.0))  # when is what is tried
+        # When it is killed is what is tried: some seconds from now, as jobs come.
+        producer.wait_for_more(rng.randrange(6 * ROWS_PER_SECOND))
         if number == KILLS // 3:
             trio[2].kill()  # for good
             both.wait_for_batches(1)
         both.kill(("driver", "JVM")[number % 2])
     producer.stop()
-    time.sleep(RETRY_S + 2)  # until all that was taken and never logged is queued again
-    both.finish()
+
+    def all_are_in_files() -> bool:  # what was taken and never logged is queued after its RETRY
+        both.finish()
+        return producer.jobs.keys() <= rows_in_files(both.folder).keys()
+
+    with contextlib.suppress(AssertionError):  # told below
+        eventually(all_are_in_files, 6 * RETRY_S, "all jobs are in files")
     tell(f"{time.monotonic() - began:.0f} s, kills {both.kills}, and a node")
 
     rows = rows_in_files(both.folder)
@@ -114,17 +124,16 @@ def test_source_and_sink_lose_nothing_however_often_they_are_killed(
     assert not lost
 
     count = rows_committed(both.folder)
-    time.sleep(
-        HOLD_S + RETRY_S + 5
-    )  # what nobody committed comes to light, and what only a copy is left of
     arrived: Counter[int] = Counter()
 
-    def all_have_arrived() -> bool:  # duplicates count for nothing, and some may be on their way
+    def nothing_is_left() -> bool:
+        """What nobody committed comes when its hold is over, and what only a copy is left of when
+        its RETRY is, too."""
         arrived.update(int(job.body) for job in drain(trio, "out", 0))
-        return arrived.keys() >= set(range(count))
+        return not unfinished(trio, "out")
 
     with contextlib.suppress(AssertionError):  # told below
-        eventually(all_have_arrived, 120, "all rows have come")
+        eventually(nothing_is_left, HOLD_S + 4 * RETRY_S, "all rows have come")
     lost_rows = set(range(count)) - set(arrived)
     tell(
         f"sink: {count} rows in {both.batches('sink')} batches; lost {len(lost_rows)}, "

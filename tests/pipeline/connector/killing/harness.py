@@ -140,6 +140,8 @@ class Producer:
     cluster: Cluster
     jobs_per_second: int
     retry_s: int
+    seed: int
+    """Of which node it asks when."""
     jobs: dict[str, int] = attrs.field(factory=dict)
     """The number in the body of each confirmed job, by id."""
     _is_over: threading.Event = attrs.field(factory=threading.Event)
@@ -156,12 +158,18 @@ class Producer:
         if self._thread is not None:
             self._thread.join()
 
+    def wait_for_more(self, count: int) -> None:
+        """Wait until it has added so many more."""
+        wanted = len(self.jobs) + count
+        eventually(lambda: len(self.jobs) >= wanted, START_S, f"{count} more jobs")
+
     def _work(self) -> None:
+        rng = random.Random(self.seed)
         number = 0
         due = time.monotonic()
         clients: dict[int, Client] = {}
         while not self._is_over.is_set():
-            server = random.choice([s for s in self.cluster.servers if s.is_running()])
+            server = rng.choice([s for s in self.cluster.servers if s.is_running()])
             numbers = range(number, number + _CHUNK)
             number += _CHUNK
             try:
