@@ -10,8 +10,10 @@ import pytest
 
 from disque_trio.__main__ import main
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.report import facts
 from disque_trio.sim.jsonlines import line_of
 from disque_trio.sim.rows import Row
+from tests.pipeline.test_report import TOLD
 
 Capture = pytest.CaptureFixture[str]
 ROWS = [Row(number, "hold", "a1", f"J{number}", "q", cause="add") for number in range(30)]
@@ -88,6 +90,7 @@ def test_a_report_is_written_whole_or_not_at_all(
 ) -> None:
     lake, out = str(tmp_path / "lake"), tmp_path / "pages" / "night.html"
     Lake.open(lake, create=True)
+    monkeypatch.setattr(facts, "ask", lambda *_, **__: TOLD)
     words = ("report", lake, "--html", str(out))
 
     assert pipeline(*words) == 2
