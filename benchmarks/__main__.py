@@ -31,6 +31,7 @@ from benchmarks import (
     page,
     recovery,
     simulator,
+    workers,
 )
 from benchmarks import report as reports
 from benchmarks.case import Case
@@ -40,6 +41,7 @@ from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "crowd": crowd.main,
     "sim": simulator.main,
+    "workers": workers.main,
     "duplicates": duplicates.main,
     "inprocess": inprocess.main,
     "recovery": recovery.main,

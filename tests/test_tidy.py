@@ -134,8 +134,8 @@ OWNERS: Final = {
         Link.local_ip Link.remote_ip Outbox.dials Outbox.hangups
     """,
     "nodetable": """
-        Cluster.nodes Cluster.reachable Cluster.size Cluster.is_crowded Peer.id Peer.ip Peer.port
-        Peer.flags Peer.reports Outbox.nodes_changed
+        Cluster.nodes Cluster.reachable Cluster.size Cluster.places Cluster.is_crowded Peer.id
+        Peer.ip Peer.port Peer.flags Peer.reports Outbox.nodes_changed
     """,
     "failure": "Peer.reports",
     "gossip": "Peer.ping_sent Peer.pong_received",

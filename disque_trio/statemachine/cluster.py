@@ -1,9 +1,9 @@
 """The other nodes as this one knows them: the node table, links, failure reports, blacklist.
 
 Fields are written by the rooms of membership alone: `links` (links, and a peer's link fields),
-`nodetable` (nodes, reachable, size, is_crowded, blacklist, names, addresses, flags), `failure`
-(reports), `gossip` (ping and pong times), `membership` (capabilities), `post` (messages sent).
-Everybody may read.
+`nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, flags),
+`failure` (reports), `gossip` (ping and pong times), `membership` (capabilities), `post` (messages
+sent). Everybody may read.
 """
 
 import attrs
@@ -75,6 +75,8 @@ class Cluster:
     """Nodes that may be given copies (reference 5.8)."""
     size: int = 1
     """Known nodes that are not in handshake, this one included (reference 5.8)."""
+    places: int = 1
+    """How many copies may make sense: nodes, or where nodes are workers, addresses."""
     is_crowded: bool = False
     """Do some of the nodes that may hold a job have the same address, and not all of them?"""
     blacklist: dict[NodeId, Millis] = attrs.Factory(dict)

@@ -1,8 +1,8 @@
 """The node table: who is in it, under which name and address, and who may be given copies.
 
-Owns `Cluster.nodes`, `reachable`, `size`, `is_crowded` and `blacklist`, and of a peer `id`, `ip`,
-`port`, and the `flags` by way of `mark` and `unmark`; drops the `reports` of nodes that go.
-Whatever nodes.conf shows is changed here, so that no change of it goes unsaved
+Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded` and `blacklist`, and of a peer
+`id`, `ip`, `port`, and the `flags` by way of `mark` and `unmark`; drops the `reports` of nodes that
+go. Whatever nodes.conf shows is changed here, so that no change of it goes unsaved
 (`Outbox.nodes_changed`).
 """
 
@@ -80,6 +80,10 @@ def refresh(node: NodeState) -> None:
     nodes = node.cluster.nodes.values()
     node.cluster.reachable = [peer for peer in nodes if not peer.flags & (UNREACHABLE | MYSELF)]
     node.cluster.size = sum(1 for peer in nodes if not peer.flags & HANDSHAKE)
+    node.cluster.places = node.cluster.size
+    if node.config.workers > 1:
+        machines = {peer.ip for peer in nodes if peer.ip and not peer.flags & HANDSHAKE}
+        node.cluster.places = max(len(machines), 1)
     addresses = [peer.ip for peer in (node.cluster.myself, *node.cluster.reachable) if peer.ip]
     node.cluster.is_crowded = 1 < len(set(addresses)) < len(addresses)
 

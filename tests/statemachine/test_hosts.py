@@ -2,8 +2,11 @@
 
 from collections import Counter
 
+import attrs
+
 from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import PFAIL, NodeId
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.copies import apart
 from disque_trio.statemachine.messages import ReplJob
 from tests.rig import CALM, ME, N2, N3, N4, STRANGER, Rig
@@ -12,9 +15,9 @@ from tests.statemachine.repairing import SOON, asked, forget, held
 HERE, THERE, ELSEWHERE = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 
 
-def rig_at(mine: str, *theirs: str, seed: int = 0) -> Rig:
+def rig_at(mine: str, *theirs: str, seed: int = 0, config: Config = CALM) -> Rig:
     """A machine at an address, with peers at others, all of them well."""
-    rig = Rig(peers=len(theirs), config=CALM, seed=seed)
+    rig = Rig(peers=len(theirs), config=config, seed=seed)
     nodes = rig.node.cluster.nodes
     for id, ip in zip((ME, N2, N3, N4), (mine, *theirs), strict=False):
         nodes[id].ip = ip
@@ -58,6 +61,34 @@ def test_each_copy_goes_to_a_host_of_its_own_as_far_as_there_are() -> None:
 def test_where_there_are_not_enough_hosts_the_same_one_will_do() -> None:
     assert copies_of(rig_at(HERE, HERE, THERE, THERE), 4) == (N2, N3, N4)
     assert len(copies_of(rig_at(HERE, HERE, HERE, THERE), 3)) == 2
+
+
+def test_by_default_workers_want_a_copy_for_each_machine_and_not_for_each_worker() -> None:
+    workers = attrs.evolve(CALM, workers=2)
+
+    alone = rig_at(HERE, HERE, config=workers)
+    alone.request("ADDJOB", "q", "body", 0)
+    assert alone.sent() == []
+    assert copies_of(rig_at(HERE, HERE, config=workers), 2) == (N2,), "but who says so gets it"
+
+    two = rig_at(HERE, HERE, THERE, THERE, config=workers)
+    two.request("ADDJOB", "q", "body", 0)
+    ((to, message),) = two.sent()
+    assert to in {N3, N4}
+    assert isinstance(message, ReplJob)
+    assert message.copies[0].replicas == 2
+
+
+def test_by_default_nodes_that_are_no_workers_want_three_copies_wherever_they_are() -> None:
+    rig = rig_at(HERE, HERE, HERE)
+
+    rig.request("ADDJOB", "q", "body", 0)
+
+    assert [to for to, _ in rig.sent()] == [N2, N3]
+
+
+def test_a_worker_whose_address_is_not_known_counts_as_one_machine() -> None:
+    assert rig_at("", config=attrs.evolve(CALM, workers=2)).node.cluster.places == 1
 
 
 def test_nodes_of_one_host_are_chosen_equally_often() -> None:

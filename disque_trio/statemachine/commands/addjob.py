@@ -70,7 +70,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     terms = _terms(args[4:]) if len(args) > 4 else _DEFAULTS
     options = terms.options
     wait = timeout(args[3])
-    replicas = options.replicas or min(3, node.cluster.size)
+    replicas = options.replicas or min(3, node.cluster.places)
     external = replication.is_external(node, replicas, is_async=options.is_async)
     _check(node, args[1], options, replicas, external=external)
     if node.wall > terms.last_wall:

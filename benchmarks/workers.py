@@ -1,0 +1,150 @@
+"""`python -m benchmarks workers`: one process against several behind one port (docs/deploying.md).
+
+The load generator runs on the same cores, so that on a small machine the CPU time per job says more
+than the jobs per second: with as many workers as cores, the generator has none of its own.
+"""
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import meters
+from benchmarks.load import errands
+from benchmarks.load.dialects import Disque
+from benchmarks.load.team import Errand, rate, work
+from tests.cluster.processes import START_S, Server, eventually, free_port
+from tests.cluster.talk import connection
+
+QUEUE: Final = b"queue:bench"
+BODY: Final = b"x" * 100
+TEAMS: Final = 2
+CLIENTS: Final = 25
+"""Of each process of the generator."""
+_BATCH: Final = 200
+_WORDS: Final = Disque()
+_FEW_S: Final = 8.0
+
+
+@attrs.frozen
+class Place:
+    """A server that runs: the port for all, and each worker's own."""
+
+    server: Server
+    own_ports: Sequence[int]
+
+    @property
+    def port(self) -> int:
+        """Of all."""
+        return self.server.port
+
+    def flush(self) -> None:
+        """Forget every job."""
+        for port in self.own_ports:
+            with connection(port) as client:
+                client.call("DEBUG", "FLUSHALL")
+
+
+Load = Callable[[Place, int], float]
+"""Puts that many jobs through; how many in a second."""
+
+
+@contextmanager
+def running(workers: int, directory: Path) -> Iterator[Place]:
+    """A server with so many workers."""
+    port = free_port(workers)
+    options = ("--workers", str(workers), "--maxmemory", "8gb")
+    server = Server(directory / f"workers-{workers}", options, port=port).start().wait()
+    try:
+        own = [port]
+        if workers > 1:
+            own = list(range(port + 1, port + workers + 1))
+            eventually(lambda: "all workers serve" in server.log(), START_S, "all serve")
+        yield Place(server, own)
+    finally:
+        server.terminate()
+
+
+def _adding(port: int, jobs: int, depth: int) -> Errand:
+    return Errand(errands.adding, (port, _WORDS, [QUEUE], BODY, jobs, CLIENTS, depth))
+
+
+def add(place: Place, jobs: int, depth: int) -> float:
+    """ADDJOB at the port of all."""
+    return rate(work([_adding(place.port, jobs // TEAMS, depth)] * TEAMS))
+
+
+def add_in_turn(place: Place, jobs: int) -> float:
+    """A client waits for each answer."""
+    return add(place, jobs, 1)
+
+
+def add_in_a_pipeline(place: Place, jobs: int) -> float:
+    """Sixteen at a time."""
+    return add(place, jobs, 16)
+
+
+def drain(place: Place, jobs: int) -> float:
+    """GETJOB COUNT 200 and ACKJOB of what was spread over all, `add_in_a_pipeline` before."""
+    del jobs
+    args = (place.port, _WORDS, QUEUE, _BATCH, CLIENTS)
+    return rate(work([Errand(errands.draining, args)] * TEAMS))
+
+
+def move(place: Place, jobs: int) -> float:
+    """All producers at the first, all consumers at the last, while they add."""
+    first, last = place.own_ports[0], place.own_ports[-1]
+    args = (last, _WORDS, QUEUE, _BATCH, 4, jobs, _FEW_S)
+    team = [_adding(first, jobs, 16), Errand(errands.consuming, args)]
+    reports = work(team)
+    return reports[1].count / (reports[1].ended - reports[0].began)
+
+
+LOADS: Final[dict[str, Load]] = {
+    "ADDJOB": add_in_turn,
+    "ADDJOB, pipeline 16": add_in_a_pipeline,
+    "GETJOB COUNT 200, ACKJOB 200": drain,
+    "produced at the first, consumed at the last": move,
+}
+
+
+def measure(place: Place, jobs: int) -> dict[str, tuple[float, float]]:
+    """Of each load: jobs per second, and microseconds of processor time per job."""
+    found = {}
+    for name, load in LOADS.items():
+        if load is not drain:
+            place.flush()
+        before = meters.cpu_s([place.server.pid])
+        speed = load(place, jobs)
+        spent = meters.cpu_s([place.server.pid]) - before
+        found[name] = (speed, spent / jobs * 1e6)
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure by turns, and print medians."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks workers", description=__doc__)
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="against one (2)")
+    parser.add_argument("--jobs", type=int, default=60_000, help="of each load (60,000)")
+    parser.add_argument("--rounds", type=int, default=3, help="medians of so many (3)")
+    options = parser.parse_args(arguments)
+    samples: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for number in range(options.rounds):
+            for workers in (1, options.workers):
+                with running(workers, Path(directory) / str(number)) as place:
+                    for name, sample in measure(place, options.jobs).items():
+                        samples.setdefault((name, workers), []).append(sample)
+    table = Table("load", "workers", "jobs/s", "CPU µs/job")
+    for (name, workers), rows in sorted(samples.items(), key=lambda item: item[0][0]):
+        speed, spent = (statistics.median(column) for column in zip(*rows, strict=True))
+        table.add_row(name, str(workers), f"{speed:,.0f}", f"{spent:.1f}")
+    Console().print(table)
+    return 0
