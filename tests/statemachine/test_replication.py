@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Blocked
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, Message, ReplJob, SetAck
 from tests.rig import CALM, JOB, ME, N2, N3, N4, STRANGER, Rig, copy_of
 
@@ -56,6 +56,14 @@ def test_a_wall_clock_that_jumps_back_does_not_turn_the_order_around() -> None:
     rig.now.wall -= 3_600_000
 
     assert rig.add().ctime == first.ctime + 1
+
+
+def test_after_a_million_jobs_the_next_millisecond_begins() -> None:
+    rig = Rig()
+    first = rig.add()
+    rig.node.last_number = STAMPS - 1
+
+    assert rig.add().ctime == first.ctime + 1_000_000
 
 
 # The fan-out.
