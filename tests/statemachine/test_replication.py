@@ -1,43 +1,11 @@
 import pytest
 
 from disque_trio.statemachine import replication
-from disque_trio.statemachine.base import (
-    ACKED,
-    ACTIVE,
-    BCAST_QUEUED,
-    QUEUED,
-    WAIT_REPL,
-    Failure,
-    NodeId,
-    Status,
-)
-from disque_trio.statemachine.client import Blocked
-from disque_trio.statemachine.job import STAMPS, Job
-from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, Message, ReplJob, SetAck
-from tests.rig import CALM, JOB, ME, N2, N3, N4, STRANGER, Rig, copy_of
-
-GRAIN = 8
-REMOVED = Failure(
-    b"NOREPL job removed (expired?) before the requested replication level was achieved"
-)
-
-
-def waiting_job(rig: Rig, *options: bytes | str | int, timeout: int = 0) -> Job:
-    """A job that somebody waits for."""
-    rig.request("ADDJOB", "q", "body", timeout, *options)
-    assert rig.client.blocked is Blocked.COPIES
-    assert rig.client.job is not None
-    return rig.client.job
-
-
-def repljobs(sent: list[tuple[NodeId, Message]]) -> list[tuple[NodeId, bool]]:
-    """Who was sent a copy, and whether without wanting to hear of it. Nothing else was sent."""
-    found = []
-    for to, message in sent:
-        assert isinstance(message, ReplJob), message
-        found.append((to, message.no_reply))
-    return found
-
+from disque_trio.statemachine.base import ACTIVE, QUEUED, WAIT_REPL, Failure, NodeId, Status
+from disque_trio.statemachine.job import STAMPS
+from disque_trio.statemachine.messages import DelJob, GotJob, ReplJob
+from tests.rig import CALM, JOB, ME, N2, N3, N4, Rig
+from tests.statemachine.replicating import GRAIN, REMOVED, repljobs, waiting_job
 
 # Creation stamps.
 
@@ -302,97 +270,6 @@ def test_a_client_that_goes_takes_its_job_along() -> None:
     assert rig.node.jobs == {}
 
 
-# Leaving nodes keep no copy.
-
-
-def leaving_rig(peers: int = 2) -> Rig:
-    rig = Rig(peers=peers)
-    rig.ask("CLUSTER", "LEAVING", "yes")
-    return rig
-
-
-def test_a_leaving_node_gives_a_job_to_others_and_has_one_of_them_queue_it() -> None:
-    rig = leaving_rig()
-    job = waiting_job(rig, "REPLICATE", 2, "DELAY", 5)
-    assert job.holders in ((N2, N3), (N3, N2))
-    assert job.confirmed == ()
-    assert {to for to, _ in repljobs(rig.sent())} == {N2, N3}
-
-    rig.message(N2, GotJob(job.id))
-    rig.message(N3, GotJob(job.id))
-
-    assert rig.reply() == Status(job.id)
-    assert [message for _, message in rig.sent()] == [Enqueue(job.id, delay=5)]
-    assert rig.node.jobs == {}
-
-
-def test_even_a_single_copy_goes_to_another_node() -> None:
-    rig = leaving_rig(peers=1)
-    job = waiting_job(rig, "REPLICATE", 1)
-    rig.sent()
-
-    rig.message(N2, GotJob(job.id))
-
-    assert rig.reply() == Status(job.id)
-    assert rig.sent() == [(N2, Enqueue(job.id))]
-
-
-def test_an_asynchronous_job_of_a_leaving_node_waits_for_its_copies_all_the_same() -> None:
-    rig = leaving_rig()
-    job = waiting_job(rig, "REPLICATE", 2, "ASYNC", "DELAY", 7)
-    # Nobody may get these, and then nobody would have the job.
-    assert sorted(repljobs(rig.sent())) == [(N2, False), (N3, False)]
-
-    rig.message(N2, GotJob(job.id))
-    assert rig.replies() == []
-    rig.message(N3, GotJob(job.id))
-
-    assert rig.reply() == Status(job.id)
-    assert [message for _, message in rig.sent()] == [Enqueue(job.id, delay=7)]
-    assert rig.node.jobs == {}
-
-
-def test_a_job_acknowledged_before_anybody_confirmed_it_is_left_to_its_holders() -> None:
-    rig = leaving_rig()
-    job = waiting_job(rig, "REPLICATE", 2)
-    rig.sent()
-
-    rig.message(N3, SetAck(job.id, 2))
-
-    assert rig.reply() == Status(job.id)
-    assert rig.sent() == [(id, SetAck(job.id, 2)) for id in job.holders]
-    assert rig.node.jobs == {}
-
-
-def test_leaving_does_not_disturb_a_job_that_waits_already() -> None:
-    rig = Rig(peers=1)
-    job = waiting_job(rig, "REPLICATE", 2)
-    rig.ask("CLUSTER", "LEAVING", "yes", client=rig.connect())
-
-    rig.message(N2, GotJob(job.id))
-
-    assert rig.reply() == Status(job.id)
-    assert job.state == QUEUED
-
-
-def test_who_was_asked_and_has_not_confirmed_is_not_taken_for_a_holder_that_has_a_copy() -> None:
-    rig = Rig(peers=3)
-    job = waiting_job(rig, "REPLICATE", 2)
-    first = job.holders[-1]
-    rig.advance(60)
-    second = job.holders[-1]
-    assert second != first
-
-    rig.message(second, GotJob(job.id))
-    assert (job.state, job.confirmed) == (QUEUED, (ME, second))
-
-    rig.message(second, GotJob(job.id))
-    rig.message(first, GotJob(job.id))
-    assert job.confirmed is None
-    rig.message(first, GotJob(job.id))
-    assert job.confirmed is None
-
-
 # ASYNC.
 
 
@@ -403,91 +280,6 @@ def test_an_asynchronous_job_is_queued_at_once_and_its_copies_want_no_answer() -
 
     assert (job.state, job.holders, job.confirmed) == (QUEUED, (ME, N2, N3), None)
     assert repljobs(rig.sent()) == [(N2, True), (N3, True)]
-
-
-# Copies of other nodes' jobs.
-
-
-def test_a_copy_is_kept_and_confirmed() -> None:
-    rig = Rig(peers=2)
-
-    rig.message(N2, ReplJob((copy_of(holders=(N2, ME, N3)),)))
-
-    job = rig.node.jobs[JOB]
-    assert job.state == ACTIVE
-    assert job.flags & BCAST_QUEUED
-    assert rig.sent() == [(N2, GotJob(JOB))]
-
-
-def test_a_copy_that_wants_no_answer_has_none() -> None:
-    rig = Rig(peers=1)
-
-    rig.message(N2, ReplJob((copy_of(),), no_reply=True))
-
-    assert JOB in rig.node.jobs
-    assert rig.sent() == []
-
-
-def test_of_a_copy_that_is_here_already_only_the_holders_are_news() -> None:
-    rig = Rig(peers=3)
-    job = rig.hold(copy_of(holders=(N2, ME)))
-    before = job.requeue_at
-
-    rig.message(N2, ReplJob((copy_of(holders=(N2, N3, STRANGER, ME), retry=5),)))
-
-    assert job.holders == (N2, ME, N3, STRANGER)
-    assert (job.retry, job.requeue_at) == (60_000, before)
-    assert rig.sent() == [(N2, GotJob(JOB))]
-
-
-def test_a_copy_of_a_job_whose_acknowledgement_is_known_does_not_bring_it_back() -> None:
-    rig = Rig(peers=1, config=CALM)
-    rig.ask("ACKJOB", JOB)
-    rig.sent()
-
-    rig.message(N2, ReplJob((copy_of(),)))
-
-    job = rig.node.jobs[JOB]
-    assert (job.state, job.is_dummy, job.holders) == (ACKED, True, ())
-    assert rig.sent() == [(N2, GotJob(JOB))]
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_a_message_that_carries_not_exactly_one_job_is_ignored(count: int) -> None:
-    rig = Rig(peers=1)
-
-    rig.message(N2, ReplJob((copy_of(),) * count))
-
-    assert rig.node.jobs == {}
-    assert rig.sent() == []
-
-
-def test_a_leaving_node_takes_no_copies() -> None:
-    rig = leaving_rig(peers=1)
-
-    rig.message(N2, ReplJob((copy_of(),)))
-
-    assert rig.node.jobs == {}
-    assert rig.sent() == []
-
-
-def test_a_queue_paused_in_input_takes_no_copies() -> None:
-    rig = Rig(peers=1)
-    rig.ask("PAUSE", "q", "in")
-
-    rig.message(N2, ReplJob((copy_of(),)))
-
-    assert rig.node.jobs == {}
-    assert rig.sent() == []
-
-
-def test_a_copy_for_a_queue_paused_in_output_is_welcome() -> None:
-    rig = Rig(peers=1)
-    rig.ask("PAUSE", "q", "out")
-
-    rig.message(N2, ReplJob((copy_of(),)))
-
-    assert rig.sent() == [(N2, GotJob(JOB))]
 
 
 def test_nobody_is_added_when_nobody_is_wanted() -> None:

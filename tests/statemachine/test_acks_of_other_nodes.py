@@ -1,0 +1,158 @@
+"""What other nodes say of acknowledgements: SETACK and GOTACK."""
+
+from disque_trio.statemachine.base import ACKED, ACTIVE, Status
+from disque_trio.statemachine.messages import DelJob, GotAck, GotJob, SetAck
+from tests.rig import JOB, ME, N2, N3, N4, ONCE, Rig
+from tests.statemachine.acknowledging import rig_with_job
+
+# SETACK.
+
+
+def test_a_node_that_knows_no_more_holders_than_the_sender_takes_note_and_answers() -> None:
+    rig = rig_with_job(N2, N3, ME)
+    rig.ask("ENQUEUE", JOB)
+    rig.sent()
+
+    rig.message(N2, SetAck(JOB, 3))
+
+    job = rig.node.jobs[JOB]
+    assert (job.state, job.confirmed, job.gc_attempt) == (ACKED, None, 0)
+    assert rig.ask("QLEN", "q") == 0
+    assert rig.sent() == [(N2, GotAck(JOB, known=True))]
+
+
+def test_a_node_that_knows_more_holders_takes_over() -> None:
+    rig = rig_with_job(N2, N3, ME)
+
+    rig.message(N2, SetAck(JOB, 2))
+
+    assert rig.sent() == [(N2, SetAck(JOB, 3)), (N3, SetAck(JOB, 3))]
+    assert rig.node.jobs[JOB].confirmed == (ME,)
+
+
+def test_a_sender_that_knows_no_holder_is_answered_all_the_same() -> None:
+    rig = rig_with_job(N2, ME, peers=2)
+
+    rig.message(N3, SetAck(JOB, 0))
+
+    assert rig.sent() == [(N3, GotAck(JOB, known=True)), (N2, SetAck(JOB, 2))]
+
+
+def test_a_job_held_here_alone_goes_when_a_stranger_to_it_has_the_ack() -> None:
+    rig = Rig(peers=1)
+    job = rig.add("REPLICATE", 1)
+
+    rig.message(N2, SetAck(job.id, 0))
+
+    assert rig.sent() == [(N2, GotAck(job.id, known=True))]
+    assert rig.node.jobs == {}
+
+
+def test_an_unknown_job_is_said_to_be_unknown_and_not_remembered() -> None:
+    rig = Rig(peers=1)
+
+    rig.message(N2, SetAck(JOB, 3))
+
+    assert rig.sent() == [(N2, GotAck(JOB, known=False))]
+    assert rig.node.jobs == {}
+
+
+def test_an_ack_from_elsewhere_proves_that_a_waiting_job_has_a_copy() -> None:
+    rig = Rig(peers=2)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3)
+    job = next(iter(rig.node.jobs.values()))
+    rig.sent()
+
+    rig.message(N2, SetAck(job.id, 3))
+
+    assert rig.reply() == Status(job.id)
+    assert job.state == ACKED
+    assert rig.sent() == [(N2, GotAck(job.id, known=True))]
+
+
+def test_a_record_that_went_to_other_nodes_is_not_spoken_of() -> None:
+    rig = Rig(peers=2)
+    rig.ask("CLUSTER", "LEAVING", "yes")
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+    job = next(iter(rig.node.jobs.values()))
+    rig.message(N2, GotJob(job.id))
+    rig.sent()
+
+    rig.message(N3, SetAck(job.id, 2))
+
+    assert rig.reply() == Status(job.id)
+    assert not any(isinstance(message, GotAck) for _, message in rig.sent())
+
+
+# GOTACK.
+
+
+def test_one_who_is_said_to_hold_a_copy_and_does_not_has_taken_note_too() -> None:
+    rig = rig_with_job(N2, ME)
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N2, GotAck(JOB, known=False))
+
+    assert rig.sent() == [(N2, DelJob(JOB))]
+    assert rig.node.jobs == {}
+
+
+def test_one_who_has_a_copy_unknown_to_us_becomes_a_holder() -> None:
+    rig = rig_with_job(N2, ME, peers=2)
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N3, GotAck(JOB, known=True))
+
+    job = rig.node.jobs[JOB]
+    assert job.holders == (N2, ME, N3)
+    assert job.confirmed == (ME, N3)
+
+    rig.message(N2, GotAck(JOB, known=True))
+    assert rig.sent() == [(N2, DelJob(JOB)), (N3, DelJob(JOB))]
+
+
+def test_one_who_has_none_and_is_no_holder_says_nothing_new() -> None:
+    rig = rig_with_job(N2, ME, peers=2)
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N3, GotAck(JOB, known=False))
+
+    job = rig.node.jobs[JOB]
+    assert (job.holders, job.confirmed) == ((N2, ME), (ME,))
+    assert rig.sent() == []
+
+
+def test_as_many_confirmations_as_holders_are_not_enough_if_they_are_of_others() -> None:
+    rig = rig_with_job(N2, N3, ME, peers=3)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N4, GotAck(JOB, known=True))
+    rig.message(N2, GotAck(JOB, known=True))
+    assert JOB in rig.node.jobs
+
+    rig.message(N3, GotAck(JOB, known=True))
+    assert rig.node.jobs == {}
+
+
+def test_a_confirmation_that_nobody_asked_for_is_only_remembered() -> None:
+    rig = rig_with_job(N2, ME, peers=2)
+    rig.message(N2, SetAck(JOB, 2))
+    rig.sent()
+
+    rig.message(N3, GotAck(JOB, known=True))
+
+    job = rig.node.jobs[JOB]
+    assert (job.holders, job.confirmed) == ((N2, ME, N3), None)
+    assert rig.sent() == []
+
+
+def test_a_confirmation_of_an_unknown_or_pending_job_means_nothing() -> None:
+    rig = rig_with_job(N2, ME)
+
+    rig.message(N2, GotAck(JOB, known=True))
+    rig.message(N2, GotAck(ONCE, known=True))
+
+    assert list(rig.node.jobs) == [JOB]
+    assert rig.node.jobs[JOB].state == ACTIVE

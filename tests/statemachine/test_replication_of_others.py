@@ -1,0 +1,90 @@
+"""Copies of other nodes' jobs."""
+
+import pytest
+
+from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED
+from disque_trio.statemachine.messages import GotJob, ReplJob
+from tests.rig import CALM, JOB, ME, N2, N3, STRANGER, Rig, copy_of
+from tests.statemachine.replicating import leaving_rig
+
+
+def test_a_copy_is_kept_and_confirmed() -> None:
+    rig = Rig(peers=2)
+
+    rig.message(N2, ReplJob((copy_of(holders=(N2, ME, N3)),)))
+
+    job = rig.node.jobs[JOB]
+    assert job.state == ACTIVE
+    assert job.flags & BCAST_QUEUED
+    assert rig.sent() == [(N2, GotJob(JOB))]
+
+
+def test_a_copy_that_wants_no_answer_has_none() -> None:
+    rig = Rig(peers=1)
+
+    rig.message(N2, ReplJob((copy_of(),), no_reply=True))
+
+    assert JOB in rig.node.jobs
+    assert rig.sent() == []
+
+
+def test_of_a_copy_that_is_here_already_only_the_holders_are_news() -> None:
+    rig = Rig(peers=3)
+    job = rig.hold(copy_of(holders=(N2, ME)))
+    before = job.requeue_at
+
+    rig.message(N2, ReplJob((copy_of(holders=(N2, N3, STRANGER, ME), retry=5),)))
+
+    assert job.holders == (N2, ME, N3, STRANGER)
+    assert (job.retry, job.requeue_at) == (60_000, before)
+    assert rig.sent() == [(N2, GotJob(JOB))]
+
+
+def test_a_copy_of_a_job_whose_acknowledgement_is_known_does_not_bring_it_back() -> None:
+    rig = Rig(peers=1, config=CALM)
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N2, ReplJob((copy_of(),)))
+
+    job = rig.node.jobs[JOB]
+    assert (job.state, job.is_dummy, job.holders) == (ACKED, True, ())
+    assert rig.sent() == [(N2, GotJob(JOB))]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_message_that_carries_not_exactly_one_job_is_ignored(count: int) -> None:
+    rig = Rig(peers=1)
+
+    rig.message(N2, ReplJob((copy_of(),) * count))
+
+    assert rig.node.jobs == {}
+    assert rig.sent() == []
+
+
+def test_a_leaving_node_takes_no_copies() -> None:
+    rig = leaving_rig(peers=1)
+
+    rig.message(N2, ReplJob((copy_of(),)))
+
+    assert rig.node.jobs == {}
+    assert rig.sent() == []
+
+
+def test_a_queue_paused_in_input_takes_no_copies() -> None:
+    rig = Rig(peers=1)
+    rig.ask("PAUSE", "q", "in")
+
+    rig.message(N2, ReplJob((copy_of(),)))
+
+    assert rig.node.jobs == {}
+    assert rig.sent() == []
+
+
+def test_a_copy_for_a_queue_paused_in_output_is_welcome() -> None:
+    rig = Rig(peers=1)
+    rig.ask("PAUSE", "q", "out")
+
+    rig.message(N2, ReplJob((copy_of(),)))
+
+    assert rig.sent() == [(N2, GotJob(JOB))]
