@@ -1,0 +1,149 @@
+"""`disque-trio sim sweep` on this machine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from disque_trio.cli.frame import INTERRUPTED, USAGE
+from disque_trio.cli.sim import main
+from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
+from tests.sim.cli.files import SMALL, Capture, scenario_file
+
+
+def test_a_sweep_runs_pinned_seeds_and_those_of_the_scenario(small: str, capsys: Capture) -> None:
+    assert main(["sweep", small, "--jobs", "1", "--json"]) == PASSED
+
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["seeds"] == 4
+    assert found["failed"] == []
+    assert found["delivered"] == found["added"] > 0
+
+
+def test_a_sweep_tells_failures_as_they_come_and_keeps_their_plans(
+    again: str, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "out"
+
+    status = main(["sweep", again, "--seeds", "0:2", "--jobs", "1", "--out", str(out)])
+
+    assert status == VIOLATED
+    assert f"again with: disque-trio sim run {again} --seed 1" in capsys.readouterr().err
+    assert main(["run", str(out / "failures" / "again-1.json")]) == VIOLATED
+
+
+def test_a_mark_that_no_seed_hits_is_told(tmp_path: Path, capsys: Capture) -> None:
+    text = SMALL + '[expect]\nsometimes = ["crash", "collected"]\n'
+    path = scenario_file(tmp_path, "small", text)
+
+    assert main(["sweep", path, "--seeds", "0:2", "--jobs", "1"]) == NOTHING_TESTED
+
+    assert "not seen in small: crash\n" in capsys.readouterr().out
+
+
+def test_a_sweep_goes_on_where_it_stopped(small: str, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "out"
+    arguments = ["sweep", small, "--no-pinned", "--jobs", "1", "--out", str(out)]
+    main([*arguments, "--seeds", "0:3"])
+    with (out / "results.jsonl").open("a") as file:
+        file.write('{"path": "half a li')
+    capsys.readouterr()
+
+    assert main([*arguments, "--seeds", "0:5"]) == PASSED
+
+    captured = capsys.readouterr()
+    assert "3 seeds were done before, 2 to go" in captured.err
+    assert "2 seeds in" in captured.out
+    assert len((out / "results.jsonl").read_text().splitlines()) == 6
+
+
+def test_results_of_another_scenario_do_not_count(
+    small: str, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["sweep", small, "--seeds", "0:2", "--jobs", "1", "--out", str(tmp_path / "out")]
+    main(arguments)
+    Path(small).write_text(SMALL.replace("rate = 2", "rate = 3"))
+    capsys.readouterr()
+
+    main(arguments)
+
+    assert "done before" not in capsys.readouterr().err
+
+
+def test_a_sweep_that_cannot_keep_its_results_does_not_begin(
+    small: str, tmp_path: Path, capsys: Capture
+) -> None:
+    target = tmp_path / "file"
+    target.write_text("")
+
+    assert main(["sweep", small, "--out", str(target / "out")]) == USAGE
+
+    assert f"cannot write to {target / 'out'}: Not a directory" in capsys.readouterr().err
+
+
+def test_a_seed_that_takes_too_long_has_failed(tmp_path: Path, capsys: Capture) -> None:
+    text = SMALL.replace('chaos = "3s"', 'chaos = "10d"').replace("rate = 2", "rate = 0.0001")
+    path = scenario_file(tmp_path, "small", text)
+
+    status = main(["sweep", path, "--seeds", "0:1", "--no-pinned", "--jobs", "1", "--limit", "1"])
+
+    assert status == VIOLATED
+    assert "violated hang not finished after 1 s" in capsys.readouterr().err
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Tests in the background of a shell ignore Ctrl-C, and so would what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    results = out / "results.jsonl"
+    command = [sys.executable, "-m", "disque_trio", "sim", "sweep", small]
+    command += ["--seeds", "0:100000", "--jobs", "2", "--out", str(out)]
+    sweep = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (results.exists() and results.read_text().count("\n") > 3):
+            assert sweep.poll() is None, sweep.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)  # it is another process, in real time
+        os.killpg(sweep.pid, signal.SIGINT)
+        told, complaint = sweep.communicate(timeout=30)
+    finally:
+        if sweep.poll() is None:
+            os.killpg(sweep.pid, signal.SIGKILL)
+
+    assert sweep.returncode == INTERRUPTED
+    assert "Traceback" not in complaint
+    assert "interrupted after" in complaint
+    assert "small" in told
+    lines = results.read_text().splitlines()
+    assert all(json.loads(line)["is_ok"] for line in lines)
+
+
+def test_results_that_cannot_be_written_end_a_sweep_and_keep_what_was(
+    small: str, tmp_path: Path
+) -> None:
+    sweep = [sys.executable, "-m", "disque_trio", "sim", "sweep", small, "--seeds", "0:40"]
+    limited = ["sh", "-c", 'ulimit -f 4; exec "$@"', "sh", *sweep, "--jobs", "1"]
+
+    done = subprocess.run(
+        [*limited, "--out", "out"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == USAGE
+    assert "cannot write to out: File too large; what was written before is kept" in done.stderr
+    assert len(Path(tmp_path, "out", "results.jsonl").read_text("utf-8").splitlines()) > 1

@@ -1,0 +1,178 @@
+"""Directives as lines of a file: what they take, what they refuse, and how they are written."""
+
+import pytest
+
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.directives import BAD_DIRECTIVE, DIRECTIVES, parse_line
+from disque_trio.statemachine.values import ConfigError, decode, encode, quoted, size_written
+from tests.statemachine.directing import value_of
+
+NO_MEMORY = "You need to specify a memory limit greater than zero, such as 'maxmemory 1gb'"
+BAD_FILE_NAME = (
+    "Invalid appendfilename value: 'a/b' is not a bare file name; the directory is that of 'dir'"
+)
+BAD_SECRET = (
+    "Invalid cluster-secret value: a shared secret has 16 to 512 bytes; "
+    "`openssl rand -hex 32` makes one"
+)
+BAD_CLASS = (
+    "Invalid client-output-buffer-limit value: 'replica' is no class of clients; "
+    "the only one is 'normal'"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "shown"),
+    [
+        ("PORT 7712", "port", "7712"),
+        ("bind 127.0.0.1 ::1", "bind", "127.0.0.1 ::1"),
+        ("maxmemory 512mb", "maxmemory", "536870912"),
+        ("auto-aof-rewrite-min-size 64kb", "auto-aof-rewrite-min-size", "65536"),
+        ("slowlog-log-slower-than -1", "slowlog-log-slower-than", "-1"),
+        ("tcp-keepalive 60", "tcp-keepalive", "yes"),
+        ("unixsocketperm 0755", "unixsocketperm", "755"),
+        ("syslog-facility LOCAL7", "syslog-facility", "local7"),
+        ("appendonly no", "appendonly", "no"),
+        (
+            "client-output-buffer-limit normal 1k 2k 3",
+            "client-output-buffer-limit",
+            "normal 1000 2000 3",
+        ),
+        ("log-format json", "log-format", "json"),
+    ],
+)
+def test_a_line_of_the_file_takes(line: str, name: str, shown: str) -> None:
+    assert value_of(parse_line(Config(), line.split()), name) == shown
+
+
+def test_a_line_of_the_file_sets_what_get_hides() -> None:
+    config = Config()
+    for line in (
+        "appendfilename other.aof",
+        "cluster-config-file peers.conf",
+        "syslog-enabled yes",
+        "syslog-ident queue",
+    ):
+        config = parse_line(config, line.split())
+
+    assert config.appendfilename == "other.aof"
+    assert config.cluster_config_file == "peers.conf"
+    assert config.syslog_enabled
+    assert config.syslog_ident == "queue"
+
+
+def test_renamed_commands_add_up() -> None:
+    config = parse_line(Config(), ["rename-command", "DEBUG", ""])
+
+    config = parse_line(config, ["rename-command", "CONFIG", "Setup"])
+
+    assert config.renamed_commands == (("debug", ""), ("config", "setup"))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("prot 1", f"{BAD_DIRECTIVE}: there is no 'prot', did you mean 'port'?"),
+        ("slaveof a 1", f"{BAD_DIRECTIVE}: there is no 'slaveof', remove it"),
+        (
+            "watchdog-period 1",
+            f"{BAD_DIRECTIVE}: 'watchdog-period' is for CONFIG SET alone, remove the line",
+        ),
+        ("port", f"{BAD_DIRECTIVE}: 'port' takes one value"),
+        ("bind" + " ::1" * 17, f"{BAD_DIRECTIVE}: 'bind' takes 1 to 16 values"),
+        (
+            "bind ::1 10.0.0.1,10.0.0.2",
+            "Invalid bind value: '10.0.0.1,10.0.0.2' is not an address such as 127.0.0.1 or ::1",
+        ),
+        ("rename-command debug", f"{BAD_DIRECTIVE}: 'rename-command' takes 2 values"),
+        ("timeout soon", "Invalid timeout value: 'soon' is not a whole number from 0 up"),
+        ("port 55536", "Invalid port value: '55536' is not a whole number from 0 to 55535"),
+        (
+            "workers 65",
+            (
+                "Invalid workers value: '65' is not a whole number from 1 to 64: give as many as "
+                "this machine has cores to spare, or 1 for a single process"
+            ),
+        ),
+        ("maxmemory 0", NO_MEMORY),
+        (
+            "maxmemory 9999999999gb",
+            "Invalid maxmemory value: '9999999999gb' is more than 8 exabytes",
+        ),
+        (
+            "cluster-node-timeout 0",
+            "Invalid cluster-node-timeout value: '0' is not a whole number from 1 up",
+        ),
+        (
+            "unixsocketperm 7777",
+            "Invalid unixsocketperm value: '7777' is not an octal file mode from 0 to 777",
+        ),
+        (
+            "loglevel loud",
+            "Invalid loglevel value: 'loud' is none of debug, verbose, notice, warning",
+        ),
+        ("appendfilename a/b", BAD_FILE_NAME),
+        ("pidfile a\0b", "Invalid pidfile value: it has a null byte in it"),
+        ("requirepass " + "x" * 513, "Invalid requirepass value: a password has at most 512 bytes"),
+        ("client-output-buffer-limit replica 0 0 0", BAD_CLASS),
+        ("cluster-secret " + "x" * 15, BAD_SECRET),
+        ("cluster-secret " + "x" * 513, BAD_SECRET),
+        ("proto-max-bulk-len 1", "Invalid proto-max-bulk-len value: '1' is not from 4kb to 512mb"),
+        (
+            "client-query-buffer-limit 1",
+            "Invalid client-query-buffer-limit value: '1' is not at least 1mb",
+        ),
+        ("bus-send-buffer 0", "Invalid bus-send-buffer value: 0 bytes leave no room for anything"),
+    ],
+)
+def test_a_line_of_the_file_is_refused_with_a_reason(line: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_line(Config(), line.split())
+
+    assert caught.value.reason == reason
+
+
+def test_what_rewrite_would_write_reads_back_to_the_same_config() -> None:
+    config = Config(
+        maxmemory=1536 << 20,
+        unixsocketperm=0o755,
+        tcp_keepalive_s=60,
+        hz=500,
+        client_output_buffer_limit=(1 << 20, 1000, 5),
+        appendfsync="always",
+        bind=("127.0.0.1", "::1"),
+    )
+
+    again = Config()
+    for directive in DIRECTIVES:
+        words = directive.kind.write(getattr(config, directive.field)).split()
+        if directive.is_rewritten and words and not words[0].startswith('"'):
+            again = parse_line(again, [directive.name, *words])
+
+    assert again == config
+
+
+@pytest.mark.parametrize(
+    ("size", "written"),
+    [(0, "0"), (1000, "1000"), (1024, "1kb"), (3 << 20, "3mb"), (1 << 40, "1024gb")],
+)
+def test_a_size_is_written_with_the_largest_unit_that_fits(size: int, written: str) -> None:
+    assert size_written(size) == written
+
+
+def test_texts_are_quoted_so_that_any_byte_survives() -> None:
+    assert quoted(decode(b'a "b" \\ \n\r\t\a\b \xff~')) == r'"a \"b\" \\ \n\r\t\a\b \xff~"'
+
+
+def test_an_unset_text_has_no_line() -> None:
+    kinds = {directive.name: directive.kind for directive in DIRECTIVES}
+
+    assert kinds["requirepass"].write(b"") == ""
+    assert kinds["requirepass"].write(b"a") == '"a"'
+    assert kinds["unixsocket"].write("") == ""
+    assert kinds["logfile"].write("") == '""'
+    assert kinds["rename-command"].write((("a", "b"),)) == ""
+
+
+def test_bytes_that_are_no_text_survive_decoding() -> None:
+    assert encode(decode(bytes(range(256)))) == bytes(range(256))
