@@ -53,11 +53,17 @@ def _small(spark: Any, view: Any) -> Any:
 def needed(text: str) -> dict[str, None]:
     """The views that a query names, and those that they are made of. Spark takes a tenth of a
     second to make sense of each."""
-    wanted = dict.fromkeys(_WORD.findall(text.lower()))
-    for name in reversed(_MADE):
-        if name in wanted:
-            wanted |= dict.fromkeys(_WORD.findall(_MADE[name].lower()))
-    return {name: None for name in _MADE if name in wanted}
+    names = list(_MADE)
+    wanted = _named_in(text, names)
+    for place, name in reversed(list(enumerate(names))):
+        if name in wanted:  # later views may have the names of its columns
+            wanted |= _named_in(_MADE[name], names[:place])
+    return {name: None for name in names if name in wanted}
+
+
+def _named_in(text: str, names: Sequence[str]) -> dict[str, None]:
+    words = dict.fromkeys(_WORD.findall(text.lower()))
+    return {name: None for name in names if name in words}
 
 
 _ONE_TRACE: Final = """

@@ -152,6 +152,13 @@ def test_views_have_the_columns_that_are_told(spark: Any, lake: Lake) -> None:
         assert spark.table(name).columns == list(view.columns), name
 
 
+def test_of_a_query_only_what_it_needs_is_made() -> None:
+    assert list(asking.needed("SELECT latency FROM Runs")) == ["runs", "adds", "jobs", "latency"]
+    assert list(asking.needed("runs")) == ["runs"], "which has a column latency"
+    assert list(asking.needed("check_s3")) == ["runs", "adds", "check_s3"]
+    assert list(asking.needed("SELECT 1")) == []
+
+
 def test_every_view_and_table_has_a_line() -> None:
     told = lines()
 
