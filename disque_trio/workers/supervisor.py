@@ -9,15 +9,18 @@ import contextlib
 import os
 import pickle
 import signal
+import site
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import attrs
 import trio
 
+import disque_trio
 from disque_trio import __version__
 from disque_trio.config import Loaded
 from disque_trio.host import go_to_background, on_signals, pid_file, remove
@@ -185,18 +188,15 @@ class Crew:
         return status
 
     async def _process(self, order: Order, line: int) -> trio.Process:
-        environment = dict(os.environ)
-        # Both are about this process.
-        environment.pop("NOTIFY_SOCKET", None)
-        environment.pop("WATCHDOG_PID", None)
         inherited = [line] if order.unix_socket is None else [line, order.unix_socket]
         name = f"{order.number}/{order.shared.workers}"
         return await trio.lowlevel.open_process(
-            [sys.executable, "-m", "disque_trio.workers.worker", str(line), name],
+            # -P: a module that lies in the working directory is nobody's to run.
+            [sys.executable, "-P", "-m", "disque_trio.workers.worker", str(line), name],
             stdin=subprocess.DEVNULL,
             pass_fds=inherited,
             cwd=self._started_in,
-            env=environment,
+            env=_environment(),
             # Ctrl-C is for the supervisor, who tells the workers.
             process_group=0,
         )
@@ -243,6 +243,20 @@ class Crew:
                 if worker.is_ready and worker.heard_at < silent_since and worker.process:
                     self._log.warning("worker gives no sign of life", worker=worker.number)
                     worker.process.kill()
+
+
+def _environment() -> dict[str, str]:
+    """Of a worker."""
+    environment = dict(os.environ)
+    # Both are about this process.
+    environment.pop("NOTIFY_SOCKET", None)
+    environment.pop("WATCHDOG_PID", None)
+    home = str(Path(disque_trio.__file__).parents[1])
+    if home not in site.getsitepackages():
+        # It need not be installed.
+        paths = [environment.get("PYTHONPATH", ""), home]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return environment
 
 
 async def _received(line: trio.socket.SocketType) -> str:

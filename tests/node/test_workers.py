@@ -8,11 +8,15 @@ import re
 import select
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from disque_trio import cli
+from tests.certificates import Authority
 from tests.cluster.processes import becomes, eventually, free_port
 from tests.cluster.talk import Client, connection
 from tests.node.process import WITHIN_S, Process, Talk, run, running, server
@@ -79,6 +83,24 @@ def test_one_port_leads_to_all_of_them_and_each_tells_its_own(tmp_path: Path) ->
         assert first.info("server")["tcp_port"] == str(port + 1)
         process.signal(signal.SIGTERM)
         assert process.ends() == 0
+
+
+def test_what_lies_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "trio.py").write_text("raise SystemExit('run')")
+    program = Path(sys.executable).with_name("disque-trio")
+    port = free_port(2)
+    place = ("--port", str(port), "--bind", "127.0.0.1", "--workers", "2", "--logfile", "log")
+
+    with open(tmp_path / "output", "wb") as output:
+        words = [str(program), "server", *place]
+        popen = subprocess.Popen(words, cwd=tmp_path, stdout=output, stderr=output)
+    try:
+        eventually(lambda: READY in (tmp_path / "log").read_text(), WITHIN_S, "they serve")
+    finally:
+        popen.terminate()
+
+    assert popen.wait(WITHIN_S) == 0
+    assert (tmp_path / "output").read_text() == ""
 
 
 def test_a_worker_that_is_killed_comes_back_and_what_had_two_copies_is_still_there(
@@ -292,3 +314,27 @@ def test_they_go_to_the_background_together(tmp_path: Path) -> None:
     assert supervisor not in {pid_at(port + 1), pid_at(port + 2)}
     os.kill(supervisor, signal.SIGTERM)
     eventually(lambda: not (tmp_path / "disque.pid").exists(), WITHIN_S, "the pid file is gone")
+
+
+def test_under_tls_they_share_that_port_and_find_each_other_too(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    authority = Authority(tmp_path, "ca")
+    own, clients = authority.sign(), authority.sign()
+    port = free_port(2)
+    # Names of files count from `dir`, though each worker has a directory of its own.
+    options = (
+        *("--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1", "--workers", "2"),
+        *("--tls-cert-file", os.path.relpath(own.cert, tmp_path)),
+        *("--tls-key-file", os.path.relpath(own.key, tmp_path)),
+        *("--tls-ca-cert-file", os.path.relpath(authority.file, tmp_path), "--tls-cluster", "yes"),
+    )
+    secrets = ("--cacert", authority.file, "--cert", clients.cert, "--key", clients.key)
+
+    with running(tmp_path, "server", *options) as process:
+        process.says(READY)
+        asked = ("ADDJOB", "q", "body", "5000", "REPLICATE", "2")
+        assert cli.main(["--tls", "-p", str(port), *secrets, *asked]) == 0
+        assert cli.main(["--tls", "-p", str(port + 2), *secrets, "PING"]) == 0
+
+    assert capfdbinary.readouterr().out.startswith(b"D-")
