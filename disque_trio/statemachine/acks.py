@@ -10,7 +10,7 @@ from typing import Final
 from disque_trio.statemachine import journaling, lifecycle, post, pressure, replication
 from disque_trio.statemachine.base import ACKED, GIVEN, HANDSHAKE, WAIT_REPL, JobId
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders
+from disque_trio.statemachine.copies import add_holder
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import MAX_GC_ATTEMPT, Job, is_at_least_once, ttl_minutes
 from disque_trio.statemachine.messages import DelJob, GotAck, SetAck
@@ -154,7 +154,7 @@ def _misses_holders(node: NodeState, job: Job) -> bool:
     if job.is_dummy or lifecycle.is_ours_alone(node, job):
         return False
     mine, nodes = node.cluster.myself.id, node.cluster.nodes
-    return not any(id in nodes and id != mine for id in job.holders)
+    return not [id for id in job.holders if id != mine and id in nodes]
 
 
 def on_due(node: NodeState, job: Job) -> None:
@@ -199,7 +199,7 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
         lifecycle.unregister(node, job, Cause.DISMISSED)
         return
     if message.known:
-        add_holders(job, (sender.id,))
+        add_holder(job, sender.id)
     if job.confirmed is None:
         return
     if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:

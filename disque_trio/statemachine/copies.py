@@ -125,6 +125,12 @@ def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
         job.holders = _shared(holders + tuple(dict.fromkeys(missing)))
 
 
+def add_holder(job: Job, id: NodeId) -> None:
+    """Remember that this node may hold a copy too. Nearly always it is known to."""
+    if id not in job.holders:
+        job.holders = _shared((*job.holders, id))
+
+
 def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
     """Is a job that is not here known to be over? Then the sender, who still has it, learns so."""
     if job_id not in node.tombstones:

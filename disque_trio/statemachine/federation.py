@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, is_over, named, snapshot
+from disque_trio.statemachine.copies import add_holder, add_holders, adopt, is_over, named, snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, Working, YourJobs
@@ -167,7 +167,7 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
     and knows from now on that the receiver may hold it (defect 16)."""
     trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
     if job.retry:
-        add_holders(job, (receiver.id,))
+        add_holder(job, receiver.id)
         lifecycle.mark(job, GIVEN)
         lifecycle.restart_retry(node, job)
         journaling.hold(node, job)
@@ -197,7 +197,8 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
         lifecycle.register(node, job, Cause.YOURJOBS)
     else:
         add_holders(job, named(node, copy.holders))
-    add_holders(job, (sender.id,) if job.retry else ())
+    if job.retry:
+        add_holder(job, sender.id)
     if lifecycle.lease_runs(node, job):
         # The giver has not heard of it yet: it may even have given the job twice.
         post.to_node(node, sender, Working(job.id))

@@ -28,7 +28,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, apart, snapshot
+from disque_trio.statemachine.copies import add_holder, add_holders, apart, snapshot
 from disque_trio.statemachine.job import Job, rank
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
@@ -257,7 +257,7 @@ def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
         del repair.awaited[job_id]
         return
     repair.silent.pop(sender.id, None)
-    add_holders(job, (sender.id,))
+    add_holder(job, sender.id)
     confirmed = job.confirmed or ()
     if sender.id not in confirmed:
         job.confirmed = confirmed = (*confirmed, sender.id)

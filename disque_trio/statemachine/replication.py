@@ -18,7 +18,15 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, adopt, apart, is_over, named, snapshot
+from disque_trio.statemachine.copies import (
+    add_holder,
+    add_holders,
+    adopt,
+    apart,
+    is_over,
+    named,
+    snapshot,
+)
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
@@ -136,7 +144,7 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     mine = node.cluster.myself.id
     if mine in job.holders or node.cluster.is_leaving:
         return False
-    add_holders(job, (mine,))
+    add_holder(job, mine)
     job.confirmed = (*(job.confirmed or ()), mine)
     is_enough = len(job.confirmed) >= job.replicas
     if is_enough:
@@ -262,7 +270,7 @@ def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
         if job is not None and job.confirmed is not None and job.state != ACKED:
             _confirm_late(job, sender.id)
         return
-    add_holders(job, (sender.id,))
+    add_holder(job, sender.id)
     confirmed = job.confirmed or ()
     if sender.id not in confirmed:
         job.confirmed = confirmed = (*confirmed, sender.id)

@@ -16,7 +16,7 @@ from disque_trio.statemachine.base import (
     JobId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, is_over
+from disque_trio.statemachine.copies import add_holder, is_over
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, wins
 from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
@@ -71,10 +71,11 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
         return None
     if job.state == ACKED:
         # Its collection waits for the sender from now on.
-        add_holders(job, () if job.is_dummy else (sender.id,))
+        if not job.is_dummy:
+            add_holder(job, sender.id)
         post.to_node(node, sender, SetAck(job.id, len(job.holders)))
         return None
-    add_holders(job, (sender.id,))
+    add_holder(job, sender.id)
     return job
 
 
