@@ -108,8 +108,15 @@ class Fanout:
         deadline = time.monotonic() + _END_S
         while (left := set(self._running)) and time.monotonic() < deadline:
             with suppress(Exception):  # the JVM may be what has failed
-                self._context.cancelJobGroup(self._group)
+                self._cancel()
             wait(left, _AGAIN_S)
+
+    def _cancel(self) -> None:
+        """End the jobs that Spark has of ours. It complains when there are none."""
+        tracker = self._context.statusTracker()
+        ours = set(tracker.getJobIdsForGroup(self._group))
+        if not ours.isdisjoint(tracker.getActiveJobsIds()):
+            self._context.cancelJobGroup(self._group)
 
 
 class _Failure:

@@ -115,7 +115,15 @@ def disk_full(path: Path, _text: str, _encoding: str) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_settings_of_spark_can_be_given(tmp_path: Path, capsys: Capture) -> None:
-    assert pipeline("ingest", str(tmp_path / "lake"), "t", "--spark-conf", "cores=2") == 2
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--spark-conf", "cores=2"], "cores=2 is no setting of Spark: spark.NAME=VALUE"),
+        (["--run", " "], "a cluster needs a name, such as berlin"),
+        (["--memory", "much"], "much is no size of memory for Spark, such as 512m or 2g"),
+    ],
+)
+def test_options_are_checked(tmp_path: Path, capsys: Capture, words: list[str], said: str) -> None:
+    assert pipeline("ingest", str(tmp_path / "lake"), "t", *words) == 2
 
-    assert "cores=2 is no setting of Spark: spark.NAME=VALUE" in capsys.readouterr().err
+    assert said in capsys.readouterr().err

@@ -23,11 +23,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--run",
+        type=_name,
         default="live",
         metavar="NAME",
         help="the name of the cluster whose live nodes have written the traces (live)",
     )
     add_spark(parser)
+
+
+def _name(word: str) -> str:
+    if not word.strip():
+        raise argparse.ArgumentTypeError("a cluster needs a name, such as berlin")
+    return word
 
 
 def run(given: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """A lake of many small runs, made once: what is whole, and what is broken on purpose."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -12,6 +12,7 @@ from disque_trio.statemachine.messages import GotAck
 from tests.pipeline.lake.runs import Told, told
 from tests.sim.ablations import broken, brokencopies, weather
 
+_SHARED: Final = ("adds", "jobs", "deliveries", "copies")
 _CASES: Final = {
     "calm": (weather.calm, None),
     "careless": (weather.careless, None),
@@ -55,8 +56,13 @@ def lake(spark: Any, cases: dict[str, Told], tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def ask(spark: Any, lake: Lake) -> "Ask":
-    return Ask(spark, lake)
+def ask(spark: Any, lake: Lake) -> Iterator["Ask"]:
+    """Of what most views are made of, each is made once for all tests."""
+    asking.attach(spark, lake, " ".join(_SHARED))
+    shared = [spark.table(name).cache() for name in _SHARED]
+    yield Ask(spark, lake)
+    for view in shared:
+        view.unpersist()
 
 
 class Ask:

@@ -30,7 +30,7 @@ WITH old AS (
   WHERE kind IN ('hold', 'drop', 'give', 'serve')
     OR kind IN ('send', 'recv') AND cause IN ('repljob', 'yourjobs')
 ), lives AS (
-  SELECT {KEYS}, job, first(ttl) DIV 1000 AS ttl, first(moves) AS moves,
+  SELECT /*+ BROADCAST(old) */ {KEYS}, job, first(ttl) DIV 1000 AS ttl, first(moves) AS moves,
     first(is_live) AS is_live,
     sort_array(collect_list(struct(time, seq, kind, node, peer, cause, ref, mono))) AS steps
   FROM steps JOIN old USING ({KEYS}, job) GROUP BY {KEYS}, job
