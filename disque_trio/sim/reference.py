@@ -6,7 +6,7 @@ from typing import Final
 
 from disque_trio.sim import words
 from disque_trio.sim.checkers.marks import MARKS
-from disque_trio.sim.checkers.verdict import PROPERTIES
+from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.scenario import Scenario
 from disque_trio.sim.schema import Key, keys
 

@@ -10,7 +10,7 @@ from disque_trio.pipeline.report import charts
 from disque_trio.pipeline.report.charts import Line, short
 from disque_trio.pipeline.report.facts import QUANTILES, Curve, Facts, Latency, Told
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
-from disque_trio.sim.checkers.verdict import PROPERTIES
+from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.picture import sheet
 from disque_trio.sim.words import MESSAGES
 

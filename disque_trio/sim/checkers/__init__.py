@@ -5,5 +5,5 @@ reads rows and nothing else, so the history of a live cluster is judged like a s
 a trace has no rows for is reported as not judged.
 
 `terms` is what the plan entitles to, `history` what became of each job, `world` what went wrong and
-when; `safety`, `custody`, `liveness` and `duplicates` judge, and `metrics` counts.
+when; `safety`, `custody`, `liveness`, `company` and `duplicates` judge, and `metrics` counts.
 """

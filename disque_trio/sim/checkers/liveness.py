@@ -4,42 +4,14 @@ T0 is the end of the heal, the core is who was healed. Most is judged at the end
 that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
 """
 
-from collections.abc import Iterator
-
-import attrs
-
-from disque_trio.sim.bounds import reconnect_bound
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.company import is_whole, judge_rejoin, judge_unanswered
+from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.mail import QUEUED
-from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
+from disque_trio.sim.checkers.records import Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.terms import MILLI, SECOND, backlog
 from disque_trio.sim.plan import Consumer, Micros
-from disque_trio.sim.rows import Row
-
-GOSSIP = ("ping", "pong", "meet")
-FORGOTTEN_FOR: Micros = 60 * SECOND
-"""For so long no gossip brings a forgotten node back."""
-
-
-@attrs.define
-class Findings:
-    """What the end of the run has shown."""
-
-    lost: list[str] = attrs.Factory(list)
-    """Jobs that were added, never came out and are nowhere, without an excuse."""
-    excused: list[str] = attrs.Factory(list)
-    """The same, though faults have destroyed as many copies as were promised."""
-    lost_once: list[str] = attrs.Factory(list)
-    """Jobs with RETRY 0 that never came out, of which something explains where they went."""
-    open: dict[str, int] = attrs.Factory(dict)
-    """By property: jobs or links whose bound lies beyond the end of the run."""
-    redelivery: list[Micros] = attrs.Factory(list)
-
-    def leave_open(self, name: str) -> None:
-        """The run was too short for this one."""
-        self.open[name] = self.open.get(name, 0) + 1
-
 
 # While the run lasts.
 
@@ -95,33 +67,6 @@ def _workers(case: Case, queue: str) -> list[Consumer]:
     ]
 
 
-def on_add_end(case: Case, row: Row) -> None:
-    """L5: a node that is up answers an ADDJOB with REPLICATE 1 in time, whatever goes on."""
-    add = case.adds.get((row.client, row.ref))
-    if add is None or add.options.replicate != 1 or _has_left(case, add):
-        return
-    case.check("L5")
-    if _was_disturbed(case, row.node, add.invoked, row.time):
-        return
-    if row.kind == "add.unknown" or row.cause == "NOREPL":
-        detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
-        case.violate("L5", detail, node=row.node)
-
-
-def _has_left(case: Case, add: Add) -> bool:
-    """Was its node about to leave at any time? Then it needs others for a single copy."""
-    return add.was_leaving or add.node in case.world.leaving
-
-
-def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
-    world, known = case.world, since - MILLI  # a client hears of a crash a moment later
-    return (
-        world.was_out(node, known + case.terms.reconnect, until)
-        or world.is_stopped(node, since, until)
-        or world.was_disk_unwell(node, until)
-    )
-
-
 # At the end.
 
 
@@ -139,9 +84,9 @@ def finish(case: Case, findings: Findings) -> None:
                 _judge_collection(case, job, findings)
             elif job.copies and job.is_added and job.ended is None:
                 _judge_repair(case, job, findings)
-        _judge_rejoin(case, findings)
+        judge_rejoin(case, findings)
     _judge_leaks(case)
-    _judge_unanswered(case)
+    judge_unanswered(case)
 
 
 def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
@@ -191,7 +136,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         return
     since = max(healed, job.awaits)
     bound, waited = delivery_bound(case, job, since), case.now - since
-    if waited <= bound or not _is_whole(case):
+    if waited <= bound or not is_whole(case):
         findings.leave_open(name)
         return
     case.check(name)
@@ -253,7 +198,7 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
         bound = case.terms.collection
         if world.is_calm(job.last_event, case.now):
             bound = 10 * SECOND + 4 * case.terms.latency
-        if case.now - since <= bound or not _is_whole(case):
+        if case.now - since <= bound or not is_whole(case):
             findings.leave_open("L3")
             continue
         case.check("L3")
@@ -284,7 +229,7 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
     have = sum(node in fit for node in job.copies)
     due = min(promised, len(fit))
     since = max(world.healed, job.born or 0)
-    if have < due and (case.now - since <= case.terms.repair or not _is_whole(case)):
+    if have < due and (case.now - since <= case.terms.repair or not is_whole(case)):
         findings.leave_open("L7")
         return
     case.check("L7")
@@ -331,68 +276,3 @@ def _gone_by(case: Case, job: Job, copy: Copy) -> Micros | None:
         return None
     left = (copy.base - copy.mono) * MILLI + ttl
     return copy.since + case.terms.longest(max(left, 0)) + SECOND
-
-
-def _judge_rejoin(case: Case, findings: Findings) -> None:
-    """L6: after the heal all nodes of the core have links to each other.
-
-    The engine says when (`rejoin`); where it does not, each must at least have heard the others.
-    """
-    world = case.world
-    assert world.healed is not None
-    bound = reconnect_bound(case.plan)
-    if world.is_changing:
-        bound += case.terms.longest(FORGOTTEN_FOR)
-    if not _is_whole(case):
-        findings.leave_open("L6")
-        return
-    if world.rejoined is not None:
-        case.check("L6")
-        if world.rejoined - world.healed > bound:
-            _complain_of_silence(case, world.rejoined)
-        return
-    silent = [pair for pair in _core_pairs(case) if pair not in case.heard]
-    if not silent and case.seen.get("gossip"):
-        case.check("L6")
-    elif case.is_live and not case.seen.get("gossip"):
-        return
-    elif case.now - world.healed <= bound:
-        findings.leave_open("L6")
-    else:
-        case.check("L6")
-        _complain_of_silence(case, case.now)
-
-
-def _is_whole(case: Case) -> bool:
-    """Are the nodes of the core one cluster? A CLUSTER MEET during a cut comes to nothing, and
-    nobody repeats it."""
-    return case.world.rejoined is not None or not case.world.is_changing
-
-
-def _complain_of_silence(case: Case, now: Micros) -> None:
-    healed = case.world.healed or 0
-    silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.heard]
-    told = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
-    case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{told}")
-
-
-def _core_pairs(case: Case) -> Iterator[tuple[str, str]]:
-    core = [n for n in case.world.core if case.world.in_core(n) and n not in case.world.paused]
-    return ((node, peer) for node in core for peer in core if node != peer)
-
-
-def _judge_unanswered(case: Case) -> None:
-    """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
-    for add in case.adds.values():
-        patience = add.options.timeout + 10 * SECOND
-        if add.options.replicate != 1 or _has_left(case, add):
-            continue
-        if case.now > add.invoked + patience:
-            _complain_of_no_answer(case, add)
-
-
-def _complain_of_no_answer(case: Case, add: Add) -> None:
-    case.check("L5")
-    if not _was_disturbed(case, add.node, add.invoked, case.now):
-        detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
-        case.violate("L5", detail, node=add.node)

@@ -11,6 +11,7 @@ import attrs
 
 from disque_trio.sim.checkers import (
     agents,
+    company,
     custody,
     duplicates,
     durability,
@@ -22,36 +23,12 @@ from disque_trio.sim.checkers import (
 )
 from disque_trio.sim.checkers.case import Case, Violation, case_of
 from disque_trio.sim.checkers.duplicates import CAUSES, Duplicate
-from disque_trio.sim.checkers.liveness import GOSSIP, Findings
+from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.metrics import Metrics, measure
+from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
-
-PROPERTIES: Final[dict[str, str]] = {
-    "S1": "retention: no more copies are gone than faults have destroyed",
-    "S2": "chain of custody: every copy that goes has a right to go",
-    "S3": "no invention: what comes out was put in, as it was",
-    "S4": "ids are given out once, and tell the delivery semantics",
-    "S5": "RETRY 0: served at most once, and lost only with a cause",
-    "S6": "not before its delay, nor while its queue is paused",
-    "S7": "not after its TTL",
-    "S8": "an acknowledged job is not queued or served where it is acknowledged",
-    "S9": "nor by a node that was told of the ack, or should have been",
-    "S10": "queued on one node at a time, while nothing is wrong",
-    "S11": "a lease lasts for RETRY, while nothing is wrong",
-    "S12": "a machine never raises",
-    "S13": "oldest first, while nothing is wrong",
-    "S14": "counters never go down, and do not count what was not",
-    "S15": "what a journal was promised to keep comes back",
-    "L1": "every job is delivered within the bound",
-    "L2": "and again, if nobody acknowledges it",
-    "L3": "acknowledged jobs are collected within the bound",
-    "L4": "nothing outlives its TTL",
-    "L5": "a node that is up takes jobs with REPLICATE 1",
-    "L6": "after the heal all nodes hear each other",
-    "L7": "copies on nodes that are gone for good are made again",
-}
 
 
 @attrs.frozen(kw_only=True)
@@ -136,7 +113,7 @@ class Judge:
                 self._deliver(row, job)
         elif kind == "get.deliver":
             self._deliver(row, case.job(row.job))
-        elif row.cause not in GOSSIP:
+        elif row.cause not in company.GOSSIP:
             for each in _OF_THE_WORLD.get(kind, ()):
                 each(case, row)
 
@@ -278,7 +255,7 @@ def _notes(case: Case) -> list[str]:
 def _see_sent(case: Case, row: Row) -> None:
     """What gossip says is nobody's business here."""
     cause = row.cause
-    if cause in GOSSIP:
+    if cause in company.GOSSIP:
         return
     mail.on_send(case, row)
     check = _AFTER_SENDING.get(cause)
@@ -287,7 +264,7 @@ def _see_sent(case: Case, row: Row) -> None:
 
 
 def _see_received(case: Case, row: Row) -> None:
-    if row.cause not in GOSSIP:
+    if row.cause not in company.GOSSIP:
         mail.on_recv(case, row)
         return
     case.note_row("gossip")
@@ -366,8 +343,8 @@ _AFTER_SENDING: Final[dict[str, _Step]] = {
 _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "lost": (mail.on_lost,),
     "add.invoke": (agents.on_add_invoke,),
-    "add.refused": (liveness.on_add_end, agents.on_add_end),
-    "add.unknown": (liveness.on_add_end, agents.on_add_end),
+    "add.refused": (company.on_add_end, agents.on_add_end),
+    "add.unknown": (company.on_add_end, agents.on_add_end),
     "cut": (faults.on_cut,),
     "heal": (faults.on_heal,),
     "clog": (faults.on_clog,),

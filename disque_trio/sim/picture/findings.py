@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import attrs
 
 from disque_trio.sim.checkers.case import Violation
-from disque_trio.sim.checkers.verdict import PROPERTIES, Verdict
+from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
 

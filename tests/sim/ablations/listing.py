@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from disque_trio.sim.checkers.verdict import PROPERTIES
+from disque_trio.sim.checkers.properties import PROPERTIES
 from tests.sim.test_ablations import FOUND, UNFOUND, Break, Case, named
 
 ROOT: Final = Path(__file__).parents[3]

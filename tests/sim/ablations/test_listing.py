@@ -1,6 +1,6 @@
 import tomllib
 
-from disque_trio.sim.checkers.verdict import PROPERTIES
+from disque_trio.sim.checkers.properties import PROPERTIES
 from tests.sim.ablations import listing
 from tests.sim.test_ablations import FOUND, UNFOUND, named
 

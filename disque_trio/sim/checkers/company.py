@@ -1,0 +1,107 @@
+"""What nodes owe to whoever adds a job, and to each other: L5 and L6 (simulation-study 4.3)."""
+
+from collections.abc import Iterator
+
+from disque_trio.sim.bounds import reconnect_bound
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.findings import Findings
+from disque_trio.sim.checkers.records import Add
+from disque_trio.sim.checkers.terms import MILLI, SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+GOSSIP = ("ping", "pong", "meet")
+FORGOTTEN_FOR: Micros = 60 * SECOND
+"""For so long no gossip brings a forgotten node back."""
+
+
+def on_add_end(case: Case, row: Row) -> None:
+    """L5: a node that is up answers an ADDJOB with REPLICATE 1 in time, whatever goes on."""
+    add = case.adds.get((row.client, row.ref))
+    if add is None or add.options.replicate != 1 or _has_left(case, add):
+        return
+    case.check("L5")
+    if _was_disturbed(case, row.node, add.invoked, row.time):
+        return
+    if row.kind == "add.unknown" or row.cause == "NOREPL":
+        detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
+        case.violate("L5", detail, node=row.node)
+
+
+def judge_unanswered(case: Case) -> None:
+    """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
+    for add in case.adds.values():
+        patience = add.options.timeout + 10 * SECOND
+        if add.options.replicate != 1 or _has_left(case, add):
+            continue
+        if case.now > add.invoked + patience:
+            _complain_of_no_answer(case, add)
+
+
+def _complain_of_no_answer(case: Case, add: Add) -> None:
+    case.check("L5")
+    if not _was_disturbed(case, add.node, add.invoked, case.now):
+        detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
+        case.violate("L5", detail, node=add.node)
+
+
+def _has_left(case: Case, add: Add) -> bool:
+    """Was its node about to leave at any time? Then it needs others for a single copy."""
+    return add.was_leaving or add.node in case.world.leaving
+
+
+def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
+    world, known = case.world, since - MILLI  # a client hears of a crash a moment later
+    return (
+        world.was_out(node, known + case.terms.reconnect, until)
+        or world.is_stopped(node, since, until)
+        or world.was_disk_unwell(node, until)
+    )
+
+
+def judge_rejoin(case: Case, findings: Findings) -> None:
+    """L6: after the heal all nodes of the core have links to each other.
+
+    The engine says when (`rejoin`); where it does not, each must at least have heard the others.
+    """
+    world = case.world
+    assert world.healed is not None
+    bound = reconnect_bound(case.plan)
+    if world.is_changing:
+        bound += case.terms.longest(FORGOTTEN_FOR)
+    if not is_whole(case):
+        findings.leave_open("L6")
+        return
+    if world.rejoined is not None:
+        case.check("L6")
+        if world.rejoined - world.healed > bound:
+            _complain_of_silence(case, world.rejoined)
+        return
+    silent = [pair for pair in _core_pairs(case) if pair not in case.heard]
+    if not silent and case.seen.get("gossip"):
+        case.check("L6")
+    elif case.is_live and not case.seen.get("gossip"):
+        return
+    elif case.now - world.healed <= bound:
+        findings.leave_open("L6")
+    else:
+        case.check("L6")
+        _complain_of_silence(case, case.now)
+
+
+def is_whole(case: Case) -> bool:
+    """Are the nodes of the core one cluster? A CLUSTER MEET during a cut comes to nothing, and
+    nobody repeats it."""
+    return case.world.rejoined is not None or not case.world.is_changing
+
+
+def _complain_of_silence(case: Case, now: Micros) -> None:
+    healed = case.world.healed or 0
+    silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.heard]
+    told = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
+    case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{told}")
+
+
+def _core_pairs(case: Case) -> Iterator[tuple[str, str]]:
+    core = [n for n in case.world.core if case.world.in_core(n) and n not in case.world.paused]
+    return ((node, peer) for node in core for peer in core if node != peer)
