@@ -110,7 +110,9 @@ class Journal:
         """A slow disk should not look like a dead node."""
         heartbeat = _heartbeat(out)
         if heartbeat or out.dials:
-            self._office.carry_out(self._machine, Outbox(dials=out.dials, messages=heartbeat))
+            early = Outbox()
+            early.dials, early.messages = out.dials, heartbeat
+            self._office.carry_out(self._machine, early)
             out.messages = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
             out.dials = []
 

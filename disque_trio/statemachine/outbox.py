@@ -16,24 +16,36 @@ from disque_trio.statemachine.messages import Message
 from disque_trio.statemachine.records import Record
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, init=False)
 class Outbox:
     """One batch of outputs. A message stands with all its links, so that it is encoded once."""
 
-    records: list[Record] = attrs.Factory(list)
+    records: list[Record]
     """For the journal: what the rest of this batch promises. Empty while there is none."""
-    dials: list[tuple[LinkId, str, int]] = attrs.Factory(list)
+    dials: list[tuple[LinkId, str, int]]
     """Links to open: the address is that of the peer's client port."""
-    messages: list[tuple[Sequence[LinkId], Message]] = attrs.Factory(list)
-    replies: list[tuple[Client, Reply]] = attrs.Factory(list)
-    closes: list[Client] = attrs.Factory(list)
+    messages: list[tuple[Sequence[LinkId], Message]]
+    replies: list[tuple[Client, Reply]]
+    closes: list[Client]
     """Clients to disconnect once what they are owed has been written."""
-    hangups: list[LinkId] = attrs.Factory(list)
-    chores: list[tuple[Client, Chore]] = attrs.Factory(list)
-    resumed: list[Client] = attrs.Factory(list)
+    hangups: list[LinkId]
+    chores: list[tuple[Client, Chore]]
+    resumed: list[Client]
     """Clients whose further requests may be fed again."""
-    nodes_changed: bool = False
+    nodes_changed: bool
     """The node table differs from what nodes.conf says."""
+
+    def __init__(self) -> None:
+        # There is one for every batch, and what attrs would write costs twice as much.
+        self.records = []
+        self.dials = []
+        self.messages = []
+        self.replies = []
+        self.closes = []
+        self.hangups = []
+        self.chores = []
+        self.resumed = []
+        self.nodes_changed = False
 
     def __bool__(self) -> bool:
         return bool(
