@@ -132,7 +132,7 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     job.last_event = row.time
     if job.first_queueing is None:
         job.first_queueing = queueing
-    _count_queueing(job, row.cause)
+    _count_queueing(job, copy, row.cause)
     if row.cause in _QUEUE_MARKS:
         case.mark(_QUEUE_MARKS[row.cause])
     if row.cause == "retry":
@@ -142,12 +142,16 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
             case.mark("requeue.remote")
 
 
-def _count_queueing(job: Job, cause: str) -> None:
-    """The most that the job's counters can have come to."""
+def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
+    """What the job's counters can have come to at most, and those of this copy at least."""
     if cause == "nack":
         job.nacked += 1
     elif cause not in {"first", "import"}:
         job.requeued += 1
+    if copy is not None:
+        # Only of these it is sure that they are no first stay, which does not count.
+        nacks, more = copy.counted
+        copy.counted = (nacks + (cause == "nack"), more + (cause == "retry"))
 
 
 def _take_in(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
@@ -181,6 +185,7 @@ def on_serve(_case: Case, row: Row, job: Job) -> None:
     job.lease = Lease(row.time, row.node, row.client, queueing, job.awaits, job.lease)
     is_doubtful = copy is not None and copy.came_counted
     job.lease.counted = None if is_doubtful else (job.nacked, job.requeued)
+    job.lease.counted_here = (0, 0) if copy is None else copy.counted
     job.open_serves.append(job.lease)
     job.serves += 1
     job.awaits = job.last_event = row.time

@@ -16,7 +16,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S11": "a lease lasts for RETRY, while nothing is wrong",
     "S12": "a machine never raises",
     "S13": "oldest first, while nothing is wrong",
-    "S14": "counters never go down, and do not count what was not",
+    "S14": "counters never go down, and count all that was and no more",
     "S15": "what a journal was promised to keep comes back",
     "L1": "every job is delivered within the bound",
     "L2": "and again, if nobody acknowledges it",

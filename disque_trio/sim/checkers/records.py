@@ -77,6 +77,8 @@ class Lease:
     counted: tuple[int, int] | None = (0, 0)
     """By then, how often the job was queued by NACKs, and otherwise after the first time. None if
     the server's copy may count twice: it came with counters, of which it was told once more."""
+    counted_here: tuple[int, int] = (0, 0)
+    """The same of the server's copy alone, by what its node did itself: it counts no less."""
 
 
 @attrs.define(eq=False)
@@ -102,6 +104,8 @@ class Copy:
     """When it was last told of an acknowledgement."""
     came_counted: bool = False
     """The job had been queued again before."""
+    counted: tuple[int, int] = (0, 0)
+    """How often its node has queued it by NACKs, and because of RETRY."""
     is_late: bool = False
     """The node had had the job before, or had said that it knows nothing of it."""
     is_dark: bool = False

@@ -12,6 +12,7 @@ import attrs
 from disque_trio.sim.checkers import (
     agents,
     company,
+    counters,
     custody,
     duplicates,
     durability,
@@ -100,12 +101,9 @@ class Judge:
         # Most rows are of messages.
         if kind == "send":
             _see_sent(case, row)
-            return
-        if kind == "recv":
+        elif kind == "recv":
             _see_received(case, row)
-            return
-        steps = _OF_JOBS.get(kind)
-        if steps is not None:
+        elif (steps := _OF_JOBS.get(kind)) is not None:
             job = case.jobs.get(row.job) or case.job(row.job)
             for step in steps:
                 step(case, row, job)
@@ -127,7 +125,7 @@ class Judge:
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
-        safety.check_counters(case, row, job, serve)
+        counters.check(case, row, job, serve)
         liveness.on_deliver(case, job, serve, self._findings)
         if job.deliveries == 1:
             agents.note_recovery(case, job)

@@ -5,13 +5,22 @@ import pytest
 from tests.sim.checkers.tale import JOB, Tale, broken
 
 
-@pytest.mark.parametrize(("is_done", "due"), [(True, []), (False, ["S1"])])
+@pytest.mark.parametrize(
+    ("reply", "due"),
+    [("", ["S1"]), ("acked", []), ("passed on", []), ("refused", ["S1"]), ("unknown", ["S1"])],
+)
 def test_of_a_job_that_is_done_before_it_was_added_no_copies_are_asked(
-    *, is_done: bool, due: list[str]
+    reply: str, due: list[str]
 ) -> None:
     tale = Tale()
     tale.add(1, to=("n2",))
-    if is_done:
-        tale.say(1.008, "ack.invoke", "n1", job=JOB, client="c1", ref=77)
+    if reply:
+        tale.say(1.006, "ack.invoke", "n1", job=JOB, client="c1", ref=77)
+    if reply == "acked":
+        tale.say(1.007, "acked", "n1", job=JOB, cause="ackjob")
+    elif reply == "passed on":
+        tale.tell(1.007, "setack", "n1", "n2", detail="holders=2")
+    elif reply:
+        tale.say(1.008, f"ack.{reply}", "n1", job=JOB, client="c1", ref=77, cause="LOADING")
 
     assert broken(tale.verdict()) == due

@@ -312,6 +312,36 @@ def test_a_copy_that_came_with_counters_may_be_told_of_a_requeue_once_more() -> 
     assert "S14" not in broken(tale.verdict())
 
 
-@pytest.mark.parametrize("additional", [[0, 1, 0], [1, 1, 1]])
-def test_counters_neither_go_down_nor_invent(additional: list[int]) -> None:
+@pytest.mark.parametrize("additional", [[0, 1, 0], [1, 1, 1], [0, 0, 0], [0, 1, 1]])
+def test_counters_neither_go_down_nor_invent_nor_forget(additional: list[int]) -> None:
     assert broken(counting(additional).verdict()) == ["S14"]
+
+
+@pytest.mark.parametrize(("nacks", "due"), [(0, ["S14"]), (1, [])])
+def test_a_nack_is_counted_where_it_was_given(nacks: int, due: list[str]) -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.serve(1)
+    tale.say(2, "nack.invoke", "n1", job=JOB, client="c1", ref=7)
+    tale.requeue(2, "n1", "nack")
+    tale.say(2.1, "unqueue", "n1", job=JOB, cause="served")
+    tale.say(2.1, "serve", "n1", job=JOB, client="c2", cause="served")
+    detail = f"nacks={nacks} additional=0 body=b"
+    tale.say(2.2, "get.deliver", "n1", job=JOB, client="c2", detail=detail)
+
+    assert broken(tale.verdict()) == due
+
+
+def test_a_copy_that_begins_anew_begins_to_count_anew() -> None:
+    tale = Tale()
+    tale.add(0)
+    tale.requeue(11, "n2")
+    tale.crash(12, "n2", back=13)
+    tale.copy(14, "n1", "n2")
+    tale.say(20, "queue", "n2", job=JOB, cause="enqueue-message")
+    tale.say(21, "unqueue", "n2", job=JOB, cause="served")
+    tale.say(21, "serve", "n2", job=JOB, client="c1", cause="served")
+    detail = "nacks=0 additional=0 body=b"
+    tale.say(21.1, "get.deliver", "n2", job=JOB, client="c1", detail=detail)
+
+    assert "S14" not in broken(tale.verdict())

@@ -1,0 +1,61 @@
+"""Counters (S14): what GETJOB WITHCOUNTERS tells of NACKs and additional deliveries.
+
+A node tells what its own record counts: at least what it has done itself since it has that, at most
+what was ever done, and never less than before.
+"""
+
+import bisect
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.mail import number_in
+from disque_trio.sim.checkers.records import Job, Lease
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+MOST: Final = 0xFFFF
+"""Then they begin at 0 again."""
+
+_Count = tuple[Micros, int, int]
+
+
+def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
+    """S14: counters never go down from serve to serve of a node, and count no more than there was,
+    and no less.
+
+    Replies may arrive in another order.
+    """
+    if "additional=" not in row.detail or not case.terms.is_stream:
+        return
+    case.check("S14")
+    nacks, more = number_in(row.detail, "nacks"), number_in(row.detail, "additional")
+    for before, after in _neighbours(job, serve, (serve.time, nacks, more)):
+        if after[1] < before[1] or after[2] < before[2]:
+            detail = (
+                f"{before[1]} NACKs and {before[2]} additional deliveries became {after[1]} and "
+                f"{after[2]}"
+            )
+            case.violate("S14", detail, job.id, row.node)
+    told = f"{nacks} NACKs and {more} additional deliveries"
+    least = serve.counted_here
+    if max(least) <= MOST and (nacks < least[0] or more < least[1]):
+        detail = f"{told}, though {row.node} itself has counted {least[0]} and {least[1]}"
+        case.violate("S14", detail, job.id, row.node)
+    most = serve.counted
+    if most is None or not case.has_node_rows or case.is_live:
+        return
+    if nacks > most[0] or more > most[1]:
+        case.violate("S14", f"{told}, of {most[0]} and {most[1]}", job.id, row.node)
+
+
+def _neighbours(job: Job, serve: Lease, now: _Count) -> Iterator[tuple[_Count, _Count]]:
+    """What this copy told when the job was served before and afterwards."""
+    copy = job.copies.get(serve.node)
+    if copy is not None and serve.time < copy.since:
+        return iter(())
+    told = job.counters.setdefault(serve.node, [])
+    place = bisect.bisect_right(told, (now[0], sum(now[1:])), key=lambda n: (n[0], sum(n[1:])))
+    told.insert(place, now)
+    return itertools.pairwise(told[max(place - 1, 0) : place + 2])
