@@ -22,6 +22,8 @@ GRAIN: Final[Micros] = 10 * MILLI
 DISCOVERY: Final[Micros] = 35 * SECOND
 """The longest pause between two broadcasts of NEEDJOBS, and the time for which a node that has
 imported jobs itself gives none."""
+GOSSIP_ROUND: Final[Micros] = 1 * SECOND
+"""Every node pings some other so often."""
 GC_WAIT: Final[Micros] = 180 * SECOND
 """The longest pause between two attempts to collect an acknowledged job."""
 BREAKS_AFTER: Final[Micros] = 16 * SECOND
@@ -149,6 +151,14 @@ class Terms:
     def settle(self) -> Micros:
         """How long after the last trouble the cluster counts as calm."""
         return self.reconnect + 2 * self.latency
+
+    @property
+    def introduction(self) -> Micros:
+        """How long after a start under a new name some may not know it yet, while nothing is in
+        their way: one round of gossip to hear of it, one to call, three ways for the handshake.
+        Where links lose messages at random, it may have to be given up and begun anew."""
+        again = 0 if self.is_stream else self.node_timeout
+        return self.longest(2 * GOSSIP_ROUND + again) + 3 * self.latency
 
     @property
     def collection(self) -> Micros:

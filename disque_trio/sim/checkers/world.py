@@ -9,7 +9,7 @@ import re
 import attrs
 
 from disque_trio.sim.checkers.records import NEVER
-from disque_trio.sim.checkers.terms import DISCOVERY, SECOND, Terms
+from disque_trio.sim.checkers.terms import SECOND, Terms
 from disque_trio.sim.network import MAX_BACKOFF
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
@@ -27,6 +27,8 @@ class Spell:
 
     start: Micros
     end: Micros | None = None
+    is_parting: bool = attrs.field(default=False, kw_only=True)
+    """Two nodes did not know each other; nothing else was wrong."""
 
     def meets(self, since: Micros, until: Micros) -> bool:
         """Was any of it between these times?"""
@@ -175,8 +177,7 @@ class World:
     def may_not_have_met(self, node: str, peer: str, since: Micros) -> bool:
         """Of a job that there is since then: may the node not know who has this name now, or may
         its list of holders have the name that the peer had once?"""
-        was_renamed = self.renamed.get(peer, NEVER) > since - DISCOVERY
-        return was_renamed or (node, peer) in self.strangers
+        return (node, peer) in self.strangers or self._is_name_new(peer, node, since)
 
     def begin_of(self, node: str) -> Micros:
         """Since when the node's process runs."""
@@ -188,7 +189,26 @@ class World:
         """May the node not know who speaks? Of one that has a new name it may know the old."""
         if (node, peer) in self.strangers:
             return True
-        return any(now - self.renamed.get(one, NEVER) < DISCOVERY for one in (node, peer))
+        return self._is_name_new(node, peer, now) or self._is_name_new(peer, node, now)
+
+    def _is_name_new(self, node: str, other: str, now: Micros) -> bool:
+        """Has the node a name of which the other may not know yet? Whatever has been in the way
+        since, news of it needs links."""
+        since = self.renamed.get(node, NEVER)
+        if now - since < self.terms.introduction:
+            return True
+        is_late = now - since >= self.terms.introduction + self.terms.reconnect
+        return not is_late and self._was_hindered(node, other, since, now)
+
+    def _was_hindered(self, one: str, other: str, since: Micros, until: Micros) -> bool:
+        """Was a link between the two in trouble, or one of them, between these times? That they do
+        not know each other is none."""
+        spells = [spell for spell in self.spells.get(_pair(one, other), ()) if not spell.is_parting]
+        for node in (one, other):
+            spells += self.pauses.get(node, ())
+            # The outage that ended with the new name is over.
+            spells += [spell for spell in self.outages.get(node, ()) if spell.end != since]
+        return any(spell.meets(since, until) for spell in spells)
 
     def is_up(self, node: str) -> bool:
         """Does the node run, or at least exist as a process?"""
@@ -286,7 +306,8 @@ class World:
         """These two do not know each other."""
         if node != other:
             self.strangers[node, other] = self.strangers[other, node] = now
-            self.spells.setdefault(_pair(node, other), []).append(Spell(now))
+            spell = Spell(now, is_parting=True)
+            self.spells.setdefault(_pair(node, other), []).append(spell)
 
     def on_pause(self, row: Row) -> None:
         """A process is stopped."""
@@ -330,7 +351,7 @@ class World:
         if not row.detail:
             self.strangers[row.node, row.peer] = row.time
             pair = _pair(row.node, row.peer)
-            self.spells.setdefault(pair, []).append(Spell(row.time))
+            self.spells.setdefault(pair, []).append(Spell(row.time, is_parting=True))
 
     def meet(self, node: str, peer: str, now: Micros) -> None:
         """A node says something about jobs to one that it had forgotten: they have met.

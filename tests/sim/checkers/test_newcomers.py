@@ -15,9 +15,16 @@ def with_newcomer(time: float, node: str) -> Tale:
     return tale
 
 
-@pytest.mark.parametrize(("since", "is_heard"), [(12, False), (-30, True)])
-def test_word_from_one_who_is_not_known_yet_may_not_be_heard(since: int, is_heard: bool) -> None:
+@pytest.mark.parametrize(
+    ("since", "is_cut", "is_heard"),
+    [(14, False, False), (5, False, True), (5, True, False), (-30, False, True)],
+)
+def test_word_from_one_who_is_not_known_yet_may_not_be_heard(
+    since: int, *, is_cut: bool, is_heard: bool
+) -> None:
     tale = with_newcomer(since, "n1")
+    if is_cut:
+        tale.cut(6, ["n1"], ["n2"], until=7)
     tale.add(13)
     tale.tell(13.1, "gotjob", "n2", "n1")
     tale.serve(14)
