@@ -1,6 +1,6 @@
 """Folding rows into what is known of each job: messages between nodes (see `history`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from disque_trio.sim.checkers.case import Bases, Case, Flight
@@ -66,7 +66,8 @@ def _send_setack(case: Case, row: Row) -> None:
 def _send_copies(case: Case, row: Row) -> Bases:
     """REPLJOB or YOURJOBS."""
     bases = _bases(case, row)
-    _learn_lists(case, row, row.node)
+    for job_id, holders in _lists_in(row):
+        _learn_list(row, case.job(job_id), holders)
     if row.cause == "repljob":
         _note_copy_sent(case, row)
     return bases
@@ -164,7 +165,8 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
     """REPLJOB or YOURJOBS: the node may make a record of it. Of several in a batch it takes the
     first, and with it begins a new list of holders."""
     bases = {} if flight is None or flight[1] is None else flight[1]
-    for job_id in jobs_in(row):
+    is_unwell = case.world.was_disk_unwell(row.node, row.time)
+    for job_id, holders in _lists_in(row):
         base = bases.get(job_id)
         job = case.job(job_id)
         last = job.incoming.get(row.node)
@@ -172,11 +174,9 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
             job.incoming[row.node] = (row.time, None if base is None else row.mono + base)
             if row.node not in job.copies:
                 job.listed.pop(row.node, None)
-    if row.node not in case.job(row.job).copies or not case.world.was_disk_unwell(
-        row.node, row.time
-    ):
-        # A node in trouble with its disk learns nothing new.
-        _learn_lists(case, row, row.node)
+        if row.node not in job.copies or not is_unwell:
+            # A node in trouble with its disk learns nothing new.
+            _learn_list(row, job, holders)
 
 
 def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
@@ -245,17 +245,22 @@ def _list(job: Job, node: str, holder: str) -> None:
     listed[holder] = None
 
 
-def _learn_lists(case: Case, row: Row, node: str) -> None:
-    """REPLJOB and YOURJOBS tell who has copies. Who gets one has one, and who gives a job to be
-    delivered at least once keeps one."""
+def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
+    """Who has copies, as REPLJOB and YOURJOBS tell of each job."""
     _, _, rest = row.detail.partition("holders=")
     lists = rest.partition(" ")[0].split(";")
-    for job_id, holders in zip(jobs_in(row), lists, strict=False):
-        job = case.job(job_id)
-        for holder in holders.split(","):
-            _list(job, node, holder)
-        if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
-            _list(job, node, row.peer)
+    for number, job_id in enumerate(jobs_in(row)):
+        holders = lists[number] if number < len(lists) else ""
+        yield job_id, [holder for holder in holders.split(",") if holder]
+
+
+def _learn_list(row: Row, job: Job, holders: list[str]) -> None:
+    """The row's node learns who has copies. Who gets one has one, and who gives a job to be
+    delivered at least once keeps one."""
+    for holder in holders:
+        _list(job, row.node, holder)
+    if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
+        _list(job, row.node, row.peer)
 
 
 def on_lost(case: Case, row: Row) -> None:

@@ -80,10 +80,27 @@ class Story:
 def of_ack(story: Story, knower: str, queuer: str, since: Micros) -> Fate:
     """Why word of an ack that `knower` had `since` then has not kept `queuer` from serving.
 
-    What came before a crash counts for nothing: a copy that knows it would not be queued.
+    What came before a crash counts for nothing: a copy that knows it would not be queued. But that
+    nothing came, and nothing was in its way, is no fault of the crash.
     """
-    since = max(since, story.case.world.begin_of(queuer))
-    return _fate(story, knower, queuer, OF_ACK, since, story.serve.time)
+    begin = story.case.world.begin_of(queuer)
+    if begin > since and _was_kept_in_the_dark(story, knower, queuer, since):
+        return Fate.SILENT
+    return _fate(story, knower, queuer, OF_ACK, max(since, begin), story.serve.time)
+
+
+def _was_kept_in_the_dark(story: Story, knower: str, queuer: str, since: Micros) -> bool:
+    """Has the queuer its copy from before the crash back from its disk, and had the other known of
+    the copy, and never told it, although there was a link?"""
+    copy = story.job.copies.get(queuer)
+    crash = story.case.world.outages[queuer][-1].start
+    if copy is None or copy.cause != "loaded" or queuer not in story.job.listed.get(knower, ()):
+        return False
+    if not story.case.has_messages or story.job.notice(knower, queuer, ACK).sent >= since:
+        return False
+    if story.case.world.was_mute(knower, since, crash) or crash - since <= WRITE:
+        return False
+    return _fate_without_link(story, knower, queuer, since, crash - 1, is_ack=True) is Fate.SILENT
 
 
 def of_lease(story: Story, knower: str, queuer: str) -> Fate:
@@ -113,7 +130,8 @@ def _fate_by_times(story: Story, knower: str, queuer: str, since: Micros) -> Fat
     """The trace has no messages: cuts and stops are all there is to go by."""
     if story.case.world.is_parted(knower, queuer, since, story.serve.time):
         return Fate.KEPT
-    return Fate.LATE if _was_stopped(story, knower, queuer, since) else Fate.SILENT
+    is_slow = _was_stopped(story, knower, queuer, since, story.serve.time)
+    return Fate.LATE if is_slow else Fate.SILENT
 
 
 def _fate_of_messages(
@@ -149,14 +167,15 @@ def _fate_of_silence(
     listed = story.job.listed
     copy = story.job.copies.get(knower)
     if queuer in listed.get(knower, ()) or (copy is not None and _is_list_unsaid(copy)):
-        return _fate_without_link(story, knower, queuer, since, is_ack=sorts is OF_ACK)
+        until = story.serve.time
+        return _fate_without_link(story, knower, queuer, since, until, is_ack=sorts is OF_ACK)
     own = story.job.copies.get(queuer)
     begin = since if own is None else own.since
     announced = _fate_of_messages(story, queuer, knower, OF_LEASE, begin, by)
     if announced in {Fate.KEPT, Fate.LATE}:
         return announced
     if announced is None and knower in listed.get(queuer, ()):
-        fate = _fate_without_link(story, knower, queuer, begin, is_ack=False)
+        fate = _fate_without_link(story, knower, queuer, begin, story.serve.time, is_ack=False)
         return Fate.SHORT if fate is Fate.SILENT else fate
     is_parted = story.case.world.is_held(knower, queuer, story.serve.time, story.serve.time)
     return Fate.KEPT if is_parted else Fate.SHORT
@@ -168,24 +187,24 @@ def _is_list_unsaid(copy: Copy) -> bool:
 
 
 def _fate_without_link(
-    story: Story, knower: str, queuer: str, since: Micros, *, is_ack: bool
+    story: Story, knower: str, queuer: str, since: Micros, until: Micros, *, is_ack: bool
 ) -> Fate:
     """A link may be down for a while after a cut or an outage, or because one of the two was too
     slow. Who has lost an ack to a crash cannot be asked for it."""
-    case, until = story.case, story.serve.time
+    case = story.case
     has_forgotten = is_ack and knower not in story.acked_copies()
     if case.world.is_cut(knower, queuer, since, until) or case.world.was_out(queuer, since, until):
         return Fate.KEPT
     if case.world.was_out(knower, since, until) and not has_forgotten:
         return Fate.KEPT
-    is_slow = case.terms.has_tail or _was_stopped(story, knower, queuer, since)
+    is_slow = case.terms.has_tail or _was_stopped(story, knower, queuer, since, until)
     is_slow = is_slow or (case.terms.has_disk and until - max(since, story.before.time) <= WRITE)
     return Fate.LATE if is_slow else Fate.SILENT
 
 
-def _was_stopped(story: Story, one: str, other: str, since: Micros) -> bool:
+def _was_stopped(story: Story, one: str, other: str, since: Micros, until: Micros) -> bool:
     """Was one of them stopped or slow, maybe for so long that links to it ended?"""
-    world, until = story.case.world, story.serve.time
+    world = story.case.world
     since -= story.case.terms.reconnect
     return world.is_stopped(one, since, until) or world.is_stopped(other, since, until)
 
@@ -193,4 +212,4 @@ def _was_stopped(story: Story, one: str, other: str, since: Micros) -> bool:
 def was_in_the_way(story: Story, node: str, other: str, since: Micros) -> bool:
     """Was there a cut, an outage or a stop, or its aftermath?"""
     is_parted = story.case.world.is_parted(node, other, since, story.serve.time)
-    return is_parted or _was_stopped(story, node, other, since)
+    return is_parted or _was_stopped(story, node, other, since, story.serve.time)

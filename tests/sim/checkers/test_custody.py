@@ -266,3 +266,28 @@ def test_where_a_live_node_was_killed_its_trace_may_have_a_hole() -> None:
     tale.requeue(3, "n2")
 
     assert told(tale) == []
+
+
+@pytest.mark.parametrize(("is_unwell", "due"), [(True, []), (False, ["S2"])])
+@pytest.mark.parametrize("is_batch", [True, False])
+def test_a_node_in_trouble_with_its_disk_learns_of_no_more_holders(
+    *, is_unwell: bool, due: list[str], is_batch: bool
+) -> None:
+    tale = Tale(config=(("appendonly", "yes"),))
+    tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    if is_unwell:
+        tale.say(1, "disk.full", "n1", detail="yes")
+        tale.say(1.5, "disk.full", "n1", detail="no")
+    other = JOB.replace("A", "C")
+    word = f"jobs={JOB} holders=n2,n3"
+    if is_batch:
+        word = f"jobs={other},{JOB} holders=n2;n2,n3"
+    tale.tell(2, "yourjobs", "n2", "n1", "" if is_batch else JOB, detail=word)
+    tale.serve(3)
+    tale.ack(4)
+    tale.tell(4.001, "setack", "n1", "n2", detail="holders=2")
+    tale.say(4.003, "acked", "n2", job=JOB, cause="setack")
+    tale.tell(4.003, "gotack", "n2", "n1", detail="known")
+    tale.collect(4.01, "n1", "n2")
+
+    assert broken(tale.verdict()) == due

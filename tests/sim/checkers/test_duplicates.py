@@ -288,3 +288,20 @@ def test_a_node_that_tells_nobody_explains_nothing() -> None:
     again(tale, 10)
 
     assert tale.verdict().duplicates == {"DX": 1}
+
+
+@pytest.mark.parametrize(("is_cut", "cause"), [(True, "D2"), (False, "DX")])
+def test_a_crash_explains_no_silence_before_it(*, is_cut: bool, cause: str) -> None:
+    tale = Tale(config=(("appendonly", "yes"),))
+    leased(tale)
+    if is_cut:
+        tale.cut(4.5, ["n1"], ["n2"], until=5.5)
+    tale.ack(5)
+    tale.told_of_ack(5.001, "n1", "n3")
+    tale.crash(6, "n2")
+    tale.say(7, "start", "n2", cause="loaded")
+    tale.say(7, "hold", "n2", job=JOB, cause="loaded")
+    tale.say(7, "loaded", "n2", cause="kept")
+    again(tale, 20)
+
+    assert tale.verdict().duplicates == {cause: 1}
