@@ -108,6 +108,7 @@ FOUND: Final = (
     Case(broken.youngest_first, weather.backlog, "S13"),
     Case(broken.bodies_cut_short, weather.calm, "S3"),
     Case(broken.counting_twice, weather.careless, "S14"),
+    Case(broken.counting_nothing, weather.careless, "S14"),
     Case(broken.raising, weather.calm, "S12"),
 )
 

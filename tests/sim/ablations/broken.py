@@ -303,6 +303,11 @@ def counting_twice(patch: Patch) -> None:
     patch.setattr(lifecycle, "count_delivery", count)
 
 
+def counting_nothing(patch: Patch) -> None:
+    """NACKs and additional deliveries do not count."""
+    patch.setattr(lifecycle, "count_delivery", lambda _job, *, nack, redelivery: None)  # noqa: ARG005
+
+
 def raising(patch: Patch) -> None:
     """A message makes the machine raise."""
 
