@@ -1,10 +1,12 @@
 """How fast the simulator is, and what gossip costs: `python -m benchmarks sim`.
 
-Times are those of the processor, so that other programs disturb them little. A *standard seed* is
-120 simulated seconds of five nodes with ten jobs a second, each with three copies, undisturbed.
+Times are those of the processor, which other programs disturb little; cycles are collected between
+seeds, as in a sweep. A *standard seed* is 120 simulated seconds of five nodes with ten jobs a
+second, each with three copies, undisturbed.
 """
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -18,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import chart
+from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engine import Engine
 from disque_trio.sim.plan import Add, Consumer, Plan
@@ -103,7 +106,11 @@ def _play(plan: Plan, *, judged: bool) -> int:
 
 
 def _play_all(seeds: int, *, clocks: bool, judged: bool) -> int:
-    return sum(_play(standard(seed, clocks=clocks), judged=judged) for seed in range(seeds))
+    steps = 0
+    for seed in range(seeds):
+        steps += _play(standard(seed, clocks=clocks), judged=judged)
+        gc.collect()
+    return steps
 
 
 def speeds(seeds: int) -> Rates:
@@ -114,7 +121,8 @@ def speeds(seeds: int) -> Rates:
         ("with vector clocks", True, False),
         ("with vector clocks and judge", True, True),
     ):
-        steps, seconds = _timed(partial(_play_all, seeds, clocks=clocks, judged=judged))
+        with cycles_collected_between_seeds():
+            steps, seconds = _timed(partial(_play_all, seeds, clocks=clocks, judged=judged))
         found[f"events/s, {name}"] = steps / seconds
         found[f"us per event, {name}"] = seconds / steps * 1e6
         found[f"standard seeds per core-hour, {name}"] = seeds * 3600 / seconds
