@@ -91,13 +91,15 @@ def _only_for(
 def refused_by_minorities(patch: Patch) -> None:
     """A node that cannot reach a majority takes no jobs, whatever is asked."""
 
-    def check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
+    def check(
+        node: NodeState, name: bytes, options: addjob.Options, replicas: int, *, external: bool
+    ) -> None:
         if len(node.cluster.reachable) + 1 <= node.cluster.size // 2:
             raise CommandError(replication.NOT_ENOUGH_NODES)
-        intact(node, replicas, external=external)
+        intact(node, name, options, replicas, external=external)
 
-    intact = addjob._check_nodes
-    patch.setattr(addjob, "_check_nodes", check_nodes)
+    intact = addjob._check
+    patch.setattr(addjob, "_check", check)
 
 
 def links_not_restored(patch: Patch) -> None:
