@@ -7,8 +7,9 @@ processors, for a machine is seldom idle.
 """
 
 import argparse
+import contextlib
 import json
-import subprocess
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -127,15 +128,17 @@ def _ask(spark: Any, lake: Lake, view: str) -> None:
 
 
 def _cpu_s() -> float:
-    """Of this process's children: the JVM, and the Python that it has started."""
-    told = subprocess.run(["ps", "-eo", "pid=,ppid=,cputimes="], capture_output=True, check=True)
-    times = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
-    ours, total = {_jvm()}, 0.0
-    for pid, parent, seconds in sorted(times):
-        if pid in ours or parent in ours:
-            ours.add(pid)
-            total += seconds
-    return total
+    """Of this process's children, and theirs that have ended: the JVM, and the Python that it has
+    started."""
+    ours, ticks = {_jvm()}, 0
+    for pid in sorted(int(path.name) for path in Path("/proc").glob("[0-9]*")):
+        with contextlib.suppress(OSError):  # it has ended
+            _, _, facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+            fields = facts.split()
+            if pid in ours or int(fields[1]) in ours:
+                ours.add(pid)
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _jvm() -> int:
