@@ -24,6 +24,11 @@ _MADE: Final = {
 }
 """By name, in order: what each view is made of."""
 _SMALL: Final = 50_000
+"""Rows of a view that is made at once."""
+_SMALL_LAKE: Final = 500_000
+"""Rows of a lake in which to make sense of a view takes longer than to make it."""
+_JOINED: Final = ("runs", "adds", "jobs", "deliveries", "copies")
+"""What other views are made of. In a small lake these are made at once."""
 _WORD: Final = re.compile(r"\w+")
 _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 
@@ -32,16 +37,17 @@ def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
     """Make the lake, as it is now, known to the session: its tables, and the views that this query
     names, or all. Raises `LakeError`."""
     commits = lake.commits()
+    parts = {table: lake.parts(table, commits) for table in SCHEMAS}
     for table, schema in SCHEMAS.items():
-        parts = lake.parts(table, commits)
-        _table(spark, lake, table, schema, parts).createOrReplaceTempView(table)
+        _table(spark, lake, table, schema, parts[table]).createOrReplaceTempView(table)
     spark.sql(_ONE_TRACE).createOrReplaceTempView("traces")
     spark.sql(_ONE_RESULT).createOrReplaceTempView("results")
     wanted = needed(text) if text is not None else _MADE
+    at_once = _JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
     for name, sql in _MADE.items():
         if name in wanted:
             made = spark.sql(sql)
-            (_small(spark, made) if name == "runs" else made).createOrReplaceTempView(name)
+            (_small(spark, made) if name in at_once else made).createOrReplaceTempView(name)
 
 
 def _small(spark: Any, view: Any) -> Any:

@@ -1,6 +1,6 @@
 """A lake of many small runs, made once: what is whole, and what is broken on purpose."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -12,7 +12,6 @@ from disque_trio.statemachine.messages import GotAck
 from tests.pipeline.lake.runs import Told, told
 from tests.sim.ablations import broken, brokencopies, weather
 
-_SHARED: Final = ("adds", "jobs", "deliveries", "copies")
 _CASES: Final = {
     "calm": (weather.calm, None),
     "careless": (weather.careless, None),
@@ -56,22 +55,22 @@ def lake(spark: Any, cases: dict[str, Told], tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def ask(spark: Any, lake: Lake) -> Iterator["Ask"]:
-    """Of what most views are made of, each is made once for all tests."""
-    asking.attach(spark, lake, " ".join(_SHARED))
-    shared = [spark.table(name).cache() for name in _SHARED]
-    yield Ask(spark, lake)
-    for view in shared:
-        view.unpersist()
+def ask(spark: Any, lake: Lake) -> "Ask":
+    return Ask(spark, lake)
 
 
 class Ask:
-    """Asks a lake."""
+    """Asks a lake, all of whose views are made once."""
 
     def __init__(self, spark: Any, lake: Lake) -> None:
-        self._spark, self._lake = spark, lake
+        self._spark = spark.newSession()  # others have other views of these names
+        asking.attach(self._spark, lake)
 
     def __call__(self, sql: str) -> Sequence[Any]:
-        asking.attach(self._spark, self._lake, sql)
         found: Sequence[Any] = self._spark.sql(sql).collect()
+        return found
+
+    def columns(self, view: str) -> list[str]:
+        """Their names."""
+        found: list[str] = self._spark.table(view).columns
         return found

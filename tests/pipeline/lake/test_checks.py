@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -77,6 +77,6 @@ def test_a_duplicate_in_calm_is_found(accused: Accused, cases: dict[str, Told]) 
     assert accused["duplicates", "duplicates"]
 
 
-def test_a_view_of_violations_has_the_columns_that_are_told(accused: Accused, spark: Any) -> None:
+def test_a_view_of_violations_has_the_columns_that_are_told(ask: Ask) -> None:
     for check in CHECKS.values():
-        assert spark.table(check.view).columns == list(COLUMNS)
+        assert ask.columns(check.view) == list(COLUMNS)

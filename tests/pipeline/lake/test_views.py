@@ -145,11 +145,20 @@ def test_coverage_counts_pairs_of_message_and_state(story: Ask) -> None:
     assert met == {("repljob", "unknown"): 1, ("gotjob", "held"): 1}
 
 
-def test_views_have_the_columns_that_are_told(spark: Any, lake: Lake) -> None:
-    asking.attach(spark, lake, " ".join(VIEWS))
-
+def test_views_have_the_columns_that_are_told(ask: Ask) -> None:
     for name, view in VIEWS.items():
-        assert spark.table(name).columns == list(view.columns), name
+        assert ask.columns(name) == list(view.columns), name
+
+
+def test_a_large_lake_has_the_same_views(
+    spark: Any, ask: Ask, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There they are made only when they are asked for."""
+    monkeypatch.setattr(asking, "_SMALL_LAKE", 0)
+    asking.attach(spark, lake, "deliveries")
+
+    sql = "SELECT cause, count(*) AS times FROM deliveries GROUP BY cause ORDER BY cause"
+    assert spark.sql(sql).collect() == ask(sql)
 
 
 def test_of_a_query_only_what_it_needs_is_made() -> None:
