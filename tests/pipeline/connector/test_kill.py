@@ -67,12 +67,12 @@ def test_what_goes_through_spark_survives_its_driver(
     session: Any, queries: Any, producer: Producer, trio: Cluster
 ) -> None:
     query = queries("through")
-    producer.jobs_per_second = 100  # enough for a test, and gone through soon
+    producer.jobs_per_second = 50  # enough for a test, and gone through soon
     producer.retry_s = 5
     producer.start()
 
     query.start()
-    query.wait_for_batches(2)
+    query.wait_for_batches(1)
     query.kill("driver")
     producer.stop()
     arrived: Counter[int] = Counter()
