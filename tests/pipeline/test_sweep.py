@@ -142,6 +142,27 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
+def test_what_has_come_is_kept_before_spark_is_ended(
+    calm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has pressed Ctrl-C may lose patience."""
+    kept = []
+
+    def run_all(tasks: Iterable[Task], scenarios: Mapping[str, Scenario], *_: object) -> Any:
+        try:
+            for task in tasks:
+                yield from in_one_piece([task], scenarios)
+        finally:
+            kept.append(len(results(tmp_path / "lake")))
+
+    monkeypatch.setattr("disque_trio.cli.sim.spark.run_all", run_all)
+    monkeypatch.setattr(Progress, "step", after(3, interrupt))
+
+    main(["sweep", calm, "--seeds", "0:5", *SPARK, "--lake", str(tmp_path / "lake")])
+
+    assert kept == [3]
+
+
 def test_a_sweep_can_be_stopped_by_its_first_failures(
     spark: Any, careless: str, capsys: Capture
 ) -> None:
