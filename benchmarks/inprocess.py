@@ -249,21 +249,21 @@ def _table(options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
 def _cycle(bench: Bench, names: Sequence[bytes], requests: int) -> float:
     """Microseconds for a job that comes, is fetched and is acknowledged, one request each."""
-    count = len(names)
+    count, clients = len(names), min(CLIENTS, len(bench.sessions))
     adds = [encode_request([b"ADDJOB", names[i % count], BODY, b"0"]) for i in range(requests)]
     gets = [encode_request([b"GETJOB", b"FROM", names[i % count]]) for i in range(requests)]
     for port in bench.ports:
         port.keeps = True
-    spent = _us(bench.run(_turns(adds, 1, CLIENTS)))
+    spent = _us(bench.run(_turns(adds, 1, clients)))
     for port in bench.ports:
         port.answers.clear()
-    spent += _us(bench.run(_turns(gets, 1, CLIENTS)))
+    spent += _us(bench.run(_turns(gets, 1, clients)))
     ids = [id for port in bench.ports for id in _ID.findall(b"".join(port.answers))]
     for port in bench.ports:
         port.keeps = False
         port.answers.clear()
     acks = [encode_request([b"ACKJOB", id]) for id in ids]
-    return (spent + _us(bench.run(_turns(acks, 1, CLIENTS)))) / CLIENTS
+    return (spent + _us(bench.run(_turns(acks, 1, clients)))) / clients
 
 
 def _flat(options: argparse.Namespace) -> dict[str, dict[str, float]]:

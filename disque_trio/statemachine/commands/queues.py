@@ -1,5 +1,6 @@
 """Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (reference 2.3, 2.7, 2.9)."""
 
+import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -46,9 +47,7 @@ class GetOptions:
 
 def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Jobs from the queues, at once or when there are some."""
-    words = tuple(args)
-    options = _remembered(words) if sum(map(len, words)) <= MAX_REMEMBERED else parse_getjob(words)
-    queues = options.queues
+    options, queues = _asked(args)
     if node.memory.held > node.memory.hard:
         queues = _known(node, queues)
     jobs = delivery.take_rounds(node, client, queues, options.count)
@@ -66,7 +65,7 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     return PENDING
 
 
-def _known(node: NodeState, queues: tuple[bytes, ...]) -> tuple[bytes, ...]:
+def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
     """In want of memory no queue is created, unless its jobs come with it: names cost nothing."""
     known = tuple(name for name in queues if name in node.queues)
     if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
@@ -74,33 +73,51 @@ def _known(node: NodeState, queues: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return known
 
 
+def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
+    """The options, remembered as far as they stand before a plain FROM, and the queues."""
+    at = args.index(b"FROM") if b"FROM" in args else 0
+    words = tuple(args[1:at])
+    if 0 < at < len(args) - 1 and sum(map(len, words)) <= MAX_REMEMBERED:
+        with contextlib.suppress(CommandError):
+            return _remembered(words), args[at + 1 :]
+    options = parse_getjob(args)
+    return options, options.queues
+
+
 def parse_getjob(args: Sequence[bytes]) -> GetOptions:
     """Options, then FROM, then nothing but queue names."""
     options = GetOptions()
     words = Words(args[1:])
     for word in words:
-        name = word.upper()
-        if name == b"FROM":
+        if word.upper() == b"FROM":
             options.queues = tuple(words)
             break
-        if name == b"NOHANG":
-            options.no_hang = True
-        elif name == b"WITHCOUNTERS":
-            options.with_counters = True
-        elif name == b"TIMEOUT":
-            options.wait = timeout(words.value())
-        elif name == b"COUNT":
-            error = b"ERR COUNT must be a number greater than zero"
-            options.count = at_least(words.value(), 1, error)
-        else:
-            raise CommandError(SYNTAX_ERROR)
+        _take_option(options, word.upper(), words)
     if not options.queues:
         raise CommandError(SYNTAX_ERROR)
     return options
 
 
-_remembered = lru_cache(maxsize=256)(parse_getjob)
-"""Workers ask for the same again and again."""
+def _take_option(options: GetOptions, name: bytes, words: Words) -> None:
+    if name == b"NOHANG":
+        options.no_hang = True
+    elif name == b"WITHCOUNTERS":
+        options.with_counters = True
+    elif name == b"TIMEOUT":
+        options.wait = timeout(words.value())
+    elif name == b"COUNT":
+        error = b"ERR COUNT must be a number greater than zero"
+        options.count = at_least(words.value(), 1, error)
+    else:
+        raise CommandError(SYNTAX_ERROR)
+
+
+@lru_cache(maxsize=256)
+def _remembered(words: tuple[bytes, ...]) -> GetOptions:
+    options, left = GetOptions(), Words(words)
+    for word in left:
+        _take_option(options, word.upper(), left)
+    return options
 
 
 def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
