@@ -1,6 +1,5 @@
 """ADDJOB (reference 2.2): what is asked, whether it can be, and the new job."""
 
-from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -17,7 +16,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import (
     MAX_INTEGER,
-    MAX_REMEMBERED,
+    Remembered,
     Words,
     at_least,
     timeout,
@@ -67,7 +66,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
     A node that keeps no copy waits for those of others even with ASYNC, or nobody might have it.
     """
-    terms = _terms(args[4:]) if len(args) > 4 else _DEFAULTS
+    terms = _TERMS[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
     options = terms.options
     wait = timeout(args[3])
     replicas = options.replicas or min(3, node.cluster.places)
@@ -87,16 +86,8 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     return PENDING
 
 
-def _terms(words: list[bytes]) -> Terms:
-    known = tuple(words)
-    return _remembered(known) if sum(map(len, known)) <= MAX_REMEMBERED else _parsed(known)
-
-
 def _parsed(words: tuple[bytes, ...]) -> Terms:
     return _in(parse_options(list(words)), MAX_INTEGER)
-
-
-_remembered = lru_cache(maxsize=256)(_parsed)
 
 
 def _in(options: Options, max_ttl_s: int) -> Terms:
@@ -117,6 +108,7 @@ def _in(options: Options, max_ttl_s: int) -> Terms:
 
 
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
+_TERMS: Final = Remembered(_parsed)
 
 
 def parse_options(words: list[bytes]) -> Options:

@@ -4,18 +4,20 @@ Seconds become milliseconds here and nowhere else.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
 from disque_trio.statemachine.job import check_id, is_well_formed
+
+T = TypeVar("T")
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Zeros in front do no harm, but Python refuses to convert thousands of digits."""
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
-MAX_REMEMBERED: Final = 128
-"""Bytes of words whose meaning is worth remembering: clients send the same again and again."""
+_MAX_REMEMBERED: Final = 256
+_MAX_REMEMBERED_BYTES: Final = 128
 MAX_INTEGER: Final = (1 << 63) - 1
 MIN_INTEGER: Final = -(1 << 63)
 
@@ -55,6 +57,23 @@ def job_ids(args: list[bytes]) -> list[JobId]:
         if not is_well_formed(word):
             check_id(word)
     return ids
+
+
+class Remembered(dict[tuple[bytes, ...], T]):
+    """What words mean: clients send the same again and again. To be looked up with `[]`, which
+    raises `CommandError` for what means nothing."""
+
+    def __init__(self, parse: Callable[[tuple[bytes, ...]], T]) -> None:
+        super().__init__()
+        self._parse = parse
+
+    def __missing__(self, words: tuple[bytes, ...]) -> T:
+        meaning = self._parse(words)
+        if sum(map(len, words)) <= _MAX_REMEMBERED_BYTES:
+            if len(self) >= _MAX_REMEMBERED:
+                self.clear()
+            self[words] = meaning
+        return meaning
 
 
 class Words:

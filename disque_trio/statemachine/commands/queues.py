@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
-from functools import lru_cache
+from typing import Final
 
 import attrs
 
@@ -21,7 +21,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import (
-    MAX_REMEMBERED,
+    Remembered,
     Words,
     at_least,
     integer,
@@ -77,9 +77,9 @@ def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
     """The options, remembered as far as they stand before a plain FROM, and the queues."""
     at = args.index(b"FROM") if b"FROM" in args else 0
     words = tuple(args[1:at])
-    if 0 < at < len(args) - 1 and sum(map(len, words)) <= MAX_REMEMBERED:
+    if 0 < at < len(args) - 1:
         with contextlib.suppress(CommandError):
-            return _remembered(words), args[at + 1 :]
+            return _OPTIONS[words], args[at + 1 :]
     options = parse_getjob(args)
     return options, options.queues
 
@@ -112,12 +112,14 @@ def _take_option(options: GetOptions, name: bytes, words: Words) -> None:
         raise CommandError(SYNTAX_ERROR)
 
 
-@lru_cache(maxsize=256)
-def _remembered(words: tuple[bytes, ...]) -> GetOptions:
+def _parse_options(words: tuple[bytes, ...]) -> GetOptions:
     options, left = GetOptions(), Words(words)
     for word in left:
         _take_option(options, word.upper(), left)
     return options
+
+
+_OPTIONS: Final = Remembered(_parse_options)
 
 
 def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

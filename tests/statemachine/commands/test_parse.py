@@ -99,3 +99,29 @@ def test_an_option_has_the_words_after_it() -> None:
     with pytest.raises(CommandError) as error:
         words.value()
     assert error.value.text == b"ERR syntax error"
+
+
+def test_words_that_mean_something_are_parsed_once_and_mistakes_each_time() -> None:
+    asked: list[tuple[bytes, ...]] = []
+
+    def number(words: tuple[bytes, ...]) -> int:
+        asked.append(words)
+        return parse.integer(words[0])
+
+    known = parse.Remembered(number)
+
+    assert (known[(b"5",)], known[(b"5",)]) == (5, 5)
+    for _ in range(2):
+        with pytest.raises(CommandError):
+            known[(b"five",)]
+    assert asked == [(b"5",), (b"five",), (b"five",)]
+
+
+def test_little_is_remembered_of_words_without_end() -> None:
+    known = parse.Remembered(len)
+
+    assert all(known[(b"%d" % number,)] == 1 for number in range(10_000))
+    assert len(known) <= 256
+    known.clear()
+    assert known[(b"long" * 100,)] == 1
+    assert not known
