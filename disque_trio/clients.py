@@ -112,6 +112,7 @@ class ClientChannel(Stream):
 
     def ready(self, mask: int) -> None:
         if mask == _IN and not self.is_greedy:
+            # Nearly always. The rest is for whoever comes with more than a request.
             self._read()
             return
         if mask & _IN:

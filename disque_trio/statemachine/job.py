@@ -67,16 +67,16 @@ class Job(Timed):
     nacks: int = 0
     deliveries: int = 0
     """Additional deliveries: how often it was queued again without a NACK."""
-    gc_attempt: int = 0
+    gc_attempt: int = attrs.field(default=0, init=False)
     gc_at: Millis = 0
     """While acked: when its collection is tried next."""
-    client: Client | None = None
+    client: Client | None = attrs.field(default=None, init=False)
     """Who waits for its copies."""
-    in_line: bool = False
+    in_line: bool = attrs.field(default=False, init=False)
     """Its queue has an entry for it, live or stale."""
-    before: "Job | None" = attrs.field(default=None, repr=False)
+    before: "Job | None" = attrs.field(default=None, init=False, repr=False)
     """In the table: the job that came before it, and the next one."""
-    after: "Job | None" = attrs.field(default=None, repr=False)
+    after: "Job | None" = attrs.field(default=None, init=False, repr=False)
 
     @property
     def ctime(self) -> int:

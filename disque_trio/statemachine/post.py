@@ -6,6 +6,7 @@ else.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from disque_trio.statemachine.base import (
     HANDSHAKE,
@@ -20,6 +21,8 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Message
 from disque_trio.statemachine.state import NodeState
+
+_ON: Final = ReplyMode.ON
 
 
 def on_link(node: NodeState, link: LinkId, message: Message) -> None:
@@ -68,7 +71,7 @@ def _broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
 
 def answer(node: NodeState, client: Client, reply: Reply) -> None:
     """Give a client its reply, as far as CLIENT REPLY lets it through."""
-    if reply is not SILENCE and client.reply_mode is ReplyMode.ON:
+    if reply is not SILENCE and client.reply_mode is _ON:
         node.out.replies.append((client, reply))
 
 

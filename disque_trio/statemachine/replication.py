@@ -10,6 +10,7 @@ from disque_trio.statemachine import journaling, lifecycle, post, waiters
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
+    LEAVING,
     WAIT_REPL,
     Failure,
     Millis,
@@ -49,7 +50,7 @@ def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
     others can be reached, and if it will hear of their copies: they may be short too.
     """
     cluster = node.cluster
-    if cluster.is_leaving:
+    if cluster.myself.flags & LEAVING:
         return True
     memory = node.memory
     return memory.held > memory.soft and not is_async and replicas <= len(cluster.reachable)

@@ -24,6 +24,8 @@ from disque_trio.statemachine.commands.parse import (
 from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.state import NodeState
 
+COPIES: Final = 3
+"""Without REPLICATE, where there are so many nodes."""
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 MAX_PERIOD_S: Final = (1 << 31) // 1000
@@ -59,6 +61,8 @@ class Terms:
     delay: Millis
     last_wall: Millis
     """When the TTL can still be counted."""
+    is_simple: bool
+    """Nothing can be wrong with them for a job of one copy."""
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -69,9 +73,13 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     terms = _TERMS[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
     options = terms.options
     wait = timeout(args[3])
-    replicas = options.replicas or min(3, node.cluster.places)
+    places = node.cluster.places
+    replicas = options.replicas or (places if places < COPIES else COPIES)
     external = replication.is_external(node, replicas, is_async=options.is_async)
-    _check(node, args[1], options, replicas, external=external)
+    if replicas > 1 or external or not terms.is_simple:
+        _check(node, args[1], options, replicas, external=external)
+    if lifecycle.is_paused_in(node, args[1]):
+        raise CommandError(b"PAUSED Queue paused in input, try later")
     if node.wall > terms.last_wall:
         terms = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], terms, replicas, external=external)
@@ -104,6 +112,7 @@ def _in(options: Options, max_ttl_s: int) -> Terms:
         retry * 1000,
         options.delay * 1000,
         ((1 << 32) - 1 - ttl) * 1000,
+        options.delay == 0 and options.retry != 0 and options.maxlen is None,
     )
 
 
@@ -148,8 +157,6 @@ def _check(
         _check_nodes(node, replicas, external=external)
     if options.maxlen is not None:
         _check_length(node, name, options.maxlen)
-    if lifecycle.is_paused_in(node, name):
-        raise CommandError(b"PAUSED Queue paused in input, try later")
 
 
 def _check_periods(options: Options, replicas: int) -> None:
