@@ -123,6 +123,14 @@ class Node:
         """Must the hub carry nothing for now?"""
         return bool(self._nappers) and self._clock.now().mono < self.napping_until
 
+    @property
+    def others_wait(self) -> bool:
+        """Are there tasks beside the hub that should go on at once: those of the journal?"""
+        journal = self._journal
+        if journal is None:
+            return False
+        return bool(self._promises) or self._loading is not None or journal.rewrite is not None
+
     def deadline(self) -> Millis:
         """When the next batch must begin, inputs or not."""
         if self._nappers:

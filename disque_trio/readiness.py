@@ -116,10 +116,10 @@ class Readiness:
             self._ending[channel] = None
             self.handlers[channel.fd] = _ignore
 
-    def poll(self) -> list[tuple[int, int]]:
-        """Whatever is ready now."""
+    def poll(self, seconds: float = 0) -> list[tuple[int, int]]:
+        """Whatever is ready, now or within this time."""
         self._shakes_left = MAX_SHAKES
-        return self.epoll.poll(0, MAX_EVENTS)
+        return self.epoll.poll(seconds, MAX_EVENTS)
 
     def may_shake(self) -> bool:
         """May a TLS handshake go on in this turn? If not, its event comes up again."""
