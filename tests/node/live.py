@@ -73,6 +73,7 @@ async def live(
     config: Config | None = None,
     *more: socket.socket,
     within: trio.Nursery | None = None,
+    may_linger: bool = False,
 ) -> Live:
     clients, bus = listening(), listening(place=("127.0.0.1", free_port() + 10_000))
     port, bus_port = clients.getsockname()[1], bus.getsockname()[1]
@@ -84,6 +85,7 @@ async def live(
     tls = [listening()] if config is not None and config.tls_port else []
     keeper = Keeper(config or Config())
     hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1", tls_sockets=tls, tls=keeper)
+    hub.may_linger = may_linger
     host = MemoryHost(tls=keeper)
     node = Node(machine, clock, hub, MemoryStore(), host, log)
     await (within or nursery).start(node.run)

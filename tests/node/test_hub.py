@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from disque_trio import clients
+from disque_trio import clients, hub
 from disque_trio.session import CHOKE, Session
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
@@ -327,3 +327,42 @@ async def test_a_client_that_quits_but_never_reads_does_not_linger(
     await until(lambda: bool(server.node.state.clients))
 
     await until(lambda: not server.node.state.clients)
+
+
+# Waiting for more.
+
+
+def ask_in_turn(port: int, times: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        for _ in range(times):
+            sock.sendall(b"PING\r\n")
+            assert sock.recv(7) == b"+PONG\r\n"
+
+
+async def test_a_hub_that_is_alone_seldom_naps_while_a_client_asks_in_turn(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps: list[object] = []
+    wait_readable = trio.lowlevel.wait_readable
+
+    async def nap(sock: int | socket.socket) -> None:
+        naps.append(sock)
+        await wait_readable(sock)
+
+    # Long enough for a machine that is busy with other work.
+    monkeypatch.setattr(hub, "LINGER_S", 0.1)
+    node = await live(nursery, may_linger=True)
+    monkeypatch.setattr(trio.lowlevel, "wait_readable", nap)
+    await trio.to_thread.run_sync(ask_in_turn, node.port, 200)
+
+    assert len(naps) < 50
+
+
+async def test_a_hub_that_waits_for_more_keeps_its_appointments(nursery: trio.Nursery) -> None:
+    node = await live(nursery, may_linger=True)
+    stream = await node.client()
+    await trio.to_thread.run_sync(ask_in_turn, node.port, 20)
+
+    await stream.send_all(b"GETJOB TIMEOUT 20 FROM q\r\n")
+
+    await expect(stream, b"*-1\r\n")
