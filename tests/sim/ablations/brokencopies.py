@@ -37,9 +37,13 @@ from tests.sim.ablations.broken import Patch, nothing
 # Copies.
 
 
+def _mutes_holders(patch: Patch, room: Any) -> None:
+    patch.setattr(room, "add_holders", nothing)
+
+
 def senders_unlisted(patch: Patch) -> None:
     """Nobody learns of a holder by hearing from it."""
-    patch.setattr(requeue, "add_holder", nothing)
+    _mutes_holders(patch, requeue)
 
 
 def lists_not_joined(patch: Patch) -> None:
@@ -50,8 +54,7 @@ def lists_not_joined(patch: Patch) -> None:
 
 def importers_unlisted(patch: Patch) -> None:
     """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
-    for name in ("add_holder", "add_holders"):
-        patch.setattr(federation, name, nothing)
+    _mutes_holders(patch, federation)
 
 
 def without_widening(patch: Patch) -> None:
@@ -91,15 +94,14 @@ def _only_for(
 def refused_by_minorities(patch: Patch) -> None:
     """A node that cannot reach a majority takes no jobs, whatever is asked."""
 
-    def check(
-        node: NodeState, name: bytes, options: addjob.Options, replicas: int, *, external: bool
-    ) -> None:
+    def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
         if len(node.cluster.reachable) + 1 <= node.cluster.size // 2:
             raise CommandError(replication.NOT_ENOUGH_NODES)
-        intact(node, name, options, replicas, external=external)
+        return intact(node, replicas, is_async=is_async)
 
-    intact = addjob._check
-    patch.setattr(addjob, "_check", check)
+    # This is asked for each ADDJOB.
+    intact = replication.is_external
+    patch.setattr(replication, "is_external", is_external)
 
 
 def links_not_restored(patch: Patch) -> None:
