@@ -57,6 +57,17 @@ def test_options_come_in_any_order_before_from_and_then_all_are_queues() -> None
 
 
 @pytest.mark.parametrize(
+    "words",
+    ["FROM q", "from q", "From q FROM", "from FROM q", "NOHANG COUNT 1 from other FROM q"],
+)
+def test_from_is_understood_in_any_case_and_names_are_not(words: str) -> None:
+    rig = Rig()
+    job = rig.add()
+
+    assert rig.ask("GETJOB", *words.split()) == [[b"q", job.id, b"body"]]
+
+
+@pytest.mark.parametrize(
     ("words", "reply"),
     [
         ("NOHANG", SYNTAX),
