@@ -17,6 +17,7 @@ from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout, told
 from disque_trio.sim.scenario import Scenario
+from tests.cluster.processes import eventually
 from tests.pipeline.test_sweep_on_cluster import scenario
 
 
@@ -54,22 +55,24 @@ def test_a_piece_that_fails_for_good_ends_it_and_says_why(spark: Any) -> None:
         list(Fanout(spark).run(refuse, [7]))
 
 
-def dawdle(mark: str) -> str:
-    if mark:
-        time.sleep(60)  # on an executor, which is to be ended meanwhile
-        Path(mark).touch()
-    return mark
+def dawdle(mark: str) -> None:
+    time.sleep(60)  # on an executor, which is to be ended meanwhile
+    Path(mark).touch()
 
 
 def test_who_ends_it_does_not_wait_for_pieces_under_way(spark: Any, tmp_path: Path) -> None:
-    marks = ["", *(str(tmp_path / name) for name in "abc")]
-    outcomes = Fanout(spark).run(dawdle, marks)
-    assert next(outcomes) == ""
+    tracker = spark.sparkContext.statusTracker()
 
-    outcomes.close()
+    def pieces() -> Iterator[str]:
+        yield from (str(tmp_path / name) for name in "ab")
+        eventually(lambda: len(tracker.getActiveJobsIds()) == 2, 50, "both are under way")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        next(Fanout(spark).run(dawdle, pieces()))
 
     assert not list(tmp_path.iterdir()), "no piece has come to its end"
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    eventually(lambda: not tracker.getActiveJobsIds(), 20, "Spark has no more of them")
 
 
 class Sluggish:

@@ -18,6 +18,7 @@ from disque_trio.pipeline.coverage import Coverage
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.rows import Row
 from disque_trio.sim.scenario import Scenario
+from tests.cluster.processes import eventually
 from tests.pipeline.test_sweep_on_cluster import lines, scenario
 
 Capture = pytest.CaptureFixture[str]
@@ -139,7 +140,8 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
     assert len(lines(tmp_path)) == 3
     kept = len(results(tmp_path / "lake"))
     assert 1 <= kept <= 3, "each of the two tasks may have told a seed, and not its piece's end"
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    tracker = spark.sparkContext.statusTracker()
+    eventually(lambda: not tracker.getActiveJobsIds(), 20, "Spark has no more of its jobs")
 
 
 def test_what_has_come_is_kept_before_spark_is_ended(
