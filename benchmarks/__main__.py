@@ -7,7 +7,6 @@ with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks
 """
 
 import argparse
-import contextlib
 import json
 import resource
 import sys
@@ -84,12 +83,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
     _raise_limit()
     rows: compare.Rows = {}
-    problems = ["interrupted"]
-    with Progress(console=console, transient=True) as bar, contextlib.suppress(KeyboardInterrupt):
+    problems: list[str] = []
+    with Progress(console=console, transient=True) as bar:
         task = bar.add_task("", total=plan.steps())
-        problems = compare.run(
-            plan, lambda title: bar.update(task, description=title, advance=1), rows
-        )
+        try:
+            compare.run(
+                plan, lambda title: bar.update(task, description=title, advance=1), rows, problems
+            )
+        except (KeyboardInterrupt, BenchmarkError) as error:
+            # Ctrl-C ends the servers too, who are then complained of.
+            problems.append(f"the rest: {error or 'interrupted'}")
     report = reports.make({**earlier, **rows}, plan.contenders, plan.size)
     return _tell(report, problems, options, console)
 

@@ -54,9 +54,8 @@ class Plan:
         return min(self.rounds, case.rounds)
 
 
-def run(plan: Plan, tell: Tell, rows: Rows) -> list[str]:
-    """Take all samples, and put them into `rows` at once. Returns what went wrong."""
-    problems: list[str] = []
+def run(plan: Plan, tell: Tell, rows: Rows, problems: list[str]) -> None:
+    """Take all samples. They are put into `rows` at once, and what goes wrong into `problems`."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         for number, (place, cases) in enumerate(
             itertools.groupby(plan.cases, key=lambda case: case.place)
@@ -72,7 +71,6 @@ def run(plan: Plan, tell: Tell, rows: Rows) -> list[str]:
                         else:
                             of_case = rows.setdefault(case.name, {})
                             of_case.setdefault(contender.name, []).append(sample)
-    return problems
 
 
 def _turns(plan: Plan, case: Case) -> Iterator[Contender]:
@@ -130,7 +128,8 @@ class _Stage:
                 stack.close()
 
     def close(self) -> None:
-        """End all servers."""
-        for _, stack in self._kept.values():
-            stack.close()
+        """End all servers, also if one of them is complained of."""
+        with contextlib.ExitStack() as stacks:
+            for _, stack in self._kept.values():
+                stacks.push(stack)
         self._kept.clear()

@@ -21,6 +21,8 @@ OURS: Final = "disque_trio"
 NODE_TIMEOUT: Final = "15000"
 """As by default: saturated nodes must not be taken for dead ones."""
 MAX_CLIENTS: Final = "15000"
+MAX_MEMORY: Final = "16gb"
+"""By default two million jobs are too many, for either Disque."""
 _START_S: Final = 30.0
 _POLL_S: Final = 0.002
 _LARGEST: Final = str(64 << 20)
@@ -198,8 +200,7 @@ def _options(kind: Kind, place: Place, directory: Path) -> tuple[str, ...]:
     options = ["--maxclients", MAX_CLIENTS, "--appendonly", "yes" if journal else "no"]
     if journal:
         options += ["--appendfsync", journal]
-    if kind is Kind.REDIS:
-        options += ["--save", ""]
+    options += ["--save", ""] if kind is Kind.REDIS else ["--maxmemory", MAX_MEMORY]
     if place.nodes > 1:
         options += ["--cluster-node-timeout", NODE_TIMEOUT]
     return tuple(options)

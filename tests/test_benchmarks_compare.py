@@ -137,7 +137,8 @@ def run(
     plan = compare.Plan([case], contenders, rounds, start=stand.start)
     told: list[str] = []
     rows: compare.Rows = {}
-    problems = compare.run(plan, told.append, rows)
+    problems: list[str] = []
+    compare.run(plan, told.append, rows, problems)
     assert len(told) == plan.steps()
     assert sorted(stand.started) == sorted(stand.ended)
     return rows, problems, stand
