@@ -132,6 +132,8 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
 ) -> None:
     keeping = ["--out", str(tmp_path / "out"), "--lake", str(tmp_path / "lake")]
     monkeypatch.setattr(Progress, "step", after(3, interrupt))
+    # The first pieces have a seed each: whichever comes first is whole.
+    monkeypatch.setattr("disque_trio.cli.sim.spark._MOST_TRIED", 1)
 
     status = main(["sweep", calm, "--seeds", "0:100000", *SPARK, *keeping])
 
@@ -139,7 +141,7 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
     assert "interrupted after 3 seeds; kept in" in capsys.readouterr().err
     assert len(lines(tmp_path)) == 3
     kept = len(results(tmp_path / "lake"))
-    assert 1 <= kept <= 3, "each of the two tasks may have told a seed, and not its piece's end"
+    assert 2 <= kept <= 3, "the third may be of a piece that was not told to its end"
     tracker = spark.sparkContext.statusTracker()
     eventually(lambda: not tracker.getActiveJobsIds(), 20, "Spark has no more of its jobs")
 
