@@ -37,13 +37,9 @@ from tests.sim.ablations.broken import Patch, nothing
 # Copies.
 
 
-def _mutes_holders(patch: Patch, room: Any) -> None:
-    patch.setattr(room, "add_holders", nothing)
-
-
 def senders_unlisted(patch: Patch) -> None:
     """Nobody learns of a holder by hearing from it."""
-    _mutes_holders(patch, requeue)
+    patch.setattr(requeue, "add_holder", nothing)
 
 
 def lists_not_joined(patch: Patch) -> None:
@@ -54,7 +50,8 @@ def lists_not_joined(patch: Patch) -> None:
 
 def importers_unlisted(patch: Patch) -> None:
     """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
-    _mutes_holders(patch, federation)
+    for name in ("add_holder", "add_holders"):
+        patch.setattr(federation, name, nothing)
 
 
 def without_widening(patch: Patch) -> None:
