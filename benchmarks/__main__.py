@@ -92,8 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         except (KeyboardInterrupt, BenchmarkError) as error:
             # Ctrl-C ends the servers too, who are then complained of.
-            problems.append(f"the rest: {error or 'interrupted'}")
-    report = reports.make({**earlier, **rows}, plan.contenders, plan.size)
+            problems.append(f"the rest: {str(error) or 'interrupted'}")
+    report = reports.make(rows, plan.contenders, plan.size, earlier)
     return _tell(report, problems, options, console)
 
 
@@ -179,13 +179,13 @@ def _chosen(names: Sequence[str]) -> list[Case]:
     return [case for case in CASES if not names or any(fnmatch(case.name, name) for name in names)]
 
 
-def _earlier(options: argparse.Namespace) -> compare.Rows:
-    """What is kept of the run before."""
+def _earlier(options: argparse.Namespace) -> reports.Report | None:
+    """The run before, of which something is kept."""
     if not options.add:
-        return {}
+        return None
     if options.json is None:
         raise BenchmarkError("--add: to what? Name the file with --json")
-    return _report_of(options.json).rows if options.json.exists() else {}
+    return _report_of(options.json) if options.json.exists() else None
 
 
 def _report_of(path: Path) -> reports.Report:

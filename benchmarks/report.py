@@ -47,14 +47,17 @@ def values(samples: Iterable[Sample], figure: str) -> list[float]:
     return [sample[figure] for sample in samples if figure in sample]
 
 
-def make(rows: Rows, contenders: Sequence[Contender], size: float) -> Report:
-    """A report of now."""
+def make(
+    rows: Rows, contenders: Sequence[Contender], size: float, earlier: Report | None = None
+) -> Report:
+    """A report of now, with what an earlier one has of other cases."""
+    versions = {each.name: each.version for each in contenders}
     original = [each.name for each in contenders[1:] if each.kind is Kind.DISQUE]
     return Report(
-        rows=rows,
+        rows={**earlier.rows, **rows} if earlier else rows,
         machine=meters.machine(),
-        versions={each.name: each.version for each in contenders},
-        original="".join(original),
+        versions={**(earlier.versions if earlier else {}), **versions},
+        original="".join(original) or (earlier.original if earlier else ""),
         commit=meters.commit(),
         date=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         size=size,
