@@ -72,9 +72,10 @@ def test_a_row_says_what_the_message_does(message: Message, said: Wording) -> No
 
 
 def test_every_message_of_the_bus_has_its_name_in_the_vocabulary() -> None:
-    kinds = [kind.__name__.lower() for kind in messages.Message.__args__]
+    """But for batches: they come and go as what is in them."""
+    kinds = [kind for kind in messages.Message.__args__ if kind is not messages.Batch]
 
-    assert sorted(kinds) == sorted(MESSAGES)
+    assert sorted(kind.__name__.lower() for kind in kinds) == sorted(MESSAGES)
 
 
 def test_an_id_that_is_no_text_does_no_harm() -> None:
