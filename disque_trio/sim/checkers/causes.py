@@ -63,13 +63,19 @@ def _ack_was_cut_off(story: Story) -> bool:
     ackers = {
         ack.node: max(ack.time, earliest)
         for ack in reversed(acks)
-        if ack.node in knowing or not knowing
+        if ack.node in knowing or not knowing or _told_while_it_knew(story, ack)
     }
     fates = _fates_of_ack(story, ackers)
     if Fate.KEPT in fates or Fate.LATE in fates:
         return Fate.KEPT in fates
     others = {node: max(at, earliest) for node, at in knowing.items()}
     return Fate.KEPT in _fates_of_ack(story, others)
+
+
+def _told_while_it_knew(story: Story, ack: Ack) -> bool:
+    """Is word on its way that the node has sent before it forgot the ack, of which others know?"""
+    notices = [story.job.notice(ack.node, node, ACK) for node in story.nodes() if node != ack.node]
+    return any(notice.sent >= ack.time and notice.sent > notice.lost for notice in notices)
 
 
 def _is_cut_yet(story: Story, acks: list[Ack]) -> bool:

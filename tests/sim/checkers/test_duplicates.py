@@ -99,6 +99,22 @@ def test_d2_when_news_found_a_way_round_the_cut() -> None:
     assert verdict.metrics.dominated == 1
 
 
+@pytest.mark.parametrize(("is_cut", "cause"), [(True, "D2"), (False, "D5")])
+def test_word_of_an_ack_counts_though_its_sender_has_forgotten_it(
+    *, is_cut: bool, cause: str
+) -> None:
+    tale = leased()
+    if is_cut:
+        tale.cut(4, ["n1"], ["n2"], until=12)
+    tale.ack(5)
+    tale.tell(5.001, "setack", "n1", "n2", lag=8)
+    tale.told_of_ack(5.001, "n1", "n3")
+    tale.say(11, "drop", "n1", job=JOB, cause="evicted")
+    again(tale, 12.5)
+
+    assert tale.verdict().duplicates == {cause: 1}
+
+
 def test_d3a_the_ack_died_with_its_node() -> None:
     tale = acknowledged()
     tale.crash(5.5, "n1")
