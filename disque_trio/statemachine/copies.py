@@ -29,13 +29,13 @@ def apart(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId]
     Nodes of one address fall together. All of them are known.
     """
     nodes = node.cluster.nodes
-    taken = [nodes[id].ip for id in holders if id in nodes]
+    taken = {nodes[id].ip for id in holders if id in nodes}
     first: list[NodeId] = []
     last: list[NodeId] = []
     for id in candidates:
         ip = nodes[id].ip
         (last if ip in taken else first).append(id)
-        taken.append(ip)
+        taken.add(ip)
     return first + last
 
 

@@ -51,6 +51,7 @@ AGAIN: Final[Millis] = 30_000
 """How long after the end of a pass that left work to do the next one begins."""
 
 _DOWN: Final = FAIL | NOADDR
+_LAST_STAMP: Final = (1 << 64) - 1
 
 
 def watch(node: NodeState) -> None:
@@ -226,20 +227,21 @@ def _choose(
     fit.sort(key=lambda id: (silent.get(id, 0) > node.mono, id in job.holders, rank(id, job.id)))
     if node.cluster.is_crowded:
         willing = [id for id in fit if silent.get(id, 0) <= node.mono and id not in job.holders]
-        fit = apart(node, holding, willing) + [id for id in fit if id not in willing]
+        chosen = frozenset(willing)
+        fit = apart(node, holding, willing) + [id for id in fit if id not in chosen]
     return tuple(fit[:count])
 
 
 def _copy(node: NodeState, job: Job) -> JobCopy:
     """With what is left of its delay, for its holder counts from now on.
 
-    The creation stamp moves on by the rest, so that their sum stays: a restart goes by it.
+    The creation stamp moves on by the rest, so that their sum stays: a restart goes by it. A peer
+    may have sent any stamp, and there is none beyond the last.
     """
     left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
     passed = job.delay // 1000 - left
-    return attrs.evolve(
-        snapshot(node, job), state=ACTIVE, delay=left, ctime=job.ctime + passed * 1_000_000_000
-    )
+    stamp = min(job.ctime + passed * 1_000_000_000, _LAST_STAMP)
+    return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
 
 
 def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:

@@ -175,6 +175,19 @@ def test_a_copy_counts_its_delay_from_now_on() -> None:
     assert copy.ctime + copy.delay * 1_000_000_000 == job.ctime + 100 * 1_000_000_000
 
 
+def test_the_last_stamp_that_a_peer_can_send_moves_no_further() -> None:
+    rig = Rig(peers=3, config=CALM)
+    last = attrs.evolve(copy_of(holders=(ME, N2), delay=100, retry=10), ctime=(1 << 64) - 1)
+    rig.hold(attrs.evolve(last, replicas=2))
+    rig.advance(70_000)
+    forget(rig, N2)
+
+    rig.advance(SOON)
+
+    ((_, copy),) = asked(rig)
+    assert copy.ctime == (1 << 64) - 1, "it is still one that a message can carry"
+
+
 def test_a_copy_is_not_queued_before_its_delay_is_over() -> None:
     rig = Rig(peers=3, config=CALM)
     job = rig.hold(attrs.evolve(copy_of(holders=(ME, N2), delay=100, retry=10), replicas=2))
