@@ -28,6 +28,9 @@ ENOUGH: Final = 1 << 16
 whole frames."""
 
 _RUN: Final = struct.Struct(">BBxxII")
+LONGEST: Final = 2 * ENOUGH + _RUN.size
+"""None of ours is longer: 64 KiB of ids have a run each at worst. What is longer would hold up the
+node, for a batch is heard in one turn."""
 
 Part = tuple[Word, bytes]
 """A message of a batch: what is said, and of which job: its id, or all of it."""
@@ -41,7 +44,7 @@ def part_of(message: Message) -> Part | None:
         return WORDS[type(message)](message), message.id
     if isinstance(message, ReplJob) and len(message.copies[0].body) < ENOUGH:
         encoded = jobs.encode_all(message.copies)
-        if len(encoded) == 1:
+        if len(encoded) == 1 and len(encoded[0]) <= 2 * ENOUGH:
             return (REPLJOB, NO_REPLY if message.no_reply else 0, 0), encoded[0]
     return None
 
@@ -68,6 +71,7 @@ def write(batch: Batch) -> Body:
 def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
     """The batch in bytes [at, end). Raises DamagedError: it is taken as a whole or not at all."""
     messages: list[Message] = []
+    expect(end - at <= LONGEST)
     while at < end:
         expect(end - at >= _RUN.size)
         number, marks, count, aux = _RUN.unpack_from(data, at)

@@ -107,6 +107,15 @@ def test_a_job_that_is_too_long_for_a_batch_with_others_is_in_one_of_its_own() -
 
     assert len(bodies([part])) == 1
     assert len(bodies([part, part, part])) == 3
+    (frame,) = encode_parts(ME, PORT, MYSELF, [part])
+    assert [each.messages for each in FrameParser().feed(frame)] == [(ReplJob((long,)),)]
+
+
+def test_a_job_whose_queue_has_an_endless_name_travels_alone() -> None:
+    odd = jobs.decode(SENT)[0]
+    odd.queue = bytes(3 * ENOUGH)
+
+    assert part_of(ReplJob((odd,))) is None
 
 
 @pytest.mark.parametrize(
@@ -121,6 +130,7 @@ def test_a_job_that_is_too_long_for_a_batch_with_others_is_in_one_of_its_own() -
         (run(5, 1, JOB) + run(4, 2, SENT), "job cut short"),
         (run(4, 0xFFFFFFFF, SENT), "job cut short"),
         (run(5, 0, b""), "number of jobs wrong"),
+        (run(5, 10_000, JOB * 10_000), "length wrong for its type"),
     ],
 )
 def test_a_batch_that_is_wrong_anywhere_is_left_out_as_a_whole(payload: bytes, reason: str) -> None:
