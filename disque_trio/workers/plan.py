@@ -146,6 +146,13 @@ def _refuse_a_single_nodes_files(config: Config) -> None:
     left = [name for name in names if _has_data(os.path.join(config.dir, name))]
     if left:
         home = directory(config, 1)
+        if any(os.path.exists(os.path.join(home, name)) for name in names):
+            raise WorkersError(
+                f"{config.dir} has the files of a node that ran without workers "
+                f"({', '.join(left)}) beside those of workers; move them to a directory of their "
+                "own, and start a node there, at another port, as long as it has jobs "
+                "(docs/removing.md)"
+            )
         moved = " ".join(shlex.quote(os.path.join(config.dir, name)) for name in left)
         raise WorkersError(
             f"{config.dir} has the files of a node that ran without workers; make it the first "

@@ -85,6 +85,18 @@ def test_the_files_of_a_single_node_are_not_left_behind(tmp_path: Path) -> None:
     )
 
 
+def test_the_files_of_a_single_node_do_not_replace_those_of_a_worker(tmp_path: Path) -> None:
+    config = Config(workers=2, dir=str(tmp_path))
+    make_homes(config)
+    for folder in (tmp_path, tmp_path / "worker-1"):
+        (folder / "nodes.conf").write_text("node")
+
+    with pytest.raises(WorkersError, match="move them to a directory of their own") as caught:
+        refuse_strays(config)
+
+    assert "mv" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("count", "is_refused"), [(1, True), (2, True), (3, False)])
 def test_jobs_of_workers_that_are_not_started_are_not_left_behind(
     tmp_path: Path, count: int, *, is_refused: bool

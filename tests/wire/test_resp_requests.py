@@ -262,3 +262,15 @@ def test_damage_means_the_same_however_it_is_cut(
 
     assert fed(one_by_one(bytes(data))) == whole
     assert fed(pieces(bytes(data), draw.draw(cuts()))) == whole
+
+
+@pytest.mark.parametrize("sent", [b"*x\r\n", b"*1\r\n!4\r\n", b'PING "\r\n'])
+def test_an_error_keeps_nothing_of_the_client_alive(sent: bytes) -> None:
+    """What its traceback holds holds the error: nobody would ever collect it."""
+    parser = RequestParser()
+
+    parser.feed(sent)
+
+    assert parser.error is not None
+    assert parser.error.__traceback__ is None
+    assert parser.error.__context__ is None
