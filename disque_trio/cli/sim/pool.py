@@ -74,22 +74,35 @@ def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
     except BrokenProcessPool:
         raise UsageError("a process of the sweep was killed; is there too little memory?") from None
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()
+        # Its thread must have ended before the interpreter does: both close the same pipe.
+        pool.shutdown(cancel_futures=True)
 
 
 def _flow(pool: ProcessPoolExecutor, tasks: Iterator[Task], ahead: int) -> Iterator[Done]:
     under_way: dict[Future[Done], None] = {}
     while True:
         while len(under_way) < ahead and (task := next(tasks, None)) is not None:
-            under_way[pool.submit(run_task, task)] = None
+            with _ctrl_c_held_back():  # a process may begin here
+                under_way[pool.submit(run_task, task)] = None
         if not under_way:
             return
         finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
         for future in [each for each in under_way if each in finished]:
             del under_way[future]
             yield future.result()
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """What begins meanwhile inherits it, and is deaf to Ctrl-C while it still imports: it would end
+    with a traceback. It comes to this process when the block ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin() -> None:

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -105,26 +106,37 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    results = out / "results.jsonl"
-    command = [sys.executable, "-m", "disque_trio", "sim", "sweep", small]
+@contextmanager
+def sweep_of(scenario: str, out: Path) -> Iterator[subprocess.Popen[str]]:
+    """In a process group of its own, as a shell does it, so that Ctrl-C comes to all."""
+    command = [sys.executable, "-m", "disque_trio", "sim", "sweep", scenario]
     command += ["--seeds", "0:100000", "--jobs", "2", "--out", str(out)]
     sweep = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        deadline = time.monotonic() + 60
-        while not (results.exists() and results.read_text().count("\n") > 3):
-            assert sweep.poll() is None, sweep.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)  # it is another process, in real time
-        os.killpg(sweep.pid, signal.SIGINT)
-        told, complaint = sweep.communicate(timeout=30)
+        yield sweep
     finally:
         if sweep.poll() is None:
             os.killpg(sweep.pid, signal.SIGKILL)
+            sweep.communicate()
+
+
+def wait_until(sweep: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert sweep.poll() is None, sweep.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)  # it is another process, in real time
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Path) -> None:
+    results = tmp_path / "out" / "results.jsonl"
+    with sweep_of(small, tmp_path / "out") as sweep:
+        wait_until(sweep, lambda: results.exists() and results.read_text().count("\n") > 3)
+        os.killpg(sweep.pid, signal.SIGINT)
+        told, complaint = sweep.communicate(timeout=30)
 
     assert sweep.returncode == INTERRUPTED
     assert "Traceback" not in complaint
@@ -132,6 +144,20 @@ def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Pa
     assert "small" in told
     lines = results.read_text().splitlines()
     assert all(json.loads(line)["is_ok"] for line in lines)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_processes_that_only_begin_are_deaf_to_ctrl_c(small: str, tmp_path: Path) -> None:
+    def has_three() -> bool:  # that of multiprocessing's own, and two for the seeds
+        return len(Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()) == 3
+
+    with sweep_of(small, tmp_path / "out") as sweep:
+        wait_until(sweep, has_three)
+        os.killpg(sweep.pid, signal.SIGINT)
+        _, complaint = sweep.communicate(timeout=30)
+
+    assert sweep.returncode == INTERRUPTED
+    assert "Traceback" not in complaint
 
 
 def test_results_that_cannot_be_written_end_a_sweep_and_keep_what_was(
