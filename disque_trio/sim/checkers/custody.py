@@ -69,8 +69,12 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     confirmed = sum(state == 2 for state in asked.values())
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
+    born = NEVER if job.born is None else job.born
+    # Who has begun anew since may have confirmed under both names: two holders, one node.
+    excused += sum(
+        state == 2 and case.world.has_new_name(peer, born) for peer, state in asked.items()
+    )
     if row.time - copy.acked_at >= PATIENCE:
-        born = NEVER if job.born is None else job.born
         excused += sum(case.world.may_not_have_met(row.node, peer, born) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed

@@ -191,6 +191,10 @@ class World:
             return True
         return self._is_name_new(node, peer, now) or self._is_name_new(peer, node, now)
 
+    def has_new_name(self, node: str, since: Micros) -> bool:
+        """Has the node begun anew since then, under another name?"""
+        return self.renamed.get(node, NEVER) > since
+
     def _is_name_new(self, node: str, other: str, now: Micros) -> bool:
         """Has the node a name of which the other may not know yet? Whatever has been in the way
         since, news of it needs links."""

@@ -109,6 +109,39 @@ def test_a_confirmation_may_come_from_a_node_that_has_lost_its_name_since() -> N
     assert told(tale) == []
 
 
+def confirmed_by_all_of_whom_one_is_wiped() -> Tale:
+    tale = acknowledged()
+    tale.told_of_ack(2.001, "n1", "n2")
+    tale.told_of_ack(2.001, "n1", "n3")
+    tale.say(2.1, "wipe", "n3")
+    tale.say(2.1, "start", "n3", cause="fresh")
+    tale.tell(2.2, "repljob", "n2", "n3", detail=f"jobs={JOB} holders=n1,n2,n3")
+    tale.say(2.202, "hold", "n3", job=JOB, cause="repljob")
+    return tale
+
+
+def confirms_again(tale: Tale, holders: int) -> None:
+    tale.tell(2.3, "setack", "n1", "n3", detail=f"holders={holders}")
+    tale.say(2.302, "acked", "n3", job=JOB, cause="setack")
+    tale.tell(2.302, "gotack", "n3", "n1", detail="known")
+
+
+def test_a_node_may_confirm_under_two_names() -> None:
+    tale = confirmed_by_all_of_whom_one_is_wiped()
+    confirms_again(tale, holders=4)
+    tale.say(2.4, "drop", "n1", job=JOB, cause="collected")
+
+    assert told(tale) == []
+
+
+def test_two_names_are_not_three() -> None:
+    tale = confirmed_by_all_of_whom_one_is_wiped()
+    confirms_again(tale, holders=5)
+    tale.say(2.4, "drop", "n1", job=JOB, cause="collected")
+
+    assert told(tale) == ["n1 drops it (collected) though only 2 of 4 other holders have confirmed"]
+
+
 def test_a_dummy_ack_goes_once_everybody_was_asked_and_answered() -> None:
     tale = held()
     tale.say(1, "ack.invoke", "n1", job=ONCE, client="c1", ref=9)
