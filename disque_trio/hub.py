@@ -66,6 +66,8 @@ class EpollHub:
         self._clients: Clients
         self._bus: Bus
         self._nap: trio.CancelScope | None = None
+        self._is_woken = False
+        """Has somebody asked for a turn since the last one began?"""
         self.may_linger = False
         """Is it the only one in this process, so that it may keep Trio waiting for `LINGER_S`?"""
         self._came_at = 0.0
@@ -88,6 +90,7 @@ class EpollHub:
 
     def wake(self) -> None:
         """Begin a turn soon."""
+        self._is_woken = True
         if self._nap is not None:
             self._nap.cancel()
 
@@ -135,11 +138,12 @@ class EpollHub:
             if not is_busy or perf_counter() >= breathe_at or node.is_napping:
                 await self._rest(node, is_busy=is_busy)
                 breathe_at = perf_counter() + BREATH_S
-                must_turn = must_turn or not is_busy
+                must_turn = must_turn or not is_busy or self._is_woken
             events = self._look(node, may_linger=not (must_turn or readiness.greedy))
             if not (events or must_turn or readiness.greedy):
                 is_busy = False
                 continue
+            self._is_woken = False
             begin()
             for fd, mask in events:
                 handlers[fd](mask)
@@ -159,7 +163,7 @@ class EpollHub:
         """Let Trio do what else there is; with nothing to do, until there is something."""
         if node.is_napping:
             await trio.sleep(node.seconds_left())
-        elif is_busy:
+        elif is_busy or self._is_woken:
             await trio.lowlevel.checkpoint()
         else:
             with trio.move_on_after(min(node.seconds_left(), SWEEP_S)) as self._nap:

@@ -6,6 +6,7 @@ them against the resident size of a process. Nothing is ever walked: a job is ch
 into the table, and is let off when it leaves.
 """
 
+from collections import OrderedDict
 from typing import Final
 
 import attrs
@@ -20,7 +21,7 @@ JOB_BYTES: Final = 436
 shared between jobs."""
 SPILLED_BYTES: Final = 160
 """What a body leaves in memory when it is on disk."""
-DUMMY_BYTES: Final = 550
+DUMMY_BYTES: Final = 610
 QUEUE_BYTES: Final = 1280
 CLIENT_BYTES: Final = 2800
 """A client in the machine and in the shell, without what it has sent or is owed."""
@@ -50,9 +51,10 @@ class Memory(Timed):
     peak: int = 0
     evicted: int = 0
     """How many jobs were evicted since the start (`pressure`)."""
-    evictable: dict[JobId, Job] = attrs.Factory(dict)
-    """What may be dropped for want of memory, oldest first, but for dummy acks (`lifecycle`)."""
-    dummies: dict[JobId, Job] = attrs.Factory(dict)
+    evictable: OrderedDict[JobId, Job] = attrs.Factory(OrderedDict)
+    """What may be dropped for want of memory, oldest first, but for dummy acks (`lifecycle`). A
+    plain dictionary would go over all that have left it to find the oldest."""
+    dummies: OrderedDict[JobId, Job] = attrs.Factory(OrderedDict)
     """The dummy acks, oldest first (`lifecycle`)."""
     brim: int = NO_BRIM
     """`held` beyond this asks for bodies to be spilled (`pressure`)."""

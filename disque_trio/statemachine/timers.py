@@ -42,7 +42,7 @@ class Slot(dict[Timed, None]):
 class Timers:
     """Slots of `Timed` owners, and a heap of the slots in use."""
 
-    __slots__ = ("_moments", "_order", "_slots", "_sweep_at")
+    __slots__ = ("_line", "_moments", "_order", "_slots", "_sweep_at")
 
     def __init__(self) -> None:
         self._slots: dict[int, Slot] = {}
@@ -50,6 +50,9 @@ class Timers:
         self._sweep_at = _FEW_SLOTS
         """How many slots are enough to look for empty ones."""
         self._moments = [0] * _MOMENTS
+        self._line: list[Timed] = []
+        """Owners of the slot that has come up, the next one last. To look for the first entry of a
+        dictionary takes a step for each one that has left it."""
 
     def __len__(self) -> int:
         """How many slots there are, empty ones included."""
@@ -123,7 +126,7 @@ class Timers:
         """The next owner whose deadline has come, disarmed; None when there is none."""
         while self.deadline() <= now:
             slot = self._slots[self._order[0]]
-            owner = next(iter(slot))
+            owner = self._first(slot)
             del slot[owner]
             owner.slot = None
             if owner.due <= now:
@@ -131,3 +134,14 @@ class Timers:
                 return owner
             self.arm(owner, owner.due)
         return None
+
+    def _first(self, slot: Slot) -> Timed:
+        """Whoever stands in it for longest. Those that come while it is emptied are the last."""
+        line = self._line
+        while line:
+            owner = line.pop()
+            if owner.slot is slot:
+                return owner
+        line.extend(slot)
+        line.reverse()
+        return line.pop()

@@ -7,9 +7,11 @@ import resource
 import socket
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from disque_trio import clients, hub
 from disque_trio.session import CHOKE, Session
@@ -63,6 +65,28 @@ async def test_a_large_body_goes_in_and_out(nursery: trio.Nursery) -> None:
     nursery.start_soon(stream.send_all, request)
 
     await expect(stream, b"$%d\r\n%b\r\n" % (len(body), body))
+
+
+class Patient:
+    """A node that has nothing to do for a second."""
+
+    is_napping = False
+
+    def seconds_left(self) -> float:
+        return 1.0
+
+
+async def test_a_hub_that_was_woken_while_it_breathed_does_not_nap(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    tired: Any = Patient()
+    woken = hub.EpollHub([], [])
+    woken.wake()
+    before = trio.current_time()
+
+    await woken._rest(tired, is_busy=False)
+
+    assert trio.current_time() == before
 
 
 async def test_many_clients_are_served(nursery: trio.Nursery) -> None:

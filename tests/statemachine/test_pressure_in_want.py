@@ -1,5 +1,6 @@
 """Nearly no memory is left: what is still done, and what is evicted."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 import pytest
@@ -238,6 +239,13 @@ def test_dummy_acks_fill_a_tenth_of_the_memory_at_most() -> None:
     most = 10_000 // DUMMY_BYTES
     assert list(rig.node.memory.dummies) == ids[-most:]
     assert rig.sent()[0] == (N2, SetAck(ids[0], 0))
+
+
+def test_the_oldest_is_found_without_a_step_for_each_that_has_gone() -> None:
+    memory = Rig().node.memory
+
+    assert isinstance(memory.dummies, OrderedDict)
+    assert isinstance(memory.evictable, OrderedDict)
 
 
 def test_one_dummy_ack_is_always_kept() -> None:

@@ -1,10 +1,12 @@
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from disque_trio.statemachine.base import FOREVER
-from disque_trio.statemachine.timers import Timed, Timers
+from disque_trio.statemachine.timers import Slot, Timed, Timers
 
 GRAIN = 8
 
@@ -77,6 +79,33 @@ def test_owners_that_go_before_their_time_leave_few_slots_behind() -> None:
     assert len(timers) < 1100
     assert timers.deadline() == 86_400_000
     assert timers.pop_due(86_400_000) is patient
+
+
+def test_a_slot_is_gone_through_once_however_many_come_up_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = 0
+
+    def count(slot: Slot) -> Iterator[Timed]:
+        nonlocal looks
+        looks += len(slot)
+        return iter(slot.keys())
+
+    timers, owners = Timers(), [Timed() for _ in range(1000)]
+    for owner in owners:
+        timers.arm(owner, 1000)
+    monkeypatch.setattr(Slot, "__iter__", count, raising=False)
+
+    timers.disarm(owners[500])
+    assert [timers.pop_due(1000) for _ in range(10)] == owners[:10]
+    timers.disarm(owners[20])
+    late = Timed()
+    timers.arm(late, 1000)
+    came = [timers.pop_due(1000) for _ in range(989)]
+
+    assert came == [*owners[10:20], *owners[21:500], *owners[501:], late]
+    assert timers.pop_due(1000) is None
+    assert looks == 1000
 
 
 def test_moments_around_zero_are_moments_like_any_other() -> None:
