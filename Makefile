@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SPARK  := $(VENV)/.spark
 
-.PHONY: up test check format lint types fast ablations soak spark bench crowd simbench fuzz docs clean help
+.PHONY: up test check format lint types fast ablations soak spark bench profile crowd simbench fuzz docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -64,6 +64,10 @@ spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopbac
 bench: $(STAMP) ## the product beside redis-server, beanstalkd and AGAINST=PATH; ONLY=case,... ROUNDS=3
 	$(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
 		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
+
+profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[profile]'
+	$(BIN)/python -m benchmarks profile $(if $(ONLY),--only '$(ONLY)') $(BENCH)
 
 crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
 	$(BIN)/python -m benchmarks crowd

@@ -1,5 +1,6 @@
 """`python -m benchmarks`: ours beside the original, redis-server and beanstalkd.
 
+`python -m benchmarks profile` tells where the time goes,
 `python -m benchmarks inprocess` measures a node without sockets, and
 `python -m benchmarks crowd` measures what clients suffer among many others;
 `python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
@@ -28,6 +29,7 @@ from benchmarks import (
     inprocess,
     lake,
     page,
+    profile,
     recovery,
     simulator,
     workers,
@@ -43,6 +45,7 @@ OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "workers": workers.main,
     "duplicates": duplicates.main,
     "inprocess": inprocess.main,
+    "profile": profile.main,
     "recovery": recovery.main,
     "lake": lake.main,
 }
@@ -108,6 +111,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="disque_trio beside other servers, case by case, in one run.",
         epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
+        "'python -m benchmarks profile --help' (where a node's time goes), "
         "'python -m benchmarks inprocess --help' (a node without sockets), "
         "'python -m benchmarks crowd --help' (what clients suffer among many others), "
         "'python -m benchmarks duplicates --help' (how often jobs come twice), "

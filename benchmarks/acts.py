@@ -39,6 +39,9 @@ class _Watch:
 
     def __init__(self, subject: Subject) -> None:
         self._pids = subject.pids
+        self._spies = subject.spies
+        if self._spies is not None:
+            self._spies.begin(self._pids)
         self.restart()
 
     def restart(self) -> None:
@@ -46,8 +49,11 @@ class _Watch:
         self._began = meters.cpu_s(self._pids)
 
     def us(self) -> float:
-        """So far, in microseconds."""
-        return (meters.cpu_s(self._pids) - self._began) * 1e6
+        """So far, in microseconds. Who was looking does so no longer."""
+        spent = (meters.cpu_s(self._pids) - self._began) * 1e6
+        if self._spies is not None:
+            self._spies.end()
+        return spent
 
 
 def _count(size: float, number: int, least: int = 200) -> int:

@@ -13,6 +13,7 @@ import attrs
 from benchmarks import meters
 from benchmarks.case import Kind, Place
 from benchmarks.load.dialects import Beanstalkd, Dialect, Disque, Redis
+from benchmarks.spies import Spies
 from benchmarks.tool import BenchmarkError
 from tests.cluster.processes import DISQUE_TRIO, Cluster, Server
 from tests.cluster.talk import LOOPBACK, RefusedError
@@ -75,6 +76,8 @@ class Subject:
     servers: Sequence[Server]
     start_s: float
     """How long it took until it answered."""
+    spies: Spies | None = None
+    """Who looks at it while it is measured."""
 
     @property
     def kind(self) -> Kind:

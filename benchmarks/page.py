@@ -1,4 +1,4 @@
-"""The figures of a page of the documentation: tables between two marks, and the picture."""
+"""What is measured, on a page of the documentation: between two marks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,23 +10,30 @@ from rich.text import Text
 from benchmarks.report import Report
 from benchmarks.tool import BenchmarkError
 
-BEGIN: Final = "<!-- figures -->\n"
-END: Final = "<!-- end of figures -->\n"
+Marks = tuple[str, str]
+"""Lines before and after."""
+FIGURES: Final[Marks] = ("<!-- figures -->\n", "<!-- end of figures -->\n")
 
 
-def check(page: Path) -> None:
-    """BenchmarkError unless there is a place for figures."""
+def check(page: Path, marks: Marks = FIGURES) -> None:
+    """BenchmarkError unless there is a place for it."""
     text = page.read_text("utf-8") if page.exists() else ""
-    if not 0 <= text.find(BEGIN) < text.find(END):
-        raise BenchmarkError(f"{page} has no lines {BEGIN.strip()} and {END.strip()}")
+    begin, end = marks
+    if not 0 <= text.find(begin) < text.find(end):
+        raise BenchmarkError(f"{page} has no lines {begin.strip()} and {end.strip()}")
+
+
+def put(page: Path, text: str, marks: Marks) -> None:
+    """In place of what stands there."""
+    begin, end = marks
+    before, _, rest = page.read_text("utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", "utf-8")
 
 
 def fill(page: Path, report: Report, tables: Sequence[Table]) -> None:
     """Put a report's tables in place of those that stand there."""
-    before, _, rest = page.read_text("utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    figures = "\n\n".join([_about(report), *map(markdown, tables)])
-    page.write_text(f"{before}{BEGIN}\n{figures}\n\n{END}{after}", "utf-8")
+    put(page, "\n\n".join([_about(report), *map(markdown, tables)]), FIGURES)
 
 
 def _about(report: Report) -> str:
