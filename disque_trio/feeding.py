@@ -13,7 +13,8 @@ like that take turns among themselves, for one cannot know yet. What counts is b
 so that a simulated node does the same each time.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import Final
 
@@ -31,8 +32,10 @@ ROOM: Final = 1 << 20
 """Bytes of answers per batch for those who are answered much: some milliseconds of work."""
 _LENGTHY: Final = frozenset({b"QPEEK", b"GETJOB", b"SHOW", b"JSCAN", b"QSCAN", b"CLIENT"})
 """Commands whose answers may be much; what else a new client begins with does not wait."""
-_SAMPLED: Final = TURN - 1 & 7
-"""The first request and each eighth after it: a pipeline is found out by samples."""
+_FEW: Final = 8
+"""After the first such request, one in so many is looked at: a pipeline is found out by samples."""
+_SOME: Final = 32
+"""As many of others are given to the machine at a time."""
 
 
 class Feeder:
@@ -60,6 +63,7 @@ class Feeder:
             and self.turn
             and machine.accepts(session.client)
         ):
+            # What `requests` begins with is worth its while for two at least.
             args = requests[0]
             started = perf_counter_ns()
             row = machine.request(session.client, args, now)
@@ -73,27 +77,42 @@ class Feeder:
 
     def feed(self, session: Session, now: Now) -> None:
         """Give the machine every request of the client that it takes in this turn."""
-        client, backlog, machine = session.client, session.backlog, self._machine
-        accepts, request, timed = machine.accepts, machine.request, machine.timed
+        backlog = session.backlog
         turn = self.turn
         if session.weight:
             turn = self._turn_of(session)
-        replies = machine.state.out.replies
-        started = perf_counter_ns()
-        while backlog and turn and not session.is_choked and accepts(client):
-            args = backlog.popleft()
-            row = request(client, args, now)
-            ended = perf_counter_ns()
-            if row is not None:
-                timed(row, args, ended - started)
-            started = ended
-            turn -= 1
-            if turn & 7 == _SAMPLED and backlog and replies and _is_much(replies[-1][1]):
+        replies = self._machine.state.out.replies
+        most = 1
+        while backlog and turn and not session.is_choked:
+            some = _taken(backlog, min(turn, most if _may_be_much(backlog[0]) else _SOME))
+            left = self._give(session.client, some, now)
+            turn -= len(some) - len(left)
+            if left:
+                backlog.extendleft(reversed(left))
+                break
+            if turn and backlog and replies and _is_much(replies[-1][1]):
                 session.weight = MUCH + 1
                 self._room -= MUCH
                 break
+            most = _FEW
         if backlog or session.fault is not None or session.is_held:
             self._after_turn(session, now)
+
+    def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
+        """Those that the machine does not take, since the client has to wait."""
+        machine = self._machine
+        at = machine.requests(client, requests, now, perf_counter_ns)
+        while at < len(requests) and machine.accepts(client):
+            # It stopped before this one, which has to be looked at closely.
+            args = requests[at]
+            started = perf_counter_ns()
+            row = machine.request(client, args, now)
+            if row is not None:
+                machine.timed(row, args, perf_counter_ns() - started)
+            at += 1
+            if at < len(requests):
+                at += machine.requests(client, requests[at:], now, perf_counter_ns)
+        return requests[at:]
 
     def _turn_of(self, session: Session) -> int:
         """How many requests are taken of a client who is answered much, or is new."""
@@ -163,6 +182,20 @@ class Feeder:
 def _release(session: Session) -> None:
     session.is_held = False
     session.port.resume()
+
+
+def _taken(backlog: deque[list[bytes]], most: int) -> list[list[bytes]]:
+    """Up to so many of the oldest."""
+    if len(backlog) > most:
+        return [backlog.popleft() for _ in range(most)]
+    some = list(backlog)
+    backlog.clear()
+    return some
+
+
+def _may_be_much(request: list[bytes]) -> bool:
+    """Might the answer be much: does the command tell much, or is there much to echo?"""
+    return request[0].upper() in _LENGTHY or len(request[-1]) > MUCH // 8
 
 
 def _is_much(reply: Reply) -> bool:

@@ -13,7 +13,7 @@ are left out, and of a long body there is only a digest.
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -87,6 +87,16 @@ class TracedMachine(Machine):
         self._add("start", cause=cause)
 
     # What goes in.
+
+    def requests(
+        self,
+        client: Client,  # noqa: ARG002
+        requests: Sequence[list[bytes]],  # noqa: ARG002
+        now: Now,  # noqa: ARG002
+        clock: Callable[[], int],  # noqa: ARG002
+    ) -> int:
+        """None: each request is told by itself."""
+        return 0
 
     def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
         self._now = now

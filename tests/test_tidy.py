@@ -36,6 +36,7 @@ _RUNGS: Final = """
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.table
+    timing pipelines
     machine
 """
 LADDER: Final = _RUNGS.split()
@@ -152,9 +153,11 @@ OWNERS: Final = {
     "commands.latency": "LatencyMonitor.events Samples.worst",
     "machine": """
         NodeState.mono NodeState.wall NodeState.micros NodeState.out Client.active Client.command
-        Cluster.messages_received Stats.commands Stats.commands_processed Stats.protocol_errors
-        CommandStat.calls CommandStat.ns Stats.frames_dropped
+        Cluster.messages_received Stats.commands_processed Stats.protocol_errors
+        Stats.frames_dropped
     """,
+    "timing": "CommandStat.calls CommandStat.ns",
+    "pipelines": "Client.active Client.command Stats.commands_processed",
 }
 """Which module writes which field. Its docstring says so too."""
 

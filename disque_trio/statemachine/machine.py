@@ -9,7 +9,7 @@ Driver contract (ARCHITECTURE, decision 1):
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
 
 Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
-and in `Stats` and `CommandStat` what they say of requests and frames; sets `Client.active`.
+and in `Stats` what it says of requests and frames; sets `Client.active`.
 """
 
 import random
@@ -24,6 +24,7 @@ from disque_trio.statemachine import (
     links,
     membership,
     metrics,
+    pipelines,
     post,
     pressure,
     recovery,
@@ -31,6 +32,7 @@ from disque_trio.statemachine import (
     requeue,
     sessions,
     spilling,
+    timing,
 )
 from disque_trio.statemachine.admission import must_check, refusal_of
 from disque_trio.statemachine.base import (
@@ -49,9 +51,9 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands import config as configuration
-from disque_trio.statemachine.commands import latency, server, slowlog
+from disque_trio.statemachine.commands import latency, server
 from disque_trio.statemachine.commands.config import adopt
-from disque_trio.statemachine.commands.rows import Command, Flag
+from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
@@ -62,7 +64,7 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.redaction import redacted
 from disque_trio.statemachine.state import Cron, NodeState, Repair
-from disque_trio.statemachine.stats import CommandStat, Facts, Stats
+from disque_trio.statemachine.stats import Facts, Stats
 from disque_trio.statemachine.timers import Timed
 
 ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
@@ -133,9 +135,12 @@ class Machine:
         client.active = node.mono
         name = args[0]
         row = self._commands.get(name) or self._commands.get(name.lower())
-        if row is None or client.reply_mode is not _ON or must_check(node, client):
-            return self._unusual_request(client, args, row)
-        if not row.least <= len(args) <= row.most:
+        if (
+            row is None
+            or client.reply_mode is not _ON
+            or not row.least <= len(args) <= row.most
+            or must_check(node, client)
+        ):
             return self._unusual_request(client, args, row)
         client.command = row.name
         node.stats.commands_processed += 1
@@ -148,6 +153,14 @@ class Machine:
         if node.ready:
             delivery.serve_ready(node)
         return row
+
+    def requests(
+        self, client: Client, requests: Sequence[list[bytes]], now: Now, clock: Callable[[], int]
+    ) -> int:
+        """Take those at the beginning that are plain, as `accepts`, `request` and `timed` do one by
+        one; how many that were. `clock` tells nanoseconds, for `timed` alone."""
+        self._set_clocks(now)
+        return pipelines.take(self.state, self._commands.get, client, requests, clock)
 
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None
@@ -194,19 +207,7 @@ class Machine:
 
     def timed(self, row: Command, args: list[bytes], ns: int) -> None:
         """How long a request took, as the driver measured it."""
-        node = self.state
-        stat = node.stats.commands.get(row.name)
-        if stat is None:
-            stat = node.stats.commands[row.name] = CommandStat()
-        stat.calls += 1
-        stat.ns += ns
-        config = node.config
-        if 0 <= config.slowlog_log_slower_than_us * 1000 <= ns:
-            slowlog.record(node, redacted(row.name, args), ns // 1000)
-        threshold = config.latency_monitor_threshold
-        if threshold and ns >= threshold * 1_000_000:
-            event = b"fast-command" if Flag.FAST in row.flags else b"command"
-            latency.record(node, event, ns // 1_000_000)
+        timing.timed(self.state, row, args, ns)
 
     def observe(self, event: bytes, duration: Millis, now: Now) -> None:
         """Something else than a command took that long."""

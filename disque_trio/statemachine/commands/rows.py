@@ -3,6 +3,7 @@
 import enum
 import sys
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -24,6 +25,12 @@ class Flag(enum.Flag):
     FAST = enum.auto()
 
 
+_PLAIN: Final = (
+    "ping", "addjob", "getjob", "ackjob", "fastack", "nack", "working", "enqueue", "dequeue",
+    "deljob", "show", "qlen", "qpeek",
+)  # fmt: skip
+
+
 @attrs.frozen
 class Command:
     """One command. `arity` counts the name; negative is "at least", 0 is anything."""
@@ -37,6 +44,8 @@ class Command:
     least: int = attrs.field(init=False)
     """Words, the name included; and how many at most."""
     most: int = attrs.field(init=False)
+    is_plain: bool = attrs.field(init=False)
+    """Does it touch jobs and queues alone, and nothing that is looked at before each request?"""
 
     def takes(self, count: int) -> bool:
         """Is this the right number of words?"""
@@ -49,3 +58,7 @@ class Command:
     @most.default
     def _at_most(self) -> int:
         return self.arity if self.arity > 0 else sys.maxsize
+
+    @is_plain.default
+    def _is_among_the_plain(self) -> bool:
+        return self.name in _PLAIN

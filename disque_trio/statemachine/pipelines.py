@@ -1,0 +1,81 @@
+"""Many requests of one client, one after the other: what `Machine.request` does for each of them.
+
+A client in a pipeline says much the same again and again. Whether it has to be looked at closely,
+the command's row and its counters are found once for a run of plain commands (`Command.is_plain`):
+they change nothing of that, but for the memory in use, which is looked at each time. A pipeline of
+PINGs takes half of the time that way. Whatever is not plain is left to `Machine.request`.
+
+Sets `Client.active` and `command`, and `Stats.commands_processed`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from disque_trio.statemachine import delivery, sessions, timing
+from disque_trio.statemachine.admission import must_check
+from disque_trio.statemachine.base import PENDING, CommandError, Failure, Reply
+from disque_trio.statemachine.client import Client, ReplyMode
+from disque_trio.statemachine.commands.rows import Command
+from disque_trio.statemachine.state import NodeState
+
+_ON: Final = ReplyMode.ON
+
+
+def take(
+    node: NodeState,
+    find: Callable[[bytes], Command | None],
+    client: Client,
+    requests: Sequence[list[bytes]],
+    clock: Callable[[], int],
+) -> int:
+    """Carry out the plain ones at the beginning, as long as the client is heeded; how many."""
+    if client.reply_mode is not _ON or must_check(node, client):
+        return 0
+    client.active = node.mono
+    taken, count = 0, len(requests)
+    while taken < count and sessions.accepts(node, client):
+        row = find(requests[taken][0])
+        if row is None or not row.is_plain:
+            break
+        run = _run(node, client, row, requests[taken:] if taken else requests, clock)
+        if not run:
+            break
+        client.command = row.name
+        taken += run
+    node.stats.commands_processed += taken
+    return taken
+
+
+def _run(
+    node: NodeState,
+    client: Client,
+    row: Command,
+    requests: Sequence[list[bytes]],
+    clock: Callable[[], int],
+) -> int:
+    """Carry out those that have the first one's name; how many."""
+    name, handler, least, most = requests[0][0], row.handler, row.least, row.most
+    memory, replies = node.memory, node.out.replies
+    slow_ns = timing.slow_ns(node.config)
+    taken = 0
+    began = ended = clock()
+    for args in requests:
+        if args[0] != name or not least <= len(args) <= most or memory.held > memory.hard:
+            break
+        try:
+            reply: Reply = handler(node, client, args)
+        except CommandError as error:
+            reply = Failure(error.text)
+        if reply is not PENDING:
+            replies.append((client, reply))
+        if node.ready:
+            delivery.serve_ready(node)
+        taken += 1
+        started, ended = ended, clock()
+        if ended - started >= slow_ns:
+            timing.note_if_slow(node, row, args, ended - started)
+        if reply is PENDING and not sessions.accepts(node, client):
+            break
+    if taken:
+        timing.count(node, row, taken, ended - began)
+    return taken
