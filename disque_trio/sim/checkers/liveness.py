@@ -8,7 +8,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.company import is_whole, judge_rejoin, judge_unanswered
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.mail import QUEUED
-from disque_trio.sim.checkers.records import Copy, Job, Lease
+from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.terms import MILLI, SECOND, backlog
 from disque_trio.sim.plan import Consumer, Micros
@@ -22,7 +22,7 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
     healed = case.world.healed
     if healed is None or job.options is None or not job.options.retry or job.ended is not None:
         return
-    since = max(healed, awaited)
+    since = max(healed, awaited, _put_off(case, job))
     if awaited <= healed:
         findings.redelivery.append(serve.time - healed)
     name = "L1" if job.deliveries == 1 else "L2"
@@ -34,6 +34,24 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
             f"{bound / SECOND:.3f} s"
         )
         case.violate(name, detail, job.id, serve.node)
+
+
+def _put_off(case: Case, job: Job) -> Micros:
+    """When a node outside the core last told all holders in it that it has the job queued, so that
+    their periods begin anew. What it does with the job then nobody can promise."""
+    told = [
+        max(
+            (
+                notice.got_at
+                for (sender, receiver, sort), notice in job.notices.items()
+                if sort == QUEUED and receiver == holder and not case.world.in_core(sender)
+            ),
+            default=NEVER,
+        )
+        for holder in job.copies
+        if case.world.in_core(holder)
+    ]
+    return min(told, default=NEVER)
 
 
 def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:

@@ -85,6 +85,23 @@ def test_each_holder_in_the_core_is_to_be_told_or_it_queues_the_job_itself() -> 
     assert "L1" in broken(tale.verdict(end=200))
 
 
+@pytest.mark.parametrize(
+    ("teller", "told", "due"), [("n1", 60, []), ("n1", 25, ["L1"]), ("n3", 60, ["L1"])]
+)
+def test_a_node_outside_of_the_core_may_put_a_delivery_off(
+    teller: str, told: int, due: list[str]
+) -> None:
+    tale = Tale(consumers=("n3",))
+    tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    tale.say(20, "chaos.end")
+    tale.say(20, "heal.end", detail="n2,n3")
+    tale.say(20.5, "rejoin")
+    tale.tell(told, "queued", teller, "n2")
+    tale.serve(20 + BOUND + 6, "n2", client="c3")
+
+    assert [v.property for v in tale.verdict(end=120).violations] == due
+
+
 @pytest.mark.parametrize(("times", "end", "due"), [(1, 100, []), (2, 118, ["L1"])])
 def test_a_slow_working_may_begin_the_period_anew_once(
     times: int, end: int, due: list[str]
