@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from disque_trio.allowance import most_unread, owes_too_much, weight
 from disque_trio.ports import Hub, Log
 from disque_trio.session import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
-from disque_trio.statemachine.base import ClientId, LinkId, NodeId, Now
+from disque_trio.statemachine.base import ClientId, LinkId, NodeId, Now, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, GossipMessage
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = BATCHES
 """What this node announces in PING, PONG and MEET beyond the original protocol (docs/bus.md)."""
+_CR: Final = ord("\r")
+_LF: Final = ord("\n")
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
 
@@ -180,8 +182,15 @@ class Carriage:
                 session = sessions.get(client.id)
                 if session is not None and not session.replies:
                     answered.append(session)
-            if session is not None:
-                session.replies.append(encode_reply(reply, client.protocol))
+            if session is None:
+                continue
+            if reply.__class__ is Status:
+                # `encode_reply` would do the same; most answers of a pipeline are these.
+                text = reply.text
+                if _CR not in text and _LF not in text:
+                    session.replies.append(b"+%b\r\n" % text)
+                    continue
+            session.replies.append(encode_reply(reply, client.protocol))
         sent = 0
         for session in answered:
             replies = session.replies

@@ -136,7 +136,7 @@ OWNERS: Final = {
     """,
     "nodetable": """
         Cluster.nodes Cluster.reachable Cluster.size Cluster.places Cluster.is_crowded Peer.id
-        Peer.ip Peer.port Peer.flags Peer.reports Outbox.nodes_changed
+        Peer.holding Peer.ip Peer.port Peer.flags Peer.reports Outbox.nodes_changed
     """,
     "failure": "Peer.reports",
     "gossip": "Peer.ping_sent Peer.pong_received",

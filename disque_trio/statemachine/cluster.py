@@ -41,15 +41,12 @@ class Peer:
     """Who says that it fails, and since when we know."""
     capabilities: int = 0
     """What its frames announce beyond the original protocol."""
+    holding: tuple[NodeId, ...] = attrs.field(init=False)
+    """The node alone, as a job's holders; one tuple shared by all its jobs."""
 
-    @property
-    def holding(self) -> tuple[NodeId, ...]:
-        """The node alone, as a job's holders; one tuple shared by all its jobs."""
-        if self._holding != (self.id,):
-            self._holding = (self.id,)
-        return self._holding
-
-    _holding: tuple[NodeId, ...] = attrs.field(default=(), init=False)
+    @holding.default
+    def _alone(self) -> tuple[NodeId, ...]:
+        return (self.id,)
 
 
 @attrs.define(eq=False)

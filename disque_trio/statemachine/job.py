@@ -6,7 +6,7 @@ active or queued), `acks` (confirmed and attempts while it is acked), `queue` (i
 (before and after).
 """
 
-import binascii
+from binascii import b2a_base64
 from functools import lru_cache
 from typing import Final
 
@@ -110,8 +110,12 @@ def gc_wait(attempt: int) -> Millis:
 
 def make_id(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
     """A job id of 144 random `bits` (reference 3; defect 10 of the original is not mirrored)."""
-    middle = binascii.b2a_base64(bits.to_bytes(18, "big"), newline=False)
-    return _beginning(node) + middle + _end(ttl_s, at_least_once)
+    return id_with(node, bits, id_end(ttl_s, at_least_once))
+
+
+def id_with(node: NodeId, bits: int, end: bytes) -> JobId:
+    """A job id of 144 random `bits` and what `id_end` has made."""
+    return _beginning(node) + b2a_base64(bits.to_bytes(18, "big"), newline=False) + end
 
 
 @lru_cache(maxsize=128)
@@ -120,7 +124,7 @@ def _beginning(node: NodeId) -> bytes:
 
 
 @lru_cache(maxsize=128)
-def _end(ttl_s: int, is_at_least_once: bool) -> bytes:
+def id_end(ttl_s: int, is_at_least_once: bool) -> bytes:
     """The TTL field's parity tells the delivery semantics: odd is at least once."""
     minutes = min(ttl_s // 60, _MAX_TTL_MINUTES)
     return b"-%04x" % (minutes | 1 if is_at_least_once else minutes & ~1)

@@ -1,8 +1,8 @@
 """The node table: who is in it, under which name and address, and who may be given copies.
 
 Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded` and `blacklist`, and of a peer
-`id`, `ip`, `port`, and the `flags` by way of `mark` and `unmark`; drops the `reports` of nodes that
-go. Whatever nodes.conf shows is changed here, so that no change of it goes unsaved
+`id`, `holding`, `ip`, `port`, and the `flags` by way of `mark` and `unmark`; drops the `reports` of
+nodes that go. Whatever nodes.conf shows is changed here, so that no change of it goes unsaved
 (`Outbox.nodes_changed`).
 """
 
@@ -48,6 +48,7 @@ def rename(node: NodeState, peer: Peer, name: NodeId) -> None:
     """Give the node its real, or a new, name."""
     del node.cluster.nodes[peer.id]
     peer.id = name
+    peer.holding = (name,)
     node.cluster.nodes[name] = peer
     node.out.nodes_changed = True
 

@@ -70,7 +70,13 @@ class Queue(Timed):
             return
         job.in_line = True
         in_order = self._in_order
-        if not in_order or in_order[-1].made < job.made or _is_before(in_order[-1], job):
+        if not in_order:
+            in_order.append(job)
+            return
+        last = in_order[-1]
+        if last.made < job.made or (
+            last.made == job.made and (last.number < job.number or _key(last) < _key(job))
+        ):
             in_order.append(job)
         else:
             self._late_adds += 1
@@ -135,9 +141,3 @@ class Queue(Timed):
 
 def _key(job: Job) -> tuple[Millis, int, JobId]:
     return (job.made, job.number, job.id)
-
-
-def _is_before(one: Job, other: Job) -> bool:
-    if one.made != other.made:
-        return one.made < other.made
-    return one.number < other.number or _key(one) < _key(other)

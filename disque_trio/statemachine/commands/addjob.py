@@ -6,7 +6,12 @@ import attrs
 
 from disque_trio.statemachine import lifecycle, replication
 from disque_trio.statemachine.base import (
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    LEAVING,
+    PAUSE_IN,
     PENDING,
+    QUEUED,
     SYNTAX_ERROR,
     CommandError,
     Millis,
@@ -21,7 +26,7 @@ from disque_trio.statemachine.commands.parse import (
     at_least,
     timeout,
 )
-from disque_trio.statemachine.job import Job, make_id
+from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.state import NodeState
 
 COPIES: Final = 3
@@ -32,6 +37,8 @@ MAX_PERIOD_S: Final = (1 << 31) // 1000
 """What every holder, an original one too, can count in 32-bit milliseconds. A longer RETRY is cut
 to this; a longer DELAY is refused, for it would end early."""
 _MAX_REPLICAS: Final = 65_535
+PAUSED: Final = b"PAUSED Queue paused in input, try later"
+_AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 _I_LEAVE: Final = (
     b", since I'm unable to hold a copy of the message for the following reason: "
     b"I'm leaving the cluster"
@@ -63,6 +70,7 @@ class Terms:
     """When the TTL can still be counted."""
     is_simple: bool
     """Nothing can be wrong with them for a job of one copy."""
+    id_end: bytes
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -72,14 +80,16 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """
     terms = _TERMS[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
     options = terms.options
-    wait = timeout(args[3])
+    wait = 0 if args[3] == b"0" else timeout(args[3])
     places = node.cluster.places
     replicas = options.replicas or (places if places < COPIES else COPIES)
+    if replicas == 1 and terms.is_simple and _keeps_no_record(node, terms):
+        return _add_alone(node, args[1], args[2], terms)
     external = replication.is_external(node, replicas, is_async=options.is_async)
     if replicas > 1 or external or not terms.is_simple:
         _check(node, args[1], options, replicas, external=external)
     if lifecycle.is_paused_in(node, args[1]):
-        raise CommandError(b"PAUSED Queue paused in input, try later")
+        raise CommandError(PAUSED)
     if node.wall > terms.last_wall:
         terms = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], terms, replicas, external=external)
@@ -92,6 +102,48 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     deadline = node.mono + wait if wait else 0
     replication.add(node, job, blocking=client, deadline=deadline)
     return PENDING
+
+
+def _keeps_no_record(node: NodeState, terms: Terms) -> bool:
+    """Has this node enough memory, does it stay, can it count the TTL, and is nothing of a job to
+    be written anywhere?"""
+    memory = node.memory
+    return (
+        memory.held <= memory.soft
+        and node.trace is None
+        and not node.is_recording
+        and memory.spillable is None
+        and node.wall <= terms.last_wall
+        and not node.cluster.myself.flags & LEAVING
+    )
+
+
+def _add_alone(node: NodeState, name: bytes, body: bytes, terms: Terms) -> Reply:
+    """One copy, here, delivered at least once, and nothing to be said against it."""
+    queue = lifecycle.queue_for(node, name)
+    if queue.paused & PAUSE_IN:
+        raise CommandError(PAUSED)
+    mono, timers, myself = node.mono, node.timers, node.cluster.myself
+    made, number = replication.next_stamp(node)
+    job_id = id_with(myself.id, node.rng.getrandbits(144), terms.id_end)
+    job = Job(
+        job_id,
+        queue.name,
+        body,
+        1,
+        made,
+        number,
+        timers.shared(mono + terms.ttl),
+        0,
+        terms.retry,
+        myself.holding,
+        timers.shared(mono + terms.retry + lifecycle.desync(node)),
+        None,
+        QUEUED,
+        _AT_ONCE,
+    )
+    lifecycle.begin_queued(node, job, body, queue)
+    return Status(job_id)
 
 
 def _parsed(words: tuple[bytes, ...]) -> Terms:
@@ -113,6 +165,7 @@ def _in(options: Options, max_ttl_s: int) -> Terms:
         options.delay * 1000,
         ((1 << 32) - 1 - ttl) * 1000,
         options.delay == 0 and options.retry != 0 and options.maxlen is None,
+        id_end(ttl, retry > 0),
     )
 
 

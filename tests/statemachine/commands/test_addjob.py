@@ -1,3 +1,4 @@
+import attrs
 import pytest
 
 from disque_trio.statemachine import nodetable
@@ -266,3 +267,69 @@ def test_after_the_end_of_32_bit_time_jobs_live_a_second() -> None:
     rig.now.wall = (1 << 32) * 1000
 
     assert rig.add().expires == rig.now.mono + 1000
+
+
+# A node that keeps no record has a shorter way.
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("REPLICATE", 1), ("RETRY", 7), ("TTL", 1), ("ASYNC",), ("RETRY", 0)],
+)
+@pytest.mark.parametrize("peers", [0, 2])
+def test_a_job_is_the_same_whether_its_life_is_traced_or_not(
+    peers: int, options: tuple[str | int, ...]
+) -> None:
+    plain, traced = Rig(peers=peers), Rig(peers=peers)
+    traced.node.trace = []
+
+    for rig in (plain, traced):
+        for body in ("one", "other", "third"):
+            rig.request("ADDJOB", "q", body, 0, "REPLICATE", 1, *options)
+        rig.advance(1)
+        rig.request("ADDJOB", "q", "late", 0, "REPLICATE", 1, *options)
+
+    assert len(plain.node.jobs) == 4
+    assert plain.replies() == traced.replies()
+    assert [shown(job) for job in plain.node.jobs.values()] == [
+        shown(job) for job in traced.node.jobs.values()
+    ]
+    assert plain.node.memory.held == traced.node.memory.held
+    assert plain.node.rng.getstate() == traced.node.rng.getstate()
+    one, other = plain.queue(), traced.queue()
+    assert (one.jobs_in, one.accessed, one.length) == (other.jobs_in, other.accessed, other.length)
+    assert [job.id for job in one.peek(9)] == [job.id for job in other.peek(9)]
+
+
+def shown(job: Job) -> dict[str, object]:
+    """All that it is, but for its places in tables."""
+    places = ("slot", "before", "after")
+    return {field.name: getattr(job, field.name) for field in attrs.fields(Job)} | dict.fromkeys(
+        places
+    )
+
+
+def test_who_waits_is_served_in_the_short_way_too() -> None:
+    rig = Rig()
+    rig.request("GETJOB", "FROM", "q")
+
+    added = rig.ask("ADDJOB", "q", "body", 0, client=rig.connect())
+
+    assert isinstance(added, Status)
+    assert rig.reply() == [[b"q", added.text, b"body"]]
+
+
+@pytest.mark.parametrize("what", ["leaving", "memory"])
+def test_a_node_that_should_keep_no_copy_goes_the_long_way(what: str) -> None:
+    rig = Rig(peers=1)
+    if what == "leaving":
+        rig.request("CLUSTER", "LEAVING", "yes")
+    else:
+        rig.node.memory.soft = -1
+    rig.take()
+    rig.replies()
+
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 1)
+
+    [job] = rig.node.jobs.values()
+    assert ME not in job.holders
