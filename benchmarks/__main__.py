@@ -9,7 +9,9 @@ with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks
 
 import argparse
 import json
+import os
 import resource
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
@@ -57,14 +59,21 @@ _WIDE: Final = 160
 FAILED: Final = 1
 UNUSABLE: Final = 2
 WORSE: Final = 3
+INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, and print; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in OTHERS:
-        return OTHERS[words[0]](words[1:])
-    options = _options(words)
+    try:
+        if words and words[0] in OTHERS:
+            return OTHERS[words[0]](words[1:])
+        return _compare(_options(words))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _compare(options: argparse.Namespace) -> int:
     console = Console()
     if not console.is_terminal:
         console.width = _WIDE
@@ -73,8 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             console.print(f"{case.name:16} {case.title}", highlight=False)
         return 0
     try:
-        if options.page is not None:
-            page.check(options.page)
+        _check_places(options)
         if options.of is not None:
             return _tell(_report_of(options.of), [], options, console)
         plan = _plan(options)
@@ -82,6 +90,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BenchmarkError as error:
         console.print(f"cannot measure: {error}", style="red", highlight=False, markup=False)
         return UNUSABLE
+    return _measure(plan, earlier, options, console)
+
+
+def _measure(
+    plan: compare.Plan,
+    earlier: reports.Report | None,
+    options: argparse.Namespace,
+    console: Console,
+) -> int:
+    """Take all samples, and tell of them; the exit code."""
     if not is_installed():
         console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
     _raise_limit()
@@ -96,6 +114,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, BenchmarkError) as error:
             # Ctrl-C ends the servers too, who are then complained of.
             problems.append(f"the rest: {str(error) or 'interrupted'}")
+    for name in (name for name in list(rows) if earlier is not None and name in earlier.rows):
+        if not plan.is_whole(rows, name):
+            problems.append(f"{name}: not all of it, and what the file had of it is kept")
+            del rows[name]
     report = reports.make(rows, plan.contenders, plan.size, earlier)
     return _tell(report, problems, options, console)
 
@@ -114,6 +136,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "'python -m benchmarks profile --help' (where a node's time goes), "
         "'python -m benchmarks inprocess --help' (a node without sockets), "
         "'python -m benchmarks crowd --help' (what clients suffer among many others), "
+        "'python -m benchmarks workers --help' (one process against several behind one port), "
         "'python -m benchmarks duplicates --help' (how often jobs come twice), "
         "'python -m benchmarks recovery --help' (how fast a node comes back) and "
         "'python -m benchmarks lake --help' (how fast a lake is filled and asked).",
@@ -163,17 +186,49 @@ def _plan(options: argparse.Namespace) -> compare.Plan:
     if not 0 < options.size <= 1:
         raise BenchmarkError(f"--size {options.size:g}: more than 0, 1 at most")
     found = [contenders.ours(), *contenders.others(options.against)]
-    left_out = _words(options.without)
+    left_out = _left_out(options.without, [each.name for each in found[1:]])
     return compare.Plan(
-        cases=_chosen(_words(options.only)),
+        cases=_chosen(_words("--only", options.only)),
         contenders=[found[0], *(each for each in found[1:] if each.name not in left_out)],
         rounds=1 if options.quick else options.rounds,
         size=_QUICK if options.quick else options.size,
     )
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in text.split(",") if word]
+def _words(option: str, text: str) -> list[str]:
+    words = [word for word in text.split(",") if word]
+    if text and not words:
+        raise BenchmarkError(f"{option} {text}: it names nothing")
+    return words
+
+
+def _left_out(text: str, found: Sequence[str]) -> list[str]:
+    """Programs that are known, whether this machine has them or not."""
+    names = _words("--without", text)
+    known = dict.fromkeys([*contenders.KNOWN, *found])
+    for name in names:
+        if name not in known:
+            raise BenchmarkError(
+                f"--without {name}: there is no such contender; there are {', '.join(known)}"
+            )
+    return names
+
+
+def _check_places(options: argparse.Namespace) -> None:
+    """That all can be written there is seen before it takes an hour to measure."""
+    if options.page is not None:
+        page.check(options.page)
+    if options.json is not None:
+        _check_place(options.json)
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise BenchmarkError(f"--json {path}: this is a directory, name a file in it")
+    if not path.parent.is_dir():
+        raise BenchmarkError(f"--json {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise BenchmarkError(f"--json {path}: it cannot be written")
 
 
 def _chosen(names: Sequence[str]) -> list[Case]:
@@ -228,4 +283,6 @@ def _tell(
 
 
 if __name__ == "__main__":
+    # SIGTERM is a Ctrl-C, too: servers are ended, and what they wrote is removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -49,6 +49,13 @@ class Plan:
             return [each for each in self.contenders if each.name == OURS]
         return [each for each in self.contenders if each.kind in case.kinds]
 
+    def is_whole(self, rows: Rows, name: str) -> bool:
+        """Has everybody who takes part in this case been measured as often as was planned?"""
+        (case,) = [case for case in self.cases if case.name == name]
+        found = rows.get(name, {})
+        takers = self.takers(case)
+        return all(len(found.get(each.name, ())) == self.rounds_of(case) for each in takers)
+
     def rounds_of(self, case: Case) -> int:
         """How often each is measured."""
         return min(self.rounds, case.rounds)

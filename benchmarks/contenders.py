@@ -54,6 +54,10 @@ def ours() -> Contender:
     return Contender(OURS, Kind.DISQUE, DISQUE_TRIO)
 
 
+KNOWN: Final = ("redis-server", "beanstalkd")
+"""Those that are looked for on this machine."""
+
+
 def others(against: str) -> list[Contender]:
     """Those that this machine has. `against` is a server that speaks Disque."""
     found = []
@@ -62,7 +66,7 @@ def others(against: str) -> list[Contender]:
         if path is None:
             raise BenchmarkError(f"{against}: there is no such program")
         found.append(Contender(Path(path).name, Kind.DISQUE, (str(Path(path).resolve()),)))
-    for name, kind in (("redis-server", Kind.REDIS), ("beanstalkd", Kind.BEANSTALKD)):
+    for name, kind in zip(KNOWN, (Kind.REDIS, Kind.BEANSTALKD), strict=True):
         if shutil.which(name) is not None:
             found.append(Contender(name, kind, (name,)))
     return found

@@ -128,13 +128,34 @@ def measure(place: Place, jobs: int) -> dict[str, tuple[float, float]]:
     return found
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        try:
+            found = int(text)
+        except ValueError:
+            found = least - 1
+        if found < least:
+            raise argparse.ArgumentTypeError(f"{text} is no whole number of at least {least}")
+        return found
+
+    return number
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks workers", description=__doc__)
+    parser.add_argument(
+        "--workers", type=_at_least(2), default=2, metavar="N", help="against one (2)"
+    )
+    parser.add_argument(
+        "--jobs", type=_at_least(_BATCH), default=60_000, help="of each load (60,000)"
+    )
+    parser.add_argument("--rounds", type=_at_least(1), default=3, help="medians of so many (3)")
+    return parser.parse_args(arguments)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure by turns, and print medians."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks workers", description=__doc__)
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="against one (2)")
-    parser.add_argument("--jobs", type=int, default=60_000, help="of each load (60,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="medians of so many (3)")
-    options = parser.parse_args(arguments)
+    options = _options(arguments)
     samples: dict[tuple[str, int], list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for number in range(options.rounds):

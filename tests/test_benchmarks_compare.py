@@ -90,6 +90,10 @@ def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
         (["--from", "/no/such"], "/no/such is no report of an earlier run"),
         (["--page", "/no/such"], "/no/such has no lines <!-- figures -->"),
         (["--add"], "--add: to what? Name the file with --json"),
+        (["--only", ","], "--only ,: it names nothing"),
+        (["--without", "redis-sever"], "--without redis-sever: there is no such contender; there "),
+        (["--json", "/no/such/file"], "--json /no/such/file: there is no directory /no/such"),
+        (["--json", "/proc"], "--json /proc: this is a directory, name a file in it"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_is_started(
@@ -98,6 +102,28 @@ def test_what_cannot_be_measured_is_said_before_anything_is_started(
     assert main(words) == 2
 
     assert complaint in capsys.readouterr().out
+
+
+def test_a_run_that_is_interrupted_spoils_no_case_that_was_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bench.json"
+    file.write_text(json.dumps(reports.as_json(REPORT, CASES)), "utf-8")
+
+    def run(_plan: object, _tell: object, rows: compare.Rows, _problems: object) -> None:
+        rows["add"] = {"disque_trio": [{"speed": 1.0, "cpu": 1.0}]}
+        rows["ping"] = {"disque_trio": [{"speed": 1.0, "cpu": 1.0}]}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare, "run", run)
+    words = ["--add", "--json", str(file), "--only", "add,ping", "--without", "redis-server"]
+
+    assert main(words) == 1
+
+    rows = reports.from_json(json.loads(file.read_text("utf-8"))).rows
+    assert rows["add"] == REPORT.rows["add"]
+    assert rows["ping"] == {"disque_trio": [{"speed": 1.0, "cpu": 1.0}]}
+    assert "add: not all of it" in capsys.readouterr().out
 
 
 # The table of cases.

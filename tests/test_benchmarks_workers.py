@@ -1,0 +1,68 @@
+"""What several workers bring, measured in small; and who ends it leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import workers
+from benchmarks.__main__ import INTERRUPTED
+from tests.cluster.processes import START_S, eventually
+
+
+def test_each_load_is_measured_with_one_worker_and_with_several(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(workers, "CLIENTS", 2)
+
+    assert workers.main(["--jobs", "400", "--rounds", "1"]) == 0
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+    assert [(cell[0], cell[1]) for cell in cells] == [
+        (load, count) for load in sorted(workers.LOADS) for count in ("1", "2")
+    ]
+    assert all(float(cell[2].replace(",", "")) > 0 for cell in cells)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--workers", "0"], "0 is no whole number of at least 2"),
+        (["--workers", "1"], "1 is no whole number of at least 2"),
+        (["--jobs", "few"], "few is no whole number of at least 200"),
+        (["--rounds", "0"], "0 is no whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_before_anything_is_started(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        workers.main(words)
+
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["workers"], ["--only", "add", "--without", "redis-server"]])
+def test_a_sigterm_leaves_neither_files_nor_servers(tmp_path: Path, words: list[str]) -> None:
+    popen = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", *words],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        eventually(lambda: list(tmp_path.rglob("nodes.conf")), START_S, "a server has started")
+        popen.send_signal(signal.SIGTERM)
+        _, complaint = popen.communicate(timeout=START_S)
+    finally:
+        popen.kill()
+        popen.wait()
+
+    assert popen.returncode in {1, INTERRUPTED}
+    assert "Traceback" not in complaint
+    assert not list(tmp_path.rglob("nodes.conf"))
