@@ -6,17 +6,12 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-PACKAGE: Final = Path(__file__).parents[1] / "disque_trio"
-STATEMACHINE: Final = PACKAGE / "statemachine"
-
-MAX_FUNCTION_LINES: Final = 60
-MAX_FILE_LINES: Final = 400
+from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
@@ -173,27 +168,12 @@ WORLD: Final = {
 """Modules of which the state machine must not know."""
 
 
-def modules(root: Path) -> list[Path]:
-    return sorted(root.rglob("*.py"))
-
-
 def name_of(path: Path) -> str:
     """The module's name below the state machine, such as `commands.table`."""
     return path.relative_to(STATEMACHINE).with_suffix("").as_posix().replace("/", ".")
 
 
-def shown(path: Path) -> str:
-    return path.relative_to(PACKAGE.parent).as_posix()
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-ALL: Final = modules(PACKAGE)
 PURE: Final = [path for path in modules(STATEMACHINE) if path.stem != "__init__"]
-every_file = pytest.mark.parametrize("path", ALL, ids=shown)
 every_pure_file = pytest.mark.parametrize("path", PURE, ids=name_of)
 
 
@@ -346,67 +326,3 @@ def is_set(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return ast.unparse(value.func) in ("set", "frozenset")
     return isinstance(value, ast.Set | ast.SetComp)
-
-
-# Style.
-
-
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
-@every_file
-def test_functions_and_files_fit_the_eye(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
-    for function in functions(path):
-        assert function.end_lineno is not None
-        lines = function.end_lineno - function.lineno + 1
-        assert lines <= MAX_FUNCTION_LINES, f"{function.name} has {lines} lines"
-
-
-@every_file
-def test_imports_stand_at_the_top_and_name_what_they_bring(path: Path) -> None:
-    for function in functions(path):
-        for node in ast.walk(function):
-            assert not isinstance(node, ast.Import | ast.ImportFrom), function.name
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            assert all(alias.name != "*" for alias in node.names)
-
-
-@every_file
-def test_nothing_is_left_to_do_without_an_issue(path: Path) -> None:
-    for line in path.read_text().splitlines():
-        assert not re.search(r"\b(TODO|FIXME|XXX)\b(?!.*#\d)", line), line
-
-
-@every_file
-def test_only_the_command_line_prints(path: Path) -> None:
-    if PACKAGE / "cli" not in path.parents:
-        for node in ast.walk(tree(path)):
-            assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print")
-
-
-@every_file
-def test_everything_public_says_what_it_is(path: Path) -> None:
-    module = tree(path)
-    assert ast.get_docstring(module), "the module"
-    for node in public(module):
-        assert ast.get_docstring(node), node.name
-
-
-def public(
-    parent: ast.Module | ast.ClassDef,
-) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Classes, functions and methods that others may use. What a class takes over from another
-    is described there."""
-    for node in parent.body:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        if not node.name.startswith("_"):
-            yield node
-            if isinstance(node, ast.ClassDef) and not node.bases:
-                yield from public(node)

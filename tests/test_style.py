@@ -1,0 +1,80 @@
+"""What each file of the package looks like (CONTRIBUTING.md, house rules)."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.trees import HOME, PACKAGE, every_file, modules, tree
+
+MAX_FUNCTION_LINES: Final = 60
+MAX_FILE_LINES: Final = 400
+
+
+@pytest.mark.parametrize("room", ["disque_trio", "tests", "benchmarks"])
+def test_files_fit_the_eye(room: str) -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in modules(HOME / room)}
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_FILE_LINES} == {}
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@every_file
+def test_functions_fit_the_eye(path: Path) -> None:
+    for function in functions(path):
+        assert function.end_lineno is not None
+        lines = function.end_lineno - function.lineno + 1
+        assert lines <= MAX_FUNCTION_LINES, f"{function.name} has {lines} lines"
+
+
+@every_file
+def test_imports_stand_at_the_top_and_name_what_they_bring(path: Path) -> None:
+    for function in functions(path):
+        for node in ast.walk(function):
+            assert not isinstance(node, ast.Import | ast.ImportFrom), function.name
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert all(alias.name != "*" for alias in node.names)
+
+
+@every_file
+def test_nothing_is_left_to_do_without_an_issue(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        assert not re.search(r"\b(TODO|FIXME|XXX)\b(?!.*#\d)", line), line
+
+
+@every_file
+def test_only_the_command_line_prints(path: Path) -> None:
+    if PACKAGE / "cli" not in path.parents:
+        for node in ast.walk(tree(path)):
+            assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print")
+
+
+@every_file
+def test_everything_public_says_what_it_is(path: Path) -> None:
+    module = tree(path)
+    assert ast.get_docstring(module), "the module"
+    for node in public(module):
+        assert ast.get_docstring(node), node.name
+
+
+def public(
+    parent: ast.Module | ast.ClassDef,
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Classes, functions and methods that others may use. What a class takes over from another
+    is described there."""
+    for node in parent.body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef) and not node.bases:
+                yield from public(node)
