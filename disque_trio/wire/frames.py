@@ -67,10 +67,14 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
 
 
 def one_by_one(frame: bytes) -> list[bytes]:
-    """What is in the frame as frames that original nodes can read."""
+    """What is in the frame as frames that original nodes can read. One that is damaged stays as it
+    is: whoever gets it will refuse it."""
     if int.from_bytes(frame[_TYPE], "big") != BATCH:
         return [frame]
-    [whole] = FrameParser().feed(frame)
+    found = FrameParser().feed(frame)
+    if not found:
+        return [frame]
+    [whole] = found
     return [
         encode(whole.sender, whole.port, whole.flags, message, whole.capabilities)
         for message in whole.messages

@@ -81,6 +81,14 @@ def test_a_batch_can_be_taken_apart_into_what_original_nodes_read(written: Batch
     assert [each for frame in apart for each in one_by_one(frame)] == apart
 
 
+def test_a_damaged_batch_is_passed_on_as_it_is() -> None:
+    [data] = batch_of(GotJob(JOB), GotJob(JOB))
+
+    assert one_by_one(data[:-1]) == [data[:-1]]
+    short = batch(b"no run")
+    assert one_by_one(short) == [short]
+
+
 def test_what_is_not_about_a_job_or_is_long_travels_alone() -> None:
     long = jobs.decode(SENT)[0]
     long.body = bytes(ENOUGH)
