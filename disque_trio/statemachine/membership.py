@@ -51,9 +51,10 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
     if link.peer is None:
         if isinstance(message, Ping):
             learn_address(node, sender, link, frame.port)
-    elif isinstance(message, Pong):
-        gossip.on_pong(node, sender)
-    sender.capabilities = frame.capabilities
+    else:
+        sender.capabilities = frame.capabilities  # whoever dials us may be somebody else
+        if isinstance(message, Pong):
+            gossip.on_pong(node, sender)
     mark_leaving(node, sender, leaving=bool(frame.flags & LEAVING))
     gossip.listen(node, sender, message.gossip)
 

@@ -99,6 +99,18 @@ def test_a_pong_on_our_link_ends_the_wait_for_it() -> None:
     assert peer.capabilities == 1
 
 
+def test_what_a_node_can_read_is_learned_from_whom_we_dialled_and_nobody_else() -> None:
+    rig = Rig(peers=1)
+    peer = rig.node.cluster.nodes[N2]
+    stranger = rig.machine.accepted("127.0.0.1", peer.ip, rig.now)
+
+    rig.machine.message(stranger, Frame(N2, peer.port, 0, Ping(), capabilities=1), rig.now)
+    assert peer.capabilities == 0
+
+    answer(rig, N2, Ping(), capabilities=1)
+    assert peer.capabilities == 1
+
+
 def test_a_ping_on_our_link_is_answered_but_is_no_pong() -> None:
     rig = Rig(peers=1)
     peer = rig.node.cluster.nodes[N2]
