@@ -28,7 +28,6 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     JobCopy,
-    JobMessage,
     Meet,
     Message,
     NeedJobs,
@@ -113,14 +112,23 @@ def gossips() -> st.SearchStrategy[Gossip]:
 def messages() -> st.SearchStrategy[Message]:
     """Any message of any of the sixteen types."""
     gossip = st.lists(gossips(), max_size=4).map(tuple)
-    ids = job_ids()
     return st.one_of(
         st.builds(Ping, gossip),
         st.builds(Pong, gossip),
         st.builds(Meet, gossip),
         st.builds(Fail, node_ids()),
-        st.builds(ReplJob, job_copies().map(lambda copy: (copy,)), st.booleans()),
         st.builds(YourJobs, st.lists(job_copies(), min_size=1, max_size=4).map(tuple)),
+        st.builds(NeedJobs, payloads(20), u32),
+        st.builds(Pause, payloads(20), st.integers(0, 3)),
+        messages_about_a_job(),
+    )
+
+
+def messages_about_a_job() -> st.SearchStrategy[Message]:
+    """Those that a batch may be made of."""
+    ids = job_ids()
+    return st.one_of(
+        st.builds(ReplJob, job_copies().map(lambda copy: (copy,)), st.booleans()),
         st.builds(GotJob, ids),
         st.builds(Enqueue, ids, u32),
         st.builds(Queued, ids, st.booleans(), st.booleans()),
@@ -129,15 +137,13 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(GotAck, ids, st.booleans()),
         st.builds(DelJob, ids),
         st.builds(Working, ids),
-        st.builds(NeedJobs, payloads(20), u32),
-        st.builds(Pause, payloads(20), st.integers(0, 3)),
     )
 
 
 def batches() -> st.SearchStrategy[Batch]:
     """Any messages about jobs at once."""
-    parts = messages().filter(lambda message: isinstance(message, (JobMessage, ReplJob)))
-    return st.builds(Batch, st.lists(parts, min_size=1, max_size=8).map(tuple))
+    parts = st.lists(messages_about_a_job(), min_size=1, max_size=8)
+    return st.builds(Batch, parts.map(tuple))
 
 
 def frames() -> st.SearchStrategy[Frame]:
