@@ -119,7 +119,8 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
         yield note(
             node.where,
             "it keeps jobs in memory only: what it holds is gone when it stops",
-            "set 'appendonly yes', or rely on REPLICATE and never stop W nodes at once",
+            "set 'appendonly yes', or rely on copies: never stop as many nodes at once as a job "
+            "has copies (REPLICATE of ADDJOB: 3, unless the client asks for others)",
         )
         return
     if info.get("aof_last_write_status", "ok") != "ok":
