@@ -1,5 +1,6 @@
 """Spark sessions that just work: a Java, quiet logs, loopback, Arrow, and no JVM left behind."""
 
+import logging
 import os
 import re
 import signal
@@ -47,6 +48,8 @@ def start(
     check_master(master)
     if _MEMORY.fullmatch(memory) is None:
         raise PipelineError(f"{memory} is no size of memory for Spark, such as 512m or 2g")
+    # It tells standard error as JSON what it raises as well.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     active = _active()
     if active is not None:
         return _same(active, master)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from disque_trio.__main__ import main
+from disque_trio.cli.pipeline import query
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.report import facts
 from disque_trio.sim.jsonlines import line_of
@@ -50,32 +51,64 @@ def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: 
     assert capsys.readouterr().out == "2 files became 2; 0 old ones removed\n"
 
 
-def test_views_and_their_columns_are_listed_without_spark(capsys: Capture) -> None:
-    assert pipeline("query", "lake") == 0
+def test_views_and_their_columns_are_listed_without_spark(tmp_path: Path, capsys: Capture) -> None:
+    lake = str(tmp_path)
+    Lake.open(lake, create=True)
+    assert pipeline("query", lake) == 0
     told = capsys.readouterr().out
     assert "under_replication  one row for each time during which" in told.replace("One", "one")
     assert "check_l3" in told
 
-    assert pipeline("query", "lake", "jobs", "--columns") == 0
+    assert pipeline("query", lake, "jobs", "--columns") == 0
     assert "retry           RETRY in microseconds" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("query", ["nothing", "SELECT nothing FROM jobs", "SELEC"])
+def test_a_view_that_there_is_not_is_told_before_spark_starts(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lake.open(str(tmp_path), create=True)
+    monkeypatch.setattr(query, "started", lambda _: pytest.fail("Spark was started"))
+
+    assert pipeline("query", str(tmp_path), "job") == 2
+    assert "there is no view job, did you mean jobs? 'query LAKE' lists" in capsys.readouterr().err
+    assert pipeline("query", str(tmp_path), "xyz") == 2
+    assert "there is no view xyz; 'query LAKE' lists them" in capsys.readouterr().err
+
+
+def test_without_anything_to_take_no_lake_is_made(tmp_path: Path, capsys: Capture) -> None:
+    lake, missing, empty = (tmp_path / name for name in ("lake", "missing.jsonl", "empty"))
+    empty.mkdir()
+
+    assert pipeline("ingest", str(lake), str(missing)) == 2
+    assert f"there is no file {missing}" in capsys.readouterr().err
+    assert pipeline("ingest", str(lake), str(empty)) == 2
+    assert f"there are no traces or results in {empty}" in capsys.readouterr().err
+    assert not lake.exists()
+
+
+@pytest.mark.parametrize("sql", ["SELECT nothing FROM jobs", "SELEC 1"])
 def test_a_query_that_cannot_be_answered_is_explained(
-    spark: Any, tmp_path: Path, capsys: Capture, query: str
+    spark: Any, tmp_path: Path, capfd: Capture, sql: str
 ) -> None:
     lake, trace = str(tmp_path / "lake"), tmp_path / "t.jsonl"
     trace.write_bytes(line_of(ROWS[0]))
     assert pipeline("ingest", lake, str(trace)) == 0
 
-    assert pipeline("query", lake, query) == 2
+    assert pipeline("query", lake, sql) == 2
 
-    told = capsys.readouterr().err
-    assert "there is no view " in told or "Spark does not understand it: " in told
+    told = capfd.readouterr().err
+    assert told.startswith("disque-trio pipeline: Spark does not understand it: ")
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    "words", [["query", "LAKE", "jobs"], ["compact", "LAKE"], ["report", "LAKE", "--html", "o"]]
+    "words",
+    [
+        ["query", "LAKE", "jobs"],
+        ["query", "LAKE"],
+        ["compact", "LAKE"],
+        ["report", "LAKE", "--html", "o"],
+    ],
 )
 def test_what_is_no_lake_is_named(tmp_path: Path, capsys: Capture, words: list[str]) -> None:
     path = str(tmp_path / "none")
@@ -124,6 +157,9 @@ def disk_full(path: Path, _text: str, _encoding: str) -> None:
     ],
 )
 def test_options_are_checked(tmp_path: Path, capsys: Capture, words: list[str], said: str) -> None:
-    assert pipeline("ingest", str(tmp_path / "lake"), "t", *words) == 2
+    trace = tmp_path / "t.jsonl"
+    trace.touch()
+
+    assert pipeline("ingest", str(tmp_path / "lake"), str(trace), *words) == 2
 
     assert said in capsys.readouterr().err

@@ -26,8 +26,8 @@ They are all imported to show what there is, so PySpark comes in only when one r
 _EPILOG: Final = """\
 exit status:
   0    it is done, or all is well
-  1    something was found that somebody should look at
-  2    usage: a bad option, a bad file, something that is missing or cannot be reached
+  1    something was found that somebody should look at, such as a file that is no trace
+  2    usage: a bad option, something that is missing or cannot be reached
   130  interrupted by Ctrl-C
 
 A sweep runs on Spark by 'disque-trio sim sweep --spark'. docs/pipeline.md tells of all this.

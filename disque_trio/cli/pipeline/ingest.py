@@ -3,8 +3,11 @@
 import argparse
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from disque_trio.cli.frame import UsageError
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 
 HELP = "Take traces of live nodes and of simulations, and results of sweeps, into a lake."
@@ -39,6 +42,7 @@ def _name(word: str) -> str:
 
 def run(given: argparse.Namespace) -> int:
     """Ingest, tell, and return the exit status: 1 if a file was bad."""
+    _check(given.files)
     lake = part("lake.store").Lake.open(given.lake, create=True)
     with started(given) as spark:
         began = time.monotonic()
@@ -46,6 +50,15 @@ def run(given: argparse.Namespace) -> int:
         took = time.monotonic() - began
     _tell(outcome, took)
     return 1 if outcome.bad else 0
+
+
+def _check(paths: Sequence[str]) -> None:
+    """Where there is nothing at all, neither is a lake made nor Spark started."""
+    files = part("lake.survey").files_in(paths)
+    if not files:
+        raise UsageError(f"there are no traces or results in {', '.join(paths)}")
+    if not any(Path(file).exists() for file in files):
+        raise UsageError(f"there is no file {', '.join(paths)}")
 
 
 def _tell(outcome: Any, took: float) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from rich.console import Console
@@ -44,15 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Ask, and show."""
+    lake = part("lake.store").Lake.open(given.lake)
     if given.query is None:
         _list(_known())
         return 0
     if given.columns:
         _list(_columns(given.query))
         return 0
-    lake = part("lake.store").Lake.open(given.lake)
+    query = _query(given.query)  # a wrong name is told before Spark has started
     with started(given) as spark:
-        found = _ask(spark, lake, given.query)
+        found = _ask(spark, lake, query)
         if given.is_json:
             for row in found.toLocalIterator():
                 print(json.dumps(row.asDict(recursive=True), default=str))
@@ -74,11 +76,16 @@ def _columns(name: str) -> Mapping[str, str]:
     raise UsageError(f"there is no view {name}; without one, 'query LAKE' lists them")
 
 
+def _query(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        return text
+    if text.lower() not in _known():
+        near = "".join(f", did you mean {name}?" for name in get_close_matches(text, _known(), 1))
+        raise UsageError(f"there is no view {text}{near or ';'} 'query LAKE' lists them")
+    return f"SELECT * FROM {text}"
+
+
 def _ask(spark: Any, lake: Any, query: str) -> Any:
-    if _NAME.fullmatch(query):
-        if query.lower() not in _known():
-            raise UsageError(f"there is no view {query}; without one, 'query LAKE' lists them")
-        query = f"SELECT * FROM {query}"
     part("lake.asking").attach(spark, lake, query)
     try:
         return spark.sql(query)
