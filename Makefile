@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SPARK  := $(VENV)/.spark
 
-.PHONY: up test check format lint types fast ablations soak spark bench profile crowd simbench fuzz docs clean help
+.PHONY: up test machine check format lint types fast ablations soak spark bench profile crowd simbench fuzz docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -23,19 +23,20 @@ $(SPARK): $(STAMP)
 up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 	$(BIN)/disque-trio up --nodes 3 --port 7711
 
-test: $(SPARK) lint types ## every check and test
+test: $(SPARK) ## every check and test
+	$(MAKE) --jobs=2 --output-sync lint types machine
+	$(BIN)/python -m pytest -n 2 -m 'not soak and not spark' --ignore=tests/statemachine --ignore=tests/test_tidy.py
+
+machine: $(STAMP)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -p -m pytest tests/statemachine tests/test_tidy.py
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
-	$(BIN)/python -m pytest -n 2 --ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/node --ignore=tests/cluster --ignore=tests/pipeline
-	$(BIN)/python -m pytest -m 'not soak' tests/node tests/cluster
-	$(BIN)/python -m pytest -m 'not spark' --timeout=600 tests/pipeline
 
 check: lint types fast ## what to run before a commit
 
 fast: $(STAMP)
-	$(BIN)/python -m pytest -q tests/statemachine tests/wire tests/test_tidy.py
+	$(BIN)/python -m pytest -q tests/statemachine tests/wire tests/test_tidy.py tests/test_style.py
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

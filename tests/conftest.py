@@ -1,13 +1,32 @@
-"""How much Hypothesis tries: little while developing, the same examples every time in CI."""
+"""How much Hypothesis tries, and how processes share the tests.
+
+Little while developing, the same examples every time in CI.
+"""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # A deadline per example would make tests depend on how busy the machine is.
 settings.register_profile(
     "dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=100, derandomize=True)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("nightly", settings.get_profile("dev"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+class _OneSpark(LoadScopeScheduling):  # type: ignore[misc]
+    """Each test goes to whoever is free, but those that share a Spark go to one process, first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith("tests/pipeline/") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Asked with `-n` only."""
+    return _OneSpark(config, log)

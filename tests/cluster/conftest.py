@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.processes import Cluster, Fleet, Server
+from tests.cluster.processes import CALM, Cluster, Fleet, Server
 
 
 @pytest.fixture
@@ -37,4 +37,4 @@ def server(shared_fleet: Fleet) -> Server:
 @pytest.fixture(scope="module")
 def pair(shared_fleet: Fleet) -> Cluster:
     """Two nodes that know each other, likewise."""
-    return shared_fleet.cluster(2)
+    return shared_fleet.cluster(2, *CALM)

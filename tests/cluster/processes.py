@@ -23,12 +23,17 @@ from tests.cluster.talk import LOOPBACK, Client, RefusedError
 DISQUE_TRIO: Final = (sys.executable, "-m", "disque_trio", "server")
 NODE_TIMEOUT: Final = 2000
 BUS_OFFSET: Final = 10_000
-START_S: Final = 20.0
+START_S: Final = 60.0
 """How long a server may take to answer, on a machine that is busy with other tests."""
-JOIN_S: Final = 20.0
+JOIN_S: Final = 60.0
+SOON_S: Final = 60.0
+"""What takes a moment where a machine has nothing else to do."""
+CALM: Final = ("--cluster-node-timeout", "15000")
+"""For nodes that nobody kills: they do not give each other up while a machine lets them wait."""
 POLL_S: Final = 0.03
-_PORTS: Final = range(11_000, 22_000)
-"""Client ports such that they and their bus ports are below the kernel's ephemeral ones."""
+_PORTS: Final = range(11_000, 21_000)
+"""Client ports: none is a bus port of another, and all are below the kernel's ephemeral ones."""
+_claims: Final[dict[int, socket.socket]] = {}
 
 Result = TypeVar("Result")
 
@@ -63,12 +68,28 @@ def _poll(
 
 
 def free_port(more: int = 0) -> int:
-    """A port for clients whose bus port is free too, and so are as many `more` above each."""
+    """A port for clients whose bus port is free too, and so are as many `more` above each.
+
+    It is this process's for good: no test, and no run of tests beside this one, gets it again while
+    a server of it is down for a moment.
+    """
     while True:
-        port = random.choice(_PORTS)
-        ports = range(port, port + more + 1)
-        if all(_is_free(each) and _is_free(each + BUS_OFFSET) for each in ports):
+        port = random.choice(_PORTS[: len(_PORTS) - more])
+        if all(_claim(each) for each in range(port, port + more + 1)):
             return port
+
+
+def _claim(port: int) -> bool:
+    if port in _claims or not (_is_free(port) and _is_free(port + BUS_OFFSET)):
+        return False
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0disque-trio-tests-port-{port}")  # ends with this process, however it ends
+    except OSError:
+        claim.close()
+        return False
+    _claims[port] = claim
+    return True
 
 
 def _is_free(port: int) -> bool:

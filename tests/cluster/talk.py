@@ -11,7 +11,7 @@ from disque_trio.statemachine.base import NULL_ARRAY, Failure, JobId, Reply, Sta
 from disque_trio.wire.resp import ReplyParser, encode_request
 
 LOOPBACK: Final = "127.0.0.1"
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 """A reply that takes longer does not come."""
 
 Word = str | bytes | int

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.processes import Cluster, Server, becomes
+from tests.cluster.processes import SOON_S, Cluster, Server, becomes
 from tests.cluster.talk import (
     LOOPBACK,
     PATIENCE_S,
@@ -256,7 +256,10 @@ def test_two_thousand_connections_are_served_at_once(server: Server) -> None:
             assert taken == jobs
             assert int(server.client.info("clients")["connected_clients"]) >= 2000
         becomes(
-            lambda: server.client.info("clients")["connected_clients"], "1", 10, "they have gone"
+            lambda: server.client.info("clients")["connected_clients"],
+            "1",
+            SOON_S,
+            "they have gone",
         )
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -282,8 +285,8 @@ def test_senders_of_single_bytes_are_understood(server: Server) -> None:
 def test_a_client_that_leaves_getjob_takes_no_job_with_it(server: Server) -> None:
     with connection(server.port) as client:
         client.send("GETJOB", "FROM", "left")
-        becomes(lambda: blocked(server), 1, 5, "blocked clients")
-    becomes(lambda: blocked(server), 0, 5, "blocked clients")
+        becomes(lambda: blocked(server), 1, SOON_S, "blocked clients")
+    becomes(lambda: blocked(server), 0, SOON_S, "blocked clients")
 
     job = server.client.add("left", "b")
 
@@ -295,13 +298,13 @@ def test_a_job_whose_client_leaves_addjob_is_taken_back(pair: Cluster) -> None:
     try:
         with connection(pair[0].port) as client:
             client.send("ADDJOB", "left", "b", 0, "REPLICATE", 2)
-            becomes(lambda: blocked(pair[0]), 1, 5, "blocked clients")
+            becomes(lambda: blocked(pair[0]), 1, SOON_S, "blocked clients")
             assert pair[0].client.registered_jobs() == 1
 
-        becomes(pair[0].client.registered_jobs, 0, 5, "jobs where it was added")
+        becomes(pair[0].client.registered_jobs, 0, SOON_S, "jobs where it was added")
     finally:
         pair[1].thaw()
-    pair.wait_empty(10)
+    pair.wait_empty(SOON_S)
 
 
 def blocked(server: Server) -> int:

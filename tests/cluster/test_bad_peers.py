@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.cluster.processes import BUS_OFFSET, Cluster, Server, becomes, eventually
+from tests.cluster.processes import BUS_OFFSET, SOON_S, Cluster, Server, becomes, eventually
 from tests.cluster.talk import LOOPBACK, PATIENCE_S
 
 
@@ -77,7 +77,7 @@ def test_the_bus_stands_what_a_member_gone_mad_says(
 
     hang_up_after(pair[0], frame(kind, payload, sender))
 
-    eventually(pair.is_whole, 5, "both nodes think well of each other")
+    eventually(pair.is_whole, SOON_S, "both nodes think well of each other")
     assert [server.client.registered_jobs() for server in pair.servers] == [0, 0]
 
 
@@ -86,7 +86,7 @@ def test_what_a_member_says_is_heeded(pair: Cluster) -> None:
 
     hang_up_after(pair[0], frame(15, pause_out, pair[1].id.encode()))
 
-    becomes(lambda: pair[0].client.text("PAUSE", "heeded", "state"), b"out", 5, "the pause state")
+    becomes(lambda: pair[0].client.text("PAUSE", "heeded", "state"), b"out", SOON_S, "the state")
 
 
 def test_a_bus_peer_that_says_nothing_costs_nothing(pair: Cluster) -> None:

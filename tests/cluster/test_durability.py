@@ -21,6 +21,7 @@ from rich.console import Console
 from disque_trio.statemachine.base import JobId
 from tests.cluster.processes import (
     DISQUE_TRIO,
+    SOON_S,
     Cluster,
     Fleet,
     Server,
@@ -165,7 +166,8 @@ async def test_nor_after_many_kills(fleet: Fleet, policy: str) -> None:
 
 def test_a_job_comes_back_after_a_kill_and_waits_for_its_retry_time(fleet: Fleet) -> None:
     server = fleet.server(*ALWAYS)
-    job = server.client.add("q", "body", "RETRY", 2)
+    soon = server.client.add("soon", "body", "RETRY", 1)
+    later = server.client.add("q", "body", "RETRY", 600)
     once = server.client.add("q", "body", "RETRY", 0)
     gone = server.client.add("q", "body")
     server.client.call("ACKJOB", gone)
@@ -173,10 +175,10 @@ def test_a_job_comes_back_after_a_kill_and_waits_for_its_retry_time(fleet: Fleet
     server.kill()
     server.start().wait()
 
-    assert server.client.get("q", timeout=500)[0].id == once
-    assert server.client.state(job) == b"active"
+    assert server.client.get("q", timeout=10_000)[0].id == once
+    assert server.client.state(later) == b"active"
     assert server.client.state(gone) == b""
-    assert server.client.get("q", timeout=10_000)[0].id == job
+    assert server.client.get("soon", timeout=30_000)[0].id == soon
 
 
 def test_an_acknowledgement_outlives_its_node(fleet: Fleet) -> None:
@@ -189,7 +191,7 @@ def test_an_acknowledgement_outlives_its_node(fleet: Fleet) -> None:
 
     cluster.heal()
 
-    cluster.wait_empty(20)
+    cluster.wait_empty(SOON_S)
 
 
 def test_a_controlled_restart_queues_what_was_queued(fleet: Fleet, tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_a_controlled_restart_queues_what_was_queued(fleet: Fleet, tmp_path: Pat
     server.client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes")
     server.client.call("CONFIG", "REWRITE")
     server.client.send("SHUTDOWN", "REWRITE-AOF")
-    eventually(lambda: not server.is_running(), 10, "it ends")
+    eventually(lambda: not server.is_running(), SOON_S, "it ends")
     server._process = None
     server.hang_up()
 
@@ -238,7 +240,10 @@ def test_a_limit_of_the_file_size_is_a_full_disk(fleet: Fleet) -> None:
         server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     )
     becomes(
-        lambda: server.client.info("persistence")["aof_last_write_status"], "ok", 10, "it is mended"
+        lambda: server.client.info("persistence")["aof_last_write_status"],
+        "ok",
+        SOON_S,
+        "it is mended",
     )
 
     job = server.client.add("q", "body")
@@ -253,7 +258,7 @@ def test_two_nodes_do_not_share_a_journal(fleet: Fleet) -> None:
         [*DISQUE_TRIO, "--port", str(free_port()), "--bind", LOOPBACK,
          "--dir", str(server.directory), *KEEPING,
          "--cluster-config-file", "other.conf"],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
     assert other.returncode == 1
@@ -273,7 +278,7 @@ def test_a_damaged_journal_ends_the_node_with_advice(fleet: Fleet, tmp_path: Pat
     run = subprocess.run(
         [*DISQUE_TRIO, "--port", str(server.port), "--bind", LOOPBACK,
          "--dir", str(server.directory), *KEEPING],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
     assert run.returncode == 1

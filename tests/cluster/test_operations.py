@@ -5,7 +5,7 @@ import json
 import pytest
 
 from disque_trio.__main__ import main
-from tests.cluster.processes import Cluster, Fleet, Server, becomes, eventually
+from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, becomes, eventually
 
 
 def consult(server: Server, capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
@@ -37,7 +37,7 @@ def test_the_doctor_sees_a_node_die_and_the_cluster_get_over_it(
     def advice() -> list[str]:
         return [each["advice"] for each in consult(first, capsys) if each["level"] == "problem"]
 
-    eventually(lambda: any(name in each for each in advice()), 30, "it is held for failed")
+    eventually(lambda: any(name in each for each in advice()), SOON_S, "it is held for failed")
     for server in cluster.without(gone):
         assert run_in(server, "CLUSTER", "FORGET", name) == 0
 
@@ -47,7 +47,7 @@ def test_the_doctor_sees_a_node_die_and_the_cluster_get_over_it(
     becomes(
         complaints,
         ["5 jobs have fewer holders than their REPLICATE asks for"] * 2,
-        20,
+        SOON_S,
         "two nodes cannot hold three copies, and say so",
     )
 
@@ -59,7 +59,7 @@ def empty(server: Server) -> bool:
 def work(cluster: Cluster, server: Server, jobs: int) -> None:
     """Take and acknowledge jobs at a node."""
     while jobs:
-        taken = server.client.get("q", count=10, timeout=10_000)
+        taken = server.client.get("q", count=10, timeout=30_000)
         server.client.call("ACKJOB", *(job.id for job in taken))
         jobs -= len(taken)
 
@@ -74,7 +74,7 @@ def test_a_node_is_emptied_changed_and_taken_back_as_it_was(fleet: Fleet) -> Non
 
     assert run_in(leaver, "CLUSTER", "LEAVING", "yes") == 0
     work(cluster, first, 20)
-    eventually(lambda: empty(leaver), 30, "registered_jobs:0")
+    eventually(lambda: empty(leaver), SOON_S, "registered_jobs:0")
     assert leaver.terminate() == 0
     leaver.start().wait()
 

@@ -2,7 +2,7 @@
 
 from tests.cluster.processes import Cluster, Fleet, Server, becomes, eventually
 
-REPAIR_S = 20.0
+REPAIR_S = 60.0
 """A loss is noticed within a second; the rest is patience with a busy machine."""
 
 
@@ -36,7 +36,7 @@ def test_a_job_outlives_all_the_nodes_that_first_held_it(fleet: Fleet) -> None:
         )
 
     survivors = [server for server in cluster.servers if server.is_running()]
-    delivered = survivors[0].client.get("q", timeout=15_000)
+    delivered = survivors[0].client.get("q", timeout=50_000)
     assert [each.body for each in delivered] == [b"body"]
     survivors[0].client.call("ACKJOB", job)
     becomes(

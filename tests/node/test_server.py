@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio import __version__
-from tests.cluster.processes import eventually, free_port
+from tests.cluster.processes import BUS_OFFSET, eventually, free_port
 from tests.node.process import WITHIN_S, Talk, run, running, server
 
 
@@ -99,10 +99,10 @@ def test_two_nodes_cannot_share_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port() + BUS_OFFSET
+    with socket.create_server(("127.0.0.1", port)):
         bus_status, bus_output = run(
-            tmp_path, "server", "--port", str(port - 10_000), "--bind", "127.0.0.1"
+            tmp_path, "server", "--port", str(port - BUS_OFFSET), "--bind", "127.0.0.1"
         )
 
     with server(tmp_path) as (_, own):

@@ -1,6 +1,7 @@
 """One Spark for all tests: to start it takes ten seconds, and a JVM half a gigabyte."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,17 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
+ROOM = Path(__file__).parent
+
 if not session.is_installed():
     raise pytest.UsageError("tests/pipeline needs Spark: make .venv/.spark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark takes its time where others want the processors, too."""
+    for item in items:
+        if ROOM in item.path.parents:
+            item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")

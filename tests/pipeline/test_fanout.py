@@ -17,7 +17,7 @@ from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout, told
 from disque_trio.sim.scenario import Scenario
-from tests.cluster.processes import eventually
+from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import scenario
 
 
@@ -72,7 +72,7 @@ def test_who_ends_it_does_not_wait_for_pieces_under_way(spark: Any, tmp_path: Pa
         next(Fanout(spark).run(dawdle, pieces()))
 
     assert not list(tmp_path.iterdir()), "no piece has come to its end"
-    eventually(lambda: not tracker.getActiveJobsIds(), 20, "Spark has no more of them")
+    eventually(lambda: not tracker.getActiveJobsIds(), SOON_S, "Spark has no more of them")
 
 
 class Sluggish:

@@ -16,7 +16,7 @@ from disque_trio.cli.sim.tally import Tally
 from disque_trio.pipeline.harvest import Barn
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.store import Lake, LakeError
-from tests.cluster.processes import eventually
+from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import scenario
 
 BAD = (Finding("determinism", "two runs of one seed differ"),)
@@ -46,9 +46,9 @@ def test_what_came_counts_after_a_while_though_nothing_else_comes(
     keeping = store(tmp_path)
 
     keeping.add("calm", done(0))
-    eventually(lambda: committed(tmp_path) == 1, 20, "the first one counts")
+    eventually(lambda: committed(tmp_path) == 1, SOON_S, "the first one counts")
     keeping.add("calm", done(1))
-    eventually(lambda: committed(tmp_path) == 2, 20, "the next one, too")
+    eventually(lambda: committed(tmp_path) == 2, SOON_S, "the next one, too")
 
     keeping.close()
     keeping.close()
@@ -64,7 +64,7 @@ def test_what_could_not_be_written_is_told_when_the_next_result_comes(
     in_the_way.touch()
 
     keeping.add("calm", done(0))
-    eventually(lambda: keeping._trouble is not None, 20, "it was tried")
+    eventually(lambda: keeping._trouble is not None, SOON_S, "it was tried")
 
     with pytest.raises(LakeError, match="cannot write to the lake"):
         keeping.add("calm", done(1))

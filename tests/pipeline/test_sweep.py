@@ -18,7 +18,7 @@ from disque_trio.pipeline.coverage import Coverage
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.rows import Row
 from disque_trio.sim.scenario import Scenario
-from tests.cluster.processes import eventually
+from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import lines, scenario
 
 Capture = pytest.CaptureFixture[str]
@@ -143,7 +143,7 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
     kept = len(results(tmp_path / "lake"))
     assert 2 <= kept <= 3, "the third may be of a piece that was not told to its end"
     tracker = spark.sparkContext.statusTracker()
-    eventually(lambda: not tracker.getActiveJobsIds(), 20, "Spark has no more of its jobs")
+    eventually(lambda: not tracker.getActiveJobsIds(), SOON_S, "Spark has no more of its jobs")
 
 
 def test_what_has_come_is_kept_before_spark_is_ended(

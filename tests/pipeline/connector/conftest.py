@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from disque_trio.pipeline.connector.source import register
-from tests.cluster.processes import Cluster, Fleet
+from tests.cluster.processes import CALM, Cluster, Fleet
 from tests.pipeline.connector.desk import Desk
 
 
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three nodes for all tests that do no harm: each has queues of its own."""
     ships = Fleet(tmp_path_factory.mktemp("servers"))
     try:
-        yield ships.cluster(3)
+        yield ships.cluster(3, *CALM)
     finally:
         ships.close()
 

@@ -5,7 +5,7 @@ import pytest
 from disque_trio.pipeline.connector.adding import release, undo
 from disque_trio.pipeline.connector.rows import Row, Terms
 from disque_trio.pipeline.errors import PipelineError
-from tests.cluster.processes import Cluster, Fleet, becomes
+from tests.cluster.processes import SOON_S, Cluster, Fleet, becomes
 from tests.pipeline.connector.desk import Desk, drain, lengths, name_of
 
 HELD = Terms((b"DELAY", b"60", b"REPLICATE", b"2", b"RETRY", b"2"), 60)
@@ -51,8 +51,8 @@ def test_what_is_undone_leaves_nothing_on_any_node(desk: Desk, cluster: Cluster)
 
     undo(task.nodes, task.added)
 
-    becomes(nothing_is_left(cluster, {**task.added.held}), True, 20, "the held jobs are gone")
-    becomes(nothing_is_left(cluster, {**task.added.free}), True, 20, "the others are gone")
+    becomes(nothing_is_left(cluster, {**task.added.held}), True, SOON_S, "the held jobs are gone")
+    becomes(nothing_is_left(cluster, {**task.added.free}), True, SOON_S, "the others are gone")
     assert lengths(cluster, "undone") == 0
 
 
@@ -108,7 +108,7 @@ def test_a_node_that_dies_loses_nothing(desk: Desk, fleet: Fleet) -> None:
     task.add(rows("deadly", 50))
     release(desk.nodes(cluster, timeout=2), task.added.held)
 
-    becomes(lambda: lengths(cluster, "deadly"), 150, 20, "all are queued")
+    becomes(lambda: lengths(cluster, "deadly"), 150, SOON_S, "all are queued")
     assert task.unsure <= 50
 
 

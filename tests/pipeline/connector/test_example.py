@@ -6,13 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.cluster.processes import Cluster, becomes
+from tests.cluster.processes import SOON_S, Cluster, becomes
 from tests.pipeline.connector.desk import drain, given, lengths
 
 DOCUMENT = Path("docs/pipeline.md")
-pytestmark = pytest.mark.timeout(600)  # the first one starts Spark
 
 
 def test_words_of_one_queue_are_counted_into_another(
@@ -30,4 +27,4 @@ def test_words_of_one_queue_are_counted_into_another(
         count = json.loads(job.body)
         totals[count["word"]] += count["count"]
     assert totals == {"to": 2, "be": 2, "or": 1, "not": 1, "that": 1}
-    becomes(lambda: lengths(cluster, "lines"), 0, 30, "the lines are acknowledged")
+    becomes(lambda: lengths(cluster, "lines"), 0, SOON_S, "the lines are acknowledged")

@@ -8,7 +8,7 @@ from disque_trio.pipeline.connector.nodes import Nodes, Request
 from disque_trio.pipeline.connector.offsets import Jobs
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Failure, Reply
-from tests.cluster.processes import Cluster, Fleet, Server, eventually
+from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of
 
 
@@ -42,7 +42,7 @@ def test_jobs_are_taken_from_all_nodes(desk: Desk, cluster: Cluster) -> None:
         assert keeper.acknowledge(jobs)
         return len(taken) == 30
 
-    eventually(all_are_here, 20, "all 30 jobs are taken")
+    eventually(all_are_here, SOON_S, "all 30 jobs are taken")
 
     assert sorted(taken) == sorted(added)
     assert not keeper.jobs
@@ -74,7 +74,7 @@ def test_a_job_that_comes_while_it_waits_is_taken(desk: Desk, cluster: Cluster) 
     assert not keeper.take(10, waits=False)
     cluster[1].client.add("later", "late", "DELAY", 1)
 
-    eventually(lambda: keeper.take(10, waits=True), 20, "the job is taken")
+    eventually(lambda: keeper.take(10, waits=True), SOON_S, "the job is taken")
 
 
 def test_a_binary_body_is_itself(desk: Desk, cluster: Cluster) -> None:
@@ -136,7 +136,7 @@ def test_a_job_that_two_nodes_give_is_taken_once(
 
     monkeypatch.setattr(Keeper, "_get", get_again)
 
-    eventually(lambda: ids(keeper.take(10, waits=False)) == [job], 20, "it is taken once")
+    eventually(lambda: ids(keeper.take(10, waits=False)) == [job], SOON_S, "it is taken once")
     assert keeper.duplicates >= 1
 
 
@@ -154,12 +154,12 @@ def test_an_acknowledged_job_that_comes_again_is_acknowledged_again(
     cluster[0].client.call("ENQUEUE", job)
 
     assert not keeper.take(1, waits=False)
-    eventually(lambda: not cluster.holders(job.encode()), 20, "it is over everywhere")
+    eventually(lambda: not cluster.holders(job.encode()), SOON_S, "it is over everywhere")
 
 
 def test_a_long_batch_keeps_its_jobs(desk: Desk, cluster: Cluster) -> None:
-    """With RETRY 1 they would be queued again after a second."""
-    jobs = add(cluster[0], "kept", 5, "RETRY", 1, "REPLICATE", 2)
+    """With RETRY 3 they would be queued again after three seconds."""
+    jobs = add(cluster[0], "kept", 5, "RETRY", 3, "REPLICATE", 2)
     keeper = desk.keeper(cluster, "kept")
     taken = keeper.take(5, waits=False)
 
@@ -168,7 +168,7 @@ def test_a_long_batch_keeps_its_jobs(desk: Desk, cluster: Cluster) -> None:
         return int(found.split(",")[0].removeprefix("calls="))
 
     before = signs()
-    eventually(lambda: signs() >= before + 20, 30, "four signs of life for each")
+    eventually(lambda: signs() >= before + 20, SOON_S, "four signs of life for each")
 
     assert lengths(cluster, "kept") == 0
     shown = [cluster[0].client.show(job.encode()) for job in jobs]
@@ -195,7 +195,7 @@ def test_of_a_batch_that_runs_again_only_what_is_over_is_left_out(
     jobs = add(cluster[0], "partly", 3)
     taken = desk.keeper(cluster, "partly").take(3, waits=False)
     cluster[1].client.call("ACKJOB", jobs[0])
-    eventually(lambda: not cluster.holders(jobs[0].encode()), 20, "it is over everywhere")
+    eventually(lambda: not cluster.holders(jobs[0].encode()), SOON_S, "it is over everywhere")
 
     second = desk.keeper(cluster, "partly")
     second.recover(taken)
@@ -228,14 +228,14 @@ def test_jobs_of_a_node_that_is_down_are_had_from_the_others(desk: Desk, fleet: 
     survivors = cluster.without(cluster[0])
     eventually(
         lambda: all(s.client.state(jobs[0].encode()) in (b"", b"acked") for s in survivors),
-        20,
+        SOON_S,
         "the survivors know that it is over",
     )
 
 
 def test_a_node_that_stands_still_is_done_without(desk: Desk, cluster: Cluster) -> None:
     jobs = add(cluster[1], "slow", 5)
-    keeper = desk.keeper(cluster, "slow", timeout=1, wait=0)
+    keeper = desk.keeper(cluster, "slow", timeout=3, wait=0)
     taken: list[str] = []
 
     def all_are_here() -> bool:  # on a busy machine others are slow too
@@ -243,7 +243,7 @@ def test_a_node_that_stands_still_is_done_without(desk: Desk, cluster: Cluster) 
         return len(taken) == 5
 
     with without(cluster[0]):
-        eventually(all_are_here, 30, "the others have given all jobs")
+        eventually(all_are_here, SOON_S, "the others have given all jobs")
 
     assert sorted(taken) == sorted(jobs)
 
@@ -264,5 +264,5 @@ def test_whatever_goes_wrong_signs_of_life_go_on(
     (job,) = ids(keeper.take(1, waits=False))
     due = keeper._leases.next_due()
 
-    eventually(lambda: keeper._leases.next_due() > due + 1, 20, "WORKING was said of the job")
+    eventually(lambda: keeper._leases.next_due() > due + 1, SOON_S, "WORKING was said of the job")
     assert job in keeper.jobs

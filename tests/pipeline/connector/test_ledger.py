@@ -5,7 +5,7 @@ import pytest
 from disque_trio.pipeline.connector.adding import Added, release
 from disque_trio.pipeline.connector.ledger import PREFIX, Book, Ledger, digest, finish, forget
 from disque_trio.pipeline.connector.rows import Row, Terms
-from tests.cluster.processes import Cluster, Fleet, eventually
+from tests.cluster.processes import SOON_S, Cluster, Fleet, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of
 
 HELD = Terms((b"DELAY", b"60", b"REPLICATE", b"2", b"RETRY", b"2"), 60)
@@ -61,7 +61,7 @@ def test_jobs_of_other_rows_are_undone(desk: Desk, cluster: Cluster, query: str)
 
     assert new != old
     gone = [job.encode() for ids in old.held.values() for job in ids]
-    eventually(lambda: not any(map(cluster.holders, gone)), 30, "the first ones are gone")
+    eventually(lambda: not any(map(cluster.holders, gone)), SOON_S, "the first ones are gone")
     assert len(Ledger(desk.nodes(cluster), query, 2).read()) == 1
 
 
@@ -90,7 +90,7 @@ def test_a_commit_leaves_one_note_and_undoes_what_is_not_its_own(
     ((_, note),) = task.ledger.read().values()
     assert note.added is None
     gone = [job.encode() for ids in stray.held.values() for job in ids]
-    eventually(lambda: not any(map(cluster.holders, gone)), 30, "the stray one is gone")
+    eventually(lambda: not any(map(cluster.holders, gone)), SOON_S, "the stray one is gone")
 
 
 def test_a_batch_that_is_given_up_leaves_nothing(desk: Desk, cluster: Cluster, query: str) -> None:
@@ -101,7 +101,7 @@ def test_a_batch_that_is_given_up_leaves_nothing(desk: Desk, cluster: Cluster, q
 
     assert not task.ledger.read()
     gone = [job.encode() for ids in added.held.values() for job in ids]
-    eventually(lambda: not any(map(cluster.holders, gone)), 30, "its job is gone")
+    eventually(lambda: not any(map(cluster.holders, gone)), SOON_S, "its job is gone")
     assert lengths(cluster, PREFIX + query) == 0
 
 
@@ -140,6 +140,6 @@ def test_what_comes_to_light_after_a_commit_is_undone_by_the_next(
     finish(task.ledger, 8, {})
 
     gone = [job.encode() for ids in stray.held.values() for job in ids]
-    eventually(lambda: not any(map(cluster.holders, gone)), 30, "the stray one is gone")
+    eventually(lambda: not any(map(cluster.holders, gone)), SOON_S, "the stray one is gone")
     ((_, note),) = task.ledger.read().values()
     assert note.batch == 8

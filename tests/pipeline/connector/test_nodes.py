@@ -54,7 +54,7 @@ def test_a_node_that_has_died_rests_ever_longer_and_is_found_again(
 def test_a_node_that_stands_still_is_not_waited_for(desk: Desk, fleet: Fleet) -> None:
     server = fleet.server()
     name = name_of(server)
-    nodes = desk.dialled(nodes=name, timeout="0.3")
+    nodes = desk.dialled(nodes=name, timeout="3")
     assert nodes.ask(name, PING) == PONG
 
     server.freeze()

@@ -12,7 +12,6 @@ from tests.certificates import Authority
 from tests.cluster.processes import Cluster, Fleet, Server, free_port
 from tests.pipeline.connector.desk import drain
 
-pytestmark = pytest.mark.timeout(600)  # the first one starts Spark
 Options = dict[str, str]
 
 

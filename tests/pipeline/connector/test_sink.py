@@ -8,10 +8,8 @@ from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector.source import DisqueSource
 from disque_trio.pipeline.errors import PipelineError
-from tests.cluster.processes import Cluster, eventually
+from tests.cluster.processes import SOON_S, Cluster, eventually
 from tests.pipeline.connector.desk import drain, given, lengths
-
-pytestmark = pytest.mark.timeout(600)  # the first one starts Spark
 
 
 def save(frame: Any, cluster: Cluster, mode: str = "append", **more: object) -> None:
@@ -54,7 +52,7 @@ def test_a_job_that_failed_leaves_nothing(session: Any, cluster: Cluster) -> Non
     scan = ("JSCAN", "BUSYLOOP", "QUEUE", "spoilt")
     eventually(
         lambda: not any(server.client.items(*scan)[1] for server in cluster.servers),
-        30,
+        SOON_S,
         "no node has a copy",
     )
 

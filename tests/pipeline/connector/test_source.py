@@ -9,12 +9,11 @@ from pyspark.errors import PySparkException
 from disque_trio.pipeline.connector.columns import SCHEMA
 from disque_trio.pipeline.connector.source import DisqueSource
 from disque_trio.pipeline.errors import PipelineError
-from tests.cluster.processes import Cluster, becomes, eventually
+from tests.cluster.processes import SOON_S, Cluster, becomes, eventually
 from tests.cluster.talk import as_items, as_text
 from tests.pipeline.connector.desk import given, lengths
 
 Rows = list[Any]
-pytestmark = pytest.mark.timeout(600)  # the first one starts Spark
 
 
 def add(cluster: Cluster, queue: str, bodies: list[str], *terms: str | int) -> list[str]:
@@ -59,7 +58,9 @@ def test_a_queue_is_drained_once(session: Any, cluster: Cluster, tmp_path: Path)
     sizes = [progress["numInputRows"] for progress in query.recentProgress]
     assert max(sizes) <= 100
     assert "backlog" in query.recentProgress[0]["sources"][0]["latestOffset"]
-    becomes(lambda: [len(cluster.holders(job.encode())) for job in jobs], [0] * 250, 30, "acked")
+    becomes(
+        lambda: [len(cluster.holders(job.encode())) for job in jobs], [0] * 250, SOON_S, "acked"
+    )
 
 
 def test_a_batch_that_failed_comes_again_whole(

@@ -10,8 +10,6 @@ from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
 from tests.pipeline.lake.conftest import Ask
 from tests.pipeline.lake.runs import Told
 
-pytestmark = pytest.mark.timeout(600)
-"""Spark takes its time where others want the processors, too."""
 Accused = Mapping[tuple[str, str], set[str]]
 """By run and property: the jobs."""
 

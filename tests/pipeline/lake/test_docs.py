@@ -13,8 +13,6 @@ from disque_trio.pipeline.lake.views import VIEWS
 from tests.cluster.processes import Fleet
 from tests.pipeline.test_sweep_on_cluster import scenario
 
-pytestmark = pytest.mark.timeout(600)
-"""Spark takes its time where others want the processors, too."""
 PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
 Capture = pytest.CaptureFixture[str]
 

@@ -15,8 +15,6 @@ from disque_trio.sim.rows import Row
 from tests.pipeline.lake.conftest import Ask
 from tests.pipeline.lake.runs import Told
 
-pytestmark = pytest.mark.timeout(600)
-"""Spark takes its time where others want the processors, too."""
 SECOND = 1_000_000
 WALL = 1_790_000_000_000
 JOB = "D-aaaaaaaa-000000000000000000000000-05a1"
