@@ -23,7 +23,7 @@ _RUNGS: Final = """
     post trace journaling spilling heart links metrics
     lifecycle nodetable
     pressure
-    copies waiters pausing recovery
+    shortcuts copies waiters pausing recovery
     replication federation acks requeue delivery sessions repair
     failure handshake gossip membership nodesfile hearing
     commands.rows commands.parse admission
@@ -85,6 +85,10 @@ OWNERS: Final = {
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
         NodeState.jobs NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
+    """,
+    "shortcuts": """
+        Job.state Job.flags Job.requeue_at Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held
+        Memory.evictable NodeState.jobs
     """,
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from disque_trio.statemachine import federation, lifecycle, trace, waiters
+from disque_trio.statemachine import federation, lifecycle, shortcuts, trace, waiters
 from disque_trio.statemachine.base import PAUSE_OUT, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.events import Cause, Kind
@@ -21,6 +21,10 @@ def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: 
     if len(names) == 1:
         # The rounds of one queue, without looking it up again for each job.
         queue = lifecycle.queue_for(node, names[0])
+        if node.trace is None and not queue.paused & PAUSE_OUT:
+            taken = shortcuts.deliver(node, queue, count)
+            if taken and not queue.length:
+                federation.need_jobs(node, queue, Why.REACHED_ZERO)
         while len(taken) < count and (job := take(node, queue, client)) is not None:
             taken.append(job)
         if len(taken) < count:

@@ -36,8 +36,9 @@ class JobTable(dict[JobId, Job]):
     def drop(self, job: Job) -> None:
         """Let a job go."""
         del self[job.id]
-        for walk in tuple(self._walks):
-            walk.pass_by(job)
+        if self._walks:
+            for walk in tuple(self._walks):
+                walk.pass_by(job)
         before, after = job.before, job.after
         if before is None:
             self._first = after

@@ -26,7 +26,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, gc_wait, next_wake
-from disque_trio.statemachine.memory import JOB_BYTES, is_evictable, of_job, of_queue
+from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
 from disque_trio.statemachine.messages import Queued, Working
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -63,22 +63,6 @@ def begin(node: NodeState, job: Job) -> None:
         enqueue(node, job, Cause.FIRST)
     if node.is_recording:
         journaling.hold(node, job)
-
-
-def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
-    """What `begin` comes to for a new job that nobody else has and that may be delivered at once,
-    where no record is kept of what becomes of it. It is made as `begin` would leave it.
-
-    Such jobs are most of all that come, and this way 0.7 of the steps are taken for them.
-    """
-    node.jobs.put(job)
-    node.memory.held += JOB_BYTES + len(body)
-    node.timers.arm(job, min(job.requeue_at - ANNOUNCE_AHEAD, job.expires))
-    queue.add(job)
-    queue.accessed = node.mono
-    queue.jobs_in += 1
-    if queue.waiting:
-        mark_ready(node, queue)
 
 
 def restore(node: NodeState, job: Job, *, is_queued: bool) -> None:
@@ -119,8 +103,10 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     node.jobs.drop(job)
     memory = node.memory
     memory.held -= of_job(job)
-    memory.evictable.pop(job.id, None)
-    memory.dummies.pop(job.id, None)
+    if memory.evictable:
+        memory.evictable.pop(job.id, None)
+    if memory.dummies:
+        memory.dummies.pop(job.id, None)
     if memory.spillable is not None:
         spilling.forget(node, job)
     if job.in_line:
@@ -336,12 +322,13 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
 def finish(node: NodeState, job: Job, cause: Cause) -> None:
     """What `acknowledge` and the collection come to at once for a job of which nobody else has a
     copy: nearly half of the time of an ACKJOB."""
-    dequeue(node, job, Cause.ACKED)
+    if job.state == QUEUED:
+        dequeue(node, job, Cause.ACKED)
     job.state = ACKED
     if node.trace is not None:
         trace.note(node, Kind.ACKED, job, cause)
     # For a collection that is not scheduled: random numbers come as they would with one.
-    desync(node)
+    node.rng.random()
     unregister(node, job, Cause.COLLECTED)
 
 

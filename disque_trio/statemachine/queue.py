@@ -119,6 +119,20 @@ class Queue(Timed):
         self.length -= 1
         return job
 
+    def pop_many(self, count: int) -> list[Job]:
+        """Take out up to so many of the oldest. The caller changes their states."""
+        jobs: list[Job] = []
+        in_order = self._in_order
+        while in_order and not self._late and len(jobs) < count:
+            job = in_order.popleft()
+            job.in_line = False
+            if job.state == QUEUED:
+                jobs.append(job)
+        self.length -= len(jobs)
+        while self._late and len(jobs) < count and (late := self.pop()) is not None:
+            jobs.append(late)
+        return jobs
+
     def peek(self, count: int) -> list[Job]:
         """Up to `count` jobs, oldest first; with a negative count newest first."""
         backwards = count < 0

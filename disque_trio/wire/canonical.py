@@ -13,16 +13,16 @@ from typing import Final
 SHORT: Final = 4096
 """Longer arguments are not worth splitting: finding no CR LF in them costs more than copying."""
 _FEW: Final = 256
-_BULK_HEADERS: Final = [b"$%d" % size for size in range(SHORT)]
+BULK_HEADERS: Final = [b"$%d" % size for size in range(SHORT)]
 _ARRAY_HEADERS: Final = [b"*%d" % count for count in range(_FEW)]
-_header_of: Final = _BULK_HEADERS.__getitem__
-BULK_SIZES: Final = {header: size for size, header in enumerate(_BULK_HEADERS)}
+_header_of: Final = BULK_HEADERS.__getitem__
+BULK_SIZES: Final = {header: size for size, header in enumerate(BULK_HEADERS)}
 ARRAY_SIZES: Final = {header: count for count, header in enumerate(_ARRAY_HEADERS) if count}
 
 
 def bulk_header(size: int) -> bytes:
     """`$` and the size, without the line end."""
-    return _BULK_HEADERS[size] if size < SHORT else b"$%d" % size
+    return BULK_HEADERS[size] if size < SHORT else b"$%d" % size
 
 
 def array_header(count: int) -> bytes:

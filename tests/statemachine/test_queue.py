@@ -55,6 +55,17 @@ def test_jobs_come_in_the_order_of_their_creation() -> None:
     assert [queue.pop(), queue.pop(), queue.pop()] == [old, middle, young]
 
 
+def test_many_are_taken_in_the_same_order() -> None:
+    young, old, middle, gone = job(30), job(10, "B"), job(20), job(5)
+    queue = queue_of(gone, young, old, middle)
+    take_out(queue, gone)
+
+    assert queue.pop_many(2) == [old, middle]
+    assert queue.pop_many(9) == [young]
+    assert queue.pop_many(9) == []
+    assert len(queue) == 0
+
+
 def test_jobs_of_the_same_moment_come_in_the_order_of_their_ids() -> None:
     second, first = job(10, "B"), job(10, "A")
 

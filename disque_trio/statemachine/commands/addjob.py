@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import lifecycle, replication
+from disque_trio.statemachine import lifecycle, replication, shortcuts
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
@@ -142,7 +142,7 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, terms: Terms) -> Reply
         QUEUED,
         _AT_ONCE,
     )
-    lifecycle.begin_queued(node, job, body, queue)
+    shortcuts.begin_queued(node, job, body, queue)
     return Status(job_id)
 
 

@@ -18,10 +18,11 @@ from disque_trio.statemachine.state import NodeState
 
 def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were known here and had not been acknowledged."""
-    known = 0
-    for job_id in job_ids(args):
-        known += acks.ack(node, job_id)
-    return known
+    ids = args[1:]
+    if not all(map(node.jobs.__contains__, ids)):
+        # Names of jobs that are here are well formed.
+        ids = job_ids(args)
+    return acks.ack_all(node, ids)
 
 
 def fastack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

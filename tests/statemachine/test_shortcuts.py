@@ -1,0 +1,103 @@
+"""The short ways lead where the long ones lead: a node that is traced takes those."""
+
+import attrs
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from disque_trio.statemachine import invariants
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import Job
+from tests.rig import JOB, N2, N3, Rig, copy_of
+
+_PLACES = {"slot", "before", "after"}
+
+
+def everything(rig: Rig) -> dict[str, object]:
+    """What the node holds, and what it has said."""
+    node = rig.node
+    rig.take()
+    return {
+        "jobs": [shown(job) for job in node.jobs.values()],
+        "queues": [
+            (queue.name, queue.length, queue.jobs_in, queue.jobs_out, queue.accessed)
+            for queue in node.queues.values()
+        ],
+        "lines": [[job.id for job in queue.peek(99)] for queue in node.queues.values()],
+        "memory": (node.memory.held, list(node.memory.evictable), list(node.memory.dummies)),
+        "rng": node.rng.getstate(),
+        "replies": rig.replies(),
+        "sent": rig.sent(),
+        "next": node.timers.deadline(),
+    }
+
+
+def shown(job: Job) -> dict[str, object]:
+    fields = [field.name for field in attrs.fields(Job) if field.name not in _PLACES]
+    return {name: getattr(job, name) for name in fields}
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("add"),
+            st.sampled_from([(), ("RETRY", 0), ("TTL", 1), ("RETRY", 3), ("DELAY", 1, "TTL", 9)]),
+        ),
+        st.tuples(st.just("get"), st.integers(1, 5)),
+        st.tuples(st.just("ack"), st.lists(st.integers(0, 9), min_size=1, max_size=4)),
+        st.tuples(st.sampled_from(["nack", "dequeue", "enqueue"]), st.integers(0, 9)),
+        st.tuples(st.just("wait"), st.sampled_from([1, 400, 2000, 400_000])),
+        st.tuples(st.just("pause"), st.sampled_from(["out", "none"])),
+        st.tuples(st.just("hold"), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS, st.sampled_from([0, 2]), st.booleans())
+def test_the_short_ways_lead_where_the_long_ones_lead(
+    steps: list[tuple[str, object]], peers: int, lease: bool
+) -> None:
+    short, long = (Rig(peers, Config(delivery_lease=lease)) for _ in range(2))
+    long.node.trace = []
+
+    for step in steps:
+        for rig in (short, long):
+            take(rig, *step)
+        assert everything(short) == everything(long)
+
+    invariants.check(short.node)
+
+
+def take(rig: Rig, verb: str, what: object) -> None:
+    """One step. Numbers stand for jobs that are there, or for none."""
+    ids = [*rig.node.jobs, JOB]
+    match verb, what:
+        case "add", tuple(options):
+            rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 1, *options)
+        case "get", count:
+            assert isinstance(count, int)
+            rig.request("GETJOB", "NOHANG", "COUNT", count, "FROM", "q")
+        case "ack", list(numbers):
+            rig.request("ACKJOB", *[ids[number % len(ids)] for number in numbers])
+        case "wait", duration:
+            assert isinstance(duration, int)
+            rig.advance(duration)
+        case "pause", way:
+            assert isinstance(way, str)
+            rig.request("PAUSE", "q", way)
+        case "hold", _:
+            if len(rig.node.cluster.nodes) > 1 and JOB not in rig.node.jobs:
+                rig.hold(copy_of(JOB, holders=(N2, N3), queue=b"q"))
+                rig.request("ENQUEUE", JOB)
+        case verb, int(number):
+            rig.request(verb, ids[number % len(ids)])
+
+
+def test_an_id_that_is_malformed_spoils_all_that_are_given_with_it() -> None:
+    rig = Rig()
+    job = rig.add()
+
+    rig.request("ACKJOB", job.id, "no id")
+
+    assert job.id in rig.node.jobs
