@@ -141,10 +141,17 @@ class Feeder:
                 self.hungry = late | self.hungry
 
     def resume(self, clients: Iterable[Client]) -> None:
-        """The machine takes their requests again."""
+        """The machine takes their requests again.
+
+        Those who have none, as workers that have been given what they waited for, need no turn.
+        """
         find = self._carriage.sessions.get
-        sessions = [find(client.id) for client in clients]
-        self.hungry.update((session, None) for session in sessions if session is not None)
+        for client in clients:
+            session = find(client.id)
+            if session is not None and (
+                session.backlog or session.fault is not None or session.is_held
+            ):
+                self.hungry[session] = None
 
     def free(self, session: Session) -> None:
         """A client is choked no longer."""

@@ -1,6 +1,7 @@
 """Handing jobs to clients: GETJOB's rounds, and those who wait (reference 2.3, 6.6)."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from disque_trio.statemachine import federation, lifecycle, shortcuts, trace, waiters
 from disque_trio.statemachine.base import PAUSE_OUT, Reply
@@ -74,7 +75,8 @@ def serve_ready(node: NodeState) -> None:
     ready = node.ready
     while ready:
         queue = ready.pop(next(iter(ready)))
-        for client in list(queue.waiting.values()):
+        # Of many who wait only so many can be served.
+        for client in list(islice(queue.waiting.values(), queue.length)):
             job = take(node, queue, client)
             if job is None:
                 break

@@ -121,6 +121,30 @@ async def test_a_pipeline_of_little_is_answered_at_once() -> None:
     assert table.batch((session, PING * TURN)) == TURN * len("+PONG\r\n")
 
 
+async def test_a_worker_that_has_been_given_its_job_needs_no_further_turn() -> None:
+    table = Table()
+    worker, waiting = table.client()
+    table.batch((waiting, b"GETJOB FROM q\r\n"))
+
+    table.batch((table.client()[1], b"ADDJOB q body 0\r\n"))
+
+    assert worker.told
+    assert table.node.deadline() > table.node.now.mono
+
+
+async def test_what_a_worker_sent_while_it_waited_is_heard_in_the_next_turn() -> None:
+    table = Table()
+    worker, waiting = table.client()
+    table.batch((waiting, b"GETJOB FROM q\r\nPING\r\n"))
+
+    table.batch((table.client()[1], b"ADDJOB q body 0\r\n"))
+    told = worker.told
+
+    assert table.node.deadline() == table.node.now.mono
+    assert table.batch() == len("+PONG\r\n")
+    assert told
+
+
 async def test_who_was_answered_much_is_like_the_others_after_a_while() -> None:
     table = Table()
     _, session = table.client()
