@@ -142,7 +142,7 @@ OWNERS: Final = {
     "membership": """
         Peer.capabilities Peer.created Peer.ping_sent Peer.pong_received
     """,
-    "metrics": "NodeState.stats Sampler.last_time Sampler.last_value",
+    "metrics": "NodeState.stats Sampler.last_time",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.reply_mode",
     "commands.server": "Client.authenticated Stats.wrong_passwords",

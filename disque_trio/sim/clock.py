@@ -36,9 +36,17 @@ class NodeClock:
 
     def now(self, true: Micros) -> Now:
         """Both clocks."""
+        now = Now(0, 0)
+        self.show(now, true)
+        return now
+
+    def show(self, now: Now, true: Micros) -> None:
+        """The same, in a `Now` that there is already: a new one takes as long as the reading."""
         mono = self._base + (true - self._since) * self._rate // _MILLION
         wall = mono + self._wall if self._frozen is None else self._frozen
-        return Now(mono // 1000, wall // 1000, wall % 1000)
+        now.mono = mono // 1000
+        now.wall = wall // 1000
+        now.micros = wall % 1000
 
     def when(self, mono: Millis) -> Micros:
         """The first true time at which the monotonic clock shows `mono`."""

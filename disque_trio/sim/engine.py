@@ -1,7 +1,7 @@
 """The event heap: true time, and what happens when. Knows nothing of nodes, links or clients."""
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any, Final
 
 from disque_trio.sim.plan import Micros
@@ -25,12 +25,12 @@ class Engine:
         """Let it happen at that time; what is past happens now."""
         self._sequence += 1
         now = self.now
-        heapq.heappush(self._heap, (time if time > now else now, self._sequence, act, subject))
+        heappush(self._heap, (time if time > now else now, self._sequence, act, subject))
 
     def later(self, delay: Micros, act: Callable[[Any], None], subject: Any) -> None:
         """Let it happen after a while."""
         self._sequence += 1
-        heapq.heappush(self._heap, (self.now + delay, self._sequence, act, subject))
+        heappush(self._heap, (self.now + delay, self._sequence, act, subject))
 
     def next_time(self) -> Micros:
         """When the next event is; NEVER if there is none."""
@@ -38,13 +38,13 @@ class Engine:
 
     def step(self) -> None:
         """Let the next event happen."""
-        self.now, _, act, subject = heapq.heappop(self._heap)
+        self.now, _, act, subject = heappop(self._heap)
         self.steps += 1
         act(subject)
 
     def run(self, until: Micros) -> None:
         """Let everything happen that is due by then; then it is that time."""
-        heap, pop = self._heap, heapq.heappop
+        heap, pop = self._heap, heappop
         steps = 0
         try:
             while heap and heap[0][0] <= until:

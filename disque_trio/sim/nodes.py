@@ -23,15 +23,15 @@ from disque_trio.sim.spill import SimSpill, whole_message, whole_reply
 from disque_trio.sim.streams import stream
 from disque_trio.sim.vector import VectorClock
 from disque_trio.spill import Spiller
-from disque_trio.statemachine.base import FOREVER, MYSELF, NodeId, Now
+from disque_trio.statemachine.base import FOREVER, MYSELF, Millis, NodeId, Now
 from disque_trio.statemachine.chores import Chore, RaiseFileLimit, ReadVitals, Shutdown, Vitals
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import Facts
 
 PORT: Final = 7711
@@ -236,7 +236,7 @@ class Host:
         if self.is_held:
             self._inbox.append((act, subject))
             return
-        self.now = self.clock.now(self._engine.now)
+        self.clock.show(self.now, self._engine.now)
         try:
             act(subject)
             self.settle()
@@ -275,12 +275,9 @@ class Host:
         """The clock has changed: reckon anew when to wake."""
         if self.machine is not None:
             self._wake_at = NEVER
-            self._set_alarm(self.machine)
+            self._wake_by(self.machine.deadline())
 
-    def _set_alarm(self, machine: Machine) -> None:
-        deadline = machine.deadline()
-        if deadline >= self._alarm and self._wake_at < NEVER:
-            return
+    def _wake_by(self, deadline: Millis) -> None:
         self._alarm = deadline
         if deadline < FOREVER:
             time = self.clock.when(deadline)
@@ -296,8 +293,9 @@ class Host:
         self._wake_at = NEVER
         if self.is_held:
             return
-        if self.clock.when(machine.deadline()) > self._engine.now:
-            self._set_alarm(machine)
+        deadline = machine.deadline()
+        if self.clock.when(deadline) > self._engine.now:
+            self._wake_by(deadline)
             return
         self.give(self._tick, machine)
 
@@ -311,25 +309,32 @@ class Host:
         machine = self.machine
         if machine is None:
             return
+        state = machine.state
+        if state.trace:
+            self._write(state)
+        if state.out and not self._empty(machine):
+            return
+        if self.spiller is not None:
+            self.spiller.settle(self.now)
+        deadline = machine.deadline()
+        if deadline < self._alarm or self._wake_at == NEVER:
+            self._wake_by(deadline)
+
+    def _empty(self, machine: Machine) -> bool:
+        """Take and carry out until there is no more. Is it alive still?"""
         state, journal = machine.state, self.journal
         while True:
-            if state.trace:
-                self._write(state.trace)
-                state.trace = []
-            if not state.out:
-                break
             out = machine.take()
-            if journal is not None and journal.take(out):
-                continue
-            self.carry_out(machine, out)
-            if machine is not self.machine:
-                break
-            if journal is None and not (out.resumed or out.chores or out.closes):
-                break
-        if machine is self.machine:
-            if self.spiller is not None:
-                self.spiller.settle(self.now)
-            self._set_alarm(machine)
+            if journal is None or not journal.take(out):
+                self.carry_out(machine, out)
+                if machine is not self.machine:
+                    return False
+                if journal is None and not (out.resumed or out.chores or out.closes):
+                    return True
+            if state.trace:
+                self._write(state)
+            if not state.out:
+                return True
 
     def carry_out(self, machine: Machine, out: Outbox) -> None:
         """Let a batch leave."""
@@ -368,7 +373,8 @@ class Host:
 
     # Rows.
 
-    def _write(self, trace: list[Event]) -> None:
+    def _write(self, state: NodeState) -> None:
+        trace, state.trace = state.trace or (), []
         add, vector, now = self._recorder.add, self.vector, self.now
         time, name, mono, wall = self._engine.now, self.name, now.mono, now.wall
         for event in trace:

@@ -24,37 +24,74 @@ MESSAGE_KINDS: Final = ("send", "recv")
 
 
 class Recorder:
-    """Takes rows in order."""
+    """Takes rows in order.
 
-    __slots__ = ("_hash", "_hidden", "_observer", "_pending", "_triggers", "last")
+    The observer gets each row at once, unless rows are kept back (`keep_back`): then `tell` brings
+    it what has come since. There are some two rows for each event, and the call alone that each
+    costs otherwise is much of what a run takes.
+    """
+
+    __slots__ = (
+        "_hash",
+        "_hidden",
+        "_is_keeping",
+        "_observer",
+        "_pending",
+        "_told",
+        "_triggers",
+        "add",
+    )
+
+    add: Callable[[Fields], None]
+    """One more row."""
 
     def __init__(self, observer: Callable[[Row], None] | None, *, messages: bool = True) -> None:
         self._observer = observer
         self._hash = hashlib.sha256()
         self._pending: list[Fields] = []
+        """What does not count for the digest yet."""
+        self._told = 0
+        """How many of these the observer has."""
         self._hidden: tuple[str, ...] = () if messages else MESSAGE_KINDS
         self._triggers: dict[str, Callable[[Fields], None]] = {}
-        self.last: Micros = 0
+        self._is_keeping = False
+        self.add = self._add
+
+    def keep_back(self) -> None:
+        """From now on, tell the observer nothing until `tell`."""
+        self._is_keeping = True
+        if not self._triggers:
+            self.add = self._pending.append
 
     def watch(self, kind: str, then: Callable[[Fields], None]) -> None:
-        """Call `then` with each row of this kind, too."""
+        """Call `then` with each row of this kind, too: at once, in any case."""
         self._triggers[kind] = then
+        self.add = self._add
 
-    def add(self, fields: Fields) -> None:
-        """One more row."""
-        pending = self._pending
-        pending.append(fields)
-        if len(pending) == _BATCH:
-            self._hash.update(marshal.dumps(pending, _FORM))
-            pending.clear()
-        observer, triggers = self._observer, self._triggers
-        if observer is not None and (not self._hidden or fields[1] not in self._hidden):
-            observer(Row(*fields))
-        if triggers and fields[1] in triggers:
-            triggers[fields[1]](fields)
+    def _add(self, fields: Fields) -> None:
+        self._pending.append(fields)
+        if not self._is_keeping:
+            self.tell()
+        if fields[1] in self._triggers:
+            self._triggers[fields[1]](fields)
+
+    def tell(self) -> None:
+        """Tell the observer what it does not know yet, and let whole batches go."""
+        pending, observer, hidden = self._pending, self._observer, self._hidden
+        news, self._told = pending[self._told :], len(pending)
+        if observer is not None:
+            for fields in news:
+                if fields[1] not in hidden:
+                    observer(Row(*fields))
+        whole = len(pending) - len(pending) % _BATCH
+        for start in range(0, whole, _BATCH):
+            self._hash.update(marshal.dumps(pending[start : start + _BATCH], _FORM))
+        del pending[:whole]
+        self._told = len(pending)
 
     def digest(self) -> str:
         """Of everything so far."""
+        self.tell()
         whole = self._hash.copy()
         whole.update(marshal.dumps(self._pending, _FORM))
         return whole.hexdigest()

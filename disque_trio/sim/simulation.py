@@ -30,6 +30,8 @@ LOOK: Final[Micros] = 250_000
 """How often the drain looks whether it may end."""
 REUNITE: Final[Micros] = 5_000_000
 """How often nodes that do not know each other are made to meet after the heal."""
+TELL: Final[Micros] = 1_000_000
+"""For how long rows are kept back from whoever observes."""
 QUIET: Final[Micros] = 3_000_000
 """For how long nothing must have been left to do: longer than anything is on its way."""
 
@@ -91,9 +93,17 @@ class Run:
     # Its course.
 
     def play(self) -> Outcome:
-        """From the beginning to the end."""
-        for until in self.parts():
-            self.engine.run(until)
+        """From the beginning to the end. Whoever observes is told once a simulated second."""
+        engine, recorder = self.engine, self.recorder
+        recorder.keep_back()
+        try:
+            for until in self.parts():
+                while engine.now + TELL < until:
+                    engine.run(engine.now + TELL)
+                    recorder.tell()
+                engine.run(until)
+        finally:
+            recorder.tell()
         return self.outcome()
 
     def outcome(self) -> Outcome:

@@ -18,6 +18,7 @@ from disque_trio.statemachine.state import NodeState
 MAX_ENTRIES: Final = 100
 """Entries of a message that are looked at: a tenth of the largest table (`handshake.MAX_NODES`)."""
 _NOT_TOLD: Final = HANDSHAKE | NOADDR
+_FAILING: Final = PFAIL | FAIL
 
 
 def ping(node: NodeState, peer: Peer) -> None:
@@ -48,13 +49,14 @@ def section(node: NodeState) -> tuple[Gossip, ...]:
     of health. Draws that hit an unfit node are lost, as in the original.
     """
     nodes = list(node.cluster.nodes.values())
-    wanted = min(max(3, len(nodes) // 10), len(nodes) - 2)
+    count = len(nodes)
+    wanted = min(max(3, count // 10), count - 2)
     told: dict[bytes, Gossip] = {}
     draw_one = node.rng.random
     for draw in range(wanted * 3):
         # randrange takes three times as long, in what is most of a large cluster's idle work.
-        peer = nodes[int(draw_one() * len(nodes))]
-        if draw < wanted - 1 and not peer.flags & (PFAIL | FAIL):
+        peer = nodes[int(draw_one() * count)]
+        if draw < wanted - 1 and not peer.flags & _FAILING:
             continue
         if peer.link and not peer.flags & _NOT_TOLD and peer.id not in told:
             told[peer.id] = _tell(node, peer)
@@ -92,11 +94,11 @@ def listen(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
 
 def _compare(node: NodeState, teller: Peer, peer: Peer, entry: Gossip) -> None:
     """Note the teller's opinion of a node. One that fails for us may have moved: try there."""
-    if entry.flags & (PFAIL | FAIL):
+    if entry.flags & _FAILING:
         report(node, peer, teller.id)
     else:
         withdraw(peer, teller.id)
-    if peer.flags & (PFAIL | FAIL) and (peer.ip, peer.port) != (_ip_of(entry), entry.port):
+    if peer.flags & _FAILING and (peer.ip, peer.port) != (_ip_of(entry), entry.port):
         hear_of(node, _ip_of(entry), entry.port)
 
 

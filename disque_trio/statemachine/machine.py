@@ -286,17 +286,18 @@ class Machine:
         """A frame has come in on a link."""
         node = self.state
         self._set_clocks(now)
-        on = node.cluster.links.get(link)
+        cluster = node.cluster
+        on = cluster.links.get(link)
         if on is None:
             return
         if isinstance(frame.message, GossipMessage):
-            node.cluster.messages_received += 1
+            cluster.messages_received += 1
             membership.on_gossip(node, on, frame)
             return
         messages = frame.messages
-        node.cluster.messages_received += len(messages)
-        sender = node.cluster.nodes.get(frame.sender)
-        if sender is None or sender.flags & HANDSHAKE or sender is node.cluster.myself:
+        cluster.messages_received += len(messages)
+        sender = cluster.nodes.get(frame.sender)
+        if sender is None or sender.flags & HANDSHAKE or sender is cluster.myself:
             metrics.count_refused(node, "unknown sender", 1)
             return
         hearing.hear(node, sender, messages)
@@ -337,9 +338,11 @@ class Machine:
     def take(self) -> Outbox:
         """Hand over what the inputs since the last call have led to."""
         node = self.state
-        if node.mono >= node.stats.ops.last_time + metrics.PERIOD:
+        if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
-        pressure.review_if_due(node)
+        if node.mono >= node.memory.review_at and node.out:
+            # Only when something has happened, for otherwise not every driver asks.
+            pressure.review(node)
         out = node.out
         node.out = Outbox()
         return out
@@ -350,6 +353,7 @@ class Machine:
 
     def _set_clocks(self, now: Now) -> None:
         node = self.state
-        node.mono = max(now.mono, node.mono)
+        if now.mono > node.mono:  # noqa: PLR1730  (max() takes as long as all of the rest)
+            node.mono = now.mono
         node.wall = now.wall
         node.micros = now.micros

@@ -26,7 +26,6 @@ from disque_trio.statemachine.nodetable import (
     learn_own_ip,
     lose_address,
     mark_leaving,
-    refresh,
     remove,
     rename,
 )
@@ -92,9 +91,11 @@ def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
 def on_cron(node: NodeState, cron: Cron) -> None:
     """The heartbeat. A node that is alone has nothing to do: it rests until a node is added."""
     beats = beat(cron)
-    for peer in _others(node):
+    others = _others(node)
+    for peer in tuple(others):
         if peer.flags & HANDSHAKE and handshake.is_overdue(node, peer):
             remove(node, peer)
+            others.remove(peer)
         elif not peer.link:
             dial(node, peer)
             # It may be another program by now: its PONG will say what it can.
@@ -102,22 +103,21 @@ def on_cron(node: NodeState, cron: Cron) -> None:
             gossip.ping(node, peer)
     if beats % _BEATS_PER_PING == 0:
         _ping_somebody(node)
-    for peer in _others(node):
+    for peer in others:
         if not peer.flags & HANDSHAKE:
             _watch(node, peer)
-    refresh(node)
     is_alone = len(node.cluster.nodes) == 1
     if is_alone or beats % _BEATS_PER_PING == 0:
         repair.watch(node)
     if not is_alone:
-        rest(node, _idle_beats(node, beats))
+        rest(node, _idle_beats(node, others, beats))
 
 
-def _idle_beats(node: NodeState, beats: int) -> int:
+def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
     """How many beats there is nothing to do, unless something happens that rouses the heart."""
     soonest = node.mono + _BEATS_PER_PING * HEARTBEAT
     half_timeout = node.config.cluster_node_timeout // 2
-    for peer in _others(node):
+    for peer in others:
         if peer.ping_sent or not peer.link or peer.flags & HANDSHAKE:
             return 0
         soonest = min(soonest, peer.pong_received + half_timeout)

@@ -4,14 +4,14 @@ A counter is looked at when the machine is emptied and a tenth of a second is ov
 timer: an idle node is left alone, and the tenths in which nothing came are filled with zeros
 afterwards.
 
-Owns each `Sampler`, and `NodeState.stats` by replacing it whole.
+Owns the `Sampler`, and `NodeState.stats` by replacing it whole.
 """
 
 from typing import Final
 
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.stats import Sampler, Stats
+from disque_trio.statemachine.stats import Stats
 
 PERIOD: Final[Millis] = 100
 
@@ -22,28 +22,25 @@ def sample(node: NodeState) -> None:
     All growth counts for the tenth that began at the last look. For whatever had come later would
     have led to a look, except for the batch of this very moment.
     """
-    stats = node.stats
-    over = (node.mono - stats.ops.last_time) // PERIOD
+    sampler = node.stats.sampler
+    over = (node.mono - sampler.last_time) // PERIOD
     if not over:
         return
-    _look(stats.ops, stats.commands_processed, over)
-    _look(stats.input_rate, received(node), over)
-    _look(stats.output_rate, sent(node), over)
-
-
-def _look(sampler: Sampler, value: int, over: int) -> None:
-    """So many tenths are over. All samplers begin together."""
+    now = (node.stats.commands_processed, received(node), sent(node))
     samples = sampler.samples
-    samples.append(value - sampler.last_value)
+    samples.append(now)
     if over > 1:
-        samples.extend([0] * min(over - 1, len(samples)))
-    sampler.last_value = value
+        samples.extend([now] * min(over - 1, len(samples)))
     sampler.last_time += over * PERIOD
 
 
-def per_second(sampler: Sampler) -> float:
-    """The mean rate over all the samples kept."""
-    return sum(sampler.samples) * 1000 / (PERIOD * len(sampler.samples))
+def rates(node: NodeState) -> tuple[float, ...]:
+    """What came each second, in the mean over the samples kept: commands, bytes, bytes sent."""
+    samples = node.stats.sampler.samples
+    seconds = PERIOD * (len(samples) - 1) / 1000
+    return tuple(
+        (last - first) / seconds for first, last in zip(samples[0], samples[-1], strict=True)
+    )
 
 
 def count_refused(node: NodeState, reason: str, times: int) -> None:

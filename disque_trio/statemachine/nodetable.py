@@ -77,7 +77,11 @@ def _set_flags(node: NodeState, peer: Peer, flags: int) -> None:
 
 
 def refresh(node: NodeState) -> None:
-    """Work out anew who may be given copies (reference 5.8; defect 13: only whom one can reach)."""
+    """Work out anew who may be given copies (reference 5.8; defect 13: only whom one can reach).
+
+    It follows from the nodes, their flags and their addresses, and whoever changes one of these
+    says so here.
+    """
     nodes = node.cluster.nodes.values()
     node.cluster.reachable = [peer for peer in nodes if not peer.flags & (UNREACHABLE | MYSELF)]
     node.cluster.size = sum(1 for peer in nodes if not peer.flags & HANDSHAKE)
@@ -95,6 +99,7 @@ def learn_own_ip(node: NodeState, ip: str) -> None:
     if ip and ip != myself.ip:
         myself.ip = ip
         node.out.nodes_changed = True
+        refresh(node)
 
 
 def learn_address(node: NodeState, peer: Peer, link: Link, port: int) -> None:
@@ -106,6 +111,7 @@ def learn_address(node: NodeState, peer: Peer, link: Link, port: int) -> None:
     peer.port = port
     node.out.nodes_changed = True
     unmark(node, peer, NOADDR)
+    refresh(node)
 
 
 def lose_address(node: NodeState, peer: Peer) -> None:

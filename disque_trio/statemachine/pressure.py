@@ -61,7 +61,7 @@ def review(node: NodeState) -> None:
     """Weigh what is not kept up to date all the time, and set the marks anew."""
     memory = node.memory
     traffic = node.facts.traffic
-    scans = sum(map(len, node.scans.values()))
+    scans = sum(map(len, node.scans.values())) if node.scans else 0
     memory.rest = (
         len(node.timers) * SLOT_BYTES
         + len(node.clients) * CLIENT_BYTES
@@ -85,12 +85,6 @@ def review(node: NodeState) -> None:
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)
-
-
-def review_if_due(node: NodeState) -> None:
-    """Once in a while, when something has happened: otherwise not every driver asks."""
-    if node.mono >= node.memory.review_at and node.out:
-        review(node)
 
 
 def on_review(node: NodeState, memory: Memory) -> None:

@@ -63,14 +63,13 @@ class CommandStat:
 
 @attrs.define
 class Sampler:
-    """How much a counter grew in each of the last sixteen tenths of a second (reference 2.11).
+    """Commands, and bytes that clients sent and were sent, as counted before and after each of the
+    last sixteen tenths of a second (reference 2.11).
 
-    `last_value` is the counter when it was last looked at, `last_time` the begin of the tenth that
-    runs since then.
+    `last_time` is the begin of the tenth that runs.
     """
 
-    samples: deque[int] = attrs.Factory(lambda: deque([0] * 16, maxlen=16))
-    last_value: int = 0
+    samples: deque[tuple[int, int, int]] = attrs.Factory(lambda: deque([(0, 0, 0)] * 17, maxlen=17))
     last_time: Millis = 0
 
 
@@ -98,6 +97,4 @@ class Stats:
     received_before: int = 0
     sent_before: int = 0
     """What `Facts.traffic` had counted at the last reset."""
-    ops: Sampler = attrs.Factory(Sampler)
-    input_rate: Sampler = attrs.Factory(Sampler)
-    output_rate: Sampler = attrs.Factory(Sampler)
+    sampler: Sampler = attrs.Factory(Sampler)

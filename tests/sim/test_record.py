@@ -89,3 +89,35 @@ def test_whoever_watches_a_kind_is_told_of_it() -> None:
     recorder.add(fields(kind="send", cause="gotjob"))
 
     assert seen == [fields(kind="send", cause="gotjob")]
+
+
+def test_rows_may_be_kept_back_until_they_are_told() -> None:
+    seen: list[Row] = []
+    recorder, whole = Recorder(seen.append, messages=False), Recorder(None)
+    recorder.keep_back()
+    for time in range(600):
+        for kind in ("send", "serve"):
+            recorder.add(fields(time, kind))
+            whole.add(fields(time, kind))
+    assert seen == []
+
+    recorder.tell()
+    recorder.add(fields(600))
+    recorder.tell()
+    whole.add(fields(600))
+
+    assert [row.time for row in seen] == list(range(601))
+    assert recorder.digest() == whole.digest()
+
+
+def test_whoever_watches_a_kind_is_told_of_it_even_when_rows_are_kept_back() -> None:
+    told: list[Row] = []
+    seen: list[Fields] = []
+    recorder = Recorder(told.append)
+    recorder.keep_back()
+    recorder.watch("serve", seen.append)
+
+    recorder.add(fields())
+
+    assert seen == [fields()]
+    assert told == []

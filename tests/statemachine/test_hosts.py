@@ -6,6 +6,7 @@ import attrs
 
 from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import PFAIL, NodeId
+from disque_trio.statemachine.cluster import Link
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.copies import apart
 from disque_trio.statemachine.messages import ReplJob
@@ -45,6 +46,17 @@ def test_a_node_that_cannot_be_reached_crowds_nobody() -> None:
     nodetable.mark(rig.node, rig.node.cluster.nodes[N2], PFAIL)
 
     assert not rig.node.cluster.is_crowded
+
+
+def test_crowding_is_known_as_soon_as_addresses_are() -> None:
+    rig = rig_at("", HERE, THERE)
+    cluster = rig.node.cluster
+
+    nodetable.learn_own_ip(rig.node, HERE)
+    assert cluster.is_crowded
+
+    nodetable.learn_address(rig.node, cluster.nodes[N2], Link(9, None, HERE, ELSEWHERE), 7711)
+    assert not cluster.is_crowded
 
 
 def test_a_copy_goes_to_the_other_host() -> None:

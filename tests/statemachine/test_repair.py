@@ -1,7 +1,7 @@
 import attrs
 import pytest
 
-from disque_trio.statemachine import repair
+from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import ACKED, FAIL, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.job import rank
 from disque_trio.statemachine.messages import GotJob, ReplJob, SetAck
@@ -55,7 +55,7 @@ def test_a_job_whose_holder_is_forgotten_is_copied_to_another_node() -> None:
 def test_a_holder_that_fails_is_given_time_to_come_back() -> None:
     rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=60))
     held(rig, (ME, N2))
-    rig.node.cluster.nodes[N2].flags |= FAIL
+    nodetable.mark(rig.node, rig.node.cluster.nodes[N2], FAIL)
 
     rig.advance(55_000)
     assert asked(rig) == []
@@ -68,11 +68,11 @@ def test_its_time_begins_anew_when_it_has_been_well_meanwhile() -> None:
     rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=60))
     held(rig, (ME, N2))
     peer = rig.node.cluster.nodes[N2]
-    peer.flags |= FAIL
+    nodetable.mark(rig.node, peer, FAIL)
     rig.advance(50_000)
-    peer.flags &= ~FAIL
+    nodetable.unmark(rig.node, peer, FAIL)
     rig.advance(2_000)
-    peer.flags |= FAIL
+    nodetable.mark(rig.node, peer, FAIL)
 
     rig.advance(55_000)
 
@@ -82,7 +82,7 @@ def test_its_time_begins_anew_when_it_has_been_well_meanwhile() -> None:
 def test_a_node_whose_address_another_has_taken_is_as_good_as_failing() -> None:
     rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=60))
     held(rig, (ME, N2))
-    rig.node.cluster.nodes[N2].flags |= NOADDR
+    nodetable.mark(rig.node, rig.node.cluster.nodes[N2], NOADDR)
 
     rig.advance(62_000)
 
@@ -92,7 +92,7 @@ def test_a_node_whose_address_another_has_taken_is_as_good_as_failing() -> None:
 def test_with_0_copies_are_counted_and_not_made() -> None:
     rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=0))
     held(rig, (ME, N2))
-    rig.node.cluster.nodes[N2].flags |= FAIL
+    nodetable.mark(rig.node, rig.node.cluster.nodes[N2], FAIL)
     rig.advance(1_000_000)
     assert under(rig) == 0
 
@@ -235,7 +235,7 @@ def test_who_is_not_well_does_not_stand_in_line(flag: int) -> None:
     rig = Rig(peers=3, config=CALM)
     name = first_in_line((ME, N3), wanted=N3)
     held(rig, (ME, N2, N3), replicas=3, name=name)
-    rig.node.cluster.nodes[N3].flags |= flag
+    nodetable.mark(rig.node, rig.node.cluster.nodes[N3], flag)
     forget(rig, N2)
 
     rig.advance(SOON)

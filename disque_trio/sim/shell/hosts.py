@@ -143,5 +143,4 @@ class NodeHost(Host):
         """Write down what the machine has done."""
         machine = self.machine
         if machine is not None and machine.state.trace:
-            self._write(machine.state.trace)
-            machine.state.trace = []
+            self._write(machine.state)

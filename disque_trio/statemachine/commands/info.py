@@ -102,13 +102,14 @@ def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:
 
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     stats = node.stats
+    commands, bytes_in, bytes_out = metrics.rates(node)
     yield "total_connections_received", stats.connections_received
     yield "total_commands_processed", stats.commands_processed
-    yield "instantaneous_ops_per_sec", int(metrics.per_second(stats.ops))
+    yield "instantaneous_ops_per_sec", int(commands)
     yield "total_net_input_bytes", metrics.received(node)
     yield "total_net_output_bytes", metrics.sent(node)
-    yield "instantaneous_input_kbps", f"{metrics.per_second(stats.input_rate) / 1024:.2f}"
-    yield "instantaneous_output_kbps", f"{metrics.per_second(stats.output_rate) / 1024:.2f}"
+    yield "instantaneous_input_kbps", f"{bytes_in / 1024:.2f}"
+    yield "instantaneous_output_kbps", f"{bytes_out / 1024:.2f}"
     yield "rejected_connections", sum(stats.connections_rejected.values())
     yield "latest_fork_usec", 0
     yield "protocol_errors", stats.protocol_errors
