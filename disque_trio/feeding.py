@@ -102,15 +102,20 @@ class Feeder:
         """Those that the machine does not take, since the client has to wait."""
         machine = self._machine
         at = machine.requests(client, requests, now, perf_counter_ns)
-        while at < len(requests) and machine.accepts(client):
+        while at < len(requests):
             # It stopped before this one, which has to be looked at closely.
             args = requests[at]
             started = perf_counter_ns()
-            row = machine.request(client, args, now)
+            if machine.accepts(client):
+                row = machine.request(client, args, now)
+            elif machine.follows(client, args):
+                row = machine.follow(client, args, now)
+            else:
+                break
             if row is not None:
                 machine.timed(row, args, perf_counter_ns() - started)
             at += 1
-            if at < len(requests):
+            if at < len(requests) and client.blocked is Blocked.NO:
                 at += machine.requests(client, requests[at:], now, perf_counter_ns)
         return requests[at:]
 
@@ -169,7 +174,7 @@ class Feeder:
         """Not everything could be fed, or now at last it has been."""
         if session.backlog:
             self._carriage.hold(session)
-            if not session.is_choked and self._machine.accepts(session.client):
+            if not session.is_choked and self._takes(session):
                 self.hungry[session] = None
             elif session.port.is_half_closed:
                 self.half_closed(session)
@@ -178,6 +183,11 @@ class Feeder:
             self._refuse(session, session.fault, now)
         elif not session.is_choked:
             _release(session)
+
+    def _takes(self, session: Session) -> bool:
+        """Would the machine be given the next request of this client?"""
+        client = session.client
+        return self._machine.accepts(client) or self._machine.follows(client, session.backlog[0])
 
     def _refuse(self, session: Session, fault: bytes, now: Now) -> None:
         if self._machine.accepts(session.client):

@@ -13,6 +13,7 @@ are left out, and of a long body there is only a digest.
 
 import hashlib
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -74,7 +75,8 @@ class TracedMachine(Machine):
         self._sink: Sink | None = None
         self._now = now
         self._rows: list[Row] = []
-        self._requests: dict[ClientId, _Request] = {}
+        self._requests: dict[ClientId, deque[_Request | None]] = {}
+        """Whose answers are awaited, in order; None where nothing is told of one."""
         self._last_ref = 0
         self._messages_seen = self._replies_seen = self._dials_seen = 0
         self._dialled: dict[LinkId, Peer] = {}
@@ -107,17 +109,35 @@ class TracedMachine(Machine):
             # It did not come to that: nothing was asked of the node.
             self._requests.pop(client.id, None)
             del self._rows[at:]
+        self._expect(client)
         self._collect()
-        if client.blocked is Blocked.NO:
-            self._requests.pop(client.id, None)
         return row
+
+    def follow(self, client: Client, args: list[bytes], now: Now) -> Command | None:
+        self._now = now
+        at = len(self._rows)
+        self._ask(client, args)
+        row = super().follow(client, args, now)
+        waiting = self._requests.get(client.id)
+        if row is None and waiting:
+            waiting[-1] = None
+            del self._rows[at:]
+        self._expect(client)
+        self._collect()
+        return row
+
+    def _expect(self, client: Client) -> None:
+        """Who silences its answers is given none, neither now nor later."""
+        waiting = self._requests.get(client.id)
+        if waiting and client.additions and client.additions[-1].is_silent:
+            waiting.pop()
 
     def disconnect(self, client: Client, now: Now) -> None:
         self._now = now
         super().disconnect(client, now)
-        request = self._requests.pop(client.id, None)
-        if request is not None:
-            self._tell(client, request, history.lost(request.words, "disconnect"))
+        for request in self._requests.pop(client.id, ()):
+            if request is not None:
+                self._tell(client, request, history.lost(request.words, "disconnect"))
         self._collect()
 
     def message(self, link: LinkId, frame: Frame, now: Now) -> None:
@@ -166,7 +186,8 @@ class TracedMachine(Machine):
                     self._add_message("send", self._peer_at(link), message)
         self._messages_seen = len(out.messages)
         for client, reply in out.replies[self._replies_seen :]:
-            request = self._requests.pop(client.id, None)
+            waiting = self._requests.get(client.id)
+            request = waiting.popleft() if waiting else None
             if request is not None:
                 self._tell(client, request, history.answered(request.words, reply))
         self._replies_seen = len(out.replies)
@@ -185,12 +206,16 @@ class TracedMachine(Machine):
 
     def _ask(self, client: Client, args: list[bytes]) -> None:
         """Note a request. Monitors are told of others' too, and so not listened to."""
+        waiting = self._requests.setdefault(client.id, deque())
+        if client.blocked is Blocked.NO:
+            # One that was never answered: answers were silenced.
+            waiting.clear()
         row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
         if row is None or row.name == "getjob" or client.is_monitor:
             return
         self._last_ref += 1
         request = _Request(_words(row, args), self._last_ref)
-        self._requests[client.id] = request
+        waiting.append(request)
         self._tell(client, request, history.invoked(request.words))
 
     def _tell(self, client: Client, request: _Request, notes: Iterable[Note]) -> None:

@@ -81,6 +81,19 @@ class Rig:
         self.machine.request(client or self.client, args, self.now)
         self.take()
 
+    def offer(self, *words: bytes | str | int, client: Client | None = None) -> bool:
+        """The client has sent this in a pipeline; does the machine take it now?"""
+        asker = client or self.client
+        args = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        if self.machine.accepts(asker):
+            self.machine.request(asker, args, self.now)
+        elif self.machine.follows(asker, args):
+            self.machine.follow(asker, args, self.now)
+        else:
+            return False
+        self.take()
+        return True
+
     def ask(self, *words: bytes | str | int, client: Client | None = None) -> Reply:
         """The client asks and is answered at once."""
         self.replies(client)

@@ -24,6 +24,7 @@ _RUNGS: Final = """
     lifecycle nodetable
     pressure
     shortcuts copies waiters pausing recovery
+    additions
     replication federation acks requeue delivery sessions repair
     failure handshake gossip membership nodesfile hearing
     commands.rows commands.parse admission
@@ -51,6 +52,7 @@ RECEIVERS: Final = {
     "queue_for(node, name)": "Queue",
     "client": "Client",
     "blocking": "Client",
+    "addition": "Addition",
     "caller": "Client",
     "peer": "Peer",
     "link.peer": "Peer",
@@ -100,8 +102,11 @@ OWNERS: Final = {
     "journaling": "Outbox.records NodeState.is_recording",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance Memory.held",
     "replication": """
-        Job.confirmed Job.client Client.job Client.widen_at NodeState.last_made
-        NodeState.last_number
+        Job.confirmed NodeState.last_made NodeState.last_number
+    """,
+    "additions": """
+        Client.additions Job.addition Addition.job Addition.reply Addition.widen_at
+        Outbox.resumed
     """,
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news

@@ -16,7 +16,6 @@ from disque_trio.sim.plan import Add, ClockPlan, Consumer, Expect, Latency, Link
 from disque_trio.sim.scenario import (
     ClockSpec,
     ConsumerSpec,
-    JobSpec,
     LinkSpec,
     ProducerSpec,
     Scenario,
@@ -138,7 +137,7 @@ def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Ru
                 return
             count += 1
             whom = node or run.rng.randint(1, run.nodes)
-            yield _add(spec.job, f"{name}-{count}", name, whom, at, run)
+            yield _add(spec, f"{name}-{count}", name, whom, at, run)
 
 
 def _arrivals(spec: ProducerSpec, rate: float, run: _Run) -> Iterator[Micros]:
@@ -150,8 +149,8 @@ def _arrivals(spec: ProducerSpec, rate: float, run: _Run) -> Iterator[Micros]:
         yield at
 
 
-def _add(job: JobSpec, body: str, producer: str, node: int, at: Micros, run: _Run) -> Add:
-    rng = run.rng
+def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, run: _Run) -> Add:
+    job, rng = spec.job, run.rng
     retry_s = job.retry.draw_int(rng)
     copies = job.replicate.draw_int(rng)
     return Add(
@@ -168,6 +167,7 @@ def _add(job: JobSpec, body: str, producer: str, node: int, at: Micros, run: _Ru
         ttl_s=job.ttl.draw_int(rng),
         maxlen=job.maxlen.draw_int(rng),
         is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
+        pipeline=spec.pipeline.draw_int(rng),
     )
 
 

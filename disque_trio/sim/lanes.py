@@ -194,10 +194,14 @@ class Lanes:
                 self._end(lane)
                 return
             self._clients[host][lane.client.id] = lane
-        while lane.backlog and machine.accepts(lane.client):
-            operation = lane.backlog.popleft()
+        while lane.backlog:
+            operation = lane.backlog[0]
+            accepts = machine.accepts(lane.client)
+            if not accepts and not machine.follows(lane.client, operation.words):
+                break
+            lane.backlog.popleft()
             host.vector.join(operation.stamp)
-            machine.request(lane.client, operation.words, host.now)
+            (machine.request if accepts else machine.follow)(lane.client, operation.words, host.now)
 
     def feed(self, host: Host, client: Client) -> None:
         """The client's next requests may come."""

@@ -60,6 +60,8 @@ class Add:
     ttl_s: int | None = None
     maxlen: int | None = None
     is_async: bool = False
+    pipeline: int = 1
+    """How many requests, this one among them, may be under way on its connection."""
 
 
 @attrs.frozen(kw_only=True)

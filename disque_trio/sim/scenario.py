@@ -167,6 +167,9 @@ class ProducerSpec:
     rate: Range = key(RATE, "jobs per second of each, drawn once per run")
     jobs: Range | None = key(whole(1), "how many each adds at most", default=None)
     burst: Range = key(whole(1), "how many come at once, at the same rate overall", default=1)
+    pipeline: Range = key(
+        whole(1), "how many it sends on one connection without waiting; drawn for each", default=1
+    )
     start: Range = key(DURATION, _START, default="0s")
     stop: Range | None = key(DURATION, _STOP, default=None)
     job: JobSpec = key(table(JobSpec), "the jobs", default={})

@@ -2,10 +2,12 @@
 
 An agent is asked for its `deadline`, is woken then, and told of replies and of lost connections.
 What it wants done it puts into `wishes`, which the engine takes after each call and carries out in
-order. A lane is one connection of the agent, with one request at a time; it opens with the first.
+order. A lane is one connection of the agent, with one request at a time, or a pipeline of them; it
+opens with the first.
 """
 
 import random
+from collections import deque
 from typing import Final, Protocol
 
 import attrs
@@ -85,12 +87,20 @@ def agents(plan: Plan) -> list[Agent]:
 @attrs.define(eq=False)
 class _Lane:
     node: int
-    deadline: Micros = NEVER
-    """When the agent gives up on the reply."""
+    dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
+    """Of each request under way, in order: when the agent gives up on it, and after how long."""
+
+    def answered(self, now: Micros) -> None:
+        """The next in line may have waited for this one."""
+        self.dues.popleft()
+        if self.dues:
+            due, wait = self.dues[0]
+            self.dues[0] = max(due, now + wait), wait
 
 
 class Producer:
-    """Adds jobs at their times, whatever becomes of those before. One lane for each in the air."""
+    """Adds jobs at their times, whatever becomes of those before: in a pipeline as far as it may,
+    else on a lane for each in the air."""
 
     def __init__(self, name: str, adds: list[Add]) -> None:
         self.name = name
@@ -105,11 +115,11 @@ class Producer:
     def deadline(self) -> Micros:
         """The next job, or the next reply that does not come."""
         due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
-        return min(due, *(lane.deadline for lane in self._busy.values())) if self._busy else due
+        return min(due, *(lane.dues[0][0] for lane in self._busy.values())) if self._busy else due
 
     def wake(self, now: Micros) -> None:
         """Give up on overdue replies, then add what is due."""
-        for number in [n for n, lane in self._busy.items() if lane.deadline <= now]:
+        for number in [n for n, lane in self._busy.items() if lane.dues[0][0] <= now]:
             del self._busy[number]
             self.wishes.append(Hang(number))
         while self._next < len(self._adds) and self._adds[self._next].at <= now:
@@ -117,19 +127,30 @@ class Producer:
             self._next += 1
 
     def _add(self, now: Micros, add: Add) -> None:
-        idle = self._free.setdefault(add.node, [])
-        if idle:
-            number = idle.pop()
-        else:
-            self._last_lane += 1
-            number = self._last_lane
-        self._busy[number] = _Lane(add.node, now + _wait(add.timeout_ms))
+        number = self._lane_for(add)
+        wait = _wait(add.timeout_ms)
+        self._busy.setdefault(number, _Lane(add.node)).dues.append((now + wait, wait))
         self.wishes.append(Ask(number, add.node, add_words(add)))
 
+    def _lane_for(self, add: Add) -> int:
+        if add.pipeline > 1:
+            for number, lane in self._busy.items():
+                if lane.node == add.node and len(lane.dues) < add.pipeline:
+                    return number
+        idle = self._free.setdefault(add.node, [])
+        if idle:
+            return idle.pop()
+        self._last_lane += 1
+        return self._last_lane
+
     def answered(self, now: Micros, lane: int, reply: Reply) -> None:  # noqa: ARG002
-        """Whatever the reply, the lane is free."""
-        busy = self._busy.pop(lane, None)
-        if busy is not None:
+        """Whatever the reply, the lane is free, or waits for one reply less."""
+        busy = self._busy.get(lane)
+        if busy is None:
+            return
+        busy.answered(now)
+        if not busy.dues:
+            del self._busy[lane]
             self._free[busy.node].append(lane)
 
     def lost(self, now: Micros, lane: int) -> None:  # noqa: ARG002

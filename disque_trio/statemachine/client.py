@@ -1,7 +1,7 @@
 """One client connection, as the machine sees it.
 
-`blocked`, `queues`, `job` and the fields that go with them are written by `waiters` and
-`replication`; identity and modes by `sessions` and the CLIENT commands.
+`blocked`, `queues` and the fields that go with them are written by `waiters`, `additions` by the
+module of that name; identity and modes by `sessions` and the CLIENT commands.
 """
 
 import enum
@@ -23,7 +23,7 @@ class Blocked(enum.Enum):
 
     NO = "not blocked"
     JOBS = "GETJOB: a job in one of its queues"
-    COPIES = "ADDJOB: enough copies of its job"
+    COPIES = "ADDJOB: enough copies of its job, or of each of its jobs"
     CHORE = "the outcome of a chore"
 
 
@@ -53,9 +53,8 @@ class Client(Timed):
     """When its wait ends; 0 is never."""
     queues: tuple[bytes, ...] = ()
     with_counters: bool = False
-    job: "Job | None" = None
-    widen_at: Millis = 0
-    """When its job may go to one more node."""
+    additions: "list[Addition]" = attrs.Factory(list)
+    """While it waits for copies: its ADDJOBs that are not answered, in order."""
     then: "Callable[[NodeState, Client, Any], Reply] | None" = None
     """Makes the reply of the outcome of its chore."""
     protocol: int = 2
@@ -66,3 +65,20 @@ class Client(Timed):
     is_unix: bool = False
     command: str = ""
     """The last command's name in lower case; empty before the first."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Addition:
+    """An ADDJOB that waits for the copies of its job, or, being settled, for those before it."""
+
+    client: Client
+    job: "Job | None"
+    """None once it is settled."""
+    deadline: Millis
+    """When the wait ends; 0 is never."""
+    widen_at: Millis
+    """When its job may go to one more node."""
+    is_silent: bool
+    """CLIENT REPLY says that it shall not be answered."""
+    reply: Reply = None
+    """What it is answered in its turn."""

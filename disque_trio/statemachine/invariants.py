@@ -41,7 +41,7 @@ def _check_job(node: NodeState, job: Job) -> None:
     assert job.due == next_wake(job), f"{job.id!r} wakes at {job.due}, not {next_wake(job)}"
     assert (job.queue is None) == (job.body is None), f"{job.id!r} is half a dummy"
     assert not job.is_dummy or job.state == ACKED, f"dummy {job.id!r} in state {job.state}"
-    assert (job.client is None) or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
+    assert (job.addition is None) or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
     assert len(dict.fromkeys(job.holders)) == len(job.holders), f"{job.id!r}: {job.holders}"
     if job.state == QUEUED:
         assert job.queue in node.queues, f"{job.id!r} is queued in no queue"
@@ -73,11 +73,24 @@ def _check_client(node: NodeState, client: Client) -> None:
             assert client.id in node.queues[name].waiting, f"{client.id} is not waiting on {name!r}"
     else:
         assert not client.queues, f"client {client.id} lingers on {client.queues}"
-    assert (client.blocked is Blocked.COPIES) == (client.job is not None), client.id
-    assert client.job is None or client.job.client is client, client.id
+    _check_additions(client)
     if client.blocked is not Blocked.NO and client.deadline:
         assert client.slot, f"client {client.id} waits for a deadline that is in no timer slot"
         assert 0 < client.due <= client.deadline, f"{client.id}: {client.due}, {client.deadline}"
+
+
+def _check_additions(client: Client) -> None:
+    assert (client.blocked is Blocked.COPIES) == bool(client.additions), client.id
+    assert not client.additions or client.additions[0].job is not None, (
+        f"client {client.id} could be answered"
+    )
+    for addition in client.additions:
+        assert addition.client is client, f"client {client.id} waits for another one"
+        if addition.job is not None:
+            assert addition.job.addition is addition, f"nobody waits for {addition.job.id!r}"
+            due = min(addition.widen_at, addition.deadline or addition.widen_at)
+            assert client.slot, f"client {client.id} waits for a moment that is in no timer slot"
+            assert 0 < client.due <= due, f"{client.id}: {client.due}, {due}"
 
 
 def _check_cluster(node: NodeState) -> None:

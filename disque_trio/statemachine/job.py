@@ -1,9 +1,9 @@
 """The job record, its id, and the arithmetic of its deadlines (reference 3 and 4).
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
-`replication` (confirmed while it waits for copies, and who waits), `repair` (confirmed while it is
-active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line), `jobtable`
-(before and after).
+`replication` (confirmed while it waits for copies), `additions` (who waits), `repair` (confirmed
+while it is active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line),
+`jobtable` (before and after).
 """
 
 from binascii import b2a_base64
@@ -23,7 +23,7 @@ from disque_trio.statemachine.base import (
     Millis,
     NodeId,
 )
-from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.client import Addition
 from disque_trio.statemachine.timers import Timed
 
 DESYNC: Final[Millis] = 250
@@ -70,8 +70,8 @@ class Job(Timed):
     gc_attempt: int = attrs.field(default=0, init=False)
     gc_at: Millis = 0
     """While acked: when its collection is tried next."""
-    client: Client | None = attrs.field(default=None, init=False)
-    """Who waits for its copies."""
+    addition: Addition | None = attrs.field(default=None, init=False)
+    """The ADDJOB that waits for its copies."""
     in_line: bool = attrs.field(default=False, init=False)
     """Its queue has an entry for it, live or stale."""
     before: "Job | None" = attrs.field(default=None, init=False, repr=False)

@@ -5,7 +5,8 @@ Driver contract (ARCHITECTURE, decision 1):
 1. `now` never goes back on its monotonic clock.
 2. Any number of inputs, then one `take()`.
 3. What is taken is carried out in the order that `outbox` names.
-4. A client is fed only while `accepts` says so, and again when it stands in `resumed`.
+4. A client is fed only while `accepts` says so, and again when it stands in `resumed`; one that
+   waits for copies may be given what `follows` lets through, by `follow`.
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
 
 Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from disque_trio.statemachine import (
+    additions,
     delivery,
     federation,
     hearing,
@@ -50,8 +52,8 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
+from disque_trio.statemachine.commands import addjob, latency, server
 from disque_trio.statemachine.commands import config as configuration
-from disque_trio.statemachine.commands import latency, server
 from disque_trio.statemachine.commands.config import adopt
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import renamed
@@ -161,6 +163,28 @@ class Machine:
         one; how many that were. `clock` tells nanoseconds, for `timed` alone."""
         self._set_clocks(now)
         return pipelines.take(self.state, self._commands.get, client, requests, clock)
+
+    def follows(self, client: Client, args: list[bytes]) -> bool:
+        """Is this an ADDJOB that may be taken, by `follow`, while the client waits for copies?"""
+        if client.blocked is not Blocked.COPIES:
+            return False
+        row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
+        return (
+            row is not None
+            and row.handler is addjob.addjob
+            and addjob.may_follow(self.state, client, args)
+        )
+
+    def follow(self, client: Client, args: list[bytes], now: Now) -> Command | None:
+        """One more ADDJOB of a client that waits for the copies of earlier ones: as `request`."""
+        node = self.state
+        self._set_clocks(now)
+        client.active = node.mono
+        row = self._commands.get(args[0]) or self._commands[args[0].lower()]
+        refusal = refusal_of(node, client, args, row) if must_check(node, client) else None
+        reply = self._execute(client, args, row) if refusal is None else refusal
+        additions.answer(node, client, reply)
+        return row if refusal is None else None
 
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None

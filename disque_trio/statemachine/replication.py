@@ -1,12 +1,12 @@
 """Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (reference 2.2, 6.2).
 
-Owns `Client.job` and `widen_at`, `NodeState.last_made` and `last_number`, and while a job waits for
-its copies `Job.client` and `confirmed`.
+Owns `NodeState.last_made` and `last_number`, and while a job waits for its copies `Job.confirmed`.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, post, waiters
+from disque_trio.statemachine import additions, journaling, lifecycle, post
+from disque_trio.statemachine.additions import WIDEN_EVERY
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
@@ -15,9 +15,10 @@ from disque_trio.statemachine.base import (
     Failure,
     Millis,
     NodeId,
+    Reply,
     Status,
 )
-from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.client import Addition, Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import (
     add_holder,
@@ -33,7 +34,6 @@ from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
 from disque_trio.statemachine.state import NodeState
 
-WIDEN_EVERY: Final[Millis] = 50
 RESEND_EVERY: Final[Millis] = 100
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
@@ -85,11 +85,7 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
         return
     lifecycle.register(node, job, Cause.ADD)
     job.confirmed = () if external else (node.cluster.myself.id,)
-    job.client = blocking
-    blocking.job = job
-    blocking.widen_at = node.mono + WIDEN_EVERY
-    waiters.block(node, blocking, Blocked.COPIES, deadline)
-    rearm(node, blocking)
+    additions.begin(node, blocking, job, deadline)
     _send_to(node, job, job.holders, no_reply=False)
 
 
@@ -125,17 +121,15 @@ def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: boo
 
 
 def on_client_due(node: NodeState, client: Client) -> None:
-    """A client waits for copies: its time is up, or its job goes to one more node."""
-    job = client.job
-    assert job is not None, f"client {client.id} waits for the copies of nothing"
-    if client.deadline and node.mono >= client.deadline:
-        give_up(node, job, Failure(TIMED_OUT))
-        return
-    if node.mono >= client.widen_at:
-        if _keep_after_all(node, job):
-            return
-        _widen(node, client, job)
-    rearm(node, client)
+    """A client waits for copies: of some job the time is up, or it goes to one more node."""
+    for addition in list(client.additions):
+        if (job := addition.job) is None:
+            continue
+        if addition.deadline and node.mono >= addition.deadline:
+            give_up(node, job, Failure(TIMED_OUT))
+        elif node.mono >= addition.widen_at and not _keep_after_all(node, job):
+            _widen(node, addition, job)
+    additions.rearm(node, client)
 
 
 def _keep_after_all(node: NodeState, job: Job) -> bool:
@@ -155,31 +149,23 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     return is_enough
 
 
-def _widen(node: NodeState, client: Client, job: Job) -> None:
+def _widen(node: NodeState, addition: Addition, job: Job) -> None:
     """Add one node and tell all anew, for the list has changed; with none left, insist."""
     confirmed = job.confirmed or ()
     waiting_for = tuple(id for id in job.holders if id not in confirmed)
     if add_nodes(node, job, 1):
-        client.widen_at = node.mono + WIDEN_EVERY
+        additions.widen_in(node, addition, WIDEN_EVERY)
         _send_to(node, job, (*waiting_for, job.holders[-1]), no_reply=False)
         _send_to(node, job, confirmed, no_reply=True)
     else:
-        client.widen_at = node.mono + RESEND_EVERY
+        additions.widen_in(node, addition, RESEND_EVERY)
         _send_to(node, job, waiting_for, no_reply=False)
-
-
-def rearm(node: NodeState, client: Client) -> None:
-    """Come back at the client's deadline or at the next widening."""
-    due = client.widen_at
-    if client.deadline:
-        due = min(due, client.deadline)
-    node.timers.arm(client, due)
 
 
 def achieved(node: NodeState, job: Job) -> None:
     """Enough copies: answer the client, then let the job be queued where it lives."""
     confirmed = job.confirmed or ()
-    _release(node, job, Status(job.id))
+    additions.settle(node, job, Status(job.id))
     # Whoever has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if node.cluster.myself.id in job.holders:
@@ -196,7 +182,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
 
     Is it still held here? A node that keeps no copies leaves the acknowledgement to the holders.
     """
-    _release(node, job, Status(job.id))
+    additions.settle(node, job, Status(job.id))
     job.confirmed = None
     if node.cluster.myself.id in job.holders:
         return True
@@ -206,21 +192,21 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
     return False
 
 
-def give_up(node: NodeState, job: Job, reply: Failure | None) -> None:
+def give_up(node: NodeState, job: Job, reply: Reply) -> None:
     """Clean up a job that never got its copies, as far as nodes can be reached."""
-    _release(node, job, reply)
+    additions.settle(node, job, reply)
+    _take_back(node, job)
+
+
+def abandon(node: NodeState, client: Client) -> None:
+    """The client has gone, and whatever it waited for is taken back."""
+    for job in additions.abandon(client):
+        _take_back(node, job)
+
+
+def _take_back(node: NodeState, job: Job) -> None:
     post.to_holders(node, job, DelJob(job.id))
     lifecycle.unregister(node, job, Cause.ADD_FAILED)
-
-
-def _release(node: NodeState, job: Job, reply: Status | Failure | None) -> None:
-    client = job.client
-    assert client is not None, f"{job.id!r} waits for copies, and nobody for it"
-    job.client = client.job = None
-    if reply is None:
-        waiters.unblock(node, client)
-    else:
-        waiters.release(node, client, reply)
 
 
 def drop(node: NodeState, job: Job, cause: Cause) -> None:

@@ -47,8 +47,7 @@ def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
 
 def disconnect(node: NodeState, client: Client) -> None:
     """The connection has ended; a job that waits for copies on its behalf is cleaned up."""
-    if client.job is not None:
-        replication.give_up(node, client.job, None)
+    replication.abandon(node, client)
     waiters.unblock(node, client)
     node.timers.disarm(client)
     client.is_closing = True

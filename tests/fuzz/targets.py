@@ -159,8 +159,8 @@ def _member(data: bytes) -> None:
 def _client(data: bytes) -> None:
     rig = Rig(peers=1, config=CALM)
     for request in RequestParser().feed(data):
-        if rig.client in rig.node.clients.values() and rig.machine.accepts(rig.client):
-            rig.request(*request)
+        if rig.client in rig.node.clients.values():
+            rig.offer(*request)
     rig.advance(2000)
 
 

@@ -107,6 +107,12 @@ def test_a_producer_keeps_its_pace(scenario_of: Reader) -> None:
     assert {add.node for add in adds} == {1, 2, 3, 4, 5}
 
 
+def test_a_producer_may_send_in_pipelines(scenario_of: Reader) -> None:
+    text = '[[producer]]\nat=1\nrate=5\npipeline="1..4"\n'
+
+    assert {add.pipeline for add in expand(scenario_of(text), 1).adds} == {1, 2, 3, 4}
+
+
 def test_a_producer_adds_no_more_than_it_has(scenario_of: Reader) -> None:
     adds = expand(scenario_of("[[producer]]\nat=[1,2]\nrate=1000\njobs=5\n"), 1).adds
 

@@ -336,3 +336,55 @@ def test_a_killed_server_has_told_all_that_its_clients_have_seen(server: Server)
     assert kinds.index("add.ok") < kinds.index("serve") < kinds.index("ack.ok")
     assert [row.cause for row in rows if row.kind == "start"] == ["fresh", "empty"]
     assert len({row.node for row in rows}) == 1
+
+
+def test_each_add_of_a_pipeline_is_told_with_its_own_outcome() -> None:
+    rig = TracedRig(peers=1)
+    for body in ("one", "two", "three"):
+        assert rig.offer("ADDJOB", "q", body, 0, "REPLICATE", 2)
+    # Refused in its turn, and so not told of; nor is what a client does not hear.
+    rig.node.memory.hard = -1
+    assert rig.offer("ADDJOB", "q", "four", 0)
+    first, second, third = [each.job for each in rig.client.additions][:3]
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    rig.told()
+
+    for job in (second, third, first):
+        rig.message(N2, GotJob(job.id))
+
+    told = [row for row in rig.told() if row.kind == "add.ok"]
+    assert [(row.ref, row.job) for row in told] == [
+        (1, first.id.decode()),
+        (2, second.id.decode()),
+        (3, third.id.decode()),
+    ]
+
+
+def test_what_a_silent_client_adds_in_a_pipeline_is_told_without_an_outcome() -> None:
+    rig = TracedRig(peers=1)
+    rig.request("CLIENT", "REPLY", "SKIP")
+    assert rig.offer("ADDJOB", "q", "one", 0, "REPLICATE", 2)
+    assert rig.offer("ADDJOB", "q", "two", 0, "REPLICATE", 2)
+    first, second = [each.job for each in rig.client.additions]
+    assert first is not None
+    assert second is not None
+
+    rig.message(N2, GotJob(first.id))
+    rig.message(N2, GotJob(second.id))
+
+    told = [(row.kind, row.job) for row in rig.told() if row.kind.startswith("add.")]
+    assert told == [("add.invoke", ""), ("add.invoke", ""), ("add.ok", second.id.decode())]
+
+
+def test_a_pipeline_that_breaks_off_is_told_as_lost() -> None:
+    rig = TracedRig(peers=1)
+    rig.offer("ADDJOB", "q", "one", 0, "REPLICATE", 2)
+    rig.offer("ADDJOB", "q", "two", 0, "REPLICATE", 2)
+    rig.told()
+
+    rig.disconnect(rig.client)
+
+    lost = [row.ref for row in rig.told() if row.kind.startswith("add.")]
+    assert lost == [1, 2]

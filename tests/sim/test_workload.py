@@ -86,6 +86,45 @@ def test_a_producer_gives_up_on_a_reply(timeout_ms: int, wait: int) -> None:
     assert producer.is_idle()
 
 
+def test_a_producer_may_send_some_jobs_without_waiting() -> None:
+    producer = Producer("p1", [add(10, pipeline=2) for _ in range(3)])
+    producer.wake(10)
+
+    lanes = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+    assert lanes[0] == lanes[1] != lanes[2]
+
+    producer.answered(11, lanes[0], Status(JOB))
+    assert not producer.is_idle()
+    producer.answered(12, lanes[0], Status(JOB))
+    producer.answered(13, lanes[2], Status(JOB))
+    assert producer.is_idle()
+
+
+def test_a_pipeline_is_for_one_node() -> None:
+    producer = Producer("p1", [add(10, pipeline=9), add(10, node=2, pipeline=9)])
+    producer.wake(10)
+
+    first, second = wishes(producer)
+
+    assert isinstance(first, Ask)
+    assert isinstance(second, Ask)
+    assert first.lane != second.lane
+
+
+def test_who_may_have_waited_for_others_is_given_its_time_anew() -> None:
+    wait = 100_000 + PATIENCE
+    producer = Producer("p1", [add(10, pipeline=2), add(10, pipeline=2)])
+    producer.wake(10)
+    lane, _ = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+    assert producer.deadline() == 10 + wait
+
+    producer.answered(5_000, lane, Status(JOB))
+    assert producer.deadline() == 5_000 + wait
+
+    producer.wake(5_000 + wait)
+    assert wishes(producer) == [Hang(lane)]
+
+
 def test_a_producer_is_idle_when_nothing_is_left_or_under_way() -> None:
     producer = Producer("p1", [add(10)])
     assert not producer.is_idle()

@@ -16,8 +16,9 @@ def waiting_job(rig: Rig, *options: bytes | str | int, timeout: int = 0) -> Job:
     """A job that somebody waits for."""
     rig.request("ADDJOB", "q", "body", timeout, *options)
     assert rig.client.blocked is Blocked.COPIES
-    assert rig.client.job is not None
-    return rig.client.job
+    job = rig.client.additions[-1].job
+    assert job is not None
+    return job
 
 
 def repljobs(sent: list[tuple[NodeId, Message]]) -> list[tuple[NodeId, bool]]:

@@ -121,7 +121,8 @@ class Storm:
         for client in self.rig.node.clients.values():
             if client not in self.odd:
                 owed = self.requests.get(client, 0) - self.replies.get(client, 0)
-                assert owed == (client.blocked is not Blocked.NO), client
+                waits = client.blocked is not Blocked.NO
+                assert owed == (len(client.additions) or waits), client
 
     # Clients.
 
@@ -131,14 +132,16 @@ class Storm:
             self.machine.connect(b"127.0.0.1:50000", self.rig.now)
         elif clients:
             client = self.pick(clients)
-            if self.machine.accepts(client):
-                self.ask(client, self.sense() if self.random.random() < 0.8 else self.nonsense())
+            args = self.sense() if self.random.random() < 0.8 else self.nonsense()
+            if self.machine.accepts(client) or self.machine.follows(client, args):
+                self.ask(client, args)
 
     def ask(self, client: Client, args: list[bytes]) -> None:
         if args[0].lower() in (b"monitor", b"client"):
             self.odd[client] = None
         self.requests[client] = self.requests.get(client, 0) + 1
-        self.machine.request(client, args, self.rig.now)
+        is_first = self.machine.accepts(client)
+        (self.machine.request if is_first else self.machine.follow)(client, args, self.rig.now)
 
     def disconnect(self) -> None:
         clients = list(self.rig.node.clients.values())

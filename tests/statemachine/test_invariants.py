@@ -107,7 +107,25 @@ def let_a_client_wait_beside_jobs(rig: Rig) -> None:
 
 
 def forget_a_client_s_job(rig: Rig) -> None:
-    rig.node.clients[3].job = None
+    rig.node.clients[3].additions[0].job = None
+
+
+def wait_beside_another_client(rig: Rig) -> None:
+    rig.node.clients[3].additions[0].client = rig.client
+
+
+def forget_who_waits_for_copies(rig: Rig) -> None:
+    job = rig.node.clients[3].additions[0].job
+    assert job is not None
+    job.addition = None
+
+
+def lose_the_moment_to_widen(rig: Rig) -> None:
+    rig.node.timers.disarm(rig.node.clients[3])
+
+
+def widen_too_late(rig: Rig) -> None:
+    rig.node.clients[3].due += 1
 
 
 def leave_a_queue_unserved(rig: Rig) -> None:
@@ -184,6 +202,10 @@ def imagine_a_dummy(rig: Rig) -> None:
         lose_a_deadline,
         let_a_client_wait_beside_jobs,
         forget_a_client_s_job,
+        wait_beside_another_client,
+        forget_who_waits_for_copies,
+        lose_the_moment_to_widen,
+        widen_too_late,
         leave_a_queue_unserved,
         lose_oneself,
         rename_a_node,

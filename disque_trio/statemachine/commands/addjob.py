@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import lifecycle, replication, shortcuts
+from disque_trio.statemachine import additions, lifecycle, replication, shortcuts
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
@@ -39,6 +39,7 @@ to this; a longer DELAY is refused, for it would end early."""
 _MAX_REPLICAS: Final = 65_535
 PAUSED: Final = b"PAUSED Queue paused in input, try later"
 _AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
+_LEAST: Final = 4
 _I_LEAVE: Final = (
     b", since I'm unable to hold a copy of the message for the following reason: "
     b"I'm leaving the cluster"
@@ -71,6 +72,8 @@ class Terms:
     is_simple: bool
     """Nothing can be wrong with them for a job of one copy."""
     id_end: bytes
+    may_follow: bool
+    """Can nobody tell whether the job came in before or after those before it had their copies?"""
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -146,6 +149,20 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, terms: Terms) -> Reply
     return Status(job_id)
 
 
+def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
+    """May this be carried out while the client waits for the copies of its last ADDJOBs?
+
+    Not what is answered or refused by what became of those: a job of one copy would be queued
+    before them, and MAXLEN looks at the queue.
+    """
+    if len(args) < _LEAST or not additions.may_follow(node, client, args[2]):
+        return False
+    try:
+        return _TERMS[tuple(args[4:])].may_follow
+    except CommandError:
+        return False
+
+
 def _parsed(words: tuple[bytes, ...]) -> Terms:
     return _in(parse_options(list(words)), MAX_INTEGER)
 
@@ -166,6 +183,7 @@ def _in(options: Options, max_ttl_s: int) -> Terms:
         ((1 << 32) - 1 - ttl) * 1000,
         options.delay == 0 and options.retry != 0 and options.maxlen is None,
         id_end(ttl, retry > 0),
+        options.maxlen is None and options.replicas != 1 and not options.is_async,
     )
 
 

@@ -1,0 +1,104 @@
+"""ADDJOBs that wait for copies: several of one client at once, answered in the order they came in.
+
+A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
+request waits until all are answered. What is settled out of turn is kept until its turn comes.
+Owns `Client.additions`, `Job.addition`, and all of an `Addition`; adds to `Outbox.resumed`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import post, waiters
+from disque_trio.statemachine.base import PENDING, SILENCE, Millis, Reply
+from disque_trio.statemachine.client import Addition, Blocked, Client, ReplyMode
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.state import NodeState
+
+MOST: Final = 128
+"""ADDJOBs of one client that wait at the same time. With half of them answered it goes on."""
+ROOM: Final = 1 << 20
+"""Bytes: how many times the number of those that wait already a body may come to. So large ones
+are sent a few at a time, as much as links take, and the rest is not read yet."""
+WIDEN_EVERY: Final[Millis] = 50
+
+_ON: Final = ReplyMode.ON
+
+
+def begin(node: NodeState, client: Client, job: Job, deadline: Millis) -> None:
+    """From now on the client waits for the copies of this job too; deadline 0 is for ever."""
+    widen_at = node.mono + WIDEN_EVERY
+    addition = Addition(client, job, deadline, widen_at, client.reply_mode is not _ON)
+    job.addition = addition
+    client.additions.append(addition)
+    if client.blocked is not Blocked.COPIES:
+        waiters.block(node, client, Blocked.COPIES, 0)
+    due = min(deadline, widen_at) if deadline else widen_at
+    if not client.due or due < client.due:
+        node.timers.arm(client, due)
+
+
+def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
+    """May an ADDJOB be taken while the client waits for the copies of others?"""
+    if client.blocked is not Blocked.COPIES or client.is_closing or node.mono < node.paused_until:
+        return False
+    waiting = len(client.additions)
+    return waiting < MOST and waiting * len(body) < ROOM
+
+
+def answer(node: NodeState, client: Client, reply: Reply) -> None:
+    """An ADDJOB that followed others is answered, but not before them."""
+    if reply is PENDING:
+        return
+    if not client.additions:
+        post.answer(node, client, reply)
+        return
+    is_silent = client.reply_mode is not _ON
+    client.additions.append(Addition(client, None, 0, 0, is_silent, reply))
+
+
+def settle(node: NodeState, job: Job, reply: Reply) -> None:
+    """Who waits for this job's copies does not any more: answer it when its turn comes, and with it
+    those behind it that have been settled already."""
+    addition = job.addition
+    assert addition is not None, f"{job.id!r} waits for copies, and nobody for it"
+    job.addition = addition.job = None
+    addition.reply = reply
+    client = addition.client
+    waiting = client.additions
+    if waiting[0] is not addition:
+        return
+    answered = 0
+    for each in waiting:
+        if each.job is not None:
+            break
+        post.answer(node, client, SILENCE if each.is_silent else each.reply)
+        answered += 1
+    before = len(waiting)
+    del waiting[:answered]
+    if not waiting:
+        waiters.unblock(node, client)
+        node.out.resumed.append(client)
+    elif before >= MOST // 2 > before - answered:
+        node.out.resumed.append(client)
+
+
+def abandon(client: Client) -> list[Job]:
+    """The client has gone: nobody waits for these jobs any more."""
+    jobs = [each.job for each in client.additions if each.job is not None]
+    for job in jobs:
+        job.addition = None
+    client.additions.clear()
+    return jobs
+
+
+def widen_in(node: NodeState, addition: Addition, wait: Millis) -> None:
+    """Its job may go to one more node, but not before that."""
+    addition.widen_at = node.mono + wait
+
+
+def rearm(node: NodeState, client: Client) -> None:
+    """Come back at the next deadline or widening of any of its jobs."""
+    waiting = [each for each in client.additions if each.job is not None]
+    if waiting:
+        dues = [each.widen_at for each in waiting]
+        dues += [each.deadline for each in waiting if each.deadline]
+        node.timers.arm(client, min(dues))

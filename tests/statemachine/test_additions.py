@@ -1,0 +1,469 @@
+"""Several ADDJOBs of one client wait for their copies at once, and are answered in their order."""
+
+import pytest
+
+from disque_trio.statemachine import additions
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    QUEUED,
+    WAIT_REPL,
+    Failure,
+    NodeId,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import DelJob, GotJob, SetAck
+from disque_trio.statemachine.pressure import OOM
+from tests.rig import ME, N2, N3, Rig
+from tests.statemachine.replicating import GRAIN, REMOVED, leaving_rig, repljobs
+
+TIMED_OUT = Failure(b"NOREPL Timeout reached before replicating to the requested number of nodes")
+PING = b"PING"
+
+
+def add(rig: Rig, *options: str | int, timeout: int = 0, copies: int = 2) -> Job:
+    """One more ADDJOB of the pipeline, which has to wait."""
+    assert rig.offer("ADDJOB", "q", "body", timeout, "REPLICATE", copies, *options)
+    return last(rig.client)
+
+
+def last(client: Client) -> Job:
+    job = client.additions[-1].job
+    assert job is not None
+    return job
+
+
+def confirm(rig: Rig, job: Job, *nodes: NodeId) -> None:
+    for node in nodes or [id for id in job.holders if id != ME]:
+        rig.message(node, GotJob(job.id))
+
+
+def ids(*jobs: Job) -> list[Reply]:
+    return [Status(job.id) for job in jobs]
+
+
+# Order.
+
+
+def test_addjobs_of_a_pipeline_wait_at_the_same_time() -> None:
+    rig = Rig(peers=1)
+
+    jobs = [add(rig) for _ in range(3)]
+
+    assert [job.state for job in jobs] == [WAIT_REPL] * 3
+    assert repljobs(rig.sent()) == [(N2, False)] * 3
+    assert rig.replies() == []
+    assert rig.client.blocked is Blocked.COPIES
+
+
+def test_answers_leave_in_the_order_of_the_requests() -> None:
+    rig = Rig(peers=1)
+    first, second, third = add(rig), add(rig), add(rig)
+
+    confirm(rig, third)
+    confirm(rig, second)
+    assert rig.replies() == []
+    assert (second.state, third.state) == (QUEUED, QUEUED)
+
+    confirm(rig, first)
+    assert rig.replies() == ids(first, second, third)
+    assert rig.machine.accepts(rig.client)
+    assert rig.outboxes[-1].resumed == [rig.client]
+
+
+def test_an_answer_whose_turn_it_is_does_not_wait_for_later_ones() -> None:
+    rig = Rig(peers=1)
+    first, second = add(rig), add(rig)
+
+    confirm(rig, first)
+
+    assert rig.replies() == ids(first)
+    assert rig.client.blocked is Blocked.COPIES
+    confirm(rig, second)
+    assert rig.replies() == ids(second)
+
+
+def test_jobs_stand_in_the_queue_in_the_order_of_the_requests() -> None:
+    rig = Rig(peers=1)
+    jobs = [add(rig) for _ in range(3)]
+
+    for job in reversed(jobs):
+        confirm(rig, job)
+
+    assert rig.queue().peek(3) == jobs
+
+
+def test_another_pipeline_begins_when_the_last_has_its_copies() -> None:
+    rig = Rig(peers=1)
+    for _ in range(3):
+        jobs = [add(rig) for _ in range(2)]
+        for job in jobs:
+            confirm(rig, job)
+        assert rig.replies() == ids(*jobs)
+
+
+# Who has to wait.
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (PING,),
+        ("GETJOB", "FROM", "q"),
+        ("CLIENT", "REPLY", "OFF"),
+        ("no-such-command",),
+        ("ADDJOB", "q"),
+        ("ADDJOB", "q", "body", 0, "RETRY", "soon"),
+        ("ADDJOB", "q", "body", 0, "REPLICATE", 1),
+        ("ADDJOB", "q", "body", 0, "REPLICATE", 2, "MAXLEN", 1),
+        ("ADDJOB", "q", "body", 0, "REPLICATE", 2, "ASYNC"),
+    ],
+)
+def test_any_other_request_waits_until_all_are_answered(words: tuple[bytes | str | int]) -> None:
+    rig = Rig(peers=1)
+    jobs = [add(rig), add(rig)]
+
+    assert not rig.offer(*words)
+    confirm(rig, jobs[0])
+    assert not rig.offer(*words)
+    confirm(rig, jobs[1])
+
+    assert rig.offer(*words)
+
+
+def test_who_waits_for_nothing_or_for_jobs_is_not_followed() -> None:
+    rig = Rig(peers=1)
+    words = [b"ADDJOB", b"q", b"body", b"0"]
+    assert not rig.machine.follows(rig.client, words)
+
+    rig.request("GETJOB", "FROM", "q")
+
+    assert not rig.machine.follows(rig.client, words)
+
+
+def test_a_name_in_small_letters_is_the_same() -> None:
+    rig = Rig(peers=1)
+    add(rig)
+
+    assert rig.offer("addjob", "q", "body", 0)
+    assert rig.offer("AddJob", "q", "body", 0)
+
+    assert len(rig.client.additions) == 3
+
+
+def test_a_client_whose_addjobs_are_renamed_is_heeded_by_the_new_name() -> None:
+    rig = Rig(peers=1, config=Config(renamed_commands=(("addjob", "put"),)))
+    assert rig.offer("PUT", "q", "body", 0)
+
+    assert rig.offer("PUT", "q", "body", 0)
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+
+
+def test_while_clients_are_paused_nothing_follows() -> None:
+    rig = Rig(peers=1)
+    job = add(rig)
+    rig.ask("CLIENT", "PAUSE", 1000, client=rig.connect())
+
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+    confirm(rig, job)
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+
+    rig.advance(1000 + GRAIN)
+    assert rig.client in [client for out in rig.outboxes for client in out.resumed]
+    assert rig.offer("ADDJOB", "q", "body", 0)
+
+
+def test_so_many_wait_and_no_more() -> None:
+    rig = Rig(peers=1)
+    jobs = [add(rig) for _ in range(additions.MOST)]
+
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+
+    for job in jobs[: additions.MOST // 2]:
+        confirm(rig, job)
+        assert rig.outboxes[-1].resumed == []
+    confirm(rig, jobs[additions.MOST // 2])
+    assert rig.outboxes[-1].resumed == [rig.client]
+    assert rig.offer("ADDJOB", "q", "body", 0)
+
+
+def test_large_bodies_wait_a_few_at_a_time() -> None:
+    rig = Rig(peers=1)
+    body = b"x" * (additions.ROOM // 4)
+    taken = 0
+    while rig.offer("ADDJOB", "q", body, 0):
+        taken += 1
+
+    assert taken == 4
+    assert rig.offer("ADDJOB", "q", "body", 0)
+
+
+# What is answered at once.
+
+
+def test_what_is_refused_is_answered_in_its_turn() -> None:
+    rig = Rig(peers=1)
+    first = add(rig)
+    rig.ask("PAUSE", "p", "in", client=rig.connect())
+
+    assert rig.offer("ADDJOB", "p", "body", 0)
+    third = add(rig)
+    assert rig.replies() == []
+    confirm(rig, third)
+    confirm(rig, first)
+
+    paused = Failure(b"PAUSED Queue paused in input, try later")
+    assert rig.replies() == [Status(first.id), paused, Status(third.id)]
+    assert rig.machine.accepts(rig.client)
+
+
+def test_a_copy_too_many_is_refused_in_its_turn() -> None:
+    rig = Rig(peers=1)
+    first = add(rig)
+
+    assert rig.offer("ADDJOB", "q", "body", 0, "REPLICATE", 3)
+    assert rig.replies() == []
+    confirm(rig, first)
+
+    [_, refusal] = rig.replies()
+    assert isinstance(refusal, Failure)
+    assert refusal.text.startswith(b"NOREPL Not enough reachable nodes")
+
+
+def test_a_node_that_runs_out_of_memory_says_so_in_turn() -> None:
+    rig = Rig(peers=1)
+    first = add(rig)
+    rig.node.memory.hard = -1
+
+    assert rig.offer("ADDJOB", "q", "body", 0)
+    assert rig.replies() == []
+    confirm(rig, first)
+
+    assert rig.replies() == [Status(first.id), OOM]
+
+
+def test_a_journal_that_fails_meanwhile_is_told_of_in_turn() -> None:
+    rig = Rig(peers=1)
+    first = add(rig)
+    rig.machine.journal_failed("disk full", rig.now)
+
+    assert rig.offer("ADDJOB", "q", "body", 0)
+    confirm(rig, first)
+
+    assert rig.replies()[0] == Status(first.id)
+
+
+def test_a_password_that_is_asked_for_meanwhile_is_missed_in_turn() -> None:
+    rig = Rig(peers=1)
+    first = add(rig)
+    rig.ask("CONFIG", "SET", "requirepass", "secret", client=rig.connect())
+
+    assert rig.offer("ADDJOB", "q", "body", 0)
+    confirm(rig, first)
+
+    assert rig.replies() == [Status(first.id), Failure(b"NOAUTH Authentication required.")]
+
+
+def test_a_job_that_needs_no_copy_any_more_is_answered_in_its_turn() -> None:
+    """Only one node is left, so an ADDJOB without REPLICATE asks for one copy."""
+    rig = Rig(peers=1)
+    first = add(rig)
+    rig.ask("CLUSTER", "FORGET", N2, client=rig.connect())
+
+    assert rig.offer("ADDJOB", "q", "body", 0)
+    [second] = [job for job in rig.node.jobs.values() if job is not first]
+    assert second.state == QUEUED
+    assert rig.replies() == []
+    rig.ask("DELJOB", first.id, client=rig.connect())
+
+    assert rig.replies() == [REMOVED, Status(second.id)]
+
+
+def test_a_leaving_node_waits_for_the_copies_of_others_likewise() -> None:
+    rig = leaving_rig(peers=2)
+    first, second = add(rig), add(rig)
+
+    for job in (second, first):
+        for node in (N2, N3):
+            rig.message(node, GotJob(job.id))
+
+    assert rig.replies() == ids(first, second)
+    assert rig.node.jobs == {}
+
+
+# Time.
+
+
+def test_each_has_its_own_time() -> None:
+    rig = Rig(peers=1)
+    slow, quick = add(rig, timeout=300), add(rig, timeout=100)
+
+    rig.advance(100 + GRAIN)
+    assert rig.replies() == []
+    assert quick.id not in rig.node.jobs
+    assert slow.state == WAIT_REPL
+
+    rig.advance(200)
+    assert rig.replies() == [TIMED_OUT, TIMED_OUT]
+    assert rig.node.jobs == {}
+    assert rig.machine.accepts(rig.client)
+
+
+def test_one_whose_time_is_up_leaves_the_others_waiting() -> None:
+    rig = Rig(peers=1)
+    add(rig, timeout=30)
+    second = add(rig)
+
+    rig.advance(30 + GRAIN)
+    assert rig.replies() == [TIMED_OUT]
+    confirm(rig, second)
+
+    assert rig.replies() == ids(second)
+    assert list(rig.node.jobs) == [second.id]
+
+
+def test_each_is_given_to_one_more_node_in_its_own_time() -> None:
+    rig = Rig(peers=2)
+    first = add(rig)
+    rig.advance(30)
+    second = add(rig)
+    rig.sent()
+
+    rig.advance(20 + GRAIN)
+    assert (len(first.holders), len(second.holders)) == (3, 2)
+    rig.advance(30)
+    assert len(second.holders) == 3
+
+
+def test_one_that_expires_is_answered_in_its_turn() -> None:
+    rig = Rig(peers=1)
+    first = add(rig)
+    add(rig, "TTL", 1)
+
+    rig.advance(1000 + GRAIN)
+    assert rig.replies() == []
+    confirm(rig, first)
+
+    assert rig.replies() == [Status(first.id), REMOVED]
+
+
+def test_idle_clients_are_closed_counting_from_the_last_answer() -> None:
+    rig = Rig(peers=1, config=Config(timeout_s=10))
+    first, second = add(rig), add(rig)
+    rig.advance(9_000)
+    confirm(rig, first)
+    confirm(rig, second)
+
+    rig.advance(9_000)
+    assert rig.closed() == []
+    rig.advance(2_000)
+    assert rig.closed() == [rig.client]
+
+
+# The end of jobs and clients.
+
+
+def test_who_goes_leaves_none_of_them_behind() -> None:
+    rig = Rig(peers=1)
+    jobs = [add(rig) for _ in range(3)]
+    confirm(rig, jobs[1])
+    rig.sent()
+
+    rig.disconnect(rig.client)
+
+    assert rig.sent() == [(N2, DelJob(jobs[0].id)), (N2, DelJob(jobs[2].id))]
+    assert list(rig.node.jobs) == [jobs[1].id]
+    assert rig.client.additions == []
+
+
+def test_who_is_killed_is_answered_nothing_more() -> None:
+    rig = Rig(peers=1)
+    jobs = [add(rig), add(rig)]
+
+    rig.ask("CLIENT", "KILL", "ID", rig.client.id, client=rig.connect())
+
+    assert rig.replies() == []
+    assert not any(job.id in rig.node.jobs for job in jobs)
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+
+
+def test_a_flush_answers_all_of_them() -> None:
+    rig = Rig(peers=1)
+    add(rig)
+    add(rig)
+
+    rig.ask("DEBUG", "FLUSHALL", client=rig.connect())
+
+    assert rig.replies() == [REMOVED, REMOVED]
+
+
+def test_one_that_is_acknowledged_elsewhere_has_succeeded_and_waits_for_its_turn() -> None:
+    rig = Rig(peers=1)
+    first, second = add(rig), add(rig)
+
+    rig.message(N2, SetAck(second.id, 2))
+    assert rig.replies() == []
+    confirm(rig, first)
+
+    assert rig.replies() == ids(first, second)
+
+
+# What others see.
+
+
+def test_a_monitor_sees_each_when_it_is_taken() -> None:
+    rig = Rig(peers=1)
+    monitor = rig.connect()
+    rig.ask("MONITOR", client=monitor)
+
+    add(rig)
+    add(rig)
+
+    assert len(rig.replies(monitor)) == 2
+
+
+def test_who_skips_an_answer_is_spared_that_one() -> None:
+    rig = Rig(peers=1)
+    rig.request("CLIENT", "REPLY", "SKIP")
+    first, second = add(rig), add(rig)
+
+    confirm(rig, second)
+    confirm(rig, first)
+
+    assert rig.replies() == ids(second)
+
+
+def test_who_wants_no_answers_gets_none() -> None:
+    rig = Rig(peers=1)
+    rig.request("CLIENT", "REPLY", "OFF")
+    first, second = add(rig), add(rig)
+    assert rig.offer("ADDJOB", "q", "body", 0, "REPLICATE", 9)
+
+    confirm(rig, second)
+    confirm(rig, first)
+
+    assert rig.replies() == []
+    assert rig.machine.accepts(rig.client)
+
+
+def test_they_are_counted_like_other_requests() -> None:
+    rig = Rig(peers=1)
+    before = rig.node.stats.commands_processed
+
+    add(rig)
+    add(rig)
+
+    assert rig.node.stats.commands_processed == before + 2
+
+
+def test_a_delayed_job_among_them_waits_for_its_time() -> None:
+    rig = Rig(peers=1)
+    first, second = add(rig), add(rig, "DELAY", 10)
+
+    confirm(rig, second)
+    confirm(rig, first)
+
+    assert (first.state, second.state) == (QUEUED, ACTIVE)
