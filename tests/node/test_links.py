@@ -1,5 +1,7 @@
 """Links of a node, and whole nodes that meet in memory."""
 
+from typing import Final
+
 import trio
 from trio.testing import MockClock
 
@@ -240,3 +242,50 @@ async def test_a_node_that_leaves_or_is_forgotten_is_reported(
 
     await until(lambda: "node removed" in worlds[0].log.events())
     assert "leaving the cluster" in worlds[1].log.events()
+
+
+ADD: Final = b"ADDJOB q %d 0 REPLICATE 2\r\n"
+
+
+async def test_addjobs_of_a_pipeline_travel_together(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    client = worlds[0].client()
+    link = next(link for link in worlds[0].hub.dialled if link.other is not None)
+    link.sent.clear()
+
+    client.send(b"".join([ADD % number for number in range(16)]))
+    await until(lambda: client.read.count(b"\r\n") == 16)
+
+    [batch] = FrameParser(knows=lambda _: True).feed(b"".join(link.sent[0]))
+    assert len(batch.messages) == 16
+    bodies = [job.body for job in worlds[0].node.state.queues[b"q"].peek(16)]
+    assert bodies == [b"%d" % number for number in range(16)]
+
+
+async def test_a_pipeline_longer_than_may_wait_goes_on_and_ends_with_what_it_asked_last(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    client = worlds[0].client()
+
+    client.send(b"".join([ADD % number for number in range(1000)]) + b"QLEN q\r\n")
+    await until(lambda: client.read.count(b"\r\n") == 1001)
+
+    assert client.read.endswith(b"\r\n:1000\r\n")
+    assert not client.is_held
+
+
+async def test_a_pipeline_that_came_in_pieces_is_answered_in_its_order(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    client = worlds[0].client()
+
+    for request in (ADD % 1, ADD % 2, b"PING\r\n", ADD % 3, b"PING\r\n"):
+        client.send(request)
+    await until(lambda: client.read.count(b"\r\n") == 5)
+
+    kinds = [line[:3] for line in client.read.split(b"\r\n")]
+    assert kinds == [b"+D-", b"+D-", b"+PO", b"+D-", b"+PO", b""]
