@@ -44,13 +44,11 @@ def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
     return waiting < MOST and waiting * len(body) < ROOM
 
 
-def answer(node: NodeState, client: Client, reply: Reply) -> None:
+def answer(client: Client, reply: Reply) -> None:
     """An ADDJOB that followed others is answered, but not before them."""
     if reply is PENDING:
         return
-    if not client.additions:
-        post.answer(node, client, reply)
-        return
+    assert client.additions, f"client {client.id} is answered in the turn of nothing"
     is_silent = client.reply_mode is not _ON
     client.additions.append(Addition(client, None, 0, 0, is_silent, reply))
 

@@ -183,7 +183,7 @@ class Machine:
         row = self._commands.get(args[0]) or self._commands[args[0].lower()]
         refusal = refusal_of(node, client, args, row) if must_check(node, client) else None
         reply = self._execute(client, args, row) if refusal is None else refusal
-        additions.answer(node, client, reply)
+        additions.answer(client, reply)
         return row if refusal is None else None
 
     def _unusual_request(
