@@ -89,7 +89,8 @@ class Stats:
     """Bus links, of others or to others, that came to nothing since one side did not show that it
     belongs here; by reason."""
     frames_dropped: int = 0
-    """Bus output that found no room, because a peer does not keep up."""
+    """Bus output that found no room, because a peer does not keep up: messages, or batches of them,
+    each of which counts as one."""
     protocol_errors: int = 0
     wrong_passwords: int = 0
     copies_repaired: int = 0

@@ -4,6 +4,7 @@ import contextlib
 import select
 import socket
 import time
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -123,7 +124,7 @@ def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeF
         if refusal is not None:
             text = refusal.text.decode(errors="replace")
             return NodeFacts(where=where, error=text, advice=_ADVICE_ON_PASSWORD)
-        facts = _examined(where, address, _Patient(connection, timeout_s))
+        facts = _examined(address, _Patient(connection, timeout_s))
         return attrs.evolve(facts, has_password=password is not None)
     except _RefusedError as error:
         needs_password = str(error).startswith("NOAUTH")
@@ -142,17 +143,17 @@ def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeF
 _ADVICE_ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
 
 
-def _examined(where: str, address: Address, patient: _Patient) -> NodeFacts:
+def _examined(address: Address, patient: _Patient) -> NodeFacts:
     _ping(patient)
     info = _fields(patient.text("INFO"))
     if info.get("loading", "0") != "0":
-        return NodeFacts(where=where, info=info)  # it answers nothing else
+        return NodeFacts(where=str(address), info=info)  # it answers nothing else
     config = _pairs(patient)
     before = time.time()
     answer = patient.ask("TIME")
     after = time.time()
     return NodeFacts(
-        where=where,
+        where=_own_place(address, config),
         id=patient.text("CLUSTER", "MYID"),
         info=info,
         config=config,
@@ -231,13 +232,24 @@ def _bus_error(address: Address, plain: int, timeout_s: float) -> str:
     return ""
 
 
+def _is_worker(config: Mapping[str, str]) -> bool:
+    return int(config.get("workers", "1") or 1) > 1
+
+
+def _own_place(address: Address, config: Mapping[str, str]) -> str:
+    """At the port that workers share the one that answers may be any: it is named by its own."""
+    own = config.get("port" if address.tls is None else "tls-port", "0")
+    if not _is_worker(config) or address.path is not None or own in {"0", ""}:
+        return str(address)
+    return str(attrs.evolve(address, port=int(own)))
+
+
 def _shift(address: Address, node: NodeFacts) -> int:
     plain = int(node.config.get("port", "0") or 0)
     if address.tls is None or not plain:
         return 0
-    # At the port that workers share the one that answers may be any.
-    is_worker = int(node.config.get("workers", "1") or 1) > 1
-    return (int(node.config["tls-port"]) if is_worker else address.port) - plain
+    # The port that was asked may be the one that workers share.
+    return (int(node.config["tls-port"]) if _is_worker(node.config) else address.port) - plain
 
 
 def survey(address: Address, password: bytes | None, timeout_s: float) -> list[NodeFacts]:

@@ -187,6 +187,15 @@ def test_at_the_port_that_workers_share_it_does_not_count_which_port_was_asked(
     assert asked == [7811, 7813]
 
 
+@pytest.mark.parametrize(("workers", "port"), [(b"2", 7712), (b"1", None)])
+def test_a_worker_is_named_by_its_own_port(workers: bytes, port: int | None) -> None:
+    told = answers(CONFIG=[[b"port", b"7712", b"workers", workers]])
+    with fake_node(told) as node:
+        facts = examine(address(node.port), None, PATIENCE_S)
+
+    assert facts.where == f"127.0.0.1:{port or node.port}"
+
+
 def test_the_bus_of_a_node_with_two_ports_is_above_the_plain_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
