@@ -152,7 +152,7 @@ OWNERS: Final = {
     "commands.clients": "Client.name Client.reply_mode",
     "commands.server": "Client.authenticated Stats.wrong_passwords",
     "commands.greeting": "Client.protocol",
-    "commands.scans": "NodeState.last_scan",
+    "commands.scans": "NodeState.scans NodeState.job_scans NodeState.last_scan",
     "commands.slowlog": "Slowlog.entries Slowlog.next_id",
     "commands.latency": "LatencyMonitor.events Samples.worst",
     "machine": """

@@ -107,8 +107,10 @@ class NodeState:
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
-    scans: dict[tuple[bytes, int], list[bytes]] = attrs.Factory(dict)
-    """`commands.scans`: what is left of running iterations."""
+    scans: dict[int, list[bytes]] = attrs.Factory(dict)
+    """`commands.scans`: the names of queues of running iterations."""
+    job_scans: dict[int, tuple[Walk, int]] = attrs.Factory(dict)
+    """`commands.scans`: running walks over the jobs, and how many each has seen."""
     last_scan: int = 0
     trace: list[Event] | None = None
     """`trace` adds, the driver takes; None while nobody traces."""

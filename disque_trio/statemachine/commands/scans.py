@@ -1,13 +1,17 @@
 """QSCAN and JSCAN: every queue or job, a piece at a time (reference 2.8).
 
-An iteration runs over the names there were when it began, so whatever is there all the time is
-returned once, and what goes meanwhile is left out. The node remembers the latest iterations only;
-a cursor that it does not know begins a new one. The original's cursors walk its hash table.
+An iteration runs over what there was when it began, so whatever is there all the time is returned
+once, and what goes meanwhile is left out. The node remembers the latest iterations only; a cursor
+that it does not know begins a new one. The original's cursors walk its hash table.
 
-Owns `NodeState.scans` and `last_scan`.
+Names of queues are copied. Jobs may be a million: an iteration goes along their chain, which can
+only go on, so a cursor that was used before begins a new one.
+
+Owns `NodeState.scans`, `job_scans` and `last_scan`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -23,11 +27,15 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.jobs import describe
 from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.state import NodeState
 
 DEFAULT_COUNT: Final = 100
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
+MAX_WALKS: Final = 4
+"""Each is told of every job that goes."""
 _MAX_CURSOR: Final = (1 << 64) - 1
 _OFFSET_BITS: Final = 40
 _LAST_NUMBER: Final = (1 << 23) - 1
@@ -55,13 +63,72 @@ _QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRAT
 def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Names of queues."""
     options = _parse(args[1:], _qscan_option)
-    return _scan(node, b"q", options, node.queues, lambda name: _queue_item(node, options, name))
+    number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
+    names = node.scans.get(number)
+    if names is None:
+        names, offset = list(node.queues), 0
+    wanted = _wanted(options)
+    end = len(names) if wanted is None else min(len(names), offset + wanted * WORK_PER_ITEM)
+    items: list[Reply] = []
+    while offset < end and len(items) != wanted:
+        if _shows_queue(node, options, names[offset]):
+            items.append(names[offset])
+        offset += 1
+    return [b"%d" % _next_queue(node, number, names, offset), items]
+
+
+def _next_queue(node: NodeState, number: int, names: list[bytes], offset: int) -> int:
+    """0 at the end; else where to go on, with the iteration remembered."""
+    if offset >= len(names):
+        node.scans.pop(number, None)
+        return 0
+    if number not in node.scans:
+        number = _new_number(node)
+        node.scans[number] = names
+        while len(node.scans) > MAX_ITERATIONS:
+            del node.scans[next(iter(node.scans))]
+    return (number << _OFFSET_BITS) + offset
 
 
 def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Ids of jobs, or with REPLY all everything about them."""
     options = _parse(args[1:], _jscan_option)
-    return _scan(node, b"j", options, node.jobs, lambda name: _job_item(node, options, name))
+    number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
+    walk, seen = node.job_scans.get(number, (None, 0))
+    if walk is None or seen != offset:
+        walk, number, offset = node.jobs.walk(), 0, 0
+    wanted = _wanted(options)
+    items: list[Reply] = []
+    for job in islice(walk, wanted and wanted * WORK_PER_ITEM):
+        offset += 1
+        if _shows_job(options, job):
+            items.append(describe(node, job) if options.whole else Status(job.id))
+            if len(items) == wanted:
+                break
+    return [b"%d" % _next_job(node, number, walk, offset), items]
+
+
+def _next_job(node: NodeState, number: int, walk: Walk, offset: int) -> int:
+    """0 at the end; else where to go on, with the iteration remembered."""
+    if walk.is_over:
+        node.job_scans.pop(number, None)
+        return 0
+    number = number or _new_number(node)
+    node.job_scans[number] = walk, offset
+    while len(node.job_scans) > MAX_WALKS:
+        oldest, _ = node.job_scans.pop(next(iter(node.job_scans)))
+        oldest.end()
+    return (number << _OFFSET_BITS) + offset
+
+
+def _new_number(node: NodeState) -> int:
+    node.last_scan = node.last_scan % _LAST_NUMBER + 1
+    return node.last_scan
+
+
+def _wanted(options: Options) -> int | None:
+    """How many items; None if all are wanted at once."""
+    return None if options.busy_loop or options.count < 0 else max(options.count, 1)
 
 
 def _parse(words: list[bytes], specific: Callable[[Options, bytes, bytes], bool]) -> Options:
@@ -131,61 +198,18 @@ def _is_whole(word: bytes) -> bool:
     return word.lower() == b"all"
 
 
-def _queue_item(node: NodeState, options: Options, name: bytes) -> Reply:
+def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:
     queue = node.queues.get(name)
     if queue is None or len(queue) < options.min_len:
-        return None
+        return False
     if 0 <= options.max_len < len(queue):
-        return None
-    if options.import_rate > 0 and federation.import_rate(node, queue) < options.import_rate:
-        return None
-    return name
+        return False
+    return options.import_rate <= 0 or federation.import_rate(node, queue) >= options.import_rate
 
 
-def _job_item(node: NodeState, options: Options, job_id: bytes) -> Reply:
-    job = node.jobs.get(job_id)
-    if job is None or job.is_dummy:
-        return None
+def _shows_job(options: Options, job: Job) -> bool:
+    if job.is_dummy:
+        return False
     if options.queue is not None and job.queue != options.queue:
-        return None
-    if options.states and job.state not in options.states:
-        return None
-    return describe(node, job) if options.whole else Status(job_id)
-
-
-def _scan(
-    node: NodeState,
-    kind: bytes,
-    options: Options,
-    everything: Iterable[bytes],
-    item: Callable[[bytes], Reply],
-) -> Reply:
-    """Go on where the cursor says, until there are enough items or enough was looked at."""
-    number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
-    names = node.scans.get((kind, number))
-    if names is None:
-        names, offset = list(everything), 0
-    is_all_at_once = options.busy_loop or options.count < 0
-    wanted = len(names) if is_all_at_once else max(options.count, 1)
-    end = min(len(names), offset + wanted * WORK_PER_ITEM)
-    items: list[Reply] = []
-    while offset < end and len(items) < wanted:
-        found = item(names[offset])
-        offset += 1
-        if found is not None:
-            items.append(found)
-    return [b"%d" % _next_cursor(node, kind, number, names, offset), items]
-
-
-def _next_cursor(node: NodeState, kind: bytes, number: int, names: list[bytes], offset: int) -> int:
-    """0 at the end; else where to go on, with the iteration remembered."""
-    scans = node.scans
-    if offset >= len(names):
-        scans.pop((kind, number), None)
-        return 0
-    if (kind, number) not in scans:
-        number = node.last_scan = node.last_scan % _LAST_NUMBER + 1
-        scans[kind, number] = names
-        while len(scans) > MAX_ITERATIONS:
-            del scans[next(iter(scans))]
-    return (number << _OFFSET_BITS) + offset
+        return False
+    return not options.states or job.state in options.states

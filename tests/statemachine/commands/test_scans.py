@@ -130,6 +130,27 @@ def test_the_latest_iterations_are_remembered_and_no_more() -> None:
     assert len(rig.node.scans) == 31
 
 
+def test_few_walks_over_the_jobs_are_remembered_for_each_is_told_of_jobs_that_go() -> None:
+    rig = rig_with_queues(30)
+    jobs = [Status(job) for job in rig.node.jobs]
+    cursors = [page(rig, "JSCAN", "COUNT", 10)[0] for _ in range(6)]
+
+    assert len(rig.node.job_scans) == 4
+    assert page(rig, "JSCAN", cursors[0], "COUNT", 10)[1] == jobs[:10], "it begins anew"
+    assert page(rig, "JSCAN", cursors[-1], "COUNT", 10)[1] == jobs[10:20]
+    assert page(rig, "JSCAN", cursors[-1], "COUNT", 10)[1] == jobs[:10], "it has gone on since"
+
+
+def test_an_iteration_ends_when_the_rest_of_the_jobs_has_gone() -> None:
+    rig = rig_with_queues(20)
+    cursor, _ = page(rig, "JSCAN", "COUNT", 5)
+
+    rig.ask("DEBUG", "FLUSHALL")
+
+    assert page(rig, "JSCAN", cursor) == (b"0", [])
+    assert not rig.node.job_scans
+
+
 def test_iterations_are_numbered_from_one_again_before_cursors_outgrow_integers() -> None:
     rig = rig_with_queues(3)
     rig.node.last_scan = (1 << 23) - 2
