@@ -75,6 +75,8 @@ def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
 
 def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
     """The options, remembered as far as they stand before a plain FROM, and the queues."""
+    if args[1] == b"FROM" and len(args) > 2:
+        return _NO_OPTIONS, args[2:]
     at = args.index(b"FROM") if b"FROM" in args else 0
     words = tuple(args[1:at])
     if 0 < at < len(args) - 1:
@@ -120,6 +122,7 @@ def _parse_options(words: tuple[bytes, ...]) -> GetOptions:
 
 
 _OPTIONS: Final = Remembered(_parse_options)
+_NO_OPTIONS: Final = GetOptions()
 
 
 def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
