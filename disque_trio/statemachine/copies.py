@@ -93,9 +93,18 @@ def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
     One that is not in the node table stays, for this node may meet it any moment and then has to
     tell it what becomes of the job; but not one that it was told to forget.
     """
-    nodes = node.cluster.nodes
-    kept = dict.fromkeys([id for id in holders if id in nodes or not is_banned(node, id)])
-    kept[node.cluster.myself.id] = None
+    cluster = node.cluster
+    if cluster.blacklist:
+        nodes = cluster.nodes
+        holders = tuple([id for id in holders if id in nodes or not is_banned(node, id)])
+    return _with(holders, cluster.myself.id)
+
+
+@lru_cache(maxsize=1 << 12)
+def _with(holders: tuple[NodeId, ...], mine: NodeId) -> tuple[NodeId, ...]:
+    """Each once, and this node: nearly every job that comes has the holders of one before it."""
+    kept = dict.fromkeys(holders)
+    kept[mine] = None
     return _shared(tuple(kept))
 
 
