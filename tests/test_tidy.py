@@ -85,7 +85,8 @@ RECEIVERS: Final = {
 OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
-        NodeState.jobs NodeState.queues NodeState.ready Queue.accessed Queue.jobs_in Queue.jobs_out
+        NodeState.jobs NodeState.queues NodeState.ready NodeState.offers
+        Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
     "shortcuts": """
@@ -102,7 +103,8 @@ OWNERS: Final = {
     "journaling": "Outbox.records NodeState.is_recording",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance Memory.held",
     "replication": """
-        Job.confirmed NodeState.last_made NodeState.last_number
+        Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
+        NodeState.drawn
     """,
     "additions": """
         Client.additions Job.addition Addition.job Addition.reply Addition.widen_at
@@ -123,7 +125,7 @@ OWNERS: Final = {
     "federation": """
         Queue.responders Queue.import_started Queue.import_count Queue.import_previous_started
         Queue.import_previous_count Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
-        Queue.adhoc_attempt
+        Queue.adhoc_attempt NodeState.asked
     """,
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients

@@ -185,8 +185,14 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
     """The job is acknowledged elsewhere; whoever knows of more copies collects them."""
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
-    if job is not None and was_pending and not _settle(node, job, Cause.SETACK):
-        return
+    if job is not None and was_pending:
+        if _is_last_but_one(node, sender, job, message):
+            # As if DELJOB had come with it.
+            lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
+            post.to_node(node, sender, GotAck(job.id, known=False))
+            return
+        if not _settle(node, job, Cause.SETACK):
+            return
     if job is None:
         node.tombstones.bury(message.id)
     is_sender_s_task = job is None or len(job.holders) <= message.holders
@@ -198,6 +204,23 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         try_collect(node, job)
     if was_pending:
         _record(node, job)
+
+
+def _is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:
+    """Do the sender and this node have the only copies, as both know?
+
+    Then this one can go at once: there is nobody else to whom a record of the ack could tell it,
+    the sender keeps his, and the job's id is remembered. He needs no DELJOB to be sent either, for
+    he hears that it is unknown here. An original node is answered as ever.
+    """
+    holders = job.holders
+    return (
+        len(holders) == message.holders == 2
+        and sender.id in holders
+        and sender.capabilities != 0
+        and job.state != WAIT_REPL
+        and node.cluster.myself.id in holders
+    )
 
 
 def answer_setack(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
@@ -217,6 +240,10 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
     if message.known:
         add_holder(job, sender.id)
     if job.confirmed is None:
+        return
+    if not message.known and len(job.holders) == 2 and sender.id in job.holders:
+        # He has no copy to delete, and nobody else has one.
+        lifecycle.unregister(node, job, Cause.COLLECTED)
         return
     if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:
         job.confirmed += (sender.id,)

@@ -1,8 +1,9 @@
 """Jobs where the consumers are: NEEDJOBS and YOURJOBS (reference 6.7).
 
 A node whose clients find a queue empty asks everybody, ever more rarely; whoever gave jobs lately
-is asked directly, and for as many as are consumed. Owns the import and broadcast fields of
-`Queue`.
+is asked directly, and for as many as are consumed. Who had no job when it was asked remembers
+that, and answers when one comes. Owns the import and broadcast fields of `Queue`, and
+`NodeState.asked`.
 """
 
 import enum
@@ -17,7 +18,7 @@ from disque_trio.statemachine.base import (
     PAUSE_OUT,
     Millis,
 )
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.cluster import UNREACHABLE, Peer
 from disque_trio.statemachine.copies import add_holder, add_holders, adopt, is_over, named, snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
@@ -39,6 +40,13 @@ RATE_WINDOW: Final[Millis] = 5000
 IDLE_CHECK: Final[Millis] = 10_000
 """How often a queue is looked at that nobody has used for long, but that is not empty."""
 RATE_MIN_INTERVAL: Final[Millis] = 50
+BROADCAST_MEMORY: Final[Millis] = MAX_BROADCAST_DELAY + 1000
+ADHOC_MEMORY: Final[Millis] = MAX_ADHOC_DELAY + 500
+"""What a node was asked it remembers until it would be asked again."""
+MAX_ASKED: Final = 1000
+MAX_ASKERS: Final = 64
+MAX_ASKED_NAME: Final = 1024
+"""Of so many queues, of so many nodes each, and of names not longer than that."""
 MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits; the original's counters overflow (defect 17)."""
 
@@ -136,17 +144,77 @@ def on_queue_due(node: NodeState, queue: Queue) -> None:
 
 def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
     """Give jobs to a node that needs them, but not what we import ourselves."""
-    queue = node.queues.get(message.queue)
-    if queue is None or not len(queue) or queue.paused & PAUSE_OUT or not sender.link:
-        return
-    if import_rate(node, queue) > 0:
+    if not sender.link:
         return
     count = min(max(message.count, 1), MAX_REQUEST)
+    queue = node.queues.get(message.queue)
+    if queue is None or not queue.length:
+        _remember(node, sender, message.queue, count)
+    elif not queue.paused & PAUSE_OUT and not import_rate(node, queue):
+        _give_some(node, queue, sender, count)
+
+
+def _give_some(node: NodeState, queue: Queue, receiver: Peer, count: int) -> None:
+    """Up to `count` jobs, at most half of a short queue."""
     if len(queue) < 2 * count:
         count = max(len(queue) // 2, 1)
-    copies = [_give(node, job, sender) for job in _fetch_many(node, queue, count)]
+    copies = [_give(node, job, receiver) for job in _fetch_many(node, queue, count)]
     if copies:
-        post.to_node(node, sender, YourJobs(tuple(copies)))
+        post.to_node(node, receiver, YourJobs(tuple(copies)))
+
+
+def _remember(node: NodeState, sender: Peer, name: bytes, count: int) -> None:
+    """Somebody waits for jobs of a queue that has none.
+
+    He asks again: a giver for many after two seconds at most, everybody for one each after thirty
+    (reference 6.7). Until then his word is good.
+    """
+    if len(name) > MAX_ASKED_NAME:
+        return
+    asked = node.asked
+    # Put back at the end: who has been asked for longest is forgotten first.
+    askers = asked[name] = asked.pop(name, {})
+    if len(asked) > MAX_ASKED:
+        del asked[next(iter(asked))]
+    if len(askers) < MAX_ASKERS or sender.id in askers:
+        many, many_until, one_until = askers.get(sender.id, (1, 0, 0))
+        if count > 1:
+            many, many_until = count, node.mono + ADHOC_MEMORY
+        else:
+            one_until = node.mono + BROADCAST_MEMORY
+        askers[sender.id] = many, many_until, one_until
+
+
+def answer_asked(node: NodeState) -> None:
+    """Jobs have come that others had asked for, and that no client here has waited for."""
+    offers = node.offers
+    while offers:
+        name = next(iter(offers))
+        del offers[name]
+        queue = node.queues.get(name)
+        if queue is None or queue.paused & PAUSE_OUT or import_rate(node, queue):
+            continue
+        if node.hindrance is None:
+            _answer_askers(node, queue)
+
+
+def _answer_askers(node: NodeState, queue: Queue) -> None:
+    """Whoever asked first is answered first, and once."""
+    askers = node.asked.get(queue.name, {})
+    for id, (many, many_until, one_until) in list(askers.items()):
+        oldest = queue.oldest()
+        if oldest is None or lifecycle.has_been_out(oldest):
+            return
+        del askers[id]
+        peer = node.cluster.nodes.get(id)
+        if peer is None or not peer.is_connected or peer.flags & UNREACHABLE:
+            continue
+        if node.mono <= many_until:
+            _give_some(node, queue, peer, many)
+        elif node.mono <= one_until:
+            _give_some(node, queue, peer, 1)
+    if not askers and queue.name in node.asked:
+        del node.asked[queue.name]
 
 
 def _fetch_many(node: NodeState, queue: Queue, count: int) -> list[Job]:

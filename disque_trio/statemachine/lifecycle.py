@@ -2,9 +2,9 @@
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
 and `body` of one that has gone;
-`NodeState.jobs`, `queues` and `ready`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`,
-`evictable` and `dummies`. What begins or ends here is recorded at once; what comes in is recorded
-by whoever takes it in, once it is settled.
+`NodeState.jobs`, `queues`, `ready` and `offers`; `Queue.accessed`, `jobs_in` and `jobs_out`;
+`Memory.held`, `evictable` and `dummies`. What begins or ends here is recorded at once; what comes
+in is recorded by whoever takes it in, once it is settled.
 """
 
 from typing import Final
@@ -220,6 +220,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
     else:
         job.flags |= BCAST_QUEUED
+        if node.asked:
+            offer(node, job.queue)
     restart_retry(node, job)
     queue = queue_for(node, job.queue)
     # One name for all jobs of the queue.
@@ -248,6 +250,13 @@ def mark_ready(node: NodeState, queue: Queue) -> None:
     """Let waiting clients be served at the end of the input, unless deliveries are paused."""
     if not queue.paused & PAUSE_OUT:
         node.ready[queue.name] = queue
+
+
+def offer(node: NodeState, name: bytes) -> None:
+    """Let other nodes that have asked for jobs of this queue have some, when the clients here have
+    theirs. Not for a job that comes again: its holders wake together, so it is better at rest."""
+    if name in node.asked:
+        node.offers[name] = None
 
 
 def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -319,7 +328,7 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
     schedule_collection(node, job)
 
 
-def finish(node: NodeState, job: Job, cause: Cause) -> None:
+def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED) -> None:
     """What `acknowledge` and the collection come to at once for a job of which nobody else has a
     copy: nearly half of the time of an ACKJOB."""
     if job.state == QUEUED:
@@ -329,7 +338,7 @@ def finish(node: NodeState, job: Job, cause: Cause) -> None:
         trace.note(node, Kind.ACKED, job, cause)
     # For a collection that is not scheduled: random numbers come as they would with one.
     node.rng.random()
-    unregister(node, job, Cause.COLLECTED)
+    unregister(node, job, end)
 
 
 def schedule_collection(node: NodeState, job: Job) -> None:
@@ -361,6 +370,7 @@ def drop_queues(node: NodeState) -> None:
         _let_go(node, queue)
     node.queues.clear()
     node.ready.clear()
+    node.offers.clear()
 
 
 def _let_go(node: NodeState, queue: Queue) -> None:

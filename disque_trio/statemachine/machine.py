@@ -364,6 +364,8 @@ class Machine:
         node = self.state
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
+        if node.offers:
+            federation.answer_asked(node)
         if node.mono >= node.memory.review_at and node.out:
             # Only when something has happened, for otherwise not every driver asks.
             pressure.review(node)

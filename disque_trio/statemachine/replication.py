@@ -1,6 +1,7 @@
 """Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (reference 2.2, 6.2).
 
-Owns `NodeState.last_made` and `last_number`, and while a job waits for its copies `Job.confirmed`.
+Owns `NodeState.last_made`, `last_number`, `drawn_at` and `drawn`, and while a job waits for its
+copies `Job.confirmed`.
 """
 
 from typing import Final
@@ -106,12 +107,19 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
 
 
 def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
-    """In an order of chance; where nodes share addresses, other addresses first."""
+    """In an order of chance; where nodes share addresses, other addresses first.
+
+    Jobs of the same moment go the same way: a few nodes are told much at once, instead of all a
+    little, which costs each of them a turn (docs/performance.md).
+    """
     draw = node.rng.random
     if node.cluster.is_crowded:
         # Each by chance: to rotate them would give the first node of each address more than others.
         return apart(node, job.holders, sorted(candidates, key=lambda _: draw()))
-    first = int(draw() * len(candidates))
+    if node.drawn_at != node.mono:
+        node.drawn_at = node.mono
+        node.drawn = draw()
+    first = int(node.drawn * len(candidates))
     return candidates[first:] + candidates[:first]
 
 

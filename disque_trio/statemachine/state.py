@@ -91,8 +91,16 @@ class NodeState:
     last_made: Millis = 0
     last_number: int = 0
     """`replication`: the last creation stamp given out."""
+    drawn_at: Millis = -1
+    drawn: float = 0.0
+    """`replication`: what chance has said of which nodes get copies, and when."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
+    asked: dict[bytes, dict[NodeId, tuple[int, Millis, Millis]]] = attrs.Factory(dict)
+    """`federation`: who has asked for jobs of queues that had none: for how many, until when they
+    are worth giving, and until when one is."""
+    offers: dict[bytes, None] = attrs.Factory(dict)
+    """`lifecycle` adds, `federation` serves: those of these queues that have jobs now."""
     is_recording: bool = False
     """`journaling`: is there a journal?"""
     hindrance: Failure | None = None

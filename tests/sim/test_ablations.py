@@ -90,7 +90,7 @@ FOUND: Final = (
     Case(broken.promised_before_synced, weather.blackouts, "S15", seeds=2),
     Case(brokencopies.ids_told_wrong, weather.once, "S4"),
     # Acknowledgements.
-    Case(brokencopies.collected_at_once, weather.crowd, "S2 D6"),
+    Case(brokencopies.collected_at_once, weather.crowd, "S2 D6", seeds=5),
     Case(brokencopies.ack_not_kept, weather.backlog, "S2"),
     Case(brokencopies.without_dummies, weather.crowd, "D1"),
     Case(brokencopies.dummies_vouch, weather.far_acks, "S2"),

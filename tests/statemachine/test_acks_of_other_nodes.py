@@ -84,17 +84,63 @@ def test_a_record_that_went_to_other_nodes_is_not_spoken_of() -> None:
     assert not any(isinstance(message, GotAck) for _, message in rig.sent())
 
 
+def told_by_one_of_ours(*holders: bytes, said: int = 2) -> Rig:
+    """N2, a node that announces capabilities, has acknowledged JOB."""
+    rig = rig_with_job(*holders)
+    rig.node.cluster.nodes[N2].capabilities = 1
+    rig.ask("ENQUEUE", JOB)
+    rig.sent()
+    rig.message(N2, SetAck(JOB, said))
+    return rig
+
+
+def test_the_only_other_copy_goes_at_once_if_the_sender_is_one_of_ours() -> None:
+    rig = told_by_one_of_ours(N2, ME)
+
+    assert rig.sent() == [(N2, GotAck(JOB, known=False))]
+    assert rig.node.jobs == {}
+    assert len(rig.queue()) == 0
+    assert JOB in rig.node.tombstones
+
+
+def test_it_stays_as_an_ack_if_either_knows_of_a_third() -> None:
+    for rig in (told_by_one_of_ours(N2, ME, said=3), told_by_one_of_ours(N2, N3, ME, said=3)):
+        assert rig.sent() == [(N2, GotAck(JOB, known=True))]
+        assert rig.node.jobs[JOB].state == ACKED
+
+
+def test_it_stays_as_an_ack_if_the_sender_is_an_original_node() -> None:
+    rig = rig_with_job(N2, ME)
+
+    rig.message(N2, SetAck(JOB, 2))
+
+    assert rig.sent() == [(N2, GotAck(JOB, known=True))]
+    assert rig.node.jobs[JOB].state == ACKED
+
+
 # GOTACK.
 
 
-def test_one_who_is_said_to_hold_a_copy_and_does_not_has_taken_note_too() -> None:
+def test_the_only_other_holder_who_has_no_copy_any_more_ends_the_job() -> None:
     rig = rig_with_job(N2, ME)
     rig.ask("ACKJOB", JOB)
     rig.sent()
 
     rig.message(N2, GotAck(JOB, known=False))
 
-    assert rig.sent() == [(N2, DelJob(JOB))]
+    assert rig.sent() == []
+    assert rig.node.jobs == {}
+
+
+def test_one_who_is_said_to_hold_a_copy_and_does_not_has_taken_note_too() -> None:
+    rig = rig_with_job(N2, N3, ME)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N3, GotAck(JOB, known=True))
+    rig.sent()
+
+    rig.message(N2, GotAck(JOB, known=False))
+
+    assert rig.sent() == [(N2, DelJob(JOB)), (N3, DelJob(JOB))]
     assert rig.node.jobs == {}
 
 

@@ -54,10 +54,21 @@ def test_a_new_job_goes_to_as_many_nodes_as_are_wanted_and_names_them_all() -> N
 
 def test_every_node_has_its_share_of_the_copies() -> None:
     rig = Rig(peers=3)
-    chosen = [waiting_job_of_another_client(rig) for _ in range(60)]
+    chosen = []
+    for _ in range(60):
+        chosen.append(waiting_job_of_another_client(rig))
+        rig.advance(1)
 
     assert {len(holders) for holders in chosen} == {2}
     assert min(sum(peer in holders for holders in chosen) for peer in (N2, N3, N4)) > 8
+
+
+def test_jobs_of_the_same_moment_go_to_the_same_nodes() -> None:
+    rig = Rig(peers=3)
+
+    chosen = [waiting_job_of_another_client(rig) for _ in range(60)]
+
+    assert len(set(chosen)) == 1
 
 
 def waiting_job_of_another_client(rig: Rig) -> tuple[NodeId, ...]:
