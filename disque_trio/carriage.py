@@ -16,15 +16,13 @@ from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
 from disque_trio.wire.batches import BATCHES, Part, part_of
 from disque_trio.wire.frames import FrameParser, encode, encode_parts
-from disque_trio.wire.replies import encode_reply
+from disque_trio.wire.replies import encode_reply, encode_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 CAPABILITIES: Final = BATCHES
 """What this node announces in PING, PONG and MEET beyond the original protocol (docs/bus.md)."""
-_CR: Final = ord("\r")
-_LF: Final = ord("\n")
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
 
@@ -184,13 +182,11 @@ class Carriage:
                     answered.append(session)
             if session is None:
                 continue
-            if reply.__class__ is Status:
-                # `encode_reply` would do the same; most answers of a pipeline are these.
-                text = reply.text
-                if _CR not in text and _LF not in text:
-                    session.replies.append(b"+%b\r\n" % text)
-                    continue
-            session.replies.append(encode_reply(reply, client.protocol))
+            session.replies.append(
+                encode_status(reply)
+                if reply.__class__ is Status
+                else encode_reply(reply, client.protocol)
+            )
         sent = 0
         for session in answered:
             replies = session.replies

@@ -34,6 +34,8 @@ _LENGTHY: Final = frozenset({b"QPEEK", b"GETJOB", b"SHOW", b"JSCAN", b"QSCAN", b
 """Commands whose answers may be much; what else a new client begins with does not wait."""
 _FEW: Final = 8
 """After the first such request, one in so many is looked at: a pipeline is found out by samples."""
+_LONG: Final = MUCH // _FEW
+"""Bytes of an answer of which so few are much."""
 _SOME: Final = 32
 """As many of others are given to the machine at a time."""
 
@@ -84,7 +86,7 @@ class Feeder:
         replies = self._machine.state.out.replies
         most = 1
         while backlog and turn and not session.is_choked:
-            some = _taken(backlog, min(turn, most if _may_be_much(backlog[0]) else _SOME))
+            some = _alike(backlog, min(turn, most), min(turn, _SOME))
             left = self._give(session.client, some, now)
             turn -= len(some) - len(left)
             if left:
@@ -201,21 +203,31 @@ def _release(session: Session) -> None:
     session.port.resume()
 
 
-def _taken(backlog: deque[list[bytes]], most: int) -> list[list[bytes]]:
-    """Up to so many of the oldest."""
-    if len(backlog) > most:
-        return [backlog.popleft() for _ in range(most)]
-    some = list(backlog)
-    backlog.clear()
-    return some
+def _alike(backlog: deque[list[bytes]], few: int, some: int) -> list[list[bytes]]:
+    """Up to a `few` of the oldest if the first's answer may be much; else up to `some`, as far as
+    theirs may not."""
+    first = backlog.popleft()
+    taken = [first]
+    name, is_much = first[0], _may_be_much(first)
+    most = few if is_much else some
+    while backlog and len(taken) < most:
+        request = backlog[0]
+        if (
+            not is_much
+            and (request[0] != name or len(request[-1]) > _LONG)
+            and _may_be_much(request)
+        ):
+            break
+        taken.append(backlog.popleft())
+    return taken
 
 
 def _may_be_much(request: list[bytes]) -> bool:
     """Might the answer be much: does the command tell much, or is there much to echo?"""
-    return request[0].upper() in _LENGTHY or len(request[-1]) > MUCH // 8
+    return request[0].upper() in _LENGTHY or len(request[-1]) > _LONG
 
 
 def _is_much(reply: Reply) -> bool:
     """Would eight of these be much? Strings and lists alone can be."""
     kind = reply.__class__
-    return (kind is list or kind is bytes) and weight(reply) > MUCH // 8
+    return (kind is list or kind is bytes) and weight(reply) > _LONG

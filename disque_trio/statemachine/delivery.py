@@ -23,8 +23,8 @@ def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: 
         # The rounds of one queue, without looking it up again for each job.
         queue = lifecycle.queue_for(node, names[0])
         if node.trace is None and not queue.paused & PAUSE_OUT:
-            taken = shortcuts.deliver(node, queue, count)
-            if taken and not queue.length:
+            taken, was_last = shortcuts.deliver(node, queue, count)
+            if was_last:
                 federation.need_jobs(node, queue, Why.REACHED_ZERO)
         while len(taken) < count and (job := take(node, queue, client)) is not None:
             taken.append(job)

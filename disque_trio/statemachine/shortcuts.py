@@ -39,20 +39,24 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
         lifecycle.offer(node, queue.name)
 
 
-def deliver(node: NodeState, queue: Queue, count: int) -> list[Job]:
-    """Up to so many for a client: `lifecycle.fetch` and `start_lease` of each.
+def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:
+    """Up to so many for a client: `lifecycle.fetch` and `start_lease` of each. And has the last of
+    them left the queue empty, and not one behind it that was out of date?
 
     What that does for each job apart is most of a GETJOB COUNT 200.
     """
     mono, timers, random = node.mono, node.timers, node.rng.random
     has_lease, holding = node.config.delivery_lease, node.cluster.myself.holding
     jobs: list[Job] = []
+    is_last = False
     while len(jobs) < count and (popped := queue.pop_many(count - len(jobs))):
         for job in popped:
             job.state = ACTIVE
             if job.expires <= mono:
                 lifecycle.unregister(node, job, Cause.EXPIRED)
+                is_last = False
                 continue
+            is_last = True
             jobs.append(job)
             if not job.retry:
                 job.flags |= DELIVERED
@@ -72,4 +76,4 @@ def deliver(node: NodeState, queue: Queue, count: int) -> list[Job]:
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
-    return jobs
+    return jobs, is_last and not queue.length

@@ -16,9 +16,7 @@ def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
     body is on disk and cannot be read, the whole reply is an error that says so.
     """
     if isinstance(reply, Status):
-        text = reply.text
-        # As bytes they would take eight times as long to look for.
-        return b"+%b\r\n" % (_one_line(text) if _CR in text or _LF in text else text)
+        return encode_status(reply)
     if isinstance(reply, int):
         return b":%d\r\n" % reply
     lines: list[bytes] = []
@@ -29,6 +27,13 @@ def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
         return b"-IOERR a body cannot be read from the spill-directory: %b\r\n" % reason
     lines.append(b"")
     return b"\r\n".join(lines)
+
+
+def encode_status(reply: Status) -> bytes:
+    """The bytes of what most answers of a pipeline are."""
+    text = reply.text
+    # As bytes they would take eight times as long to look for.
+    return b"+%b\r\n" % (_one_line(text) if _CR in text or _LF in text else text)
 
 
 def _write(reply: Reply, lines: list[bytes], protocol: int) -> None:

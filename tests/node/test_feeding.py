@@ -114,6 +114,18 @@ async def test_a_pipeline_of_much_is_found_out_by_its_first_answer() -> None:
     assert session.weight > MUCH
 
 
+async def test_it_is_found_out_behind_a_request_of_little_too() -> None:
+    table = Table()
+    _, session = table.client()
+    for _ in range(2):
+        table.batch((session, PING))
+
+    answered = table.batch((session, PING + LONG_PING * 50))
+
+    assert answered < 10 * LONG
+    assert session.weight > MUCH
+
+
 async def test_a_pipeline_of_little_is_answered_at_once() -> None:
     table = Table()
     _, session = table.client()

@@ -4,9 +4,11 @@ import attrs
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from disque_trio.statemachine import invariants
+from disque_trio.statemachine import federation, invariants
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.federation import Why
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import YourJobs
 from tests.rig import JOB, N2, N3, Rig, copy_of
 
 _PLACES = {"slot", "before", "after"}
@@ -101,3 +103,19 @@ def test_an_id_that_is_malformed_spoils_all_that_are_given_with_it() -> None:
     rig.request("ACKJOB", job.id, "no id")
 
     assert job.id in rig.node.jobs
+
+
+def test_a_job_before_one_that_is_out_of_date_was_not_the_last() -> None:
+    short, long = Rig(2), Rig(2)
+    long.node.trace = []
+    for rig in (short, long):
+        rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 1, "TTL", 1)
+        rig.advance(990)
+        rig.message(N2, YourJobs((copy_of(JOB, holders=(N2,), queue=b"q"),)))
+        federation.need_jobs(rig.node, rig.node.queues[b"q"], Why.CLIENTS_WAIT)
+        rig.take()
+        rig.sent()
+        rig.now = attrs.evolve(rig.now, mono=rig.now.mono + 11)  # and no tick yet
+        rig.request("GETJOB", "NOHANG", "COUNT", 2, "FROM", "q")
+
+    assert short.sent() == long.sent()
