@@ -107,8 +107,8 @@ OWNERS: Final = {
         NodeState.drawn
     """,
     "additions": """
-        Client.additions Job.addition Addition.job Addition.reply Addition.widen_at
-        Outbox.resumed
+        Client.additions Client.crest Job.addition Addition.job Addition.reply Addition.widen_at
+        NodeState.adding NodeState.adding_bytes Outbox.resumed
     """,
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news

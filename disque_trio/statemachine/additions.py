@@ -2,7 +2,8 @@
 
 A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
 request waits until all are answered. What is settled out of turn is kept until its turn comes.
-Owns `Client.additions`, `Job.addition`, and all of an `Addition`; adds to `Outbox.resumed`.
+Owns `Client.additions` and `crest`, `Job.addition`, all of an `Addition`, `NodeState.adding` and
+`adding_bytes`; adds to `Outbox.resumed`.
 """
 
 from typing import Final
@@ -15,6 +16,10 @@ from disque_trio.statemachine.state import NodeState
 
 MOST: Final = 128
 """ADDJOBs of one client that wait at the same time. With half of them answered it goes on."""
+MOST_OF_ALL: Final = 1000
+ROOM_OF_ALL: Final = 4 << 20
+"""ADDJOBs of all clients that wait at the same time, and bytes of their bodies: all of it is sent
+again when copies are late. The first of a client is always taken, and counts."""
 ROOM: Final = 1 << 20
 """Bytes: how many times the number of those that wait already a body may come to. So large ones
 are sent a few at a time, as much as links take, and the rest is not read yet."""
@@ -26,9 +31,12 @@ _ON: Final = ReplyMode.ON
 def begin(node: NodeState, client: Client, job: Job, deadline: Millis) -> None:
     """From now on the client waits for the copies of this job too; deadline 0 is for ever."""
     widen_at = node.mono + WIDEN_EVERY
-    addition = Addition(client, job, deadline, widen_at, client.reply_mode is not _ON)
+    size = len(job.body or b"")
+    addition = Addition(client, job, deadline, widen_at, size, client.reply_mode is not _ON)
     job.addition = addition
-    client.additions.append(addition)
+    node.adding += 1
+    node.adding_bytes += size
+    _append(client, addition)
     if client.blocked is not Blocked.COPIES:
         waiters.block(node, client, Blocked.COPIES, 0)
     due = min(deadline, widen_at) if deadline else widen_at
@@ -41,7 +49,12 @@ def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
     if client.blocked is not Blocked.COPIES or client.is_closing or node.mono < node.paused_until:
         return False
     waiting = len(client.additions)
-    return waiting < MOST and waiting * len(body) < ROOM
+    return (
+        waiting < MOST
+        and waiting * len(body) < ROOM
+        and node.adding < MOST_OF_ALL
+        and node.adding_bytes + len(body) <= ROOM_OF_ALL
+    )
 
 
 def answer(client: Client, reply: Reply) -> None:
@@ -50,7 +63,12 @@ def answer(client: Client, reply: Reply) -> None:
         return
     assert client.additions, f"client {client.id} is answered in the turn of nothing"
     is_silent = client.reply_mode is not _ON
-    client.additions.append(Addition(client, None, 0, 0, is_silent, reply))
+    _append(client, Addition(client, None, 0, 0, 0, is_silent, reply))
+
+
+def _append(client: Client, addition: Addition) -> None:
+    client.additions.append(addition)
+    client.crest = max(client.crest, len(client.additions))
 
 
 def settle(node: NodeState, job: Job, reply: Reply) -> None:
@@ -58,6 +76,7 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     those behind it that have been settled already."""
     addition = job.addition
     assert addition is not None, f"{job.id!r} waits for copies, and nobody for it"
+    _release(node, addition)
     job.addition = addition.job = None
     addition.reply = reply
     client = addition.client
@@ -70,20 +89,28 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
             break
         post.answer(node, client, SILENCE if each.is_silent else each.reply)
         answered += 1
-    before = len(waiting)
     del waiting[:answered]
     if not waiting:
         waiters.unblock(node, client)
-        node.out.resumed.append(client)
-    elif before >= MOST // 2 > before - answered:
+    # By halves, so that whoever has much to send does it by handfuls, whatever it was refused for.
+    if len(waiting) <= client.crest // 2:
+        client.crest = len(waiting)
         node.out.resumed.append(client)
 
 
-def abandon(client: Client) -> list[Job]:
+def _release(node: NodeState, addition: Addition) -> None:
+    node.adding -= 1
+    node.adding_bytes -= addition.size
+
+
+def abandon(node: NodeState, client: Client) -> list[Job]:
     """The client has gone: nobody waits for these jobs any more."""
-    jobs = [each.job for each in client.additions if each.job is not None]
-    for job in jobs:
-        job.addition = None
+    jobs = []
+    for addition in client.additions:
+        if (job := addition.job) is not None:
+            _release(node, addition)
+            job.addition = None
+            jobs.append(job)
     client.additions.clear()
     return jobs
 

@@ -55,6 +55,8 @@ class Client(Timed):
     with_counters: bool = False
     additions: "list[Addition]" = attrs.Factory(list)
     """While it waits for copies: its ADDJOBs that are not answered, in order."""
+    crest: int = 0
+    """The most of them at a time since it was last told to go on."""
     then: "Callable[[NodeState, Client, Any], Reply] | None" = None
     """Makes the reply of the outcome of its chore."""
     protocol: int = 2
@@ -78,6 +80,8 @@ class Addition:
     """When the wait ends; 0 is never."""
     widen_at: Millis
     """When its job may go to one more node."""
+    size: int
+    """Of the body of its job, in bytes."""
     is_silent: bool
     """CLIENT REPLY says that it shall not be answered."""
     reply: Reply = None

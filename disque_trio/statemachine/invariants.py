@@ -31,6 +31,7 @@ def check(node: NodeState) -> None:
         _check_queue(node, queue)
     for client in node.clients.values():
         _check_client(node, client)
+    _check_adding(node)
     _check_cluster(node)
     _check_memory(node)
     assert not node.ready, f"queues left unserved: {list(node.ready)}"
@@ -91,6 +92,19 @@ def _check_additions(client: Client) -> None:
             due = min(addition.widen_at, addition.deadline or addition.widen_at)
             assert client.slot, f"client {client.id} waits for a moment that is in no timer slot"
             assert 0 < client.due <= due, f"{client.id}: {client.due}, {due}"
+
+
+def _check_adding(node: NodeState) -> None:
+    waiting = [
+        each
+        for client in node.clients.values()
+        for each in client.additions
+        if each.job is not None
+    ]
+    counted = node.adding, node.adding_bytes
+    assert counted == (len(waiting), sum(each.size for each in waiting)), (
+        f"{counted} ADDJOBs and bytes are counted as waiting for copies"
+    )
 
 
 def _check_cluster(node: NodeState) -> None:

@@ -184,6 +184,8 @@ class Machine:
         refusal = refusal_of(node, client, args, row) if must_check(node, client) else None
         reply = self._execute(client, args, row) if refusal is None else refusal
         additions.answer(client, reply)
+        if node.ready:
+            delivery.serve_ready(node)
         return row if refusal is None else None
 
     def _unusual_request(

@@ -208,7 +208,7 @@ def give_up(node: NodeState, job: Job, reply: Reply) -> None:
 
 def abandon(node: NodeState, client: Client) -> None:
     """The client has gone, and whatever it waited for is taken back."""
-    for job in additions.abandon(client):
+    for job in additions.abandon(node, client):
         _take_back(node, job)
 
 

@@ -94,6 +94,9 @@ class NodeState:
     drawn_at: Millis = -1
     drawn: float = 0.0
     """`replication`: what chance has said of which nodes get copies, and when."""
+    adding: int = 0
+    adding_bytes: int = 0
+    """`additions`: how many ADDJOBs wait for copies, and how large the bodies of their jobs are."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     asked: dict[bytes, dict[NodeId, tuple[int, Millis, Millis]]] = attrs.Factory(dict)

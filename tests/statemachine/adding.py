@@ -21,6 +21,14 @@ def add(rig: Rig, *options: str | int, timeout: int = 0, copies: int = 2) -> Job
     return last(rig.client)
 
 
+def fill(rig: Rig, client: Client, body: bytes) -> list[Job]:
+    """As many as the machine takes of this client."""
+    jobs = []
+    while rig.offer("ADDJOB", "q", body, 0, "REPLICATE", 2, client=client):
+        jobs.append(last(client))
+    return jobs
+
+
 def last(client: Client) -> Job:
     """The job of the latest."""
     job = client.additions[-1].job

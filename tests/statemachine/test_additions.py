@@ -13,8 +13,8 @@ from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import GotJob
 from disque_trio.statemachine.pressure import OOM
-from tests.rig import N2, N3, Rig
-from tests.statemachine.adding import PING, add, confirm, ids
+from tests.rig import CALM, N2, N3, Rig
+from tests.statemachine.adding import PING, add, confirm, fill, ids
 from tests.statemachine.replicating import GRAIN, REMOVED, leaving_rig, repljobs
 
 # Order.
@@ -154,10 +154,11 @@ def test_so_many_wait_and_no_more() -> None:
 
     assert not rig.offer("ADDJOB", "q", "body", 0)
 
-    for job in jobs[: additions.MOST // 2]:
+    [*many, last] = jobs[: additions.MOST // 2]
+    for job in many:
         confirm(rig, job)
         assert rig.outboxes[-1].resumed == []
-    confirm(rig, jobs[additions.MOST // 2])
+    confirm(rig, last)
     assert rig.outboxes[-1].resumed == [rig.client]
     assert rig.offer("ADDJOB", "q", "body", 0)
 
@@ -170,6 +171,67 @@ def test_large_bodies_wait_a_few_at_a_time() -> None:
         taken += 1
 
     assert taken == 4
+    assert rig.offer("ADDJOB", "q", "body", 0)
+
+
+def test_with_half_of_the_large_bodies_answered_the_client_goes_on() -> None:
+    rig = Rig(peers=1)
+    body = b"x" * (additions.ROOM // 8)
+    jobs = fill(rig, rig.client, body)
+    assert len(jobs) == 8
+
+    [*some, fourth] = jobs[:4]
+    for job in some:
+        confirm(rig, job)
+        assert rig.outboxes[-1].resumed == []
+    confirm(rig, fourth)
+
+    assert rig.outboxes[-1].resumed == [rig.client]
+    assert len(fill(rig, rig.client, body)) == 4
+
+
+def test_the_additions_of_all_clients_together_are_bounded() -> None:
+    rig = Rig(peers=1)
+    clients = [rig.connect() for _ in range(10)]
+    jobs = [fill(rig, client, b"body") for client in clients]
+
+    assert sum(map(len, jobs)) == additions.MOST_OF_ALL + 2, "each has one"
+    assert [len(some) for some in jobs[-3:]] == [104, 1, 1]
+
+
+def test_the_bodies_of_all_clients_together_are_bounded() -> None:
+    rig = Rig(peers=1)
+    body = b"x" * (additions.ROOM // 8)
+    clients = [rig.connect() for _ in range(6)]
+
+    taken = [len(fill(rig, client, body)) for client in clients]
+
+    assert taken == [8, 8, 8, 8, 1, 1]
+
+
+def test_who_was_refused_for_others_goes_on_when_its_own_are_answered() -> None:
+    rig = Rig(peers=1)
+    for _ in range(9):
+        fill(rig, rig.connect(), b"body")
+    [job] = fill(rig, rig.client, b"body")
+
+    confirm(rig, job)
+
+    assert rig.outboxes[-1].resumed == [rig.client]
+    assert rig.offer("ADDJOB", "q", "body", 0)
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+
+
+def test_who_goes_leaves_its_room_to_others() -> None:
+    rig = Rig(peers=1)
+    clients = [rig.connect() for _ in range(9)]
+    for client in clients:
+        fill(rig, client, b"body")
+    assert rig.offer("ADDJOB", "q", "body", 0)
+    assert not rig.offer("ADDJOB", "q", "body", 0)
+
+    rig.disconnect(clients[0])
+
     assert rig.offer("ADDJOB", "q", "body", 0)
 
 
@@ -252,6 +314,19 @@ def test_a_job_that_needs_no_copy_any_more_is_answered_in_its_turn() -> None:
     rig.ask("DELJOB", first.id, client=rig.connect())
 
     assert rig.replies() == [REMOVED, Status(second.id)]
+
+
+def test_whoever_waits_for_such_a_job_gets_it_at_once() -> None:
+    rig = Rig(peers=1, config=CALM)
+    worker = rig.connect()
+    rig.request("GETJOB", "FROM", "q", client=worker)
+    add(rig)
+    rig.ask("CLUSTER", "FORGET", N2, client=rig.connect())
+
+    assert rig.offer("ADDJOB", "q", "served", 0)
+
+    [[[_, _, body]]] = rig.replies(worker)  # type: ignore[misc]
+    assert body == b"served"
 
 
 def test_a_leaving_node_waits_for_the_copies_of_others_likewise() -> None:

@@ -128,6 +128,14 @@ def widen_too_late(rig: Rig) -> None:
     rig.node.clients[3].due += 1
 
 
+def miscount_who_adds(rig: Rig) -> None:
+    rig.node.adding -= 1
+
+
+def misweigh_what_is_added(rig: Rig) -> None:
+    rig.node.adding_bytes += 1
+
+
 def leave_a_queue_unserved(rig: Rig) -> None:
     rig.node.ready[b"q"] = rig.queue()
 
@@ -206,6 +214,8 @@ def imagine_a_dummy(rig: Rig) -> None:
         forget_who_waits_for_copies,
         lose_the_moment_to_widen,
         widen_too_late,
+        miscount_who_adds,
+        misweigh_what_is_added,
         leave_a_queue_unserved,
         lose_oneself,
         rename_a_node,
