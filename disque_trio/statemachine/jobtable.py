@@ -37,7 +37,7 @@ class JobTable(dict[JobId, Job]):
         """Let a job go."""
         del self[job.id]
         if self._walks:
-            for walk in tuple(self._walks):
+            for walk in [walk for walk in self._walks if walk.next is job or walk.last is job]:
                 walk.pass_by(job)
         before, after = job.before, job.after
         if before is None:
@@ -62,46 +62,46 @@ class Walk:
     """The jobs that there were when it began, in their order, but for those that have gone.
 
     It is an iterator that may rest while jobs come and go. Who does not go to its end must `end`
-    it, for it is told of every job that goes.
+    it, for whenever a job goes the table looks whether it is the `next` or the `last` of a walk.
     """
 
-    __slots__ = ("_all", "_last", "_next")
+    __slots__ = ("_all", "last", "next")
 
     def __init__(self, all_: "list[Walk]", first: Job | None, last: Job | None) -> None:
         self._all = all_
-        self._next = first
-        self._last = last
+        self.next = first
+        self.last = last
 
     @property
     def is_over(self) -> bool:
         """Has it come to its end?"""
-        return self._next is None
+        return self.next is None
 
     def __iter__(self) -> "Walk":
         return self
 
     def __next__(self) -> Job:
-        job = self._next
+        job = self.next
         if job is None:
             raise StopIteration
         self._step(job)
         return job
 
     def pass_by(self, job: Job) -> None:
-        """This job is about to go."""
-        if job is self._next:
+        """This job, the next or the last one, is about to go."""
+        if job is self.next:
             self._step(job)
-        if job is self._last:
-            self._last = job.before
+        if job is self.last:
+            self.last = job.before
 
     def end(self) -> None:
         """Nobody wants to see the rest."""
-        if self._next is not None:
-            self._next = None
+        if self.next is not None:
+            self.next = None
             self._all.remove(self)
 
     def _step(self, job: Job) -> None:
-        if job is self._last or job.after is None:
+        if job is self.last or job.after is None:
             self.end()
         else:
-            self._next = job.after
+            self.next = job.after

@@ -119,9 +119,9 @@ class NodeState:
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
     scans: dict[int, list[bytes]] = attrs.Factory(dict)
-    """`commands.scans`: the names of queues of running iterations."""
+    """`commands.scans`: the names of queues of running iterations, the one unused longest first."""
     job_scans: dict[int, tuple[Walk, int]] = attrs.Factory(dict)
-    """`commands.scans`: running walks over the jobs, and how many each has seen."""
+    """`commands.scans`: running walks over the jobs, and how many each has seen; as `scans`."""
     last_scan: int = 0
     trace: list[Event] | None = None
     """`trace` adds, the driver takes; None while nobody traces."""

@@ -1,8 +1,9 @@
 """QSCAN and JSCAN: every queue or job, a piece at a time (reference 2.8).
 
 An iteration runs over what there was when it began, so whatever is there all the time is returned
-once, and what goes meanwhile is left out. The node remembers the latest iterations only; a cursor
-that it does not know begins a new one. The original's cursors walk its hash table.
+once, and what goes meanwhile is left out. The node remembers some iterations, and forgets the one
+unused longest: those that go on come to their end though others begin. A cursor that it does not
+know begins a new one. The original's cursors walk its hash table.
 
 Names of queues are copied. Jobs may be a million: an iteration goes along their chain, which can
 only go on, so a cursor that was used before begins a new one.
@@ -34,8 +35,7 @@ from disque_trio.statemachine.state import NodeState
 DEFAULT_COUNT: Final = 100
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
-MAX_WALKS: Final = 4
-"""Each is told of every job that goes."""
+"""Of each sort: every one over jobs is looked at when a job goes."""
 _MAX_CURSOR: Final = (1 << 64) - 1
 _OFFSET_BITS: Final = 40
 _LAST_NUMBER: Final = (1 << 23) - 1
@@ -82,11 +82,11 @@ def _next_queue(node: NodeState, number: int, names: list[bytes], offset: int) -
     if offset >= len(names):
         node.scans.pop(number, None)
         return 0
-    if number not in node.scans:
+    if node.scans.pop(number, None) is None:
         number = _new_number(node)
-        node.scans[number] = names
-        while len(node.scans) > MAX_ITERATIONS:
-            del node.scans[next(iter(node.scans))]
+    node.scans[number] = names  # behind all others: the first is the one unused longest
+    while len(node.scans) > MAX_ITERATIONS:
+        del node.scans[next(iter(node.scans))]
     return (number << _OFFSET_BITS) + offset
 
 
@@ -110,14 +110,14 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 def _next_job(node: NodeState, number: int, walk: Walk, offset: int) -> int:
     """0 at the end; else where to go on, with the iteration remembered."""
+    node.job_scans.pop(number, None)
     if walk.is_over:
-        node.job_scans.pop(number, None)
         return 0
     number = number or _new_number(node)
-    node.job_scans[number] = walk, offset
-    while len(node.job_scans) > MAX_WALKS:
-        oldest, _ = node.job_scans.pop(next(iter(node.job_scans)))
-        oldest.end()
+    node.job_scans[number] = walk, offset  # behind all others
+    while len(node.job_scans) > MAX_ITERATIONS:
+        unused, _ = node.job_scans.pop(next(iter(node.job_scans)))
+        unused.end()
     return (number << _OFFSET_BITS) + offset
 
 

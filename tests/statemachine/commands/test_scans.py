@@ -130,15 +130,47 @@ def test_the_latest_iterations_are_remembered_and_no_more() -> None:
     assert len(rig.node.scans) == 31
 
 
-def test_few_walks_over_the_jobs_are_remembered_for_each_is_told_of_jobs_that_go() -> None:
+def test_of_walks_over_the_jobs_the_latest_are_remembered_and_none_goes_back() -> None:
     rig = rig_with_queues(30)
     jobs = [Status(job) for job in rig.node.jobs]
-    cursors = [page(rig, "JSCAN", "COUNT", 10)[0] for _ in range(6)]
+    cursors = [page(rig, "JSCAN", "COUNT", 10)[0] for _ in range(40)]
 
-    assert len(rig.node.job_scans) == 4
+    assert len(rig.node.job_scans) == 32
     assert page(rig, "JSCAN", cursors[0], "COUNT", 10)[1] == jobs[:10], "it begins anew"
     assert page(rig, "JSCAN", cursors[-1], "COUNT", 10)[1] == jobs[10:20]
     assert page(rig, "JSCAN", cursors[-1], "COUNT", 10)[1] == jobs[:10], "it has gone on since"
+
+
+@pytest.mark.parametrize("name", ["QSCAN", "JSCAN"])
+def test_who_goes_on_comes_to_the_end_however_many_others_begin_meanwhile(name: str) -> None:
+    rig = rig_with_queues(100)
+    cursor, found = page(rig, name, "COUNT", 20)
+
+    for _ in range(4):
+        for _ in range(31):
+            page(rig, name, "COUNT", 1)
+        cursor, items = page(rig, name, cursor, "COUNT", 20)
+        found += items
+
+    assert cursor == b"0"
+    assert found == (names(100) if name == "QSCAN" else [Status(job) for job in rig.node.jobs])
+
+
+@pytest.mark.parametrize("count", [6, 32])
+@pytest.mark.parametrize("name", ["QSCAN", "JSCAN"])
+def test_clients_that_scan_in_turns_all_come_to_the_end(name: str, count: int) -> None:
+    rig = rig_with_queues(100)
+    cursors = [b"0"] * count
+    found: list[list[Reply]] = [[] for _ in range(count)]
+
+    for _ in range(5):
+        for client in range(count):
+            cursors[client], items = page(rig, name, cursors[client], "COUNT", 20)
+            found[client] += items
+
+    whole = names(100) if name == "QSCAN" else [Status(job) for job in rig.node.jobs]
+    assert cursors == [b"0"] * count
+    assert found == [whole] * count
 
 
 def test_an_iteration_ends_when_the_rest_of_the_jobs_has_gone() -> None:
