@@ -256,7 +256,7 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
     is_news = job is None or not job.retry
     if job is not None and job.state == ACKED:
         # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
-        post.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        _tell_of_ack(node, sender, job, copy)
         return
     if job is None and is_over(node, sender, copy.id):
         return
@@ -279,6 +279,19 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
         _note_responder(node, lifecycle.queue_for(node, job.queue), sender)
     if is_news:
         journaling.hold(node, job)
+
+
+def _tell_of_ack(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> None:
+    """The giver has heard nothing of the ack, and may know of holders that have not either.
+
+    He may be gone before he can ask them. A dummy ack asks everybody as it is.
+    """
+    known = job.holders
+    if not job.is_dummy:
+        add_holders(job, named(node, copy.holders))
+    news = SetAck(job.id, len(job.holders))
+    post.to_node(node, sender, news)
+    post.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)
 
 
 def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:

@@ -12,6 +12,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.messages import (
     DelJob,
+    GotAck,
     JobCopy,
     Message,
     NeedJobs,
@@ -279,6 +280,21 @@ def test_nor_is_one_whose_ack_alone_is_here() -> None:
 
     assert rig.node.jobs[JOB].is_dummy
     assert rig.sent() == [(N2, SetAck(JOB, 0))]
+
+
+def test_the_holders_that_a_late_giver_of_an_acknowledged_job_names_are_asked_too() -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N2, YourJobs((copy_of(holders=(N2, N3, ME)),)))
+    assert rig.sent() == [(N2, SetAck(JOB, 3)), (N3, SetAck(JOB, 3))]
+
+    rig.message(N2, GotAck(JOB, known=True))
+    assert JOB in rig.node.jobs
+    rig.message(N3, GotAck(JOB, known=True))
+    assert JOB not in rig.node.jobs
 
 
 def test_a_job_that_waits_for_copies_here_goes_on_waiting() -> None:
