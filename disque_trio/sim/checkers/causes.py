@@ -244,14 +244,16 @@ def _knowing(story: Story) -> list[str]:
     return list(dict.fromkeys(acks + knowing)) or [story.before.node]
 
 
-def _is_late_copy(story: Story) -> bool:
-    copies = [story.job.copies.get(node) for node in story.nodes()]
-    return any(copy is not None and copy.is_late for copy in copies)
-
-
 def _copy_was_late(story: Story) -> bool:
-    """D7: a copy reached a queuer after it had taken note of the ack, and kept nothing of it."""
-    return bool(story.job.acks) and _is_late_copy(story)
+    """D7: a copy reached a queuer after it had taken note of the ack, and kept nothing of it.
+
+    Whoever let go of the job before anybody had acknowledged it has forgotten no ack.
+    """
+    if not story.job.acks:
+        return False
+    first = min(ack.time for ack in story.job.acks)
+    copies = [story.job.copies.get(node) for node in story.nodes()]
+    return any(copy is not None and copy.is_late and copy.disowned_at >= first for copy in copies)
 
 
 def _came_from_disk(story: Story) -> bool:

@@ -48,7 +48,8 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
     job.last_event = row.time
     forgotten = NEVER if cause == "loaded" else case.world.begin_of(node)
-    copy.is_late = job.disowned.get(node, NEVER) > forgotten
+    copy.disowned_at = job.disowned.get(node, NEVER)
+    copy.is_late = copy.disowned_at > forgotten
     copy.came_counted = bool(job.nacked or job.requeued)
     job.counters.pop(node, None)
     job.queue = job.queue or row.queue

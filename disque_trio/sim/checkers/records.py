@@ -108,6 +108,8 @@ class Copy:
     """How often its node has queued it by NACKs, and because of RETRY."""
     is_late: bool = False
     """The node had had the job before, or had said that it knows nothing of it."""
+    disowned_at: Micros = NEVER
+    """When it last did so."""
     is_dark: bool = False
     """The node is down; the copy may be on its disk."""
     promised_at: Micros = NEVER

@@ -81,6 +81,37 @@ def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
     assert tale.verdict().duplicates == {"D7": 1}
 
 
+@pytest.mark.parametrize(("gone", "back", "cause"), [(2, 3, "D5"), (12.43, 12.46, "D7")])
+def test_d7_only_of_a_node_that_let_the_job_go_after_the_ack(
+    gone: float, back: float, cause: str
+) -> None:
+    tale = leased()
+    tale.say(gone, "drop", "n2", job=JOB, cause="client-deljob")
+    tale.copy(back, "n3", "n2")
+    tale.ack(12.4)
+    tale.tell(12.401, "setack", "n1", "n2", lag=0.2)
+    again(tale, 12.5)
+
+    assert tale.verdict().duplicates == {cause: 1}
+
+
+def test_d5_of_a_giver_whose_copy_was_cleaned_up_before_the_ack() -> None:
+    tale = leased()
+    tale.requeue(10.9, "n2")
+    tale.say(10.9, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(10.9, "give", "n2", job=JOB, peer="n3", cause="given")
+    tale.tell(10.9, "yourjobs", "n2", "n3", lag=1.1, detail=f"jobs={JOB} holders=n1,n2,n3")
+    tale.say(11, "drop", "n2", job=JOB, cause="deljob")
+    tale.requeue(11.5, "n1")
+    tale.serve(11.5, "n1")
+    tale.tell(11.5, "working", "n1", "n3", lag=1)
+    tale.say(11.9, "hold", "n2", job=JOB, cause="dummy")
+    tale.tell(11.901, "setack", "n2", "n3", lag=0.2)
+    again(tale, 12, "n3", "import")
+
+    assert tale.verdict().duplicates == {"D1": 1, "D5": 1}
+
+
 def test_d8_a_copy_came_back_from_the_disk() -> None:
     tale = acknowledged(Tale(config=[("appendonly", "yes")]), told=("n2", "n3"))
     tale.collect(5.1, "n1", "n2", "n3")
