@@ -79,6 +79,7 @@ RECEIVERS: Final = {
     "node.slowlog": "Slowlog",
     "node.latency": "LatencyMonitor",
     "samples": "Samples",
+    "ask": "Ask",
 }
 """What a name stands for wherever its attributes are written."""
 
@@ -126,6 +127,7 @@ OWNERS: Final = {
         Queue.responders Queue.import_started Queue.import_count Queue.import_previous_started
         Queue.import_previous_count Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
         Queue.adhoc_attempt NodeState.asked
+        Ask.count Ask.many_until Ask.one_until Ask.one_at
     """,
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients

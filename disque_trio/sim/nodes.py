@@ -310,6 +310,7 @@ class Host:
         if machine is None:
             return
         state = machine.state
+        machine.complete()
         if state.trace:
             self._write(state)
         if state.out and not self._empty(machine):
@@ -331,6 +332,7 @@ class Host:
                     return False
                 if journal is None and not (out.resumed or out.chores or out.closes):
                     return True
+            machine.complete()
             if state.trace:
                 self._write(state)
             if not state.out:

@@ -2,11 +2,12 @@
 
 A node whose clients find a queue empty asks everybody, ever more rarely; whoever gave jobs lately
 is asked directly, and for as many as are consumed. Who had no job when it was asked remembers
-that, and answers when one comes. Owns the import and broadcast fields of `Queue`, and
-`NodeState.asked`.
+that, and answers when one comes. Owns the import and broadcast fields of `Queue`,
+`NodeState.asked` and `Ask`.
 """
 
 import enum
+from collections.abc import Callable
 from typing import Final
 
 from disque_trio.statemachine import journaling, lifecycle, post, trace
@@ -24,7 +25,10 @@ from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, Working, YourJobs
 from disque_trio.statemachine.queue import Queue
-from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.state import Ask, NodeState
+
+Judge = Callable[[NodeState, Job | None], bool]
+"""May the job go?"""
 
 MIN_REQUEST: Final = 5
 MAX_REQUEST: Final = 100
@@ -40,13 +44,14 @@ RATE_WINDOW: Final[Millis] = 5000
 IDLE_CHECK: Final[Millis] = 10_000
 """How often a queue is looked at that nobody has used for long, but that is not empty."""
 RATE_MIN_INTERVAL: Final[Millis] = 50
-BROADCAST_MEMORY: Final[Millis] = MAX_BROADCAST_DELAY + 1000
 ADHOC_MEMORY: Final[Millis] = MAX_ADHOC_DELAY + 500
-"""What a node was asked it remembers until it would be asked again."""
-MAX_ASKED: Final = 1000
-MAX_ASKERS: Final = 64
+LATENESS: Final[Millis] = 1000
+"""So much later than announced an ask may come."""
+MAX_ASKED: Final = 256
+MAX_ASKERS: Final = 16
 MAX_ASKED_NAME: Final = 1024
-"""Of so many queues, of so many nodes each, and of names not longer than that."""
+"""Of so many queues asks are remembered, of so many nodes each, and of names not longer than that:
+less than a megabyte and a half, which is in no account."""
 MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits; the original's counters overflow (defect 17)."""
 
@@ -154,21 +159,19 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
         _give_some(node, queue, sender, count)
 
 
-def _give_some(node: NodeState, queue: Queue, receiver: Peer, count: int) -> None:
-    """Up to `count` jobs, at most half of a short queue."""
+def _give_some(
+    node: NodeState, queue: Queue, receiver: Peer, count: int, may_go: Judge | None = None
+) -> None:
+    """Up to `count` jobs, at most half of a short queue, and none from one that may not go on."""
     if len(queue) < 2 * count:
         count = max(len(queue) // 2, 1)
-    copies = [_give(node, job, receiver) for job in _fetch_many(node, queue, count)]
+    copies = [_give(node, job, receiver) for job in _fetch_many(node, queue, count, may_go)]
     if copies:
         post.to_node(node, receiver, YourJobs(tuple(copies)))
 
 
 def _remember(node: NodeState, sender: Peer, name: bytes, count: int) -> None:
-    """Somebody waits for jobs of a queue that has none.
-
-    He asks again: a giver for many after two seconds at most, everybody for one each after thirty
-    (reference 6.7). Until then his word is good.
-    """
+    """Somebody waits for jobs of a queue that has none. His word is good until he asks again."""
     if len(name) > MAX_ASKED_NAME:
         return
     asked = node.asked
@@ -176,13 +179,37 @@ def _remember(node: NodeState, sender: Peer, name: bytes, count: int) -> None:
     askers = asked[name] = asked.pop(name, {})
     if len(asked) > MAX_ASKED:
         del asked[next(iter(asked))]
-    if len(askers) < MAX_ASKERS or sender.id in askers:
-        many, many_until, one_until = askers.get(sender.id, (1, 0, 0))
-        if count > 1:
-            many, many_until = count, node.mono + ADHOC_MEMORY
-        else:
-            one_until = node.mono + BROADCAST_MEMORY
-        askers[sender.id] = many, many_until, one_until
+    if len(askers) >= MAX_ASKERS and sender.id not in askers:
+        for id in [id for id, ask in askers.items() if not _is_worth(node, ask)]:
+            del askers[id]
+        if len(askers) >= MAX_ASKERS:
+            return
+    ask = askers.get(sender.id)
+    if ask is None:
+        ask = askers[sender.id] = Ask()
+    elif not _is_worth(node, ask):
+        askers[sender.id] = askers.pop(sender.id)
+    if count > 1:
+        ask.count, ask.many_until = count, node.mono + ADHOC_MEMORY
+    else:
+        ask.one_until = node.mono + _silence(node.mono - ask.one_at) + LATENESS
+        ask.one_at = node.mono
+
+
+def _silence(gap: Millis) -> Millis:
+    """In what time somebody who still waits asks everybody again, when he last did so after `gap`.
+
+    Each time he is silent for twice as long (reference 6.7). Whoever was for longer than he would
+    have been has not waited all the time, and is taken to begin anew.
+    """
+    first = BROADCAST_DELAY * 2
+    if gap > MAX_BROADCAST_DELAY + LATENESS:
+        return first
+    return min(max(2 * gap, first), MAX_BROADCAST_DELAY)
+
+
+def _is_worth(node: NodeState, ask: Ask) -> bool:
+    return node.mono <= max(ask.many_until, ask.one_until)
 
 
 def answer_asked(node: NodeState) -> None:
@@ -201,27 +228,36 @@ def answer_asked(node: NodeState) -> None:
 def _answer_askers(node: NodeState, queue: Queue) -> None:
     """Whoever asked first is answered first, and once."""
     askers = node.asked.get(queue.name, {})
-    for id, (many, many_until, one_until) in list(askers.items()):
-        oldest = queue.oldest()
-        if oldest is None or lifecycle.has_been_out(oldest):
+    for id, ask in list(askers.items()):
+        if not _goes_unasked(node, queue.oldest()):
             return
         del askers[id]
         peer = node.cluster.nodes.get(id)
         if peer is None or not peer.is_connected or peer.flags & UNREACHABLE:
             continue
-        if node.mono <= many_until:
-            _give_some(node, queue, peer, many)
-        elif node.mono <= one_until:
-            _give_some(node, queue, peer, 1)
+        if _is_worth(node, ask):
+            count = ask.count if node.mono <= ask.many_until else 1
+            _give_some(node, queue, peer, count, _goes_unasked)
     if not askers and queue.name in node.asked:
         del node.asked[queue.name]
 
 
-def _fetch_many(node: NodeState, queue: Queue, count: int) -> list[Job]:
+def _goes_unasked(node: NodeState, job: Job | None) -> bool:
+    """One that is new, can come again, and has not expired (a fetch would step over it)."""
+    if job is None or not job.retry or job.expires <= node.mono:
+        return False
+    return not lifecycle.has_been_out(job)
+
+
+def _fetch_many(
+    node: NodeState, queue: Queue, count: int, may_go: Judge | None = None
+) -> list[Job]:
     """Up to `count` jobs, fewer when their bodies are large: they travel in one frame."""
     jobs: list[Job] = []
     size = 0
     while len(jobs) < count and size < MAX_TRANSFER_BYTES:
+        if may_go is not None and not may_go(node, queue.oldest()):
+            break
         job = lifecycle.fetch(node, queue, Cause.GIVEN)
         if job is None:
             break

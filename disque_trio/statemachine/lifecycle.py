@@ -220,7 +220,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
     else:
         job.flags |= BCAST_QUEUED
-        if node.asked:
+        if node.asked and cause is not Cause.IMPORT:
             offer(node, job.queue)
     restart_retry(node, job)
     queue = queue_for(node, job.queue)

@@ -3,7 +3,8 @@
 Driver contract (ARCHITECTURE, decision 1):
 
 1. `now` never goes back on its monotonic clock.
-2. Any number of inputs, then one `take()`.
+2. Any number of inputs, then one `take()`. It completes them first; a driver that looks before it
+   takes, at the trace or at whether there is anything to take, calls `complete()` before that.
 3. What is taken is carried out in the order that `outbox` names.
 4. A client is fed only while `accepts` says so, and again when it stands in `resumed`; one that
    waits for copies may be given what `follows` lets through, by `follow`.
@@ -361,8 +362,8 @@ class Machine:
         """When `tick` wants to be called next, on the monotonic clock."""
         return self.state.timers.deadline()
 
-    def take(self) -> Outbox:
-        """Hand over what the inputs since the last call have led to."""
+    def complete(self) -> None:
+        """The inputs of a batch are in: do what is done once for all of them."""
         node = self.state
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
@@ -371,6 +372,11 @@ class Machine:
         if node.mono >= node.memory.review_at and node.out:
             # Only when something has happened, for otherwise not every driver asks.
             pressure.review(node)
+
+    def take(self) -> Outbox:
+        """Hand over what the inputs since the last call have led to."""
+        self.complete()
+        node = self.state
         out = node.out
         node.out = Outbox()
         return out

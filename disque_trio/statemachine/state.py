@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId
+from disque_trio.statemachine.base import FOREVER, ClientId, Failure, JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
@@ -59,6 +59,19 @@ class Repair(Timed):
     """Nodes that did not answer, and until when they are asked last."""
 
 
+@attrs.define(eq=False, weakref_slot=False)
+class Ask:
+    """That another node has asked for jobs of a queue in vain. `federation` writes it."""
+
+    count: int = 1
+    many_until: Millis = -FOREVER
+    """Until when so many are worth giving."""
+    one_until: Millis = -FOREVER
+    """Until when one is."""
+    one_at: Millis = -FOREVER
+    """When it last asked for one."""
+
+
 @attrs.define(eq=False)
 class NodeState:
     """What every verb takes first. Each field names the module that writes it."""
@@ -99,9 +112,8 @@ class NodeState:
     """`additions`: how many ADDJOBs wait for copies, and how large the bodies of their jobs are."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
-    asked: dict[bytes, dict[NodeId, tuple[int, Millis, Millis]]] = attrs.Factory(dict)
-    """`federation`: who has asked for jobs of queues that had none: for how many, until when they
-    are worth giving, and until when one is."""
+    asked: dict[bytes, dict[NodeId, Ask]] = attrs.Factory(dict)
+    """`federation`: who has asked for jobs of queues that had none."""
     offers: dict[bytes, None] = attrs.Factory(dict)
     """`lifecycle` adds, `federation` serves: those of these queues that have jobs now."""
     is_recording: bool = False

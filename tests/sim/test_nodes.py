@@ -1,6 +1,9 @@
 import pytest
 
 from disque_trio.sim.nodes import MachineError
+from disque_trio.sim.plan import Add, Consumer, Plan
+from disque_trio.sim.rows import Row
+from disque_trio.sim.simulation import simulate
 from disque_trio.sim.steering import Simulation
 from disque_trio.statemachine.base import OK, Status
 from tests.sim.runs import of
@@ -191,3 +194,35 @@ def test_what_a_machine_raises_names_the_node() -> None:
 
     with pytest.raises(MachineError, match="n2 at"):
         sim.run(10 * SECOND)
+
+
+@pytest.mark.parametrize("delay_s", [0, 3])
+def test_what_a_batch_causes_at_its_end_happens_and_is_written_with_it(delay_s: int) -> None:
+    job = Add(
+        at=6 * SECOND,
+        node=2,
+        producer="p",
+        queue="q",
+        body="b",
+        replicate=1,
+        delay_s=delay_s,
+        ttl_s=300,
+    )
+    waiting = Consumer(name="c1", node=1, queues=("q",))
+    rows: list[Row] = []
+
+    gift = Plan(
+        scenario="gift", seed=1, nodes=2, adds=(job,), consumers=(waiting,), chaos=12 * SECOND
+    )
+
+    simulate(gift, rows.append)
+
+    told = [row for row in rows if row.node == "n2" and row.time >= job.at]
+    kinds = [row.kind for row in told if row.kind in {"queue", "unqueue", "give"}]
+    [queued] = of(told, "queue")
+    [given] = of(told, "give")
+    sent = [row for row in told if (row.kind, row.cause) == ("send", "yourjobs")]
+    assert kinds[:3] == ["queue", "unqueue", "give"]
+    assert given.time == queued.time
+    assert [row.time for row in sent] == [given.time]
+    assert told.index(given) < told.index(sent[0])

@@ -4,13 +4,13 @@ from disque_trio.statemachine import federation
 from disque_trio.statemachine.base import QUEUED, NodeId
 from disque_trio.statemachine.messages import Fail, NeedJobs, YourJobs
 from disque_trio.statemachine.nodetable import remove
-from tests.rig import CALM, JOB, N2, N3, Rig
+from tests.rig import CALM, JOB, N2, N3, N4, Rig
 from tests.statemachine.federating import give
 
 
 def asked_in_vain(*who: NodeId, count: int = 1) -> Rig:
     """A node without jobs that has been asked for some."""
-    rig = Rig(peers=2, config=CALM)
+    rig = Rig(peers=3, config=CALM)
     for peer in who or (N2,):
         rig.message(peer, NeedJobs(b"q", count))
     rig.sent()
@@ -27,9 +27,10 @@ def add(rig: Rig, queue: str = "q") -> None:
     rig.add("REPLICATE", 1, queue=queue)
 
 
-def feed_job(rig: Rig) -> None:
+def feed_job(rig: Rig, *words: bytes) -> None:
     """Add a job, in a batch that is not over."""
-    rig.machine.request(rig.client, [b"ADDJOB", b"q", b"", b"0", b"REPLICATE", b"1"], rig.now)
+    args = [b"ADDJOB", b"q", b"", b"0", b"REPLICATE", b"1", *words]
+    rig.machine.request(rig.client, args, rig.now)
 
 
 def add_at_once(rig: Rig, count: int) -> None:
@@ -80,9 +81,27 @@ def test_who_asked_for_many_gets_half_of_what_a_batch_has_brought() -> None:
     assert gifts(rig) == [(N2, 4)]
 
 
-@pytest.mark.parametrize(("wanted", "worth"), [(1, 31_000), (50, 2500)])
-def test_an_ask_is_remembered_until_it_is_asked_anew(wanted: int, worth: int) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "gaps", "worth"),
+    [
+        (1, (), 5000),
+        (1, (4000,), 9000),
+        (1, (4000, 8000), 17_000),
+        (1, (4000, 8000, 16_000), 31_000),
+        (1, (1000,), 5000),
+        (1, (60_000,), 5000),
+        (50, (), 2500),
+        (50, (100, 200), 2500),
+    ],
+)
+def test_an_ask_is_remembered_until_who_still_waits_asks_anew(
+    wanted: int, gaps: tuple[int, ...], worth: int
+) -> None:
     rig, late = asked_in_vain(count=wanted), asked_in_vain(count=wanted)
+    for gap in gaps:
+        for each in (rig, late):
+            each.advance(gap)
+            each.message(N2, NeedJobs(b"q", wanted))
     rig.advance(worth)
     late.advance(worth + 1)
 
@@ -90,6 +109,19 @@ def test_an_ask_is_remembered_until_it_is_asked_anew(wanted: int, worth: int) ->
     add(late)
 
     assert (gifts(rig), gifts(late)) == ([(N2, 1)], [])
+
+
+def test_a_node_whose_client_waits_is_remembered_all_the_time() -> None:
+    asker = Rig(peers=2, config=CALM)
+    asker.request("GETJOB", "FROM", "q")
+    rig = Rig(peers=2, config=CALM)
+    for second in range(200):
+        for _ in [to for to, each in asker.sent() if to == N2 and isinstance(each, NeedJobs)]:
+            rig.message(N2, NeedJobs(b"q", 1))
+        rig.advance(1000)
+        asker.advance(1000)
+        ask = rig.node.asked[b"q"][N2]
+        assert ask.one_until >= rig.node.mono, second
 
 
 def test_of_who_asked_for_one_and_for_many_the_one_is_remembered_longer() -> None:
@@ -112,6 +144,45 @@ def test_nothing_is_given_to_who_fails_is_forgotten_or_has_no_link() -> None:
         add(rig)
         assert gifts(rig) == []
         assert len(rig.queue()) == 1
+
+
+def test_a_job_at_most_once_waits_to_be_asked_for_and_so_do_those_behind_it() -> None:
+    rig = asked_in_vain(count=50)
+    for words in ((), (b"RETRY", b"0"), (), (), (), (), (), ()):
+        feed_job(rig, *words)
+    rig.take()
+
+    assert gifts(rig) == [(N2, 1)]
+    assert [job.retry for job in rig.queue().peek(1)] == [0]
+
+    rig.message(N2, NeedJobs(b"q", 1))
+    assert gifts(rig) == [(N2, 1)]
+
+
+def test_behind_a_job_at_most_once_the_ask_is_kept() -> None:
+    rig = asked_in_vain()
+    rig.add("REPLICATE", 1, "RETRY", 0)
+    add(rig)
+    assert gifts(rig) == []
+
+    rig.ask("GETJOB", "FROM", "q")
+    rig.sent()
+    add(rig)
+
+    assert gifts(rig) == [(N2, 1)]
+
+
+def test_jobs_behind_one_that_has_been_out_wait_too() -> None:
+    rig = Rig(peers=2, config=CALM)
+    out = rig.add("REPLICATE", 1, "RETRY", 100)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.message(N2, NeedJobs(b"q", 50))
+    feed_job(rig)
+    rig.machine.request(rig.client, [b"NACK", out.id], rig.now)
+    rig.take()
+
+    assert gifts(rig) == []
+    assert len(rig.queue()) == 2
 
 
 def test_what_is_imported_is_not_given_on() -> None:
@@ -160,6 +231,23 @@ def test_of_each_queue_only_some_askers_are_remembered(monkeypatch: pytest.Monke
     rig = asked_in_vain(N2, N3)
 
     assert list(rig.node.asked[b"q"]) == [N2]
+
+
+def test_whose_ask_is_stale_makes_room_and_has_lost_his_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = asked_in_vain(N2, N3)
+    rig.advance(6000)
+    rig.message(N2, NeedJobs(b"q", 1))
+    assert list(rig.node.asked[b"q"]) == [N3, N2]
+
+    monkeypatch.setattr(federation, "MAX_ASKERS", 1)
+    rig.message(N4, NeedJobs(b"q", 1))
+    assert list(rig.node.asked[b"q"]) == [N2]
+    rig.advance(20_000)
+    rig.message(N4, NeedJobs(b"q", 1))
+
+    assert list(rig.node.asked[b"q"]) == [N4]
 
 
 def test_a_job_that_comes_again_is_not_given_to_who_has_asked_before() -> None:
