@@ -205,7 +205,7 @@ def _ack_is_late(story: Story) -> bool:
     acks = story.acks("ackjob")
     if acks and not _was_told_of_ack(story, acks[0].time):
         knowing = story.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
-        if Fate.LATE in _fates_of_ack(story, knowing):
+        if Fate.LATE in _fates_of_ack(story, knowing) or _is_passed_on_late(story, knowing):
             return True
     return any(
         news.of_ack(story, ack.node, queuer, ack.time) is Fate.LATE
@@ -213,6 +213,15 @@ def _ack_is_late(story: Story) -> bool:
         for ack in story.acks("fastack")
         for queuer in story.nodes()
         if queuer != ack.node
+    )
+
+
+def _is_passed_on_late(story: Story, knowing: dict[str, Micros]) -> bool:
+    return any(
+        news.is_ack_passed_on_late(story, node, queuer, since)
+        for node, since in knowing.items()
+        for queuer in story.nodes()
+        if node != queuer
     )
 
 

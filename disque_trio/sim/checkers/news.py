@@ -89,6 +89,17 @@ def of_ack(story: Story, knower: str, queuer: str, since: Micros) -> Fate:
     return _fate(story, knower, queuer, OF_ACK, max(since, begin), story.serve.time)
 
 
+def is_ack_passed_on_late(story: Story, knower: str, queuer: str, since: Micros) -> bool:
+    """Is word of the ack on its way to somebody who alone knows of the queuer's copy, having given
+    it the job, and would have told it in turn?"""
+    listed = story.job.listed
+    return queuer not in listed.get(knower, ()) and any(
+        queuer in listed.get(between, ()) and of_ack(story, knower, between, since) is Fate.LATE
+        for between in story.job.copies
+        if between not in {knower, queuer}
+    )
+
+
 def _was_kept_in_the_dark(story: Story, knower: str, queuer: str, since: Micros) -> bool:
     """Has the queuer its copy from before the crash back from its disk, and had the other known of
     the copy, and never told it, although there was a link?"""

@@ -112,6 +112,23 @@ def test_d5_of_a_giver_whose_copy_was_cleaned_up_before_the_ack() -> None:
     assert tale.verdict().duplicates == {"D1": 1, "D5": 1}
 
 
+@pytest.mark.parametrize(("lag", "cause"), [(12, "D5"), (1, "DX")])
+def test_d5_the_ack_had_not_come_yet_to_who_alone_could_pass_it_on(lag: int, cause: str) -> None:
+    tale = leased(Tale(nodes=4))
+    tale.requeue(10.9, "n2")
+    tale.say(10.9, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(10.9, "give", "n2", job=JOB, peer="n4", cause="given")
+    tale.tell(10.9, "yourjobs", "n2", "n4", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    tale.say(10.902, "hold", "n4", job=JOB, cause="yourjobs")
+    again(tale, 10.902, "n4", "import")
+    tale.ack(11.5)
+    tale.tell(11.501, "setack", "n1", "n2", lag=lag)
+    tale.told_of_ack(11.501, "n1", "n3")
+    again(tale, 20.9, "n4")
+
+    assert tale.verdict().duplicates == {"D1": 1, cause: 1}
+
+
 def test_d8_a_copy_came_back_from_the_disk() -> None:
     tale = acknowledged(Tale(config=[("appendonly", "yes")]), told=("n2", "n3"))
     tale.collect(5.1, "n1", "n2", "n3")
