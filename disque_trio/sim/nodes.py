@@ -31,7 +31,6 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import Facts
 
 PORT: Final = 7711
@@ -309,11 +308,9 @@ class Host:
         machine = self.machine
         if machine is None:
             return
-        state = machine.state
         machine.complete()
-        if state.trace:
-            self._write(state)
-        if state.out and not self._empty(machine):
+        self._write(machine)
+        if machine.state.out and not self._empty(machine):
             return
         if self.spiller is not None:
             self.spiller.settle(self.now)
@@ -323,7 +320,7 @@ class Host:
 
     def _empty(self, machine: Machine) -> bool:
         """Take and carry out until there is no more. Is it alive still?"""
-        state, journal = machine.state, self.journal
+        journal = self.journal
         while True:
             out = machine.take()
             if journal is None or not journal.take(out):
@@ -333,9 +330,8 @@ class Host:
                 if journal is None and not (out.resumed or out.chores or out.closes):
                     return True
             machine.complete()
-            if state.trace:
-                self._write(state)
-            if not state.out:
+            self._write(machine)
+            if not machine.state.out:
                 return True
 
     def carry_out(self, machine: Machine, out: Outbox) -> None:
@@ -375,8 +371,10 @@ class Host:
 
     # Rows.
 
-    def _write(self, state: NodeState) -> None:
-        trace, state.trace = state.trace or (), []
+    def _write(self, machine: Machine) -> None:
+        if not machine.state.trace:
+            return
+        trace, machine.state.trace = machine.state.trace, []
         add, vector, now = self._recorder.add, self.vector, self.now
         time, name, mono, wall = self._engine.now, self.name, now.mono, now.wall
         for event in trace:

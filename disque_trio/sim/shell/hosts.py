@@ -141,6 +141,5 @@ class NodeHost(Host):
 
     def tell(self) -> None:
         """Write down what the machine has done."""
-        machine = self.machine
-        if machine is not None and machine.state.trace:
-            self._write(machine.state)
+        if self.machine is not None:
+            self._write(self.machine)
