@@ -167,7 +167,7 @@ def _give_some(
         count = max(len(queue) // 2, 1)
     copies = [_give(node, job, receiver) for job in _fetch_many(node, queue, count, may_go)]
     if copies:
-        post.to_node(node, receiver, YourJobs(tuple(copies)))
+        post.to_node(node, receiver, YourJobs(tuple(copies), unasked=may_go is not None))
 
 
 def _remember(node: NodeState, sender: Peer, name: bytes, count: int) -> None:
@@ -284,10 +284,10 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
 def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
     """Take jobs into the queue. A move is not a delivery, so it does not count as one."""
     for copy in message.copies:
-        _import(node, sender, copy)
+        _import(node, sender, copy, unasked=message.unasked)
 
 
-def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
+def _import(node: NodeState, sender: Peer, copy: JobCopy, *, unasked: bool) -> None:
     job = node.jobs.get(copy.id)
     is_news = job is None or not job.retry
     if job is not None and job.state == ACKED:
@@ -312,7 +312,11 @@ def _import(node: NodeState, sender: Peer, copy: JobCopy) -> None:
         lifecycle.requeue_in(node, job, 0)
     if job.queue is not None and lifecycle.enqueue(node, job, Cause.IMPORT):
         _show_to_holders(node, job, sender)
-        _note_responder(node, lifecycle.queue_for(node, job.queue), sender)
+        queue = lifecycle.queue_for(node, job.queue)
+        _note_responder(node, queue, sender)
+        if queue.waiting or not unasked:
+            # Else whoever asked has gone, and the job may go to the next one who does.
+            _count_import(node, queue)
     if is_news:
         journaling.hold(node, job)
 
@@ -343,4 +347,3 @@ def _note_responder(node: NodeState, queue: Queue, sender: Peer) -> None:
         queue.broadcast_attempt = 0
     queue.responders[sender.id] = node.mono
     queue.adhoc_attempt = 0
-    _count_import(node, queue)

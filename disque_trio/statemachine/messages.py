@@ -90,7 +90,10 @@ class ReplJob(JobsMessage):
 
 @attrs.define
 class YourJobs(JobsMessage):
-    """Take these jobs into your queue: the answer to NEEDJOBS."""
+    """Take these jobs into your queue: the answer to NEEDJOBS, at once or, `unasked`, when there
+    were some."""
+
+    unasked: bool = False
 
 
 @attrs.define

@@ -41,6 +41,8 @@ INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
 TOLD: Final = 8
 """Ours: original nodes leave this bit alone."""
+UNASKED: Final = 16
+"""Likewise."""
 REPLJOB: Final = 4
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
@@ -131,7 +133,7 @@ def _write_repljob(message: ReplJob) -> Body:
 
 
 def _write_yourjobs(message: YourJobs) -> Body:
-    return 0, 0, _jobs(message.copies)
+    return 0, UNASKED if message.unasked else 0, _jobs(message.copies)
 
 
 def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
@@ -181,11 +183,11 @@ def _read_repljob(data: bytes, at: int, end: int, _count: int, marks: int) -> Me
     return ReplJob(copies, bool(marks & NO_REPLY))
 
 
-def _read_yourjobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+def _read_yourjobs(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
     copies = _copies(data, at, end)
     if not copies:
         raise DamagedError("number of jobs wrong")
-    return YourJobs(copies)
+    return YourJobs(copies, bool(marks & UNASKED))
 
 
 def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:

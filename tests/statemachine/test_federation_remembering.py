@@ -4,8 +4,8 @@ from disque_trio.statemachine import federation
 from disque_trio.statemachine.base import QUEUED, NodeId
 from disque_trio.statemachine.messages import Fail, NeedJobs, YourJobs
 from disque_trio.statemachine.nodetable import remove
-from tests.rig import CALM, JOB, N2, N3, N4, Rig
-from tests.statemachine.federating import give
+from tests.rig import CALM, JOB, N2, N3, N4, Rig, copy_of
+from tests.statemachine.federating import give, ids
 
 
 def asked_in_vain(*who: NodeId, count: int = 1) -> Rig:
@@ -263,3 +263,35 @@ def test_a_job_that_comes_again_is_not_given_to_who_has_asked_before() -> None:
     add(rig)
 
     assert gifts(rig) == []
+
+
+def given_unasked(*words: str) -> Rig:
+    rig = Rig(peers=2, config=CALM)
+    rig.request("GETJOB", *words, "FROM", "q")
+    copies = [copy_of(each) for each in ids(2)]
+    rig.message(N2, YourJobs(tuple(copies), unasked=True))
+    rig.sent()
+    return rig
+
+
+def test_what_has_come_too_late_for_whoever_asked_goes_to_the_next_who_asks() -> None:
+    rig = given_unasked("NOHANG")
+
+    rig.message(N3, NeedJobs(b"q", 1))
+
+    assert gifts(rig) == [(N3, 1)]
+
+
+def test_what_a_client_waits_for_is_kept_however_it_comes() -> None:
+    rig = given_unasked()
+
+    rig.message(N3, NeedJobs(b"q", 1))
+
+    assert gifts(rig) == []
+
+
+def test_what_is_given_unasked_says_so() -> None:
+    rig = asked_in_vain()
+    add(rig)
+
+    assert [each.unasked for _, each in rig.sent() if isinstance(each, YourJobs)] == [True]

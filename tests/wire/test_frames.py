@@ -98,6 +98,10 @@ GOLDEN: list[tuple[Message, bytes]] = [
         YourJobs((COPY, COPY)),
         head(486, 13) + bytes.fromhex("00000002 0000014e") + SENT + SENT,
     ),
+    (
+        YourJobs((COPY, COPY), unasked=True),
+        head(486, 13, marks=16) + bytes.fromhex("00000002 0000014e") + SENT + SENT,
+    ),
     (Working(JOB), head(188, 14) + ID_AND_ZERO),
     (Pause(b"abc", 3), head(0x9B, 15) + bytes.fromhex("00000003 00000003 616263")),
 ]

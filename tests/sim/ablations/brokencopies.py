@@ -222,12 +222,12 @@ def dummies_vouch(patch: Patch) -> None:
 def acks_overruled(patch: Patch) -> None:
     """A job that moves here is queued, acknowledged or not."""
 
-    def take(node: NodeState, sender: Peer, copy: JobCopy) -> None:
+    def take(node: NodeState, sender: Peer, copy: JobCopy, *, unasked: bool) -> None:
         job = node.jobs.get(copy.id)
         if job is not None and job.state == ACKED and not job.is_dummy:
             job.state = ACTIVE
             job.requeue_at = node.mono + 1
-        intact(node, sender, copy)
+        intact(node, sender, copy, unasked=unasked)
 
     intact = federation._import
     patch.setattr(federation, "_import", take)
