@@ -6,7 +6,7 @@ With the constants of the node, and the slowest of what the plan asks for.
 from typing import Final
 
 from disque_trio.sim.network import DIAL_WAITS, STALL
-from disque_trio.sim.plan import Add, Micros, Plan
+from disque_trio.sim.plan import Add, Consumer, Micros, Plan
 from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
@@ -21,10 +21,17 @@ def delivery_bound(plan: Plan) -> Micros:
     """B: how long after the heal until every job that must be delivered has been (L1, L2)."""
     delay = max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND
     retry = max((retry_of(add) for add in plan.adds), default=0)
-    poll = max((consumer.poll_ms for consumer in plan.consumers), default=0) * 1000
+    poll = max(map(absence, plan.consumers), default=0)
     waits = _stretched(plan, delay + retry) + DESYNC * 1000 + _TICK + poll
     discovery = MAX_BROADCAST_DELAY * 1000
     return waits + discovery + reconnect_bound(plan) + _ROUND_TRIPS + backlog(plan)
+
+
+def absence(consumer: Consumer) -> Micros:
+    """How long after the heal a consumer may be about something else than the queue's next job: it
+    waits in a GETJOB at another node, or has disconnected."""
+    polls = 2 if consumer.roams else 1
+    return polls * consumer.poll_ms * 1000 + (1 + consumer.roams) * consumer.away[1]
 
 
 def reconnect_bound(plan: Plan) -> Micros:

@@ -178,12 +178,20 @@ def _consumers(scenario: Scenario, nodes: int, cfg: random.Random) -> tuple[Cons
     written = dict.fromkeys(queue for spec in scenario.producers for queue in spec.job.queue)
     found: list[Consumer] = []
     for spec in scenario.consumers:
+        queues = spec.queues or tuple(written)
         for place in _places(spec.at, nodes, default=0):
-            for _ in range(spec.workers.draw_int(cfg)):
-                node = place or cfg.randint(1, nodes)
-                queues = spec.queues or tuple(written)
-                found.append(_consumer(spec, f"c{len(found) + 1}", node, queues, cfg))
+            for choice in [(queue,) for queue in queues] if spec.by_queue else [queues]:
+                for _ in range(spec.workers.draw_int(cfg)):
+                    node = place or cfg.randint(1, nodes)
+                    read = _some_of(choice, spec.reads, cfg)
+                    found.append(_consumer(spec, f"c{len(found) + 1}", node, read, cfg))
     return tuple(found)
+
+
+def _some_of(queues: tuple[str, ...], reads: Range | None, cfg: random.Random) -> tuple[str, ...]:
+    if reads is None:
+        return queues
+    return tuple(cfg.sample(queues, min(reads.draw_int(cfg), len(queues))))
 
 
 def _consumer(
@@ -195,6 +203,10 @@ def _consumer(
         queues=queues,
         count=spec.count.draw_int(cfg),
         poll_ms=spec.poll.draw_int(cfg),
+        polls=(0, 0) if spec.polls is None else spec.polls.span,
+        visit=(0, 0) if spec.visit is None else spec.visit.span,
+        away=(0, 0) if spec.polls is None and spec.visit is None else spec.away.span,
+        roams=spec.roams,
         work=spec.work.span,
         mix=tuple((way, weight.draw(cfg)) for way, weight in spec.ack),
         start=spec.start.draw_int(cfg),

@@ -221,6 +221,33 @@ def choice(kind: Kind[Range]) -> Kind[Choice]:
     return Kind(f"{kind.says}; `default`; or an array of such to choose from", read)
 
 
+_MANY: Final = re.compile(r"(?P<stem>[A-Za-z0-9][A-Za-z0-9._-]*)\*(?P<count>\d{1,4})")
+MOST_QUEUES: Final = 1_000
+
+
+def _one_or_many(value: Any, spot: Spot) -> tuple[str, ...]:
+    match = _MANY.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return (LABEL.take(value, spot),)
+    if not 1 <= int(match["count"]) <= MOST_QUEUES:
+        raise ValueError(f"from 1 to {MOST_QUEUES} queues")
+    return tuple(f"{match['stem']}{number}" for number in range(1, int(match["count"]) + 1))
+
+
+def _read_queues(value: Any, spot: Spot) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return _one_or_many(value, spot)
+    if not value:
+        raise ValueError
+    kind = Kind(QUEUES.says, _one_or_many)
+    return tuple(name for at, each in enumerate(value) for name in kind.take(each, spot.inside(at)))
+
+
+QUEUES: Final[Kind[tuple[str, ...]]] = Kind(
+    "a queue's name, `mail*40` for mail1 to mail40, or an array of such", _read_queues
+)
+
+
 def words_of(kind: Kind[_Value]) -> Kind[tuple[_Value, ...]]:
     """One value, or an array of them."""
 

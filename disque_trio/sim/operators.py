@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import attrs
 
 from disque_trio.sim.plan import Micros
-from disque_trio.sim.workload import NEVER, Ask, Hang, Wish
+from disque_trio.sim.visits import NEVER
+from disque_trio.sim.workload import Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply
 
 Word = str | bytes | int

@@ -79,6 +79,14 @@ class Consumer:
     count: int = 1
     poll_ms: int = 1000
     """GETJOB's TIMEOUT."""
+    polls: tuple[int, int] = (0, 0)
+    """After how many GETJOBs it disconnects, drawn for each visit; 0 is never."""
+    visit: Span = (0, 0)
+    """After how long it does, also while a GETJOB waits; 0 is never."""
+    away: Span = (0, 0)
+    """How long until it connects again."""
+    roams: bool = False
+    """It connects to any node then; to `node` once the chaos has ended."""
     work: Span = (5_000, 50_000)
     mix: tuple[tuple[str, float], ...] = (("ackjob", 1.0),)
     start: Micros = 0

@@ -22,6 +22,7 @@ from disque_trio.sim.kinds import (
     POSITIVE_DURATION,
     POSITIVE_SECONDS,
     PPM,
+    QUEUES,
     RATE,
     SECONDS,
     SHARE,
@@ -133,9 +134,7 @@ class ClockSpec:
 class JobSpec:
     """What producers add; drawn for each job."""
 
-    queue: tuple[str, ...] = key(
-        words_of(LABEL), "the queue, or several to choose from", default="q"
-    )
+    queue: tuple[str, ...] = key(QUEUES, "the queue, or several to choose from", default="q")
     body: Range = key(SIZE, "size of the body", default=16)
     timeout: Range = key(MILLIS, "how long ADDJOB may wait for copies", default="1s")
     replicate: Choice = key(
@@ -185,10 +184,30 @@ class ConsumerSpec:
     )
     workers: Range = key(whole(1), "how many at each node", default=1)
     queues: tuple[str, ...] | None = key(
-        words_of(LABEL), "what they read; every queue that is written if not said", default=None
+        QUEUES, "what they read; every queue that is written if not said", default=None
+    )
+    reads: Range | None = key(
+        whole(1), "how many of these queues a worker reads, drawn for each; all if not said",
+        default=None,
+    )  # fmt: skip
+    by_queue: bool = key(
+        FLAG, "`workers` are for each of the queues, and read it alone", default=False
     )
     count: Range = key(whole(1), "GETJOB's COUNT", default=1)
     poll: Range = key(MILLIS, "GETJOB's TIMEOUT", default="1s")
+    polls: Range | None = key(
+        whole(1), "after how many GETJOBs it disconnects, drawn for each visit; never if not said",
+        default=None,
+    )  # fmt: skip
+    visit: Range | None = key(
+        POSITIVE_DURATION,
+        "after how long it disconnects, also in the middle of a GETJOB; never if not said",
+        default=None,
+    )
+    away: Range = key(DURATION, "how long until it connects again", default="1s..5s")
+    roams: bool = key(
+        FLAG, "it connects to any node each time; to its own after the chaos", default=False
+    )
     work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
     ack: tuple[tuple[str, Range], ...] = key(
         weights(tuple(words.WAYS)),

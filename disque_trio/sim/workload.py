@@ -14,9 +14,9 @@ import attrs
 
 from disque_trio.sim.plan import Add, Consumer, Micros, Plan
 from disque_trio.sim.streams import stream
+from disque_trio.sim.visits import NEVER, Visits
 from disque_trio.statemachine.base import Failure, Reply
 
-NEVER: Final[Micros] = 1 << 61
 PATIENCE: Final[Micros] = 5_000_000
 """How much longer than the command's own timeout an agent waits for a reply."""
 ENDLESS: Final[Micros] = 60_000_000
@@ -212,6 +212,11 @@ class Worker:
         """What it will do after the work, if that is settled already."""
         self._tries = 0
         self._is_settled = False
+        self._must_return = False
+        """It has settled at another node than its own."""
+        self._visits = Visits(plan, nodes, rng)
+        self._patience_ends: Micros = NEVER
+        """When it gives up on a GETJOB."""
         self._getjob = _getjob_words(plan)
 
     def deadline(self) -> Micros:
@@ -223,8 +228,11 @@ class Worker:
         return not self._jobs
 
     def settle(self) -> None:
-        """From now on it acks every job."""
+        """From now on it acks every job, and stays."""
         self._is_settled = True
+        self._must_return = self._plan.roams and self._home != self._plan.node
+        if self._is_asking:
+            self._due = self._patience_ends
 
     def wake(self, now: Micros) -> None:
         """The job is done, the rest is over, or the reply is overdue."""
@@ -233,6 +241,8 @@ class Worker:
         if self._is_working:
             self._is_working = False
             self._finish(now)
+        elif self._is_asking and now < self._patience_ends:
+            self._leave(now)
         elif self._waits():
             self.wishes.append(Hang(self._other or self._lane))
             self._on_lost(now)
@@ -249,10 +259,29 @@ class Worker:
         elif self._plan.stop and now >= self._plan.stop:
             self._due = NEVER
             self.wishes.append(Hang(self._lane))
+        elif self._wants_to_leave(now):
+            self._leave(now)
         else:
             self._is_asking = True
-            self._due = now + _wait(self._plan.poll_ms)
+            self._patience_ends = now + _wait(self._plan.poll_ms)
+            visit_ends = NEVER if self._is_settled else self._visits.ask(now)
+            self._due = min(self._patience_ends, visit_ends)
             self.wishes.append(Ask(self._lane, self._home, self._getjob))
+
+    def _wants_to_leave(self, now: Micros) -> bool:
+        if self._is_settled:
+            return self._must_return
+        return self._visits.is_over(now)
+
+    def _leave(self, now: Micros) -> None:
+        """Disconnect, whether or not a GETJOB waits, and come back later."""
+        self._is_asking = False
+        self.wishes.append(Hang(self._lane))
+        self._must_return = False
+        away = self._visits.leave()
+        self._rest(now)
+        self._due = now + away
+        self._home = self._plan.node if self._is_settled else self._visits.place(self._home)
 
     def _work(self, now: Micros) -> None:
         low, high = self._plan.work

@@ -1,9 +1,9 @@
 import pytest
 
 from disque_trio.sim.plan import Add, Consumer, Plan
+from disque_trio.sim.visits import NEVER
 from disque_trio.sim.workload import (
     ENDLESS,
-    NEVER,
     PATIENCE,
     Ask,
     Hang,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from disque_trio.sim.workload import NEVER, PATIENCE, RECONNECT, Ask, Hang
+from disque_trio.sim.visits import NEVER
+from disque_trio.sim.workload import PATIENCE, RECONNECT, Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY, Failure
 from tests.sim.working import JOB, SECOND, asked, do_work, fetch, jobs, wishes, worker
 

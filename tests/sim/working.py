@@ -18,6 +18,9 @@ class Rng:
     def random(self) -> float:
         return 0.5
 
+    def randint(self, low: int, high: int) -> int:
+        return (low + high) // 2
+
     def choices(self, names: list[str], weights: list[float]) -> list[str]:
         return [max(zip(weights, names, strict=True))[1]]
 
@@ -26,7 +29,7 @@ def add(at: int = 0, node: int = 1, timeout_ms: int = 100, **rest: Any) -> Add:
     return Add(at=at, node=node, producer="p1", queue="q", body="b", timeout_ms=timeout_ms, **rest)
 
 
-def worker(mix: str = "ackjob", *, count: int = 1, nodes: int = 3, stop: int = 0) -> Worker:
+def worker(mix: str = "ackjob", *, count: int = 1, nodes: int = 3, **rest: Any) -> Worker:
     plan = Consumer(
         name="c1",
         node=2,
@@ -35,7 +38,7 @@ def worker(mix: str = "ackjob", *, count: int = 1, nodes: int = 3, stop: int = 0
         poll_ms=1000,
         work=(100, 300),
         mix=((mix, 1.0),),
-        stop=stop,
+        **rest,
     )
     return Worker(plan, nodes, Rng())  # type: ignore[arg-type]
 

@@ -4,6 +4,7 @@ T0 is the end of the heal, the core is who was healed. Most is judged at the end
 that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
 """
 
+from disque_trio.sim.bounds import absence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.company import is_whole, judge_rejoin, judge_unanswered
 from disque_trio.sim.checkers.findings import Findings
@@ -60,7 +61,7 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
     assert options is not None, job.id
     workers = _workers(case, job.queue)
     left = 0 if job.born is None else max(0, job.born + options.delay - since)
-    polls = max([worker.poll_ms * MILLI for worker in workers], default=0)
+    polls = max(map(absence, workers), default=0)
     work = max([worker.work[1] for worker in workers], default=0)
     return (
         case.terms.longest(left)
