@@ -25,7 +25,7 @@ _RUNGS: Final = """
     pressure
     shortcuts copies waiters pausing recovery
     additions
-    replication federation acks requeue delivery sessions repair
+    replication federation acks resend requeue delivery sessions repair
     failure handshake gossip membership nodesfile hearing
     commands.rows commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
@@ -74,6 +74,7 @@ RECEIVERS: Final = {
     "slot": "Slot",
     "cron": "Cron",
     "repair": "Repair",
+    "resend": "Resend",
     "node.repair": "Repair",
     "log": "Slowlog",
     "node.slowlog": "Slowlog",
@@ -117,6 +118,7 @@ OWNERS: Final = {
         Repair.silent Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",
+    "resend": "Resend.ids Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
     "waiters": """
         Client.blocked Client.queues Client.deadline Client.with_counters Client.active

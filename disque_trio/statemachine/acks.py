@@ -5,10 +5,20 @@ acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt
 acked.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.statemachine import journaling, lifecycle, post, pressure, replication
-from disque_trio.statemachine.base import ACKED, ACTIVE, GIVEN, HANDSHAKE, QUEUED, WAIT_REPL, JobId
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    GIVEN,
+    HANDSHAKE,
+    QUEUED,
+    WAIT_REPL,
+    JobId,
+    NodeId,
+)
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder
 from disque_trio.statemachine.events import Cause
@@ -151,6 +161,15 @@ def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
         members = [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE]
         return [id for id in members if id not in confirmed]
     return [id for id in job.holders if id not in confirmed and id in nodes]
+
+
+def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
+    """Ask those of these nodes that have not confirmed yet, between two attempts."""
+    confirmed = job.confirmed or ()
+    missing = [id for id in ids if id not in confirmed and (job.is_dummy or id in job.holders)]
+    if missing:
+        job.confirmed = confirmed or node.cluster.myself.holding
+        post.to_ids(node, missing, SetAck(job.id, len(job.holders)))
 
 
 def collect(node: NodeState, job: Job) -> None:

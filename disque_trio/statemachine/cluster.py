@@ -2,8 +2,8 @@
 
 Fields are written by the rooms of membership alone: `links` (links, and a peer's link fields),
 `nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, flags),
-`failure` (reports), `gossip` (ping and pong times), `membership` (capabilities), `post` (messages
-sent). Everybody may read.
+`failure` (reports), `resend` (resent_on), `gossip` (ping and pong times), `membership`
+(capabilities), `post` (messages sent). Everybody may read.
 """
 
 import attrs
@@ -37,6 +37,8 @@ class Peer:
     link_created: Millis = 0
     is_connected: bool = False
     """The outgoing link is up."""
+    resent_on: LinkId = 0
+    """The last link on which it was sent the acknowledgements that it had missed."""
     reports: dict[NodeId, Millis] = attrs.Factory(dict)
     """Who says that it fails, and since when we know."""
     capabilities: int = 0

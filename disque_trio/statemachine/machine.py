@@ -33,6 +33,7 @@ from disque_trio.statemachine import (
     recovery,
     repair,
     requeue,
+    resend,
     sessions,
     spilling,
     timing,
@@ -66,7 +67,7 @@ from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.redaction import redacted
-from disque_trio.statemachine.state import Cron, NodeState, Repair
+from disque_trio.statemachine.state import Cron, NodeState, Repair, Resend
 from disque_trio.statemachine.stats import Facts, Stats
 from disque_trio.statemachine.timers import Timed
 
@@ -76,6 +77,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Queue: federation.on_queue_due,
     Cron: membership.on_cron,
     Repair: repair.on_due,
+    Resend: resend.on_due,
     Timed: sessions.on_pause_end,
     Memory: pressure.on_review,
 }

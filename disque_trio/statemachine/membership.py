@@ -11,7 +11,7 @@ counted or bounded before it is kept.
 from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine import federation, gossip, handshake, metrics, post, repair
+from disque_trio.statemachine import federation, gossip, handshake, metrics, post, repair, resend
 from disque_trio.statemachine.address import is_node_id, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, NOADDR, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
@@ -53,7 +53,10 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
     else:
         sender.capabilities = frame.capabilities  # whoever dials us may be somebody else
         if isinstance(message, Pong):
+            is_back = resend.is_back(sender)
             gossip.on_pong(node, sender)
+            if is_back:
+                resend.begin(node, sender)
     mark_leaving(node, sender, leaving=bool(frame.flags & LEAVING))
     gossip.listen(node, sender, message.gossip)
 

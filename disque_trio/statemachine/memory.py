@@ -30,6 +30,8 @@ SLOT_BYTES: Final = 560
 where jobs come in quick succession, many are in each slot and most moments are shared."""
 SPILLABLE_BYTES: Final = 100
 TOMBSTONE_BYTES: Final = 150
+RESEND_BYTES: Final = 8
+"""An acknowledgement that is still to be sent again to a node that has returned."""
 SCAN_BYTES: Final = 8
 """A name that a running iteration has still to come to."""
 

@@ -17,6 +17,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import (
     CLIENT_BYTES,
     DUMMY_BYTES,
+    RESEND_BYTES,
     SCAN_BYTES,
     SLOT_BYTES,
     SPILLABLE_BYTES,
@@ -67,6 +68,7 @@ def review(node: NodeState) -> None:
         + len(node.clients) * CLIENT_BYTES
         + len(node.tombstones) * TOMBSTONE_BYTES
         + scans * SCAN_BYTES
+        + len(node.resend.ids) * RESEND_BYTES
         + len(memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent

@@ -60,6 +60,18 @@ class Repair(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
+class Resend(Timed):
+    """Acknowledgements that are sent again to nodes that have returned. `resend` writes it."""
+
+    ids: list[JobId] = attrs.Factory(list)
+    """The jobs of the running pass that are still to be looked at; empty between passes."""
+    to: tuple[NodeId, ...] = ()
+    """To whom they are sent."""
+    returned: dict[NodeId, None] = attrs.Factory(dict)
+    """Who has returned since the pass began."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class Ask:
     """That another node has asked for jobs of a queue in vain. `federation` writes it."""
 
@@ -127,6 +139,7 @@ class NodeState:
     timers: Timers = attrs.Factory(Timers)
     cron: Cron = attrs.Factory(Cron)
     repair: Repair = attrs.Factory(Repair)
+    resend: Resend = attrs.Factory(Resend)
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)

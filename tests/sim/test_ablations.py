@@ -98,6 +98,7 @@ FOUND: Final = (
     Case(brokencopies.setack_not_heeded, weather.island, "S9", seeds=2),
     Case(brokencopies.acked_holders_silent, weather.deaf, "D2", seeds=6),
     Case(broken.ignoring(GotAck), weather.calm, "L3", seeds=1, name="ignoring-gotack"),
+    Case(brokencopies.not_told_on_return, weather.returners, "L10", seeds=1),
     Case(brokencopies.acks_overruled, _LAGGING, "S8", seeds=2),
     Case(broken.without_tombstones, _LAGGING, "D7", seeds=2),
     # Federation and queues.

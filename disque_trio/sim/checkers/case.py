@@ -4,6 +4,7 @@ Checkers are functions over a `Case`; each says in its docstring what it notes.
 """
 
 import heapq
+from collections import deque
 
 import attrs
 
@@ -33,6 +34,16 @@ Bases = dict[str, int | None]
 """By job: how much of its life a copy that travels has behind it, in milliseconds."""
 Flight = tuple[Micros, Bases | None]
 """A message about jobs that is under way: when it was sent, and what copies it carries."""
+
+
+@attrs.frozen
+class Missed:
+    """An acknowledgement that `knower` knows and `holder` does not, though it has a copy."""
+
+    job: str
+    knower: str
+    holder: str
+    since: Micros
 
 
 @attrs.define(eq=False)
@@ -67,6 +78,10 @@ class Case:
     """By node and queue: its own jobs that wait there, a heap by age (S13)."""
     heard: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has heard of whom since the heal (L6)."""
+    answered: dict[tuple[str, str], None] = attrs.Factory(dict)
+    """Who has had an answer from whom since the heal (L10)."""
+    missed: deque[Missed] = attrs.Factory(deque)
+    """Acknowledgements that a node has to tell another, in order of time (L10)."""
     sends: int = 0
     """How many messages about jobs have left."""
     seen: dict[str, int] = attrs.Factory(dict)

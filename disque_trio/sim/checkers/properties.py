@@ -25,4 +25,5 @@ PROPERTIES: Final[dict[str, str]] = {
     "L5": "a node that is up takes jobs with REPLICATE 1",
     "L6": "after the heal all nodes hear each other",
     "L7": "copies on nodes that are gone for good are made again",
+    "L10": "word of an ack reaches a returning holder at once",
 }

@@ -20,6 +20,7 @@ from disque_trio.sim.checkers import (
     history,
     liveness,
     mail,
+    returns,
     safety,
 )
 from disque_trio.sim.checkers.case import Case, Violation, case_of
@@ -157,6 +158,7 @@ class Judge:
         case.marks["cut.one_way"] = case.world.one_way_cuts()
         case.marks["reply.lost"] += sum(len(job.open_serves) for job in case.jobs.values())
         liveness.finish(case, findings)
+        returns.finish(case)
         self._judge_losses()
         counts = dict.fromkeys(CAUSES, 0)
         for found in self._duplicates:
@@ -206,7 +208,9 @@ def _told(found: Duplicate) -> str:
 
 # What cannot be judged.
 
-_OF_NODES: Final = ("S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4", "L7")
+_OF_NODES: Final = (
+    "S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4", "L7", "L10",
+)  # fmt: skip
 _ON_STREAMS: Final = ("S5", "S10", "S11", "S14")
 
 
@@ -228,7 +232,7 @@ def _not_judged(case: Case, findings: Findings) -> dict[str, str]:
         reasons["L6"] = "the trace has no gossip"
     if case.world.healed is None:
         reasons.update(
-            dict.fromkeys(("L1", "L2", "L3", "L6", "L7"), "the trace has no end of the heal")
+            dict.fromkeys(("L1", "L2", "L3", "L6", "L7", "L10"), "the trace has no end of the heal")
         )
     for name, count in findings.open.items():
         reasons[name] = f"of {count} the bound lies beyond the end of the run"
@@ -268,6 +272,8 @@ def _see_received(case: Case, row: Row) -> None:
     case.note_row("gossip")
     if case.world.healed is not None:
         case.heard[row.node, row.peer] = None
+        if row.cause == "pong":
+            returns.on_pong(case, row)
 
 
 # Who sees which row, in order.

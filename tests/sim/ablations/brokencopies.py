@@ -17,6 +17,7 @@ from disque_trio.statemachine import (
     post,
     replication,
     requeue,
+    resend,
 )
 from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
 from disque_trio.statemachine.cluster import Peer
@@ -241,3 +242,8 @@ def without_dummies(patch: Patch) -> None:
 def without_back_off(patch: Patch) -> None:
     """The collection of an ack is tried every second."""
     patch.setattr(lifecycle, "gc_wait", lambda _: 1000)
+
+
+def not_told_on_return(patch: Patch) -> None:
+    """A holder that returns hears of acks when the next attempt to collect them is due."""
+    patch.setattr(resend, "begin", nothing)

@@ -358,3 +358,20 @@ def squeezed(seed: int) -> Plan:
         faults=(cut,),
         expect=Expect(duplicates=(*TROUBLED, "D3b")),
     )
+
+
+def returners(seed: int) -> Plan:
+    """A node is cut off while others work on its jobs, and comes back between two attempts to tell
+    it of the acks."""
+    lonely = 1 + seed % 5
+    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=30 * SECOND, groups=((lonely,), others))
+    return plan(
+        "returners",
+        seed,
+        32,
+        adds=jobs(15, every=SECOND // 10, nodes=(lonely,), retry_s=120),
+        consumers=workers(others, work=(SECOND, 3 * SECOND), mix=(("ackjob", 1.0),)),
+        faults=(cut,),
+        expect=Expect(duplicates=TROUBLED),
+    )

@@ -1,0 +1,77 @@
+"""L10: a holder that returns hears at once of the acknowledgements that it has missed.
+
+Counted from the first PONG that a node gets from another after the heal: by then the link is up,
+and the one knows that the other is back.
+"""
+
+from disque_trio.sim.checkers.case import Case, Missed
+from disque_trio.sim.checkers.mail import ACK
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+
+def on_pong(case: Case, row: Row) -> None:
+    """A node hears that another is there. If it is the first time since the heal, what the other
+    has missed is noted."""
+    _judge(case)
+    pair = (row.node, row.peer)
+    if pair in case.answered or not case.terms.is_stream:
+        return
+    case.answered[pair] = None
+    for job in case.jobs.values():
+        mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
+        if mine is None or theirs is None or not mine.is_acked or theirs.is_acked:
+            continue
+        if mine.is_dummy or row.peer in job.listed.get(row.node, ()):
+            case.missed.append(Missed(job.id, row.node, row.peer, row.time))
+
+
+def finish(case: Case) -> None:
+    """The run is over."""
+    _judge(case)
+
+
+def bound(case: Case) -> Micros:
+    """How long word of an ack may take: a second, and the way there."""
+    return case.terms.longest(SECOND) + 4 * case.terms.latency
+
+
+def _judge(case: Case) -> None:
+    """Those whose time is over."""
+    allowed = bound(case)
+    while case.missed and case.missed[0].since + allowed < case.now:
+        _judge_one(case, case.missed.popleft(), allowed)
+
+
+def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
+    job = case.jobs.get(missed.job)
+    copy = None if job is None else job.copies.get(missed.holder)
+    has_heard = copy is None or (copy.is_acked and copy.acked_at <= missed.since + allowed)
+    if has_heard:
+        case.check("L10")
+    elif copy is not None and copy.since <= missed.since and not _was_hindered(case, missed):
+        case.check("L10")
+        late = (case.now - missed.since) / SECOND
+        detail = (
+            f"{missed.knower} has known of the ack and had a link for {late:.3f} s, and has not "
+            f"told {missed.holder}"
+        )
+        case.violate("L10", detail, missed.job, missed.holder)
+
+
+def _was_hindered(case: Case, missed: Missed) -> bool:
+    """Has something kept the one from saying it, or the other from hearing it?"""
+    world = case.world
+    pair = (missed.knower, missed.holder)
+    for node in pair:
+        if not world.in_core(node) or world.begin_of(node) > missed.since:
+            return True
+        if world.is_stopped(node, missed.since, case.now) or world.was_disk_unwell(node, case.now):
+            return True
+    if world.may_be_strangers(missed.holder, missed.knower, case.now):
+        return True
+    job = case.jobs.get(missed.job)
+    if job is None or missed.knower not in job.copies:
+        return True
+    return job.notice(*pair, ACK).lost >= missed.since

@@ -1,0 +1,72 @@
+"""SETACKs that a node has missed are sent again as soon as it is back (docs/bus.md).
+
+The collection of an acknowledged job asks its holders again and again, with pauses of up to three
+minutes. A holder that was cut off would hear of the acknowledgement when the next of them is over,
+and deliver the job until then; if the node that knows of the acknowledgement ends meanwhile, it
+would never hear of it. So a node that answers on a new link, or after it was suspected to have
+failed, is sent the SETACKs that it has not confirmed, once. When the collection tries next stays
+as it was.
+
+The work is cut in slices, and touches only acknowledged jobs that wait. Owns `Resend` and
+`Peer.resent_on`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import acks
+from disque_trio.statemachine.base import ACKED, FAIL, PFAIL, Millis, NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.state import NodeState, Resend
+
+RUN_EVERY: Final[Millis] = 20
+LOOKS: Final = 1000
+"""How many jobs one run looks at."""
+
+_FAILING: Final = PFAIL | FAIL
+
+
+def is_back(peer: Peer) -> bool:
+    """Is this answer the first on its link, or the first after the node was suspected?"""
+    return peer.resent_on != peer.link or bool(peer.flags & _FAILING)
+
+
+def begin(node: NodeState, peer: Peer) -> None:
+    """The node answers again: send what it has missed, in this turn and those that follow."""
+    peer.resent_on = peer.link
+    resend = node.resend
+    if not node.memory.evictable and not node.memory.dummies:
+        return
+    resend.returned[peer.id] = None
+    if not resend.ids:
+        _begin_pass(node)
+        on_due(node, resend)
+
+
+def _begin_pass(node: NodeState) -> None:
+    """Over the jobs that wait now, the one acknowledged first last in the list. Whoever returns
+    while it lasts has the next pass."""
+    resend, memory = node.resend, node.memory
+    resend.to, resend.returned = tuple(resend.returned), {}
+    resend.ids = [*memory.dummies, *reversed(memory.evictable)]
+
+
+def on_due(node: NodeState, resend: Resend) -> None:
+    """One slice."""
+    linked = [id for id in resend.to if _is_linked(node, id)]
+    if not linked:
+        resend.ids.clear()
+    ids = resend.ids[-LOOKS:]
+    del resend.ids[-LOOKS:]
+    for job_id in reversed(ids):
+        job = node.jobs.get(job_id)
+        if job is not None and job.state == ACKED:
+            acks.ask_again(node, job, linked)
+    if not resend.ids and resend.returned:
+        _begin_pass(node)
+    if resend.ids:
+        node.timers.arm(resend, node.mono + RUN_EVERY)
+
+
+def _is_linked(node: NodeState, id: NodeId) -> bool:
+    peer = node.cluster.nodes.get(id)
+    return peer is not None and peer.is_connected

@@ -1,0 +1,60 @@
+"""L10: word of an ack reaches a holder that returns at once."""
+
+from tests.sim.checkers.tale import JOB, Tale, broken
+from tests.sim.checkers.waits import waiting
+
+
+def returning(*, told_at: float | None) -> Tale:
+    """n1 knows of the ack since 10 s; from 20 s on nothing is wrong, at 21 s n2 answers it."""
+    tale = waiting(consumers=())
+    tale.say(10, "acked", "n1", job=JOB, cause="ackjob")
+    tale.tell(21, "pong", "n2", "n1", job="")
+    if told_at is not None:
+        tale.tell(told_at, "setack", "n1", "n2", detail="holders=3")
+        tale.say(told_at + 0.002, "acked", "n2", job=JOB, cause="setack")
+    tale.tell(24, "ping", "n3", "n1", job="")
+    return tale
+
+
+def test_a_holder_that_returns_hears_of_the_ack_within_a_second() -> None:
+    verdict = returning(told_at=21.1).verdict(end=25)
+
+    assert "L10" not in broken(verdict)
+    assert verdict.checks["L10"] == 1
+
+
+def test_it_may_not_wait_for_the_next_attempt() -> None:
+    assert broken(returning(told_at=23).verdict(end=25)) == ["L10"]
+    assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]
+
+
+def test_nothing_is_said_of_a_run_that_ends_before() -> None:
+    tale = waiting(consumers=())
+    tale.say(10, "acked", "n1", job=JOB, cause="ackjob")
+    tale.tell(21, "pong", "n2", "n1", job="")
+    verdict = tale.verdict(end=21.5)
+
+    assert verdict.ok
+    assert "L10" in verdict.not_judged
+
+
+def test_whoever_ends_meanwhile_tells_nobody() -> None:
+    for node in ("n1", "n2"):
+        tale = returning(told_at=None)
+        tale.say(21.5, "crash", node)
+        assert "L10" not in broken(tale.verdict(end=25)), node
+
+
+def test_nor_does_one_that_is_stopped() -> None:
+    tale = returning(told_at=None)
+    tale.say(21.5, "pause", "n2")
+
+    assert "L10" not in broken(tale.verdict(end=25))
+
+
+def test_a_message_that_was_lost_is_an_excuse() -> None:
+    tale = returning(told_at=None)
+    tale.say(21.1, "send", "n1", job=JOB, peer="n2", cause="setack", ref=77)
+    tale.say(21.2, "lost", "n1", job=JOB, peer="n2", cause="setack", ref=77)
+
+    assert "L10" not in broken(tale.verdict(end=25))
