@@ -1,6 +1,5 @@
 """The bus: whom this node dials, whom it lets in. What a link does is in `buslink`."""
 
-import select
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -8,6 +7,7 @@ import trio
 
 from disque_trio.buslink import LinkChannel, plain_ip, set_up
 from disque_trio.host import link_room
+from disque_trio.multiplexing import IN, OUT
 from disque_trio.readiness import Listener, Readiness
 from disque_trio.tls import Keeper
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 MAX_STRANGERS: Final = 256
 """Links that may come from where no node of the table is."""
-
-_IN: Final = select.EPOLLIN
-_OUT: Final = select.EPOLLOUT
 
 
 class Bus:
@@ -62,7 +59,7 @@ class Bus:
             self.node.warn("cannot dial", error=error.strerror)
             return None
         channel = LinkChannel(self, sock, session)
-        self.readiness.add(channel, _OUT)
+        self.readiness.add(channel, OUT)
         try:
             set_up(sock)
             if self.source_ip and (":" in self.source_ip) == (":" in ip):
@@ -114,5 +111,5 @@ class BusListener(Listener):
         set_up(sock)
         bus.accepted += 1
         channel = LinkChannel(bus, sock, None)
-        self.readiness.add(channel, _IN)
+        self.readiness.add(channel, IN)
         channel.begin()

@@ -7,12 +7,12 @@ machine's business.
 """
 
 import contextlib
-import select
 import socket
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from disque_trio.multiplexing import IN, OUT
 from disque_trio.proof import Proof, ProofError
 from disque_trio.readiness import Stream, keep_alive
 from disque_trio.tls import TlsSocket, explained
@@ -28,9 +28,6 @@ SILENCE_S: Final = 10
 """How long an accepted link may take to say what a node says."""
 
 KEEPALIVE_S: Final = 60
-
-_IN: Final = select.EPOLLIN
-_OUT: Final = select.EPOLLOUT
 
 
 class LinkChannel(Stream):
@@ -64,15 +61,15 @@ class LinkChannel(Stream):
     def ready(self, mask: int) -> None:
         if self._tls is not None and self._tls.wants_out:
             self._tls.wants_out = False
-            mask |= _IN
-            self.watch(_IN | (_OUT if self.unsent else 0))
+            mask |= IN
+            self.watch(IN | (OUT if self.unsent else 0))
         if not self.is_open:
             self._open_on(mask)
-        elif mask & _IN:
+        elif mask & IN:
             self._read()
-        elif mask & ~_OUT:
+        elif mask & ~OUT:
             self.readiness.end(self)
-        if mask & _OUT and self.unsent and self.is_open:
+        if mask & OUT and self.unsent and self.is_open:
             self.write_on()
 
     # Until it is open.
@@ -86,7 +83,7 @@ class LinkChannel(Stream):
             self.begin()
         elif self._tls is not None and not self._tls.is_ready:
             self._shake(self._tls)
-        elif mask & _IN:
+        elif mask & IN:
             self._read_proof()
         else:
             self.readiness.end(self)
@@ -105,7 +102,7 @@ class LinkChannel(Stream):
             return
         self.sock, self._recv, self._send = self._tls.sock, self._tls.recv, self._tls.send
         self._expect(SILENCE_S)
-        self.watch(_IN if self.was_accepted else _OUT)
+        self.watch(IN if self.was_accepted else OUT)
 
     def _shake(self, tls: TlsSocket) -> None:
         if not self.readiness.may_shake():
@@ -115,7 +112,7 @@ class LinkChannel(Stream):
         except OSError as error:
             self.give_up(explained(error), "tls")
             return
-        self.watch(events or _IN)
+        self.watch(events or IN)
         if not events:
             self._forget_expectation()
             self._greet()
@@ -133,7 +130,7 @@ class LinkChannel(Stream):
             secret.split(b"\n"), is_dialler=not self.was_accepted, own_challenges=bus.challenges
         )
         self._expect(SILENCE_S)
-        self.watch(_IN)
+        self.watch(IN)
         if self.was_accepted:
             bus.challenges[self._proof.number] = None
             self._say(self._proof.opening)
@@ -210,7 +207,7 @@ class LinkChannel(Stream):
             self.readiness.end(self)
             return
         self.is_open = True
-        self.watch(_IN | (_OUT if self.unsent else 0))
+        self.watch(IN | (OUT if self.unsent else 0))
         node, local_ip, remote_ip = self.bus.node, plain_ip(local[0]), plain_ip(remote[0])
         if self.session is None:
             self.session = node.accept_link(self, local_ip, remote_ip)
@@ -225,7 +222,7 @@ class LinkChannel(Stream):
             data = self._recv(READ_SIZE)
         except BlockingIOError:
             if self._tls is not None and self._tls.wants_out:
-                self.watch(_OUT)
+                self.watch(OUT)
             return
         except OSError:
             data = b""
@@ -258,7 +255,7 @@ class LinkChannel(Stream):
             return 0
         if sent < len(data):
             self.unsent += memoryview(data)[sent:]
-            self.watch(_IN | _OUT)
+            self.watch(IN | OUT)
         return 0
 
     def _queue(self, frames: list[bytes]) -> int:
@@ -275,7 +272,7 @@ class LinkChannel(Stream):
         self.readiness.end(self)
 
     def drained(self) -> None:
-        self.watch(_IN)
+        self.watch(IN)
 
 
 def set_up(sock: socket.socket) -> None:

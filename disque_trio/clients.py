@@ -7,11 +7,11 @@ linger for ever.
 
 import contextlib
 import os
-import select
 import socket
 from typing import TYPE_CHECKING, Final
 
 from disque_trio.allowance import is_stranger
+from disque_trio.multiplexing import IN, OUT, RDHUP
 from disque_trio.readiness import Listener, Readiness, Stream, keep_alive
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
@@ -31,9 +31,6 @@ LINGER_S: Final = 10
 """How long a client that is to be disconnected may take to read what it is owed."""
 
 _NOTSENT_LOWAT: Final = 25  # socket.TCP_NOTSENT_LOWAT, which Python has from 3.12 on
-_IN: Final = select.EPOLLIN
-_OUT: Final = select.EPOLLOUT
-_RDHUP: Final = select.EPOLLRDHUP
 
 
 class Clients:
@@ -108,30 +105,30 @@ class ClientChannel(Stream):
         """Among which strangers it stands."""
         self.is_known = False
 
-    # What epoll says.
+    # What the poller says.
 
     def ready(self, mask: int) -> None:
-        if mask == _IN and not self.is_greedy:
+        if mask == IN and not self.is_greedy:
             # Nearly always. The rest is for whoever comes with more than a request.
             self._read()
             return
-        if mask & _IN:
+        if mask & IN:
             if self.is_greedy:
                 self.readiness.defer(self)
             else:
                 self._read()
-        elif mask & ~(_OUT | _RDHUP):
+        elif mask & ~(OUT | RDHUP):
             self.readiness.end(self)
             return
-        elif mask & _RDHUP:
+        elif mask & RDHUP:
             self.is_half_closed = True
             self._watch()
             self.clients.node.half_closed(self.session)
-        if mask & _OUT and self.unsent:
+        if mask & OUT and self.unsent:
             self.write_on()
 
     def gulp(self) -> None:
-        if self.events & _IN:
+        if self.events & IN:
             self._read()
 
     def _read(self) -> None:
@@ -212,18 +209,18 @@ class ClientChannel(Stream):
             fd=self.fd,
             output_bytes=len(self.unsent),
             output_chunks=1 if self.unsent else 0,
-            events=(b"r" if self.events & _IN else b"") + (b"w" if self.events & _OUT else b""),
+            events=(b"r" if self.events & IN else b"") + (b"w" if self.events & OUT else b""),
         )
 
     # The rest.
 
     def _watch(self) -> None:
-        events = _OUT if self.unsent else 0
+        events = OUT if self.unsent else 0
         if not self.is_closing:
             if not self.is_half_closed:
-                events |= _RDHUP
+                events |= RDHUP
             if not self.is_held:
-                events |= _IN
+                events |= IN
         self.watch(events)
 
     def drained(self) -> None:
@@ -298,7 +295,7 @@ class ClientListener(Listener):
     def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
         """Let the client in."""
         channel = ClientChannel(self.clients, sock)
-        self.readiness.add(channel, _IN | _RDHUP)
+        self.readiness.add(channel, IN | RDHUP)
         self.connect(channel, address)
         if self.path is None and self.clients.node.state.config.requirepass:
             self.clients.strangers.add(channel, address[0])

@@ -16,6 +16,7 @@ from typing import Final
 
 from disque_trio import __version__
 from disque_trio.config import rewrite_file
+from disque_trio.multiplexing import resolve
 from disque_trio.ports import Log
 from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
@@ -167,7 +168,7 @@ def facts(config: Config, config_file: str = "") -> Facts:
         config_file=config_file,
         os=f"{system.sysname} {system.release} {system.machine}",
         arch_bits=64 if sys.maxsize > 1 << 32 else 32,
-        multiplexing="epoll",
+        multiplexing=resolve(config.multiplexing_api),
         runtime=f"{platform.python_implementation()} {platform.python_version()}",
         run_id=os.urandom(20).hex(),
         version=__version__,

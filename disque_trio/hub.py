@@ -1,13 +1,13 @@
 """The hub: one Trio task that owns every hot socket of a node.
 
 A Trio task and stream for each connection did 51,000 ADDJOB/s where this shape does as many as
-the original (docs/design.md, "Batches everywhere"): the sockets stand in an epoll of our own,
-Trio waits for that one descriptor, and whatever is ready is read before anything is answered.
+the original (docs/design.md, "Batches everywhere"): the sockets stand in an epoll of our own, or
+what there is in its place (`multiplexing`). Trio waits for that one descriptor, and whatever is
+ready is read before anything is answered.
 While there is work, Trio breathes at a checkpoint between two turns, unless it has just done so;
 only an idle hub pays for a wait with a deadline.
 """
 
-import select
 import socket
 from collections.abc import Sequence
 from time import perf_counter
@@ -18,6 +18,8 @@ import trio
 from disque_trio.bus import Bus, BusListener
 from disque_trio.clients import ClientListener, Clients
 from disque_trio.listeners import Listeners, open_doors
+from disque_trio.multiplexing import IN, resolve
+from disque_trio.pollers import open_poller
 from disque_trio.ports import LinkPort
 from disque_trio.readiness import Listener, Readiness
 from disque_trio.statemachine.config import Config
@@ -36,7 +38,7 @@ SWEEP_S: Final = 1.0
 """How often slow readers and starved listeners are looked at."""
 
 
-class EpollHub:
+class SocketHub:
     """The sockets of one node: the `Hub` of real life.
 
     It takes over the listening sockets: when `run` ends, they are closed.
@@ -51,9 +53,11 @@ class EpollHub:
         tls_sockets: Sequence[socket.socket] = (),
         tls: Keeper | None = None,
         shared: Listeners | None = None,
+        multiplexing: str = "auto",
     ) -> None:
         """`tls_sockets` are for clients that speak TLS, by the contexts that `tls` keeps; `shared`
-        has those on which no client is let in before `open_doors`.
+        has those on which no client is let in before `open_doors`. `multiplexing` is as the
+        directive `multiplexing-api`; MultiplexingError if this system does not have it.
         """
         self._client_sockets = client_sockets
         self._bus_sockets = bus_sockets
@@ -61,7 +65,7 @@ class EpollHub:
         self._tls_sockets = tls_sockets
         self._shared = shared or Listeners()
         self._tls = tls or Keeper(Config())
-        self._readiness = Readiness()
+        self._readiness = Readiness(open_poller(resolve(multiplexing)))
         self._listeners: list[Listener] = []
         self._clients: Clients
         self._bus: Bus
@@ -81,7 +85,7 @@ class EpollHub:
         """Begin to listen for peers."""
         for listener in [BusListener(self._bus, sock) for sock in self._bus_sockets]:
             self._listeners.append(listener)
-            self._readiness.add(listener, select.EPOLLIN)
+            self._readiness.add(listener, IN)
 
     def open_doors(self) -> None:
         """Begin to let clients in at the shared ports."""
@@ -109,9 +113,10 @@ class EpollHub:
     ) -> None:
         """Carry until cancelled, and then close everything."""
         try:
-            self._listen(node)
-            task_status.started()
-            await self._turns(node)
+            async with self._readiness.poller.running():
+                self._listen(node)
+                task_status.started()
+                await self._turns(node)
         finally:
             self._readiness.close()
 
@@ -125,7 +130,7 @@ class EpollHub:
         listeners += [TlsClientListener(self._clients, sock, self._tls) for sock in tls]
         self._listeners += listeners
         for listener in listeners:
-            self._readiness.add(listener, select.EPOLLIN)
+            self._readiness.add(listener, IN)
 
     async def _turns(self, node: "Node") -> None:
         readiness = self._readiness
@@ -167,7 +172,7 @@ class EpollHub:
             await trio.lowlevel.checkpoint()
         else:
             with trio.move_on_after(min(node.seconds_left(), SWEEP_S)) as self._nap:
-                await trio.lowlevel.wait_readable(self._readiness.epoll)
+                await self._readiness.poller.wait()
             self._nap = None
 
     def _look(self, node: "Node", *, may_linger: bool) -> list[tuple[int, int]]:

@@ -1,15 +1,16 @@
-"""A set of sockets and the events that they wait for: an epoll with its channels.
+"""A set of sockets and the events that they wait for: a poller with its channels.
 
 Channels are closed by `bury`, at the end of a turn and never in its midst, for a descriptor that
 is used anew must not be given its predecessor's events.
 """
 
 import errno
-import select
 import socket
 import time
 from collections.abc import Callable
 from typing import ClassVar, Final
+
+from disque_trio.multiplexing import IN, Poller
 
 MAX_EVENTS: Final = 1024
 """Events per turn; the others come up in the next one."""
@@ -37,7 +38,7 @@ class Channel:
         self.events = 0
 
     def ready(self, mask: int) -> None:
-        """Something can be done; `mask` is what epoll says."""
+        """Something can be done; `mask` is what the poller says."""
         raise NotImplementedError
 
     def gulp(self) -> None:
@@ -50,7 +51,7 @@ class Channel:
         """Wait for these events from now on."""
         if events != self.events:
             self.events = events
-            self.readiness.epoll.modify(self.fd, events)
+            self.readiness.modify(self.fd, events)
 
 
 class Stream(Channel):
@@ -90,10 +91,16 @@ class Stream(Channel):
 class Readiness:
     """The channels of one hub. `handlers` says whom an event is for."""
 
-    __slots__ = ("_channels", "_ending", "_shakes_left", "epoll", "greedy", "handlers", "starved")
+    __slots__ = (
+        "_channels", "_ending", "_poll", "_shakes_left", "greedy", "handlers", "modify", "poller",
+        "starved",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.epoll = select.epoll()
+    def __init__(self, poller: Poller) -> None:
+        self.poller = poller
+        # Bound once, for these are called several times a request.
+        self.modify = poller.modify
+        self._poll = poller.poll
         self.handlers: dict[int, Callable[[int], None]] = {}
         self.greedy: dict[Channel, None] = {}
         """Those that send much and wait for their turn."""
@@ -108,7 +115,7 @@ class Readiness:
         channel.events = events
         self._channels[channel.fd] = channel
         self.handlers[channel.fd] = channel.ready
-        self.epoll.register(channel.fd, events)
+        self.poller.register(channel.fd, events)
 
     def end(self, channel: Channel) -> None:
         """Close the channel when this turn is over, and ignore it until then."""
@@ -119,7 +126,7 @@ class Readiness:
     def poll(self, seconds: float = 0) -> list[tuple[int, int]]:
         """Whatever is ready, now or within this time."""
         self._shakes_left = MAX_SHAKES
-        return self.epoll.poll(seconds, MAX_EVENTS)
+        return self._poll(seconds, MAX_EVENTS)
 
     def may_shake(self) -> bool:
         """May a TLS handshake go on in this turn? If not, its event comes up again."""
@@ -149,6 +156,7 @@ class Readiness:
                 if self._channels.get(channel.fd) is channel:
                     # Where TLS has closed it already, a new channel may have its descriptor.
                     del self._channels[channel.fd], self.handlers[channel.fd]
+                    self.poller.unregister(channel.fd)
                 self.greedy.pop(channel, None)
                 channel.ended()
                 channel.sock.close()
@@ -158,7 +166,7 @@ class Readiness:
         starved, self.starved = self.starved, {}
         for listener in starved:
             if listener.fd in self.handlers:
-                listener.watch(select.EPOLLIN)
+                listener.watch(IN)
 
     def close(self) -> None:
         """Close everything, without telling anybody."""
@@ -166,7 +174,7 @@ class Readiness:
             channel.sock.close()
         self._channels.clear()
         self.handlers.clear()
-        self.epoll.close()
+        self.poller.close()
 
 
 class Listener(Channel):

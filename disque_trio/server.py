@@ -30,11 +30,12 @@ from disque_trio.host import (
     remove,
     tame_collector,
 )
-from disque_trio.hub import EpollHub
+from disque_trio.hub import SocketHub
 from disque_trio.journal import Journal
 from disque_trio.journalfile import JournalDisk
 from disque_trio.listeners import BUS_OFFSET, ListenError, Listeners, listen
 from disque_trio.logs import LogFileError, OperatorLog, check_log, open_log
+from disque_trio.multiplexing import MultiplexingError, resolve
 from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError
 from disque_trio.ports import JournalError, NodesStore
@@ -58,8 +59,8 @@ from disque_trio.workers.supervisor import supervise
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
-    ListenError, NodesConfError, JournalError, SecretFileError, SpillError, TlsError,
-    TraceFileError, WorkersError,
+    ListenError, MultiplexingError, NodesConfError, JournalError, SecretFileError, SpillError,
+    TlsError, TraceFileError, WorkersError,
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
 USAGE: Final = """\
@@ -119,6 +120,7 @@ def fail(config: Config, reason: str) -> int:
 
 def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
     check_log(loaded.config)
+    resolve(loaded.config.multiplexing_api)
     refuse_strays(loaded.config)
     warnings: list[str] = []
     warn_of_open_configuration(loaded.path, loaded.config, warnings.append)
@@ -151,21 +153,22 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
 
 def hub_for(
     config: Config, listeners: Listeners, tls: Keeper, shared: Listeners | None = None
-) -> EpollHub:
+) -> SocketHub:
     """The sockets of a node. `shared` has the client ports that it shares with others."""
-    return EpollHub(
+    return SocketHub(
         listeners.clients,
         listeners.bus,
         source_ip=config.bind[0] if config.bind else "",
         tls_sockets=listeners.tls,
         tls=tls,
         shared=shared,
+        multiplexing=config.multiplexing_api,
     )
 
 
 def assemble(
     config: Config,
-    hub: EpollHub,
+    hub: SocketHub,
     store: NodesStore,
     known: tuple[Peer, Iterable[Peer]] | None,
     host: SystemHost,
@@ -295,6 +298,7 @@ def _announce(node: Node, log: OperatorLog) -> None:
         bind=",".join(state.config.bind) or "all interfaces",
         pid=state.facts.pid,
         known_nodes=len(state.cluster.nodes) - 1,
+        multiplexing_api=state.facts.multiplexing,
     )
     _warn_of_strangers(state.config, log)
     warn_of_little_memory(state, log)

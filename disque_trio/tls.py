@@ -6,13 +6,13 @@ at most, and each is opened and sealed on the hub's own turn.
 """
 
 import contextlib
-import select
 import socket
 import ssl
 from typing import Final
 
 import attrs
 
+from disque_trio.multiplexing import IN, OUT
 from disque_trio.statemachine.config import Config
 
 RECORD: Final = 1 << 14
@@ -155,9 +155,9 @@ class TlsSocket:
         try:
             self.sock.do_handshake()
         except ssl.SSLWantReadError:
-            return select.EPOLLIN
+            return IN
         except ssl.SSLWantWriteError:
-            return select.EPOLLOUT
+            return OUT
         self.is_ready = True
         return 0
 

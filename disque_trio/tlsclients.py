@@ -5,18 +5,13 @@ only so many for only so long.
 """
 
 import contextlib
-import select
 import socket
-from typing import Final
 
 from disque_trio.clients import ClientChannel, ClientListener, Clients
+from disque_trio.multiplexing import IN, OUT, RDHUP
 from disque_trio.statemachine.config import Config
 from disque_trio.strangers import DENIED, is_barred
 from disque_trio.tls import Keeper, TlsSocket, explained
-
-_IN: Final = select.EPOLLIN
-_OUT: Final = select.EPOLLOUT
-_RDHUP: Final = select.EPOLLRDHUP
 
 
 class TlsClientChannel(ClientChannel):
@@ -42,9 +37,9 @@ class TlsClientChannel(ClientChannel):
         waited, tls.wants_out = tls.wants_out, False
         # What has been decrypted raises no event any more: such a client cannot be deferred.
         self.is_greedy = False
-        super().ready(mask | _IN if waited else mask)
+        super().ready(mask | IN if waited else mask)
         if tls.wants_out:
-            self.watch(_OUT)
+            self.watch(OUT)
         elif waited:
             self._watch()
 
@@ -61,11 +56,11 @@ class TlsClientChannel(ClientChannel):
             self.readiness.end(self)
             return
         if events:
-            self.watch(events | _RDHUP)
+            self.watch(events | RDHUP)
             return
         self.clients.shaking -= 1
         if self.clients.is_reading:
-            self.watch(_IN | _RDHUP)
+            self.watch(IN | RDHUP)
             self.listener.connect(self, self.address)
         else:
             self.readiness.end(self)
@@ -113,4 +108,4 @@ class TlsClientListener(ClientListener):
             channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
             clients.shaking += 1
             clients.strangers.add(channel, address[0])
-            self.readiness.add(channel, _IN | _RDHUP)
+            self.readiness.add(channel, IN | RDHUP)

@@ -17,6 +17,7 @@ from rich.console import Console
 from disque_trio.host import SystemHost, on_signals, raise_file_limit, tame_collector
 from disque_trio.listeners import MAX_PORT, ListenError, Listeners, listen
 from disque_trio.logs import LEVELS, open_log
+from disque_trio.multiplexing import NAMES, MultiplexingError
 from disque_trio.node import Node
 from disque_trio.nodesconf import NodesConf, NodesConfError, NoNodesConf
 from disque_trio.server import assemble, hub_for
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as cleanup:
         try:
             nodes.extend(_node(config, options.dir, cleanup) for config in _configs(options))
-        except (ListenError, NodesConfError) as error:
+        except (ListenError, MultiplexingError, NodesConfError) as error:
             return _fail(str(error))
         trio.run(_live, nodes, Console(highlight=False))
     return 0
@@ -65,6 +66,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
+    )
+    parser.add_argument(
+        "--multiplexing-api",
+        choices=("auto", *NAMES),
+        default="auto",
+        help="how nodes wait for sockets (the best that this system has)",
     )
     parser.add_argument("--dir", metavar="DIR", help="keep each node's identity under DIR/<port>")
     parser.add_argument(
@@ -94,6 +101,7 @@ def _configs(options: argparse.Namespace) -> list[Config]:
             port=options.port + index,
             bind=(options.bind,),
             dir=os.getcwd(),
+            multiplexing_api=options.multiplexing_api,
             loglevel=options.loglevel,
             log_format=options.log_format,
         )

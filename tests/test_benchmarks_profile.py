@@ -14,7 +14,7 @@ from benchmarks.profile import main, profile_of, room_of
 from benchmarks.spies import Frame, Spies, tally
 from benchmarks.tool import BenchmarkError
 
-RUN = "run (trio/_core/_run.py:2424);EpollHub._turns (disque_trio/hub.py:127)"
+RUN = "run (trio/_core/_run.py:2424);SocketHub._turns (disque_trio/hub.py:127)"
 ARM = "Timers.arm (disque_trio/statemachine/timers.py:70)"
 ADD = next(case for case in CASES if case.name == "add")
 
@@ -36,7 +36,7 @@ def test_a_sample_counts_for_the_function_on_top() -> None:
 
     assert tally(lines) == {
         Frame("Timers.arm", "statemachine/timers.py"): 9,
-        Frame("EpollHub._turns", "hub.py"): 1,
+        Frame("SocketHub._turns", "hub.py"): 1,
         Frame("run", "trio/_core/_run.py"): 4,
     }
 
@@ -70,7 +70,7 @@ def test_every_file_that_a_room_names_is_there() -> None:
 
 
 def test_kernel_and_rooms_make_up_the_whole() -> None:
-    arm, turn = Frame("Timers.arm", "statemachine/timers.py"), Frame("EpollHub._turns", "hub.py")
+    arm, turn = Frame("Timers.arm", "statemachine/timers.py"), Frame("SocketHub._turns", "hub.py")
 
     found = profile_of(ADD, {"cpu": 20.0}, seen({arm: 30, turn: 10}, user=80, kernel=20))
 

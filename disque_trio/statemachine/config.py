@@ -68,6 +68,8 @@ class Config:
     hz: int = 10
     cluster_node_timeout: Millis = 15_000
     tcp_keepalive_s: int = 0
+    multiplexing_api: str = "auto"
+    """How the driver waits for sockets: `auto`, `epoll`, `kqueue` or `tasks`; ours alone."""
     no_appendfsync_on_rewrite: bool = False
     daemonize: bool = False
     activerehashing: bool = True

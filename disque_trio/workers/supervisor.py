@@ -26,6 +26,7 @@ from disque_trio.config import Loaded
 from disque_trio.host import go_to_background, on_signals, pid_file, remove
 from disque_trio.listeners import reserve
 from disque_trio.logs import OperatorLog, check_log, open_log
+from disque_trio.multiplexing import resolve
 from disque_trio.secretfiles import warn_of_open_configuration, with_secrets
 from disque_trio.systemd import Supervisor as ServiceManager
 from disque_trio.tls import Keeper
@@ -46,6 +47,7 @@ def supervise(loaded: Loaded, started_in: str) -> int:
     """
     config = loaded.config
     check_log(config)
+    resolve(config.multiplexing_api)
     refuse_strays(config)
     orders(config)
     warnings: list[str] = []

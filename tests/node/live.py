@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from disque_trio.host import SystemClock
-from disque_trio.hub import EpollHub
+from disque_trio.hub import SocketHub
 from disque_trio.node import Node
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.cluster import Peer
@@ -20,6 +20,9 @@ from disque_trio.tls import Keeper
 from disque_trio.wire.frames import encode
 from tests.cluster.processes import free_port
 from tests.node.world import MemoryHost, MemoryLog, MemoryStore
+
+MULTIPLEXING = "auto"
+"""How hubs wait for sockets. The fixture `multiplexing` sets it."""
 
 
 @attrs.define
@@ -84,7 +87,14 @@ async def live(
     machine = Machine(config or Config(), myself, random.Random(0), clock.now(), facts)
     tls = [listening()] if config is not None and config.tls_port else []
     keeper = Keeper(config or Config())
-    hub = EpollHub([clients, *more], [bus], source_ip="127.0.0.1", tls_sockets=tls, tls=keeper)
+    hub = SocketHub(
+        [clients, *more],
+        [bus],
+        source_ip="127.0.0.1",
+        tls_sockets=tls,
+        tls=keeper,
+        multiplexing=MULTIPLEXING,
+    )
     hub.may_linger = may_linger
     host = MemoryHost(tls=keeper)
     node = Node(machine, clock, hub, MemoryStore(), host, log)

@@ -70,3 +70,4 @@ def test_facts_name_the_process() -> None:
 
     assert (known.port, known.config_file, known.multiplexing) == (7777, "disque.conf", "epoll")
     assert len(known.run_id) == 40
+    assert facts(Config(multiplexing_api="tasks")).multiplexing == "tasks"

@@ -30,6 +30,8 @@ from tests.node.live import (
 )
 from tests.node.world import until
 
+pytestmark = pytest.mark.usefixtures("multiplexing")
+
 
 async def test_a_request_in_single_bytes_is_answered(nursery: trio.Nursery) -> None:
     stream = await (await live(nursery)).client()
@@ -80,7 +82,7 @@ async def test_a_hub_that_was_woken_while_it_breathed_does_not_nap(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     tired: Any = Patient()
-    woken = hub.EpollHub([], [])
+    woken = hub.SocketHub([], [])
     woken.wake()
     before = trio.current_time()
 
@@ -182,6 +184,7 @@ async def test_a_blocked_client_that_goes_is_noticed(nursery: trio.Nursery) -> N
     idle, busy = await server.client(), await server.client()
     await idle.send_all(b"GETJOB FROM q\r\n")
     await busy.send_all(b"GETJOB FROM q\r\n" + b"PING\r\n" * 500)
+    await until(lambda: b"q" in server.node.state.queues)
     await until(lambda: len(server.node.state.queues[b"q"].waiting) == 2)
 
     await idle.aclose()
@@ -331,7 +334,7 @@ async def test_a_stopping_node_answers_and_closes(nursery: trio.Nursery) -> None
         stream, blocked = await server.client(), await server.client()
         await blocked.send_all(b"GETJOB FROM q\r\n")
         await stream.send_all(b"PING\r\n" * 1000)
-        await until(lambda: b"q" in server.node.state.queues)
+        await until(lambda: server.node.state.facts.traffic.received == 15 + 6000)
         server.node.stop(Shutdown(), "test")
     assert (await receive(stream, 10_000)) == b"+PONG\r\n" * 1000
     assert await ended(blocked)
@@ -363,6 +366,7 @@ def ask_in_turn(port: int, times: int) -> None:
             assert sock.recv(7) == b"+PONG\r\n"
 
 
+@pytest.mark.parametrize("multiplexing", ["epoll", "kqueue"], indirect=True)
 async def test_a_hub_that_is_alone_seldom_naps_while_a_client_asks_in_turn(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,8 +379,8 @@ async def test_a_hub_that_is_alone_seldom_naps_while_a_client_asks_in_turn(
 
     # Long enough for a machine that is busy with other work.
     monkeypatch.setattr(hub, "LINGER_S", 0.1)
-    node = await live(nursery, may_linger=True)
     monkeypatch.setattr(trio.lowlevel, "wait_readable", nap)
+    node = await live(nursery, may_linger=True)
     await trio.to_thread.run_sync(ask_in_turn, node.port, 200)
 
     assert len(naps) < 50

@@ -4,11 +4,14 @@ import random
 import resource
 import socket
 
+import pytest
 import trio
 
 from disque_trio.statemachine.config import Config
 from tests.node.live import ended, expect, listening, live, pong, receive
 from tests.node.world import until
+
+pytestmark = pytest.mark.usefixtures("multiplexing")
 
 
 async def test_frames_may_come_in_single_bytes(nursery: trio.Nursery) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from disque_trio import readiness
+from disque_trio.pollers import open_poller
 from disque_trio.readiness import Channel, Readiness
 
 
@@ -32,7 +33,7 @@ class Eater(Channel):
 def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readiness]:
     """Where there is time for one of the greedy in each turn."""
     monkeypatch.setattr(readiness, "GREED_S", 0.0)
-    table = Readiness()
+    table = Readiness(open_poller("epoll"))
     yield table
     table.close()
 

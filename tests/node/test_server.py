@@ -128,6 +128,29 @@ def test_nothing_to_listen_on_is_refused(tmp_path: Path) -> None:
     assert "nothing to listen on" in output
 
 
+@pytest.mark.parametrize("more", [(), ("--workers", "2")])
+def test_a_multiplexing_api_that_this_system_lacks_is_refused(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    port = str(free_port(2))
+
+    status, text = run(tmp_path, "server", "--port", port, "--multiplexing-api", "kqueue", *more)
+
+    assert status == 1
+    assert text == (
+        "disque-trio: multiplexing-api kqueue: this system has no kqueue; it has epoll and tasks: "
+        "name one of these, or leave the choice to 'auto'\n"
+    )
+
+
+def test_the_log_and_info_say_how_it_waits_for_sockets(tmp_path: Path) -> None:
+    with server(tmp_path, "--multiplexing-api", "tasks") as (process, port), Talk(port) as talk:
+        process.says("multiplexing_api=tasks")
+        assert b"\r\nmultiplexing_api:tasks\r\n" in talk.ask("INFO server")
+        assert b"$5\r\ntasks\r\n" in talk.ask("CONFIG GET multiplexing-api")
+        assert talk.ask("CONFIG SET multiplexing-api epoll").startswith(b"-ERR Unsupported CONFIG")
+
+
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     status, output = run(tmp_path, "server", "--port", "0", "--logfile", "no/where.log")
 

@@ -14,6 +14,8 @@ from disque_trio.wire.frames import encode
 from tests.node.live import Live, ended, expect, live, receive
 from tests.node.world import World, until
 
+pytestmark = pytest.mark.usefixtures("multiplexing")
+
 SECRET = b"a secret that the cluster shares"
 WITH_PASSWORD = Config(requirepass=b"hush")
 AUTH = b"*2\r\n$4\r\nAUTH\r\n$4\r\nhush\r\n"

@@ -15,6 +15,8 @@ from tests.node.live import Live, connected, ended, expect, live, receive
 from tests.node.tls import client, is_refused, read, says
 from tests.node.world import until
 
+pytestmark = pytest.mark.usefixtures("multiplexing")
+
 # Clients.
 
 

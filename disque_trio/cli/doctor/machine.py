@@ -14,6 +14,7 @@ from disque_trio.cli.doctor.nodes import NodeFacts
 from disque_trio.config import ConfigFileError, load
 from disque_trio.host import MAX_LINKS
 from disque_trio.listeners import BUS_OFFSET, ListenError, listen
+from disque_trio.multiplexing import MultiplexingError, resolve
 from disque_trio.secretfiles import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
 from disque_trio.workers.plan import WorkersError, orders, refuse_strays
@@ -110,6 +111,10 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
     for text in warnings:
         yield warning(path, text, "chmod 600, owned by the node's user")
     yield from judge_disk(path, config.dir)
+    try:
+        resolve(config.multiplexing_api)
+    except MultiplexingError as error:
+        yield problem(path, str(error), "the node would not start")
     if not is_running:
         yield from _judge_ports(path, config)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
