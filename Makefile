@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SPARK  := $(VENV)/.spark
 
-.PHONY: up test machine check format lint types fast ablations soak spark bench profile crowd simbench fuzz docs clean help
+.PHONY: up test machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -25,7 +25,7 @@ up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 
 test: $(SPARK) ## every check and test
 	$(MAKE) --jobs=2 --output-sync lint types machine
-	$(BIN)/python -m pytest -n 2 -m 'not soak and not spark' --ignore=tests/statemachine --ignore=tests/test_tidy.py
+	$(BIN)/python -m pytest -n 2 -m 'not soak and not spark and not pins' --ignore=tests/statemachine --ignore=tests/test_tidy.py
 
 machine: $(STAMP)
 	$(BIN)/coverage erase
@@ -51,6 +51,9 @@ types: $(STAMP)
 
 ablations: $(STAMP) ## break parts of the node, one at a time, and see the judge find out
 	$(BIN)/python -m pytest -v tests/sim/test_ablations.py
+
+pins: $(STAMP) ## run every plan that once found something
+	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster

@@ -158,7 +158,8 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         node=node,
         producer=producer,
         queue=_one_of(job.queue, rng),
-        body=body.ljust(job.body.draw_int(rng), "."),
+        body=body,
+        size=job.body.draw_int(rng),
         timeout_ms=job.timeout.draw_int(rng),
         # RETRY 0 is refused with more than one copy.
         replicate=1 if retry_s == 0 else None if copies is None else min(copies, run.nodes),

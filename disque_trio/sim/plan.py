@@ -53,6 +53,8 @@ class Add:
     producer: str
     queue: str
     body: str
+    size: int = 0
+    """The body is filled with dots up to so many bytes."""
     timeout_ms: int = 1000
     replicate: int | None = None
     delay_s: int | None = None

@@ -136,3 +136,9 @@ def _check(plan: Plan, name: str) -> None:
             if not 1 <= node <= plan.nodes:
                 place = f"{name}.{key}[{number}].node"
                 raise PlanError(f"{place}: there is no node {node} among {plan.nodes}")
+    for number, fault in enumerate(plan.faults):
+        if fault.at >= plan.chaos:
+            raise PlanError(
+                f"{name}.faults[{number}].at: this {fault.kind} never happens: it begins at "
+                f"{fault.at} us, and the chaos ends at {plan.chaos} us"
+            )

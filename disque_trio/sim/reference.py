@@ -46,8 +46,6 @@ def _tables(record: type, title: str, path: str) -> Iterator[str]:
         if each.kind.record is not None:
             name = f"{path}.{each.name}" if path else each.name
             title = _TITLES.get(name, f"[{name}]")
-            if name == "seeds.pinned":
-                title = "seeds.pinned = [{ … }]"
             yield from _tables(each.kind.record, f"`{title}`: {each.about}", name)
 
 

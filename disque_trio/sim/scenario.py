@@ -49,20 +49,11 @@ VERSION: Final = 1
 
 
 @attrs.frozen(kw_only=True)
-class Pin:
-    """A seed that once found something."""
-
-    seed: int = key(count(0), "the seed")
-    note: str = key(TEXT, "what it found")
-
-
-@attrs.frozen(kw_only=True)
 class Seeds:
-    """How many seeds are worth running, and which always."""
+    """How many seeds are worth running."""
 
     ci: int = key(count(1), "seeds of a quick sweep: 0 up to here", default=100)
     nightly: int = key(count(1), "seeds of a thorough sweep", default=10_000)
-    pinned: tuple[Pin, ...] = key(array_of(table(Pin)), "seeds that every sweep runs", default=[])
 
 
 @attrs.frozen(kw_only=True)

@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from disque_trio.sim.draws import Range
+from disque_trio.sim.kinds import SECOND
 from disque_trio.sim.scenario import Scenario, families
 from disque_trio.sim.schema import Problem, Spot, WrongValueError, advice, read_record
 from disque_trio.sim.tomllines import Path, line_of, lines
@@ -132,6 +134,25 @@ def _check(scenario: Scenario, problems: list[Problem]) -> None:
     for number, consumer in enumerate(scenario.consumers):
         if consumer.queues is None and not scenario.producers:
             top.inside("consumer").inside(number).wrong("without producers, say which 'queues'")
+    _check_times(scenario, top)
+
+
+def _check_times(scenario: Scenario, top: Spot) -> None:
+    """What begins after the end of the chaos in every seed would never happen."""
+    for number, fault in enumerate(scenario.faults):
+        key = "every" if fault.at is None else "at"
+        _check_time(fault.at or fault.every, scenario, top.inside("fault").inside(number), key)
+    for number, producer in enumerate(scenario.producers):
+        _check_time(producer.start, scenario, top.inside("producer").inside(number), "start")
+
+
+def _check_time(first: Range | None, scenario: Scenario, spot: Spot, key: str) -> None:
+    chaos = scenario.end.chaos.high
+    if first is not None and first.low >= chaos:
+        spot.inside(key).wrong(
+            f"{key} = {first.low / SECOND:g} s never comes: end.chaos is {chaos / SECOND:g} s, and "
+            "faults and adds end then"
+        )
 
 
 def _check_places(places: list[tuple[int, ...] | str], most: int, spot: Spot) -> None:

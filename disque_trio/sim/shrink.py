@@ -227,7 +227,9 @@ def _without(fault: Fault, node: int) -> Fault | None:
 
 
 def _no_option(add: Add) -> Iterator[Add]:
-    yield attrs.evolve(add, maxlen=None, delay_s=None, ttl_s=None, body=add.body.rstrip("."))
+    yield attrs.evolve(
+        add, maxlen=None, delay_s=None, ttl_s=None, size=0, body=add.body.rstrip(".")
+    )
     yield attrs.evolve(add, maxlen=None)
     yield attrs.evolve(add, delay_s=None)
     yield attrs.evolve(add, ttl_s=None)

@@ -170,7 +170,7 @@ class Producer:
 
 def add_words(add: Add) -> list[bytes]:
     """The command."""
-    words: list[str | int] = ["ADDJOB", add.queue, add.body, add.timeout_ms]
+    words: list[str | int] = ["ADDJOB", add.queue, add.body.ljust(add.size, "."), add.timeout_ms]
     for option, value in (
         ("REPLICATE", add.replicate),
         ("DELAY", add.delay_s),

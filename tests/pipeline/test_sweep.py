@@ -95,7 +95,7 @@ def test_a_lake_lets_a_sweep_go_on_where_it_stopped(
 def test_other_code_makes_other_runs_of_the_same_history(
     careless: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["sweep", careless, "--seeds", "0:2", "--jobs", "1", "--no-pinned"]
+    arguments = ["sweep", careless, "--seeds", "0:2", "--jobs", "1"]
     arguments += ["--lake", str(tmp_path / "lake"), "--trace-share", "1"]
     main(arguments)
     monkeypatch.setattr("disque_trio.cli.sim.sweep.code_digest", lambda: "other")

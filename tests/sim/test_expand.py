@@ -94,7 +94,7 @@ def test_adds_come_in_order_with_bodies_of_their_own(scenario_of: Reader) -> Non
 
     assert list(adds) == sorted(adds, key=lambda add: add.at)
     assert len({add.body for add in adds}) == len(adds)
-    assert {len(add.body) for add in adds} == {16}
+    assert {add.size for add in adds} == {16}
 
 
 def test_a_producer_keeps_its_pace(scenario_of: Reader) -> None:

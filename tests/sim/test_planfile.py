@@ -59,7 +59,7 @@ def test_each_item_has_its_line() -> None:
     st.builds(
         Fault,
         kind=st.text(),
-        at=st.integers(),
+        at=st.integers(max_value=PLAN.chaos - 1),
         nodes=st.lists(st.integers()).map(tuple),
         links=st.lists(st.tuples(st.integers(), st.integers())).map(tuple),
         mode=st.text(),
@@ -110,6 +110,13 @@ def test_any_value_survives(fault: Fault, drop: float) -> None:
                 '"node": 2, "queues": ["q"]}]}'
             ),
             "f.consumers[0].node: there is no node 2 among 1",
+        ),
+        (
+            (
+                '{"plan": 1, "scenario": "x", "seed": 1, "nodes": 1, "chaos": 5, "faults": '
+                '[{"kind": "crash", "at": 4, "nodes": [1]}, {"kind": "wipe", "at": 5}]}'
+            ),
+            "f.faults[1].at: this wipe never happens: it begins at 5 us, and the chaos ends at 5",
         ),
     ],
 )

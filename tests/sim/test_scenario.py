@@ -38,7 +38,7 @@ def test_every_sort_of_value_is_read(tmp_path: Path) -> None:
         + """
 engines = ["heap", "tcp"]
 [seeds]
-pinned = [{ seed = 97, note = "found something" }]
+nightly = 97
 [cluster]
 nodes = "3..7"
 config = { "cluster-node-timeout" = 100, delivery-lease = false }
@@ -77,7 +77,7 @@ p = 0.3
 
     scenario = load(path)
 
-    assert scenario.seeds.pinned[0].seed == 97
+    assert scenario.seeds.nightly == 97
     assert scenario.cluster.config == (("cluster-node-timeout", "100"), ("delivery-lease", "no"))
     assert scenario.link.model == ("stream", "hostile")
     assert scenario.link.latency.scale == Range(0.1, 10, is_log=True)
@@ -214,6 +214,23 @@ p = 0.3
         (
             HEAD + "[cluster.config]\nhz = []\n",
             "4: hz takes a text, a number or a flag",
+        ),
+        (
+            HEAD
+            + "[[fault]]\nkind = 'crash'\nat = '1s'\n[[fault]]\nkind = 'wipe'\nat = '60s..70s'\n",
+            "8: at = 60 s never comes: end.chaos is 60 s, and faults and adds end then",
+        ),
+        (
+            HEAD + "[end]\nchaos = '5s..9s'\n[[fault]]\nkind = 'crash'\nevery = '10s'\n",
+            "7: every = 10 s never comes: end.chaos is 9 s",
+        ),
+        (
+            HEAD + "[[fault]]\nkind = 'crash'\nat = '61s'\n[fault.when]\nevent = 'serve'\n",
+            "5: at = 61 s never comes",
+        ),
+        (
+            WORK + "start = '2m'\n",
+            "5: start = 120 s never comes",
         ),
         (HEAD + "[[consumer]]\n", "3: without producers, say which 'queues'"),
         ("name = 'x'\n", "1: schema is missing: 1, the version of this format"),

@@ -43,7 +43,7 @@ def test_every_seed_of_a_scenario_has_its_plan(path: Path) -> None:
         pytest.param(path, seed, id=f"{path.stem}-{seed}")
         for path in SCENARIOS
         if path.stem not in LONG
-        for seed in dict.fromkeys((0, 1, *(each.seed for each in load(path).seeds.pinned)))
+        for seed in (0, 1)
     ],
 )
 def test_a_scenario_passes(path: Path, seed: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disque_trio.cli.frame import run
-from disque_trio.cli.sim import shrinking, single, sweep
+from disque_trio.cli.sim import pinning, shrinking, single, sweep
 from disque_trio.cli.sim.options import Options, parse
 
 COMMANDS: Final[dict[str, Callable[[Options], int]]] = {
@@ -14,6 +14,7 @@ COMMANDS: Final[dict[str, Callable[[Options], int]]] = {
     "shrink": shrinking.shrink,
     "expand": single.expand_,
     "draw": single.draw,
+    "pin": pinning.pin,
 }
 
 

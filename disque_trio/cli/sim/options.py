@@ -50,7 +50,7 @@ class Options:
     limit_s: int = 0
     budget: int = 0
     property: str | None = None
-    has_pinned: bool = True
+    note: str = ""
     recheck: float = 0.0
 
     def subject(self) -> str:
@@ -77,16 +77,17 @@ def _family() -> Family:
     _shrink(family)
     _expand(family)
     _draw(family)
+    _pin(family)
     return family
 
 
 def _run(family: Family) -> None:
     parser = family.command(
         "run",
-        "Run one seed of a scenario, or a plan.",
+        "Run one seed of a scenario, or plans.",
         "A failure prints the property, how to run it again, and the last events of the job.",
     )
-    parser.add_argument("files", metavar="FILE", help="a scenario, or a plan")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a scenario, or a plan")
     _add_seed(parser)
     _add_engine(parser)
     parser.add_argument("--html", metavar="OUT", help="draw the run into this HTML file")
@@ -100,7 +101,7 @@ def _sweep(family: Family) -> None:
     parser = family.command(
         "sweep",
         "Run many seeds of scenarios.",
-        "Failures are told as they come. Each scenario's pinned seeds are run first. With --out "
+        "Failures are told as they come. With --out "
         "or --lake, a sweep that was interrupted goes on where it stopped, as long as neither the "
         "code nor the scenario has changed.",
     )
@@ -138,9 +139,6 @@ def _sweep(family: Family) -> None:
         "--max-failures", dest="most_failures", type=count, metavar="N",
         help="stop after so many failures",
     )  # fmt: skip
-    parser.add_argument(
-        "--no-pinned", dest="has_pinned", action="store_false", help="leave pinned seeds out"
-    )
     parser.add_argument(
         "--recheck", type=share, default=0.05, metavar="SHARE",
         help="share of the seeds that are run twice, to compare their digests (0.05)",
@@ -200,6 +198,21 @@ def _draw(family: Family) -> None:
     _add_engine(parser)
     parser.add_argument(
         "-o", "--out", dest="html", metavar="OUT.html", help="where to (NAME-SEED.html)"
+    )
+
+
+def _pin(family: Family) -> None:
+    parser = family.command(
+        "pin",
+        "Keep a run for good, as a plan with a note.",
+        "What a seed comes to changes with the scenario and the code; a plan stays as it is. "
+        "'sim shrink' makes a failing one small first. Run pins with 'sim run pins/*.json'.",
+    )
+    parser.add_argument("files", metavar="FILE", help="a scenario, or a plan")
+    _add_seed(parser)
+    parser.add_argument("--note", required=True, metavar="TEXT", help="what it has found")
+    parser.add_argument(
+        "-o", "--out", metavar="PLAN.json", help="where to (pins/NAME-SEED.json beside the file)"
     )
 
 

@@ -47,8 +47,9 @@ def from_plain(facts: dict[str, Any]) -> Result:
     return Result(**known)
 
 
-def show_result(console: Console, result: Result) -> None:
-    """What a run came to, in a few lines."""
+def show_result(console: Console, result: Result, unseen: Sequence[str] = ()) -> None:
+    """What a run came to, in a few lines. `unseen` are marks that its scenario expects of some seed
+    and this one has not hit."""
     simulated = result.end / 1_000_000
     speed = f" ({simulated / result.seconds:,.0f}x)" if result.seconds else ""
     console.print(
@@ -62,6 +63,8 @@ def show_result(console: Console, result: Result) -> None:
     if result.marks:
         marks = ", ".join(f"{mark} {count}" for mark, count in result.marks.items())
         console.print(f"  [dim]marks: {marks}[/]")
+    if unseen:
+        console.print(f"  [dim]not seen, of what some seed must show: {', '.join(unseen)}[/]")
     if result.is_ok:
         digest = f"  digest {result.digest[:16]}" if result.digest else ""
         console.print(f"[green]passed[/]{digest}")

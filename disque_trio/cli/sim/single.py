@@ -41,7 +41,15 @@ _LINES = 100
 
 def run(options: Options) -> int:
     """`sim run`."""
-    (path,) = options.files
+    if len(options.files) == 1:
+        return _run(options, options.files[0])
+    if options.html is not None or options.trace is not None:
+        raise UsageError("--html and --trace are for one run: name one file")
+    statuses = {_run(options, path) for path in options.files}
+    return next((one for one in (VIOLATED, NOTHING_TESTED) if one in statuses), PASSED)
+
+
+def _run(options: Options, path: str) -> int:
     plan = plan_from(path, options.seed)
     check_engine(path, options.engine)
     check_writable(options.html)
@@ -106,11 +114,12 @@ def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: s
         rows = rows or _again(options, plan)
         story = _story(plan, rows, done, finding)
         result = attrs.evolve(result, last=_last(rows, finding))
+    unseen = [mark for mark in plan.expect.sometimes if not result.marks.get(mark)]
     if options.is_json:
-        print(report.as_json(result, replay=command))
+        print(report.as_json(result, replay=command, **({"not_seen": unseen} if unseen else {})))
     else:
         console = report.out()
-        report.show_result(console, result)
+        report.show_result(console, result, unseen)
         if not result.is_ok:
             report.show_failure(console, result, command, result.last, story)
         elif not result.delivered:

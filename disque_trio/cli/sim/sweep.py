@@ -177,7 +177,6 @@ class _Sweep:
         return spark.run_all(tasks, self._scenarios, options.spark, settings, ready)
 
     def _tasks(self, wanted: dict[str, list[int]]) -> Iterator[Task]:
-        """Pinned seeds first: those have found something before."""
         options = self._options
         share = options.recheck if options.engine in REPEATABLE else 0
         for path, seeds in wanted.items():
@@ -302,8 +301,7 @@ def _seeds(scenario: Scenario, options: Options) -> list[int]:
     wanted = options.seeds
     if isinstance(wanted, str):
         wanted = range(scenario.seeds.ci if wanted == "ci" else scenario.seeds.nightly)
-    pinned = [pin.seed for pin in scenario.seeds.pinned] if options.has_pinned else []
-    return list(dict.fromkeys([*pinned, *wanted]))
+    return list(wanted)
 
 
 def _unrepeatable(result: Result, other: str) -> Result:

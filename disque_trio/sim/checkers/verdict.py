@@ -31,6 +31,7 @@ from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
+from disque_trio.sim.words import DUPLICATE_CAUSES
 
 
 @attrs.frozen(kw_only=True)
@@ -148,7 +149,7 @@ class Judge:
         found = duplicates.on_deliver(case, row, job, serve, cut)
         self._duplicates.append(found)
         if found.cause not in case.plan.expect.duplicates:
-            case.violate(found.cause, _told(found), job.id, row.node)
+            case.violate(found.cause, _told(found, case.plan.scenario), job.id, row.node)
 
     # The end.
 
@@ -201,9 +202,12 @@ def _retry(plan: Plan, number: int) -> Micros:
     return (300 if retry is None else retry) * 1_000_000
 
 
-def _told(found: Duplicate) -> str:
+def _told(found: Duplicate, scenario: str) -> str:
     waited = (found.time - found.leased) / 1e6
-    return f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
+    told = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
+    if found.cause not in DUPLICATE_CAUSES:
+        return f"{told}; no scenario may expect that"
+    return f"{told}; expect.duplicates of {scenario} does not have {found.cause}"
 
 
 # What cannot be judged.

@@ -9,7 +9,6 @@ schema = 1
 name = "small"
 [seeds]
 ci = 3
-pinned = [{ seed = 77, note = "here for the test" }]
 [cluster]
 nodes = 3
 [[producer]]

@@ -9,7 +9,7 @@ import pytest
 from disque_trio.cli.frame import USAGE
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
-from tests.sim.cli.files import Capture, scenario_file
+from tests.sim.cli.files import SMALL, Capture, scenario_file
 
 
 def test_a_run_that_passes_tells_its_digest(small: str, capsys: Capture) -> None:
@@ -37,10 +37,22 @@ def test_a_failure_tells_property_seed_command_and_last_events(again: str, capsy
 
     out = capsys.readouterr().out
     assert "violated D1 at" in out
+    assert "(D1); expect.duplicates of again does not have D1" in out
     assert f"seed 3, again with: disque-trio sim run {again} --seed 3" in out
     assert re.search(r"^    t= .* deliver .*\[[.hQx]{2}\]  delivery 2: D1$", out, re.MULTILINE)
     assert "the last events of job D-" in out
     assert out.rstrip().splitlines()[-1].split()[2] == "get.deliver"
+
+
+def test_a_run_names_the_marks_that_it_has_not_hit(tmp_path: Path, capsys: Capture) -> None:
+    text = SMALL + '[expect]\nsometimes = ["crash", "collected", "leave"]\n'
+    path = scenario_file(tmp_path, "small", text)
+
+    assert main(["run", path]) == PASSED
+    assert "not seen, of what some seed must show: crash, leave" in capsys.readouterr().out
+    main(["run", path, "--json"])
+
+    assert json.loads(capsys.readouterr().out)["not_seen"] == ["crash", "leave"]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "arrow"])

@@ -18,11 +18,11 @@ from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from tests.sim.cli.files import SMALL, Capture, scenario_file
 
 
-def test_a_sweep_runs_pinned_seeds_and_those_of_the_scenario(small: str, capsys: Capture) -> None:
+def test_a_sweep_runs_the_seeds_of_the_scenario(small: str, capsys: Capture) -> None:
     assert main(["sweep", small, "--jobs", "1", "--json"]) == PASSED
 
     (found,) = json.loads(capsys.readouterr().out)
-    assert found["seeds"] == 4
+    assert found["seeds"] == 3
     assert found["failed"] == []
     assert found["delivered"] == found["added"] > 0
 
@@ -50,7 +50,7 @@ def test_a_mark_that_no_seed_hits_is_told(tmp_path: Path, capsys: Capture) -> No
 
 def test_a_sweep_goes_on_where_it_stopped(small: str, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out"
-    arguments = ["sweep", small, "--no-pinned", "--jobs", "1", "--out", str(out)]
+    arguments = ["sweep", small, "--jobs", "1", "--out", str(out)]
     main([*arguments, "--seeds", "0:3"])
     with (out / "results.jsonl").open("a") as file:
         file.write('{"path": "half a li')
@@ -92,7 +92,7 @@ def test_a_seed_that_takes_too_long_has_failed(tmp_path: Path, capsys: Capture) 
     text = SMALL.replace('chaos = "3s"', 'chaos = "10d"').replace("rate = 2", "rate = 0.0001")
     path = scenario_file(tmp_path, "small", text)
 
-    status = main(["sweep", path, "--seeds", "0:1", "--no-pinned", "--jobs", "1", "--limit", "1"])
+    status = main(["sweep", path, "--seeds", "0:1", "--jobs", "1", "--limit", "1"])
 
     assert status == VIOLATED
     assert "violated hang not finished after 1 s" in capsys.readouterr().err

@@ -1,0 +1,41 @@
+"""The command that keeps a run for good: as a plan, since the plan of a seed changes with its
+scenario and with the code that draws."""
+
+from pathlib import Path
+from typing import Final
+
+from disque_trio.cli.frame import UsageError
+from disque_trio.cli.sim import report
+from disque_trio.cli.sim.execution import execute
+from disque_trio.cli.sim.options import Options
+from disque_trio.cli.sim.outcomes import PASSED
+from disque_trio.cli.sim.sources import plan_from, write_text
+from disque_trio.sim import planfile
+
+FOLDER: Final = "pins"
+"""Beside the scenario, if nothing else is said."""
+
+
+def pin(options: Options) -> int:
+    """`sim pin`. Passes whether or not the run does: a failure is pinned before it is mended."""
+    (path,) = options.files
+    plan = plan_from(path, options.seed)
+    if not options.note.strip():
+        raise UsageError("--note is empty: it says what the run has found")
+    target = Path(options.out or _default(path, f"{plan.scenario}-{plan.seed}.json"))
+    result = execute(plan).result
+    if options.out is None:
+        target.parent.mkdir(exist_ok=True)
+    write_text(str(target), planfile.dump(plan, options.note))
+    console = report.out()
+    report.show_result(console, result)
+    for finding in result.findings[:1]:
+        console.print(f"[bold red]violated[/] {report.sentence(finding)}")
+    console.print(f"pinned in {target} ({target.stat().st_size / 1000:,.1f} kB)")
+    console.print(f"  again with: [bold]disque-trio sim run {target}[/]")
+    return PASSED
+
+
+def _default(path: str, name: str) -> Path:
+    folder = Path(path).parent
+    return (folder if folder.name == FOLDER else folder / FOLDER) / name
