@@ -6,7 +6,7 @@ A client that still owes its password is a stranger, who has no business that ne
 from typing import Final
 
 from disque_trio.session import Session
-from disque_trio.statemachine.base import Failure, Now, Reply, Spilled, Status
+from disque_trio.statemachine.base import Failure, Map, Now, Reply, Set, Spilled, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
@@ -64,5 +64,9 @@ def weight(reply: Reply) -> int:
             return REPLY_BYTES + sum(map(weight, reply))
         case Status() | Failure():
             return REPLY_BYTES + len(reply.text)
+        case Set():
+            return weight(reply.items)
+        case Map():
+            return sum(weight([key, value]) for key, value in reply.items.items())
         case _:
             return REPLY_BYTES

@@ -3,14 +3,14 @@
 A test compares the page with the table, so neither changes without the other.
 """
 
-import re
 import sys
 from typing import Final
 
 from disque_trio import manual
-from disque_trio.cli.usage import forms, show
+from disque_trio.cli.usage import show
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.commands.usage import forms, is_optional
 
 _HEADER: Final = """\
 # Commands
@@ -46,6 +46,8 @@ bodies are any bytes. Numbers are signed 64-bit integers; an empty word counts a
 | `MISCONF` | the append-only file cannot be written, so nothing is taken that it should hold |
 | `LOADING` | the node still reads its append-only file |
 | `NOPROTO` | HELLO for a version of the protocol that does not exist |
+| `WRONGPASS` | AUTH for another user than `default`, who is the only one |
+| `EXECABORT` | EXEC, after MULTI was refused with all that followed it |
 
 A job is an array of queue, id and body; with WITHCOUNTERS `nacks` and `additional-deliveries`
 follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time and
@@ -77,7 +79,7 @@ def _title(row: Command) -> str:
 def _forms(row: Command) -> list[str]:
     """Each way to call it on a line of its own."""
     rests = [show([form]) for form in forms(row.usage)]
-    if re.fullmatch(r"\[.* \| .*\]", row.usage):
+    if is_optional(row.usage):
         rests.insert(0, "")
     return [f"{_title(row)} {rest}" for rest in rests]
 

@@ -15,7 +15,7 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    values pattern config directives redaction
+    hints values pattern config directives redaction
     timers messages records events chores stats slowlog latency address cluster
     client job jobtable queue memory outbox tombstones
     state
@@ -27,11 +27,11 @@ _RUNGS: Final = """
     additions
     replication federation acks resend requeue delivery sessions repair
     failure handshake gossip membership nodesfile hearing
-    commands.rows commands.parse admission
+    commands.rows commands.usage commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
-    commands.table
+    commands.strays commands.table
     timing pipelines
     machine
 """
@@ -155,7 +155,7 @@ OWNERS: Final = {
     """,
     "metrics": "NodeState.stats Sampler.last_time",
     "commands.config": "NodeState.config",
-    "commands.clients": "Client.name Client.reply_mode",
+    "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",
     "commands.server": "Client.authenticated Stats.wrong_passwords",
     "commands.greeting": "Client.protocol",
     "commands.scans": "NodeState.scans NodeState.job_scans NodeState.last_scan",

@@ -6,8 +6,9 @@ from typing import Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from disque_trio.cli.usage import Form, candidates, forms, rest, show
+from disque_trio.cli.usage import candidates, rest, show
 from disque_trio.cli.vocabulary import FORMS, OWN_WORDS, SUMMARIES
+from disque_trio.statemachine.commands.usage import Form, forms
 from disque_trio.statemachine.directives import DIRECTIVES
 from disque_trio.wire.words import UnbalancedQuotesError, split
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import Failure, Map, Reply, Special, Spilled, Status
+from disque_trio.statemachine.base import Failure, Map, Reply, Set, Special, Spilled, Status
 
 Form = Callable[[Sequence[bytes], Reply], bytes]
 
@@ -66,14 +66,16 @@ def _formatted(reply: Reply, *, margin: int) -> bytes:
             return b"(nil)"
         case []:
             return b"(empty array)"
-        case Map():
-            return _numbered(_flat(reply), margin)
+        case Map() | Set():
+            return _formatted(_flat(reply), margin=margin)
         case _:
             return _numbered(reply, margin)
 
 
-def _flat(reply: Map) -> list[Reply]:
-    """Names and values in turn, as SHOW and the others answer them."""
+def _flat(reply: Map | Set) -> list[Reply]:
+    """The items; of a map names and values in turn, as SHOW and the others answer them."""
+    if isinstance(reply, Set):
+        return reply.items
     return [part for pair in reply.items.items() for part in pair]
 
 
@@ -106,7 +108,7 @@ def _bare(reply: Reply) -> bytes:
             return bytes(reply)
         case None | Special():
             return b""
-        case Map():
+        case Map() | Set():
             return _bare(_flat(reply))
         case _:
             return b"\n".join([_bare(item) for item in reply])
@@ -134,6 +136,8 @@ def _plain(reply: Reply) -> Json:
             return None
         case Map(items):
             return {text_of(name): _plain(item) for name, item in items.items()}
+        case Set(items):
+            return _plain(items)
         case _:
             return [_plain(item) for item in reply]
 

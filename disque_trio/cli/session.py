@@ -78,7 +78,7 @@ class Session:
             raise
         self._show(args, reply)
         if reply == OK and name == b"AUTH":
-            self.connection.password = args[1]
+            self.connection.password = args[-1]
         elif reply == OK and name == b"MONITOR":
             self._watch(args)
         return not isinstance(reply, Failure)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from disque_trio.cli.usage import Form, forms
 from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.commands.usage import Form, forms
 
 OWN_WORDS: Final = {
     "help": ("[command]", "This list, or one command."),

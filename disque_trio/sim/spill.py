@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from disque_trio.statemachine.base import Map, Reply, Spilled
+from disque_trio.statemachine.base import Map, Reply, Set, Spilled
 from disque_trio.statemachine.messages import JobCopy, Message, ReplJob, YourJobs
 
 
@@ -51,5 +51,5 @@ def whole_reply(reply: Reply) -> Reply:
         return bytes(reply)
     if isinstance(reply, list):
         return [whole_reply(each) for each in reply]
-    assert not isinstance(reply, Map), reply
+    assert not isinstance(reply, Map | Set), reply
     return reply

@@ -8,7 +8,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.state import NodeState
 
-_OPEN: Final = ("auth", "hello")
+_OPEN: Final = ("auth", "hello", "reset")
 """Commands by which a client may authenticate itself."""
 
 
@@ -24,13 +24,8 @@ def must_check(node: NodeState, client: Client) -> bool:
     )
 
 
-def refusal_of(
-    node: NodeState, client: Client, args: list[bytes], row: Command | None
-) -> Failure | None:
+def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command) -> Failure | None:
     """Why this request is not carried out; None if it is."""
-    if row is None:
-        shown = args[0].replace(b"\r", b" ").replace(b"\n", b" ")
-        return Failure(b"ERR unknown command '%b'" % shown)
     if not row.least <= len(args) <= row.most:
         name = row.name.encode()
         return Failure(b"ERR wrong number of arguments for '%b' command" % name)

@@ -96,9 +96,16 @@ class Failure:
 
 @attrs.define
 class Map:
-    """A RESP3 map. Only the answer to ``HELLO 3`` is one."""
+    """A RESP3 map; `map_for` makes one for clients that know it."""
 
     items: dict[bytes, "Reply"]
+
+
+@attrs.define
+class Set:
+    """A RESP3 set; `set_for` makes one for clients that know it."""
+
+    items: "list[Reply]"
 
 
 class Special(enum.Enum):
@@ -138,8 +145,21 @@ class Spilled:
 
 Body = bytes | Spilled
 
-Reply = int | bytes | None | Spilled | Status | Failure | Special | Map | list["Reply"]
+Reply = int | bytes | None | Spilled | Status | Failure | Special | Map | Set | list["Reply"]
 """What a command answers; None is the null bulk string."""
+
+
+def map_for(protocol: int, items: dict[bytes, Reply]) -> Reply:
+    """Names and values as that version of the protocol has them: a map, or an array of both in
+    turn."""
+    if protocol == 3:
+        return Map(items)
+    return [part for pair in items.items() for part in pair]
+
+
+def set_for(protocol: int, items: list[Reply]) -> Reply:
+    """What has no order as that version of the protocol has it: a set, or an array."""
+    return Set(items) if protocol == 3 else items
 
 
 class CommandError(Exception):

@@ -34,6 +34,8 @@ class ReplyMode(enum.Enum):
     OFF = "off"
     SKIP_NEXT = "skip the next command"
     SKIP = "skip this command"
+    REFUSED = "carry out nothing up to EXEC: MULTI was refused"
+    REFUSED_OFF = "likewise, and answer nothing"
 
 
 @attrs.define(eq=False)
@@ -48,6 +50,9 @@ class Client(Timed):
     """When it last sent a command."""
     authenticated: bool = False
     name: bytes = b""
+    library: bytes = b""
+    library_version: bytes = b""
+    """What CLIENT SETINFO said."""
     blocked: Blocked = Blocked.NO
     deadline: Millis = 0
     """When its wait ends; 0 is never."""

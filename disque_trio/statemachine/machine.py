@@ -41,7 +41,6 @@ from disque_trio.statemachine import (
 from disque_trio.statemachine.admission import must_check, refusal_of
 from disque_trio.statemachine.base import (
     HANDSHAKE,
-    OK,
     PENDING,
     CommandError,
     Failure,
@@ -54,7 +53,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
-from disque_trio.statemachine.commands import addjob, latency, server
+from disque_trio.statemachine.commands import addjob, latency, server, strays
 from disque_trio.statemachine.commands import config as configuration
 from disque_trio.statemachine.commands.config import adopt
 from disque_trio.statemachine.commands.rows import Command
@@ -194,19 +193,21 @@ class Machine:
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None
     ) -> Command | None:
-        """QUIT, unknown commands, and clients that want to hear less (CLIENT REPLY); and whatever
-        has to be looked at closely, be it for want of memory."""
+        """What no row answers, and clients that want to hear less (CLIENT REPLY) or sent MULTI; and
+        whatever has to be looked at closely, be it for want of memory."""
         node = self.state
         sessions.enter_silence(client)
-        refusal = refusal_of(node, client, args, row)
-        if args[0].lower() == b"quit" and row is None:
-            post.answer(node, client, OK)
-            sessions.close(node, client)
-        elif refusal is not None or row is None:
-            post.answer_if_any(node, client, refusal)
+        refusal = strays.refuse_held(client, args, row) if strays.is_held(client) else None
+        if refusal is None and row is not None:
+            refusal = refusal_of(node, client, args, row)
+        if refusal is not None:
+            post.answer(node, client, refusal)
+        elif row is None:
+            post.answer(node, client, strays.answer(node, client, args[0], self._commands))
         else:
             post.answer_if_any(node, client, self._execute(client, args, row))
         sessions.leave_silence(client)
+        strays.after(client, args, row)
         if node.ready:
             delivery.serve_ready(node)
         return row if refusal is None else None

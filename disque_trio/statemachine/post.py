@@ -23,6 +23,7 @@ from disque_trio.statemachine.messages import Message
 from disque_trio.statemachine.state import NodeState
 
 _ON: Final = ReplyMode.ON
+_REFUSED: Final = ReplyMode.REFUSED
 
 
 def on_link(node: NodeState, link: LinkId, message: Message) -> None:
@@ -71,7 +72,8 @@ def _broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
 
 def answer(node: NodeState, client: Client, reply: Reply) -> None:
     """Give a client its reply, as far as CLIENT REPLY lets it through."""
-    if reply is not SILENCE and client.reply_mode is _ON:
+    mode = client.reply_mode
+    if reply is not SILENCE and (mode is _ON or mode is _REFUSED):
         node.out.replies.append((client, reply))
 
 

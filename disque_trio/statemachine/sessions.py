@@ -93,6 +93,25 @@ def watch(node: NodeState, client: Client) -> None:
     node.monitors[client.id] = client
 
 
+def start_anew(node: NodeState, client: Client) -> None:
+    """RESET: the client watches no longer, and is answered."""
+    client.is_monitor = False
+    client.reply_mode = ReplyMode.ON
+    node.monitors.pop(client.id, None)
+
+
+def refuse_transaction(client: Client) -> None:
+    """MULTI was refused: what it was to embrace must not be carried out either."""
+    is_off = client.reply_mode is ReplyMode.OFF
+    client.reply_mode = ReplyMode.REFUSED_OFF if is_off else ReplyMode.REFUSED
+
+
+def end_transaction(client: Client) -> None:
+    """EXEC or DISCARD has come: the next request is carried out again."""
+    is_off = client.reply_mode is ReplyMode.REFUSED_OFF
+    client.reply_mode = ReplyMode.OFF if is_off else ReplyMode.ON
+
+
 def on_due(node: NodeState, client: Client) -> None:
     """A client's timer: its wait is over, its job needs a node more, or it has been idle."""
     if client.blocked is Blocked.COPIES:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Spilled, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Set, Spilled, Status
 from disque_trio.wire.canonical import BULK_HEADERS, SHORT, array_header, bulk_header
 
 _CR: Final = ord("\r")
@@ -12,7 +12,8 @@ _LF: Final = ord("\n")
 def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
     """A reply's bytes. SILENCE and PENDING have none and must not come here.
 
-    Version 3 of the protocol differs in its nulls, which some of its clients insist upon. Where a
+    Version 3 of the protocol differs in its nulls, which some of its clients insist upon; its maps
+    and sets must not come here for clients of version 2. Where a
     body is on disk and cannot be read, the whole reply is an error that says so.
     """
     if isinstance(reply, Status):
@@ -56,6 +57,9 @@ def _write(reply: Reply, lines: list[bytes], protocol: int) -> None:
         for key, value in reply.items.items():
             _write(key, lines, protocol)
             _write(value, lines, protocol)
+    elif isinstance(reply, Set):
+        lines.append(b"~%d" % len(reply.items))
+        _write_items(reply.items, lines, protocol)
     else:
         assert reply is NULL_ARRAY, reply
         lines.append(b"*-1" if protocol == 2 else b"_")

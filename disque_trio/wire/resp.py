@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Set, Status
 from disque_trio.wire import canonical
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
@@ -279,11 +279,11 @@ class ReplyParser:
                 return at
             self._put(data[end + 2 : after - 2], replies)
             return after
-        if kind in b"*%" and text not in (b"-1", b"0"):
+        if kind in b"*%~" and text not in (b"-1", b"0"):
             if len(self._open) == MAX_DEPTH:
                 raise ProtocolError(b"Protocol error: too many arrays in arrays")
             count = _length(text, sys.maxsize)
-            self._open.append((kind, count if kind == b"*" else 2 * count, []))
+            self._open.append((kind, 2 * count if kind == b"%" else count, []))
         else:
             self._put(_REPLY_KINDS[kind](text), replies)
         return end + 2
@@ -296,7 +296,7 @@ class ReplyParser:
             if len(items) < count:
                 return
             self._open.pop()
-            reply = items if kind == b"*" else _map(items)
+            reply = _KINDS_OF_MANY[kind](items)
         replies.append(reply)
 
 
@@ -330,6 +330,12 @@ def _empty_map(text: bytes) -> Reply:
     return Map({})
 
 
+def _empty_set(text: bytes) -> Reply:
+    if text != b"0":
+        raise ProtocolError(b"Protocol error: there is no null set")
+    return Set([])
+
+
 def _null_bulk(_: bytes) -> None:
     return None
 
@@ -345,4 +351,10 @@ _REPLY_KINDS: Final[dict[bytes, Callable[[bytes], Reply]]] = {
     b"$": _null_bulk,
     b"*": _short_array,
     b"%": _empty_map,
+    b"~": _empty_set,
+}
+_KINDS_OF_MANY: Final[dict[bytes, Callable[[list[Reply]], Reply]]] = {
+    b"*": lambda items: items,
+    b"%": _map,
+    b"~": Set,
 }

@@ -1,7 +1,7 @@
 import pytest
 
 from disque_trio.cli.formats import for_people, for_pipes, for_programs, quoted
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Map, Reply, Set, Status
 from disque_trio.wire.words import split
 
 NESTED_SHOWN = b"""\
@@ -30,6 +30,7 @@ NESTED: Reply = [[b"q", b"D-1", b"x"], [b"q", [1, []], None]]
         ([1, b"a", Status(b"OK")], b'1) (integer) 1\n2) "a"\n3) OK'),
         ([[b"q", b"id", b"body"]], b'1) 1) "q"\n   2) "id"\n   3) "body"'),
         (Map({b"proto": 3}), b'1) "proto"\n2) (integer) 3'),
+        (Set([b"a", Set([])]), b'1) "a"\n2) (empty array)'),
         (NESTED, NESTED_SHOWN),
     ],
 )
@@ -83,6 +84,7 @@ def test_an_error_instead_of_a_text_is_still_an_error() -> None:
         (NULL_ARRAY, b""),
         ([], b""),
         (Map({b"proto": 3}), b"proto\n3"),
+        (Set([b"a", 3]), b"a\n3"),
         (NESTED, b"q\nD-1\nx\nq\n1\n\n"),
     ],
 )
@@ -103,6 +105,7 @@ def test_pipes_get_bare_bytes(reply: Reply, text: bytes) -> None:
         (NULL_ARRAY, "null"),
         ([], "[]"),
         (Map({b"proto": 3, b"modules": []}), '{"proto":3,"modules":[]}'),
+        (Set([b"a", 3]), '["a",3]'),
         ([1, [b"a", None]], '[1,["a",null]]'),
     ],
 )

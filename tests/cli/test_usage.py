@@ -1,6 +1,7 @@
 import pytest
 
-from disque_trio.cli.usage import candidates, forms, rest, show
+from disque_trio.cli.usage import candidates, rest, show
+from disque_trio.statemachine.commands.usage import forms
 
 ADDJOB = "queue body ms-timeout [DELAY sec] [RETRY sec] [ASYNC]"
 GETJOB = "[NOHANG] [TIMEOUT ms] FROM queue [queue ...]"

@@ -42,17 +42,18 @@ def test_the_number_of_words_is_checked_before_the_password() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
 
     assert rig.ask("QLEN") == Failure(b"ERR wrong number of arguments for 'qlen' command")
-    assert rig.ask("QLENGTH", "q") == Failure(b"ERR unknown command 'QLENGTH'")
+    assert rig.ask("XYZZY", "q") == Failure(b"ERR unknown command 'XYZZY'")
     assert rig.ask("QLEN", "q") == NOAUTH
     assert rig.ask("PING") == NOAUTH
 
 
-def test_nothing_but_auth_and_quit_works_without_the_password() -> None:
+def test_nothing_but_auth_reset_and_quit_works_without_the_password() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
 
     for name, row in BY_NAME.items():
-        if name != "auth":
+        if name not in {"auth", "reset"}:
             assert rig.ask(name, *["0"] * max(abs(row.arity) - 1, 0)) == NOAUTH
+    assert rig.ask("RESET") == Status(b"RESET")
     assert rig.ask("AUTH", "secret") == OK
     assert rig.ask("PING") == Status(b"PONG")
     assert rig.ask("QUIT", client=rig.connect()) == OK

@@ -51,7 +51,7 @@ def test_a_trace_tells_no_passwords() -> None:
 
     rig.request("CONFIG", "SET", "requirepass", "hush")
     rig.request("AUTH", "hush")
-    rig.request("HELLO", "3", "AUTH", "me", "hush")
+    rig.request("HELLO", "3", "AUTH", "default", "hush")
     rig.request("ADDJOB", "q", "body", "0")
 
     assert "body" in repr(rows)

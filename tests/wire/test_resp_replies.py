@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Map, Reply, Status
+from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Map, Reply, Set, Status
 from disque_trio.wire.replies import encode_reply
 from disque_trio.wire.resp import ProtocolError, ReplyParser
 from tests.strategies import cuts, payloads, pieces, replies
@@ -28,6 +28,8 @@ SAMPLES: list[tuple[Reply, bytes]] = [
     ([None, NULL_ARRAY, 7, Failure(b"NOJOB")], b"*4\r\n$-1\r\n*-1\r\n:7\r\n-NOJOB\r\n"),
     (Map({}), b"%0\r\n"),
     (Map({b"proto": 3, b"modules": []}), b"%2\r\n$5\r\nproto\r\n:3\r\n$7\r\nmodules\r\n*0\r\n"),
+    (Set([]), b"~0\r\n"),
+    ([Set([OK, Set([1])]), 2], b"*2\r\n~2\r\n+OK\r\n~1\r\n:1\r\n:2\r\n"),
     ([1] * 300, b"*300\r\n" + b":1\r\n" * 300),
 ]
 

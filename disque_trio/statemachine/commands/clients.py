@@ -1,6 +1,6 @@
 """CLIENT: who is connected, under what name, and how they are answered (reference 2.14).
 
-Owns `Client.name` and sets `Client.reply_mode`.
+Owns `Client.name`, `library` and `library_version`, and sets `Client.reply_mode`.
 """
 
 from typing import Final
@@ -18,20 +18,30 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
+from disque_trio.statemachine.hints import did_you_mean, shown
 from disque_trio.statemachine.state import NodeState
 
 _UNKNOWN_CONNECTION: Final = Connection()
+_USAGE: Final = (
+    b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"
+)
+_SUBCOMMANDS: Final = (
+    b"LIST", b"INFO", b"ID", b"GETNAME", b"SETNAME", b"SETINFO", b"KILL", b"PAUSE", b"REPLY",
+    b"NO-EVICT", b"NO-TOUCH",
+)  # fmt: skip
+_LIBRARY: Final = (b"lib-name", b"lib-ver")
+_LONGEST_INFO: Final = 128
+"""Bytes of what a library says of itself: each client holds it, in no account."""
 
 
 def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
-    """CLIENT LIST | GETNAME | SETNAME | KILL | PAUSE | REPLY."""
+    """CLIENT LIST | INFO | ID | GETNAME | SETNAME | SETINFO | KILL | PAUSE | REPLY | NO-EVICT |
+    NO-TOUCH."""
     match [args[1].lower(), *args[2:]]:
-        case [b"list"]:
-            return sessions.ask(node, caller, ReadVitals(), _list)
-        case [b"getname"]:
-            return caller.name or None
-        case [b"setname", name]:
-            return set_name(caller, name)
+        case [b"list", *filters]:
+            return _ask_for_list(node, caller, filters)
+        case [b"info"]:
+            return sessions.ask(node, caller, ReadVitals(), _own_line)
         case [b"kill", address]:
             return _kill_address(node, caller, address)
         case [b"kill", *filters]:
@@ -39,22 +49,68 @@ def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
         case [b"pause", duration]:
             sessions.pause(node, parse.timeout(duration))
             return OK
+    return _of_itself(caller, args)
+
+
+def _of_itself(caller: Client, args: list[bytes]) -> Reply:
+    match [args[1].lower(), *args[2:]]:
+        case [b"id"]:
+            return caller.id
+        case [b"getname"]:
+            return caller.name or None
+        case [b"setname", name]:
+            return set_name(caller, name)
+        case [b"setinfo", name, value]:
+            return _set_info(caller, name, value)
         case [b"reply", mode]:
             return _set_reply_mode(caller, mode.lower())
-    raise CommandError(
-        b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"
-    )
+        case [b"no-evict" | b"no-touch", answer] if answer.lower() in (b"on", b"off"):
+            return OK  # no client is evicted, and nothing is younger for having been looked at
+    raise CommandError(_USAGE + _slip(args))
 
 
-def _list(node: NodeState, _caller: Client, vitals: Vitals) -> Reply:
-    return b"".join(
-        _line(node, each, vitals.connections.get(each.id, _UNKNOWN_CONNECTION))
-        for each in node.clients.values()
-    )
+def _slip(args: list[bytes]) -> bytes:
+    """What was wrong with it: the subcommand, or what follows it."""
+    name = args[1].upper()
+    if name in _SUBCOMMANDS:
+        return b": wrong arguments for CLIENT %b" % name
+    return b": there is no CLIENT %b%b" % (shown(args[1]), did_you_mean(name, _SUBCOMMANDS))
 
 
-def _line(node: NodeState, each: Client, connection: Connection) -> bytes:
+def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
+    """LIST, LIST TYPE normal, LIST ID id [id ...]: those that are meant when the answer comes."""
+    ids: list[int] | None = None
+    match [word.lower() for word in words]:
+        case []:
+            pass
+        case [b"type", kind]:
+            check_type(kind)
+        case [b"id", _, *_]:
+            ids = [parse.integer(word, b"ERR Invalid client ID") for word in words[1:]]
+        case _:
+            raise CommandError(SYNTAX_ERROR + b": CLIENT LIST [TYPE normal] [ID id ...]")
+
+    def then(node: NodeState, _caller: Client, vitals: Vitals) -> Reply:
+        known = node.clients if ids is None else ids
+        found = [node.clients[id] for id in known if id in node.clients]
+        return b"".join(_line(node, each, vitals) for each in found)
+
+    return sessions.ask(node, caller, ReadVitals(), then)
+
+
+def check_type(kind: bytes) -> None:
+    """All clients are of type normal: there are no replicas and no subscribers."""
+    if kind.lower() != b"normal":
+        raise CommandError(b"ERR Unknown client type '%b'" % kind)
+
+
+def _own_line(node: NodeState, caller: Client, vitals: Vitals) -> Reply:
+    return _line(node, caller, vitals)
+
+
+def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
     """What is still owed to the client counts once, as `omem`, in `oll` pieces."""
+    connection = vitals.connections.get(each.id, _UNKNOWN_CONNECTION)
     return b"id=%d addr=%b fd=%d name=%b age=%d idle=%d flags=%b qbuf=%d qbuf-free=%d " % (
         each.id,
         each.address,
@@ -65,12 +121,15 @@ def _line(node: NodeState, each: Client, connection: Connection) -> bytes:
         _flags(each),
         connection.input_bytes,
         connection.input_free,
-    ) + b"obl=%d oll=%d omem=%d events=%b cmd=%b\n" % (
+    ) + b"obl=%d oll=%d omem=%d events=%b cmd=%b resp=%d lib-name=%b lib-ver=%b\n" % (
         0,
         connection.output_chunks,
         connection.output_bytes,
         connection.events,
         each.command.encode() or b"NULL",
+        each.protocol,
+        each.library,
+        each.library_version,
     )
 
 
@@ -121,8 +180,8 @@ class _Filters:
             self.skip_me = value.lower() == b"yes"
         elif word != b"type":
             raise CommandError(SYNTAX_ERROR)
-        elif value.lower() != b"normal":
-            raise CommandError(b"ERR Unknown client type '%b'" % value)
+        else:
+            check_type(value)
 
     def admit(self, each: Client, caller: Client) -> bool:
         """Is it a client that is looked for?"""
@@ -142,11 +201,34 @@ def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
 
 def set_name(caller: Client, name: bytes) -> Reply:
     """The name stands in a line of CLIENT LIST, so it must be one word."""
-    if any(not 0x21 <= code <= 0x7E for code in name):
+    if not _is_plain(name):
         raise CommandError(
             b"ERR Client names cannot contain spaces, newlines or special characters."
         )
     caller.name = name
+    return OK
+
+
+def _is_plain(word: bytes) -> bool:
+    return all(0x21 <= code <= 0x7E for code in word)
+
+
+def _set_info(caller: Client, name: bytes, value: bytes) -> Reply:
+    """What a client library says of itself when it connects."""
+    field = name.lower()
+    if field not in _LIBRARY:
+        raise CommandError(
+            b"ERR Unrecognized option %b: there are LIB-NAME and LIB-VER" % shown(name)
+        )
+    if not _is_plain(value) or len(value) > _LONGEST_INFO:
+        raise CommandError(
+            b"ERR %b cannot contain spaces, newlines or special characters, and has at most %d"
+            b" bytes" % (field, _LONGEST_INFO)
+        )
+    if field == b"lib-name":
+        caller.library = value
+    else:
+        caller.library_version = value
     return OK
 
 

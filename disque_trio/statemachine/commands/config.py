@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import directives, journaling, metrics, pressure, sessions, waiters
-from disque_trio.statemachine.base import OK, CommandError, Map, Reply
+from disque_trio.statemachine.base import OK, CommandError, Reply, map_for
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
     RaiseFileLimit,
@@ -31,9 +31,7 @@ def config(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     match [args[1].lower(), *args[2:]]:
         case [b"get", pattern]:
             shown = directives.get(node.config, pattern)
-            if client.protocol == 3:
-                return Map(dict(zip(shown[::2], shown[1::2], strict=True)))
-            return list[Reply](shown)
+            return map_for(client.protocol, dict(zip(shown[::2], shown[1::2], strict=True)))
         case [b"set", name, value]:
             return _set(node, client, name, value)
         case [b"resetstat"]:

@@ -1,16 +1,17 @@
-"""HELLO: Disque's question for the nodes, and the Redis protocol's greeting.
+"""HELLO: Disque's question for the nodes, and the Redis protocol's greeting; and RESET.
 
 `HELLO` alone is Disque's (reference 2.10). With a protocol version it is what Redis clients of
 today open a connection with; the original refuses it. Version 3 changes nothing but the shape of
-this reply, of CONFIG GET's, and of nulls. Owns `Client.protocol`.
+this reply, of CONFIG GET's and COMMAND's, and of nulls. Owns `Client.protocol`.
 """
 
-from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Map, Reply
+from disque_trio.statemachine import sessions
+from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply, Status, map_for
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.clients import set_name
 from disque_trio.statemachine.commands.cluster import nodes
 from disque_trio.statemachine.commands.parse import Words, integer
-from disque_trio.statemachine.commands.server import log_in
+from disque_trio.statemachine.commands.server import log_in, log_out
 from disque_trio.statemachine.state import NodeState
 
 
@@ -29,8 +30,8 @@ def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Rep
     for word in words:
         match word.upper():
             case b"AUTH":
-                words.value()  # there are no users: any name will do
-                log_in(node, client, words.value())
+                user = words.value()
+                log_in(node, client, words.value(), user=user)
             case b"SETNAME":
                 set_name(client, words.value())
             case _:
@@ -46,9 +47,16 @@ def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Rep
         b"role": b"master",
         b"modules": [],
     }
-    if protocol == 3:
-        return Map(facts)
-    return [part for pair in facts.items() for part in pair]
+    return map_for(protocol, facts)
+
+
+def reset(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
+    """RESET: the connection is as a new one."""
+    sessions.start_anew(node, client)
+    log_out(client)
+    set_name(client, b"")
+    client.protocol = 2
+    return Status(b"RESET")
 
 
 def _check_authenticated(node: NodeState, client: Client) -> None:

@@ -1,25 +1,158 @@
-"""COMMAND (reference 2.14): the command table, as clients read it."""
+"""COMMAND (reference 2.14): the command table, as clients read it.
+
+A client of version 2 of the protocol gets the six elements of a command that the original has;
+one of version 3 expects the ten of today's Redis, with sets and maps.
+"""
 
 from collections.abc import Mapping
+from typing import Final
 
-from disque_trio.statemachine.base import CommandError, Reply, Status
+from disque_trio.statemachine.base import (
+    SYNTAX_ERROR,
+    CommandError,
+    Reply,
+    Status,
+    map_for,
+    set_for,
+)
 from disque_trio.statemachine.commands.rows import Command
+from disque_trio.statemachine.commands.usage import Form, Part, forms
+from disque_trio.statemachine.hints import did_you_mean, shown
+from disque_trio.statemachine.pattern import matches
+
+Rows = Mapping[str, Command]
+_SUBCOMMANDS: Final = (b"COUNT", b"INFO", b"LIST", b"DOCS", b"GETKEYS")
+_GROUPS: Final = (b"module", b"aclcat")
+"""Filters of COMMAND LIST that nothing here goes through: there are neither."""
+_NAME: Final = b"name"
+_TYPE: Final = b"type"
 
 
-def describe_table(rows: Mapping[str, Command], args: list[bytes]) -> Reply:
-    """COMMAND, COMMAND COUNT and COMMAND INFO over a table."""
+def describe_table(rows: Rows, args: list[bytes], protocol: int) -> Reply:
+    """COMMAND, and its subcommands, over a table."""
     if len(args) == 1:
-        return [_describe(row) for row in rows.values()]
-    subcommand = args[1].upper()
-    if subcommand == b"COUNT" and len(args) == 2:
-        return len(rows)
-    if subcommand == b"INFO":
-        names = (name.decode("latin-1").lower() for name in args[2:])
-        return [_describe(rows[name]) if name in rows else None for name in names]
-    raise CommandError(b"ERR Unknown subcommand or wrong number of arguments.")
+        return [_describe(row, protocol) for row in rows.values()]
+    match [args[1].lower(), *args[2:]]:
+        case [b"count"]:
+            return len(rows)
+        case [b"info", *names]:
+            found = [rows.get(_key(name)) for name in names]
+            return [None if row is None else _describe(row, protocol) for row in found]
+        case [b"list", *filters]:
+            return _names(rows, filters)
+        case [b"docs", *names]:
+            keys = list(map(_key, names)) or list(rows)
+            known = [rows[key] for key in keys if key in rows]
+            return map_for(protocol, {row.name.encode(): _document(row, protocol) for row in known})
+        case [b"getkeys", name, *words]:
+            return _keys(rows.get(_key(name)), 1 + len(words))
+    raise CommandError(_slip(args))
 
 
-def _describe(row: Command) -> Reply:
-    """Name, arity, flags, and where keys stand: nowhere."""
+def _slip(args: list[bytes]) -> bytes:
+    name = args[1].upper()
+    text = b"ERR Unknown subcommand or wrong number of arguments."
+    if name in _SUBCOMMANDS:
+        return text + b" Wrong arguments for COMMAND %b" % name
+    near = did_you_mean(name, _SUBCOMMANDS)
+    return text + b" There is no COMMAND %b%b" % (shown(args[1]), near)
+
+
+def _key(name: bytes) -> str:
+    return name.decode("latin-1").lower()
+
+
+def _describe(row: Command, protocol: int) -> Reply:
+    """Name, arity, flags, and where keys stand: nowhere. Then what Redis has beside: categories of
+    access, tips for clients, places of keys, subcommands."""
     flags: list[Reply] = [Status((flag.name or "").lower().encode()) for flag in row.flags]
-    return [row.name.encode(), row.arity, flags, 0, 0, 0]
+    six: list[Reply] = [row.name.encode(), row.arity, set_for(protocol, flags), 0, 0, 0]
+    if protocol == 2:
+        return six
+    return [*six, *(set_for(protocol, []) for _ in range(3)), []]
+
+
+def _names(rows: Rows, filters: list[bytes]) -> Reply:
+    """COMMAND LIST [FILTERBY PATTERN pattern]."""
+    names = [row.name.encode() for row in rows.values()]
+    match [word.lower() for word in filters]:
+        case []:
+            return list[Reply](names)
+        case [b"filterby", b"pattern", pattern]:
+            return [name for name in names if matches(pattern, name)]
+        case [b"filterby", kind, _] if kind in _GROUPS:
+            return []
+    raise CommandError(SYNTAX_ERROR + b": COMMAND LIST [FILTERBY PATTERN pattern]")
+
+
+def _keys(row: Command | None, words: int) -> Reply:
+    """COMMAND GETKEYS: no command has any, for queues are no keys, and never live elsewhere."""
+    if row is None:
+        raise CommandError(b"ERR Invalid command specified")
+    if not row.takes(words):
+        raise CommandError(b"ERR Invalid number of arguments specified for command")
+    raise CommandError(b"ERR The command has no key arguments")
+
+
+# COMMAND DOCS.
+
+
+def _document(row: Command, protocol: int) -> Reply:
+    arguments = _alternatives(forms(row.usage), protocol) if row.usage else []
+    text: dict[bytes, Reply] = {b"summary": row.summary.encode(), b"group": b"disque"}
+    if arguments:
+        text[b"arguments"] = arguments
+    return map_for(protocol, text)
+
+
+def _alternatives(possible: list[Form], protocol: int) -> list[Reply]:
+    """The arguments of a command: those of its one form, or one argument that is one of them."""
+    if len(possible) == 1:
+        return [_argument(part, protocol) for part in possible[0]]
+    blocks = [_block("form", list(form), protocol) for form in possible]
+    return [_entry("forms", "oneof", protocol, arguments=blocks)]
+
+
+def _block(name: str, parts: list[Part], protocol: int) -> Reply:
+    if len(parts) == 1:
+        return _argument(parts[0], protocol)
+    inner = [_argument(part, protocol) for part in parts]
+    return _entry(name, "block", protocol, arguments=inner)
+
+
+def _argument(part: Part, protocol: int) -> Reply:
+    """What one part of a usage line is: a word to be typed, or a value, or both."""
+    flags = ["optional"] * part.is_optional + ["multiple"] * part.is_repeated
+    first, *rest = part.words
+    if (rest and not part.is_keyword) or len(rest) > 1:
+        inner = [_argument(Part((word,)), protocol) for word in part.words]
+        return _entry(first.lower(), "block", protocol, flags, arguments=inner)
+    if rest:
+        return _entry(rest[0], "string", protocol, flags, token=first)
+    if not part.is_keyword:
+        return _entry(first, "string", protocol, flags)
+    if len(part.choices) == 1:
+        return _entry(first.lower(), "pure-token", protocol, flags, token=first)
+    tokens = [_entry(each.lower(), "pure-token", protocol, token=each) for each in part.choices]
+    return _entry("choice", "oneof", protocol, flags, arguments=tokens)
+
+
+def _entry(
+    name: str,
+    kind: str,
+    protocol: int,
+    flags: list[str] | None = None,
+    *,
+    token: str = "",
+    arguments: list[Reply] | None = None,
+) -> Reply:
+    text: dict[bytes, Reply] = {_NAME: name.encode(), _TYPE: kind.encode()}
+    if kind not in {"oneof", "block", "pure-token"}:
+        text[b"display_text"] = name.encode()
+    if token:
+        text[b"token"] = token.encode()
+    if flags:
+        text[b"flags"] = set_for(protocol, [Status(flag.encode()) for flag in flags])
+    if arguments:
+        text[b"arguments"] = arguments
+    return map_for(protocol, text)

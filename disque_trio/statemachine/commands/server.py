@@ -1,4 +1,5 @@
-"""Commands about the server itself: PING, AUTH, TIME, SHUTDOWN, MONITOR, DEBUG (reference 2.14).
+"""Commands about the server itself: PING, ECHO, AUTH, SELECT, TIME, SHUTDOWN, MONITOR, DEBUG
+(reference 2.14).
 
 Owns `Client.authenticated` and `Stats.wrong_passwords`.
 """
@@ -29,6 +30,7 @@ from disque_trio.statemachine.chores import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.commands import latency, parse, slowlog
+from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
@@ -51,6 +53,8 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F
 
 
 _PONG: Final = Status(b"PONG")
+DEFAULT_USER: Final = b"default"
+"""Whom clients of today name when they know a password alone."""
 
 
 def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -60,21 +64,51 @@ def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     return args[1] if len(args) == 2 else _PONG
 
 
-def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """AUTH password."""
-    log_in(node, client, args[1])
+def echo(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """ECHO text."""
+    return args[1]
+
+
+def select(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """SELECT 0: Redis clients that are given a number send it, and there is one database."""
+    if parse.integer(args[1], b"ERR invalid DB index"):
+        raise CommandError(
+            b"ERR DB index is out of range: there is database 0 alone, not %b; keep applications"
+            b" apart by the names of their queues" % shown(args[1])
+        )
     return OK
 
 
-def log_in(node: NodeState, client: Client, given: bytes) -> None:
-    """Authenticate the client. A wrong password also takes back what a right one gave."""
+def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """AUTH [user] password."""
+    if len(args) > 3:
+        raise CommandError(b"ERR wrong number of arguments for 'auth' command")
+    log_in(node, client, args[-1], user=args[1] if len(args) == 3 else DEFAULT_USER)
+    return OK
+
+
+def log_in(node: NodeState, client: Client, given: bytes, *, user: bytes) -> None:
+    """Authenticate the client. A wrong password also takes back what a right one gave, and so does
+    a wrong name: whoever asks for the rights of somebody else must not get those of everybody."""
     password = node.config.requirepass
     if not password:
         raise CommandError(b"ERR Client sent AUTH, but no password is set")
-    client.authenticated = hmac.compare_digest(given, password)
-    if not client.authenticated:
+    is_right = hmac.compare_digest(given, password)
+    client.authenticated = is_right and user == DEFAULT_USER
+    if not is_right:
         node.stats.wrong_passwords += 1
+    if user != DEFAULT_USER:
+        raise CommandError(
+            b"WRONGPASS invalid username-password pair or user is disabled: the only user is"
+            b" 'default'; give that name or none"
+        )
+    if not is_right:
         raise CommandError(b"ERR invalid password")
+
+
+def log_out(client: Client) -> None:
+    """RESET: the client owes its password again."""
+    client.authenticated = False
 
 
 def time(node: NodeState, _client: Client, _args: list[bytes]) -> Reply:

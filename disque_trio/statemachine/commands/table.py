@@ -12,7 +12,7 @@ from disque_trio.statemachine.commands.addjob import addjob
 from disque_trio.statemachine.commands.clients import client
 from disque_trio.statemachine.commands.cluster import cluster
 from disque_trio.statemachine.commands.config import config
-from disque_trio.statemachine.commands.greeting import hello
+from disque_trio.statemachine.commands.greeting import hello, reset
 from disque_trio.statemachine.commands.info import info
 from disque_trio.statemachine.commands.introspection import describe_table
 from disque_trio.statemachine.commands.jobs import (
@@ -33,9 +33,11 @@ from disque_trio.statemachine.commands.server import (
     auth,
     bgrewriteaof,
     debug,
+    echo,
     loadjob,
     monitor,
     ping,
+    select,
     shutdown,
     time,
 )
@@ -46,7 +48,7 @@ from disque_trio.statemachine.values import encode
 
 def command(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """COMMAND: this table itself."""
-    return describe_table(BY_NAME, args)
+    return describe_table(BY_NAME, args, client.protocol)
 
 
 W: Final = Flag.WRITE
@@ -105,8 +107,14 @@ ROWS: Final = (
             "See and change the cluster."),
     Command("ping", ping, -1, R | FAST, "[message]",
             "Answers PONG, or the message."),
-    Command("auth", auth, 2, R | LOADING | FAST, "password",
+    Command("echo", echo, 2, R | FAST, "message",
+            "Answers the message."),
+    Command("auth", auth, -2, R | LOADING | FAST, "[user] password",
             "Authenticate this connection."),
+    Command("select", select, 2, R | LOADING | FAST, "index",
+            "Nothing, for clients that name a database: there is only 0."),
+    Command("reset", reset, 1, R | LOADING | FAST, "",
+            "Make this connection as new: RESP 2, without name, without authentication."),
     Command("info", info, -1, R | LOADING, "[section]",
             "State and counters of the node."),
     Command("time", time, 1, R | FAST, "",
@@ -115,9 +123,12 @@ ROWS: Final = (
             "GET pattern | SET name value | RESETSTAT | REWRITE",
             "Read and change the configuration."),
     Command("client", client, -2, R | ADMIN,
-            "LIST | GETNAME | SETNAME name | KILL filter | PAUSE ms | REPLY ON|OFF|SKIP",
+            "LIST [TYPE normal] [ID id ...] | INFO | ID | GETNAME | SETNAME name"
+            " | SETINFO LIB-NAME|LIB-VER value | KILL filter | PAUSE ms | REPLY ON|OFF|SKIP"
+            " | NO-EVICT ON|OFF | NO-TOUCH ON|OFF",
             "See and manage connections."),
-    Command("command", command, 0, R | LOADING, "[COUNT | INFO name ...]",
+    Command("command", command, 0, R | LOADING,
+            "[COUNT | INFO name ... | LIST | DOCS name ... | GETKEYS word ...]",
             "This table."),
     Command("slowlog", slowlog, -2, R, "GET [n] | LEN | RESET",
             "Commands that took long."),

@@ -7,9 +7,7 @@ from tests.rig import Rig
 from tests.statemachine.commands.chores import asked, done
 
 SYNTAX_ERROR = Failure(b"ERR syntax error")
-USAGE = Failure(
-    b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"
-)
+USAGE = b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name): "
 PONG = Status(b"PONG")
 
 
@@ -54,11 +52,11 @@ def test_list_shows_what_machine_and_driver_know_of_each_client() -> None:
     assert listed(rig, Vitals(connections={2: connection})) == [
         (
             "id=1 addr=127.0.0.1:50000 fd=-1 name= age=7 idle=0 flags=N qbuf=0 qbuf-free=0"
-            " obl=0 oll=0 omem=0 events=r cmd=client"
+            " obl=0 oll=0 omem=0 events=r cmd=client resp=2 lib-name= lib-ver="
         ),
         (
             "id=2 addr=unix:/run/disque.sock fd=9 name=worker-7 age=7 idle=2 flags=U qbuf=11"
-            " qbuf-free=22 obl=0 oll=2 omem=33 events=rw cmd=client"
+            " qbuf-free=22 obl=0 oll=2 omem=33 events=rw cmd=client resp=2 lib-name= lib-ver="
         ),
     ]
 
@@ -67,7 +65,7 @@ def test_a_client_that_has_not_asked_anything_has_no_last_command() -> None:
     rig = Rig()
     rig.connect()
 
-    assert listed(rig)[1].endswith(" cmd=NULL")
+    assert listed(rig)[1].endswith(" cmd=NULL resp=2 lib-name= lib-ver=")
 
 
 def test_flags_tell_what_a_client_is_at() -> None:
@@ -274,12 +272,91 @@ def test_reply_wants_one_of_three_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("LIST", "x"), ("GETNAME", "x"), ("SETNAME",), ("PAUSE",), ("REPLY",), ("TRACKING", "on")],
-    ids=" ".join,
+    "words", ["GETNAME x", "SETNAME", "PAUSE", "REPLY", "ID 1", "INFO x", "SETINFO LIB-NAME",
+    "NO-EVICT", "NO-TOUCH maybe"],
+)  # fmt: skip
+def test_wrong_words_behind_a_subcommand_are_refused(words: str) -> None:
+    name = words.split(maxsplit=1)[0]
+    text = f"wrong arguments for CLIENT {name}"
+
+    assert Rig().ask("CLIENT", *words.split()) == Failure(USAGE + text.encode())
+
+
+def test_other_subcommands_are_refused() -> None:
+    rig = Rig()
+
+    assert rig.ask("CLIENT", "TRACKING", "on") == Failure(USAGE + b"there is no CLIENT 'TRACKING'")
+    assert rig.ask("CLIENT", "setnam", "x") == Failure(
+        USAGE + b"there is no CLIENT 'setnam' (did you mean 'SETNAME'?)"
+    )
+
+
+# What clients of today say and ask when they connect.
+
+
+def test_a_client_is_told_its_number() -> None:
+    rig = Rig()
+
+    assert rig.ask("CLIENT", "ID") == 1
+    assert rig.ask("CLIENT", "ID", client=rig.connect()) == 2
+
+
+def test_a_library_says_what_it_is() -> None:
+    rig = Rig()
+    rig.ask("HELLO", 3)
+
+    assert rig.ask("CLIENT", "SETINFO", "LIB-NAME", "redis-py(x)") == OK
+    assert rig.ask("CLIENT", "SETINFO", "lib-ver", "8.1.0") == OK
+
+    assert listed(rig)[0].endswith(" cmd=client resp=3 lib-name=redis-py(x) lib-ver=8.1.0")
+
+
+def test_what_a_library_says_is_one_short_word() -> None:
+    rig = Rig()
+
+    for value in ("a b", "x" * 129):
+        assert rig.ask("CLIENT", "SETINFO", "LIB-NAME", value) == Failure(
+            b"ERR lib-name cannot contain spaces, newlines or special characters, and has at most"
+            b" 128 bytes"
+        )
+    assert rig.ask("CLIENT", "SETINFO", "LIB-NAME", "x" * 128) == OK
+    assert rig.ask("CLIENT", "SETINFO", "LIB-COLOR", "red") == Failure(
+        b"ERR Unrecognized option 'LIB-COLOR': there are LIB-NAME and LIB-VER"
+    )
+
+
+def test_no_client_is_evicted_and_nothing_grows_old() -> None:
+    for words in ("NO-EVICT on", "NO-EVICT OFF", "NO-TOUCH ON", "no-touch off"):
+        assert Rig().ask("CLIENT", *words.split()) == OK
+
+
+def lines(rig: Rig, *words: str) -> list[str]:
+    rig.request("CLIENT", *words)
+    done(rig, Vitals())
+    reply = rig.reply()
+    assert isinstance(reply, bytes)
+    return [line.split(" ")[0] for line in reply.decode().splitlines()]
+
+
+def test_a_client_may_ask_about_itself_or_a_few() -> None:
+    rig, _, _ = three()
+
+    assert lines(rig, "INFO") == ["id=1"]
+    assert lines(rig, "LIST", "ID", "3", "99", "1") == ["id=3", "id=1"]
+    assert lines(rig, "LIST", "TYPE", "normal") == ["id=1", "id=2", "id=3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("x", "ERR syntax error: CLIENT LIST [TYPE normal] [ID id ...]"),
+        ("ID", "ERR syntax error: CLIENT LIST [TYPE normal] [ID id ...]"),
+        ("ID x", "ERR Invalid client ID"),
+        ("TYPE pubsub", "ERR Unknown client type 'pubsub'"),
+    ],
 )
-def test_other_subcommands_are_refused(words: tuple[str, ...]) -> None:
-    assert Rig().ask("CLIENT", *words) == USAGE
+def test_a_list_of_a_few_says_which(words: str, text: str) -> None:
+    assert Rig().ask("CLIENT", "LIST", *words.split()) == Failure(text.encode())
 
 
 def test_a_client_that_asks_for_a_chore_does_not_count_as_waiting() -> None:

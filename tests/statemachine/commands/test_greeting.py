@@ -1,8 +1,13 @@
 """HELLO as the Redis protocol's greeting; Disque's own is in `test_cluster`."""
 
-from disque_trio.statemachine.base import Failure, Map
+from disque_trio.statemachine.base import Failure, Map, Status
 from disque_trio.statemachine.config import Config
 from tests.rig import Rig
+
+NO_SUCH_USER = Failure(
+    b"WRONGPASS invalid username-password pair or user is disabled: the only user is 'default';"
+    b" give that name or none"
+)
 
 
 def test_a_client_of_version_2_gets_a_flat_list() -> None:
@@ -32,7 +37,7 @@ def test_other_versions_do_not_exist() -> None:
 def test_the_greeting_authenticates_and_names_the_client() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
 
-    rig.request("HELLO", 3, "AUTH", "anybody", "secret", "SETNAME", "worker")
+    rig.request("HELLO", 3, "AUTH", "default", "secret", "SETNAME", "worker")
 
     assert isinstance(rig.reply(), Map)
     assert rig.client.authenticated
@@ -45,11 +50,40 @@ def test_the_greeting_tells_strangers_nothing() -> None:
     refused = Failure(b"NOAUTH Authentication required.")
     assert rig.ask("HELLO") == refused
     assert rig.ask("HELLO", 3) == refused
-    assert rig.ask("HELLO", 3, "AUTH", "x", "wrong") == Failure(b"ERR invalid password")
+    assert rig.ask("HELLO", 3, "AUTH", "default", "wrong") == Failure(b"ERR invalid password")
 
 
 def test_unknown_options_of_the_greeting_are_refused() -> None:
     assert Rig().ask("HELLO", 3, "NOSUCH") == Failure(b"ERR syntax error")
+
+
+def test_the_only_user_is_the_default_one() -> None:
+    rig = Rig(config=Config(requirepass=b"secret"))
+    rig.ask("AUTH", "secret")
+
+    for password in ("secret", "wrong"):
+        assert rig.ask("HELLO", 3, "AUTH", "bob", password) == NO_SUCH_USER
+        assert not rig.client.authenticated
+    assert rig.client.protocol == 2
+
+
+# RESET.
+
+
+def test_a_reset_connection_is_as_a_new_one() -> None:
+    rig = Rig(config=Config(requirepass=b"secret"))
+    rig.ask("HELLO", 3, "AUTH", "default", "secret", "SETNAME", "worker")
+    rig.ask("MONITOR")
+    rig.request("CLIENT", "REPLY", "OFF")
+    rig.replies()
+
+    assert rig.ask("RESET") == Status(b"RESET")
+
+    client = rig.client
+    assert (client.protocol, client.name, client.authenticated) == (2, b"", False)
+    assert not client.is_monitor
+    assert not rig.node.monitors
+    assert rig.ask("PING") == Failure(b"NOAUTH Authentication required.")
 
 
 def test_config_get_is_a_map_for_clients_of_version_3() -> None:

@@ -26,7 +26,7 @@ def with_file() -> Rig:
     return rig
 
 
-# PING, AUTH, TIME.
+# PING, ECHO, TIME; AUTH and SELECT are in `test_connecting`.
 
 
 def test_ping_answers_pong_or_its_argument() -> None:
@@ -38,32 +38,8 @@ def test_ping_answers_pong_or_its_argument() -> None:
     assert rig.ask("PING", "a", "b") == Failure(b"ERR wrong number of arguments for 'ping' command")
 
 
-def test_auth_without_a_password_is_an_error() -> None:
-    assert Rig().ask("AUTH", "x") == Failure(b"ERR Client sent AUTH, but no password is set")
-
-
-def test_the_right_password_lets_requests_in() -> None:
-    rig = Rig(config=Config(requirepass=b"secret"))
-
-    assert rig.ask("PING") == NOAUTH
-    assert rig.ask("AUTH", "secret") == OK
-    assert rig.ask("PING") == Status(b"PONG")
-
-
-def test_a_wrong_password_takes_the_right_away() -> None:
-    rig = Rig(config=Config(requirepass=b"secret"))
-    rig.ask("AUTH", "secret")
-
-    assert rig.ask("AUTH", "secret ") == Failure(b"ERR invalid password")
-    assert rig.node.stats.wrong_passwords == 1
-    assert rig.ask("PING") == NOAUTH
-
-
-def test_a_password_set_at_runtime_counts_for_everybody_at_once() -> None:
-    rig = Rig()
-
-    assert rig.ask("CONFIG", "SET", "requirepass", "secret") == OK
-    assert rig.ask("PING") == NOAUTH
+def test_echo_answers_the_message() -> None:
+    assert Rig().ask("ECHO", b"a\r\nb") == b"a\r\nb"
 
 
 def test_time_is_the_wall_clock() -> None:

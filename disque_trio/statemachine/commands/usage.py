@@ -1,0 +1,69 @@
+"""Understands usage lines such as ``queue body [DELAY sec] [ASYNC]``: the parts of each form.
+
+Upper-case words are keywords, lower-case ones stand for a value, brackets enclose what may be
+left out, ``...`` repeats what stands before it, ``a|b`` is a choice. `` | `` separates the forms
+of a command that has several.
+"""
+
+import re
+from typing import Final
+
+import attrs
+
+_PART: Final = re.compile(r"\[[^]]*\]|\S+")
+_FORMS: Final = re.compile(r" \| (?![^\[]*\])")
+
+
+@attrs.frozen
+class Part:
+    """A piece of a form: one word, or a bracket with all the words in it."""
+
+    words: tuple[str, ...]
+    is_optional: bool = False
+    is_repeated: bool = False
+
+    def __str__(self) -> str:
+        text = " ".join((*self.words, "...") if self.is_repeated else self.words)
+        return f"[{text}]" if self.is_optional else text
+
+    @property
+    def is_keyword(self) -> bool:
+        """Must its first word be typed as it stands?"""
+        return self.words[0].isupper() or "|" in self.words[0]
+
+    @property
+    def choices(self) -> list[str]:
+        """What its first word may be, where that is known."""
+        return self.words[0].split("|") if self.is_keyword else []
+
+    def opens_with(self, word: str) -> bool:
+        """Is this word its keyword?"""
+        return word.lower() in [choice.lower() for choice in self.choices]
+
+
+Form = tuple[Part, ...]
+
+
+def forms(usage: str) -> list[Form]:
+    """The forms of a usage line; one at least."""
+    inner = usage[1:-1] if is_optional(usage) else usage
+    return [_form(text) for text in _FORMS.split(inner)]
+
+
+def is_optional(usage: str) -> bool:
+    """Has it several forms, and one more that is the command's name alone?"""
+    return re.fullmatch(r"\[[^]]* \| [^]]*\]", usage) is not None
+
+
+def _form(text: str) -> Form:
+    parts: list[Part] = []
+    for token in _PART.findall(text):
+        if token == "...":
+            parts.append(attrs.evolve(parts[-1], is_optional=True, is_repeated=True))
+        elif token.startswith("["):
+            words = tuple(token[1:-1].split())
+            is_repeated = words[-1] == "..."
+            parts.append(Part(words[: len(words) - is_repeated], True, is_repeated))
+        else:
+            parts.append(Part((token,)))
+    return tuple(parts)
