@@ -48,6 +48,7 @@ format: $(STAMP) ## format and mend what ruff can
 
 types: $(STAMP)
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin -p disque_trio
 
 ablations: $(STAMP) ## break parts of the node, one at a time, and see the judge find out
 	$(BIN)/python -m pytest -v tests/sim/test_ablations.py

@@ -17,13 +17,14 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from disque_trio.host import facts, rss_bytes, tame_collector
+from disque_trio.host import facts, tame_collector
 from disque_trio.statemachine import pressure
 from disque_trio.statemachine.base import MYSELF, Now
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
+from disque_trio.system import rss_bytes
 from disque_trio.wire.frames import FrameParser, encode
 
 WALL: Final = 1_800_000_000_000

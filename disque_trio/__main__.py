@@ -32,6 +32,11 @@ commands:
 disque-trio COMMAND --help tells more.
 """
 
+_NOT_HERE: Final = (
+    "disque-trio: Windows is not supported; run it on Linux or macOS, or on Windows in WSL 2 or a "
+    "container\n"
+)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. The exit status."""
@@ -46,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.platform == "win32":
+        sys.stderr.write(_NOT_HERE)
+        return 1
     # What follows the command is the command's to parse, options included.
     options = parser.parse_args(words[:1])
     if options.command is None:

@@ -9,6 +9,7 @@ from disque_trio.buslink import LinkChannel, plain_ip, set_up
 from disque_trio.host import link_room
 from disque_trio.multiplexing import IN, OUT
 from disque_trio.readiness import Listener, Readiness
+from disque_trio.system import non_blocking
 from disque_trio.tls import Keeper
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Bus:
         """
         family = socket.AF_INET6 if ":" in ip else socket.AF_INET
         try:
-            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            sock = non_blocking(family)
         except OSError as error:
             self.node.warn("cannot dial", error=error.strerror)
             return None

@@ -14,7 +14,8 @@ import trio
 
 from disque_trio.multiplexing import IN, OUT
 from disque_trio.proof import Proof, ProofError
-from disque_trio.readiness import Stream, keep_alive
+from disque_trio.readiness import Stream
+from disque_trio.system import keep_alive
 from disque_trio.tls import TlsSocket, explained
 
 if TYPE_CHECKING:
@@ -277,8 +278,10 @@ class LinkChannel(Stream):
 
 def set_up(sock: socket.socket) -> None:
     """Frames leave at once; and a peer whose machine has died must not keep a link for ever."""
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    keep_alive(sock, KEEPALIVE_S)
+    # BSDs refuse options on a connection that the peer has reset: reading tells of that.
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        keep_alive(sock, KEEPALIVE_S)
 
 
 def plain_ip(ip: str) -> str:

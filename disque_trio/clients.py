@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from disque_trio.allowance import is_stranger
 from disque_trio.multiplexing import IN, OUT, RDHUP
-from disque_trio.readiness import Listener, Readiness, Stream, keep_alive
+from disque_trio.readiness import Listener, Readiness, Stream
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
 from disque_trio.strangers import DENIED, TOO_MANY, Strangers, is_barred
+from disque_trio.system import NOTSENT_LOWAT, keep_alive
 
 if TYPE_CHECKING:
     from disque_trio.node import Node
@@ -29,8 +30,6 @@ IN_KERNEL: Final = 1 << 16
 and at some hundred such clients all connections of the machine run short of its memory."""
 LINGER_S: Final = 10
 """How long a client that is to be disconnected may take to read what it is owed."""
-
-_NOTSENT_LOWAT: Final = 25  # socket.TCP_NOTSENT_LOWAT, which Python has from 3.12 on
 
 
 class Clients:
@@ -268,9 +267,11 @@ class ClientListener(Listener):
                     sock.send(reason)
                 sock.close()
                 return
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, IN_KERNEL)
-            keep_alive(sock, self.clients.node.state.config.tcp_keepalive_s)
+            # BSDs refuse options on a connection that the client has reset: reading tells of that.
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.IPPROTO_TCP, NOTSENT_LOWAT, IN_KERNEL)
+                keep_alive(sock, self.clients.node.state.config.tcp_keepalive_s)
         self.admit(sock, address)
 
     def refusal(self, ip: str) -> bytes:

@@ -1,6 +1,6 @@
 """The process: its clocks, limits, vitals and signals, its garbage collector, going to background.
 
-All of it is Linux as the standard library shows it.
+What systems do differently is in `system`.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
+from disque_trio.system import peak_rss_bytes, rss_bytes
 from disque_trio.tls import Keeper
 
 MAX_LINKS: Final = 2048
@@ -29,9 +30,10 @@ MAX_LINKS: Final = 2048
 _OWN_FILES: Final = 128
 """Descriptors that are neither clients' nor links': listeners, logs, files."""
 _RESERVED_FILES: Final = _OWN_FILES + 2 * MAX_LINKS
+_MOST_OF_MACOS: Final = 10_240
+"""Its OPEN_MAX, whatever the hard limit says."""
 _LEAST_LINKS: Final = 64
 """Each way, where the system does not allow as many files as all of this wants."""
-_PAGE: Final = resource.getpagesize()
 _COLLECTOR: Final = (2_000, 2, 30_000)
 """Its defaults cost a factor of three while jobs pile up, for it looks at all of them again and
 again (docs/design.md, "Batches everywhere"). With these it looks at each job twice: a pause lasts
@@ -103,7 +105,7 @@ class SystemHost:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return Vitals(
             rss_bytes=rss_bytes(),
-            peak_rss_bytes=own.ru_maxrss * 1024,
+            peak_rss_bytes=peak_rss_bytes(),
             cpu_system=own.ru_stime,
             cpu_user=own.ru_utime,
             cpu_system_children=children.ru_stime,
@@ -117,23 +119,14 @@ class SystemHost:
         return (shutdown.rewrite_journal and self._journal_refusal) or None
 
 
-def rss_bytes() -> int:
-    """What of the process is in memory; 0 where that cannot be known."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
 def raise_file_limit(clients: int) -> int:
     """Make room for so many clients; how many there is room for."""
     wanted = clients + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _covers(soft, wanted):
         return clients
-    # Only a privileged process may raise the hard limit.
-    for limits in ((wanted, max(hard, wanted)), (hard, hard)):
+    # Only a privileged process may raise the hard limit; macOS takes no more than this of any.
+    for limits in ((wanted, max(hard, wanted)), (hard, hard), (_MOST_OF_MACOS, hard)):
         with contextlib.suppress(OSError, ValueError, OverflowError):
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             break

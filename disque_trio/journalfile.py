@@ -8,11 +8,11 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable
-from resource import RUSAGE_THREAD, getrusage
 from typing import TypeVar, TypeVarTuple
 
 import trio
 
+from disque_trio import system
 from disque_trio.ports import JournalError, JournalFile
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class DiskFile:
 
     def sync(self) -> None:
         """Return once the disk has everything."""
-        os.fdatasync(self._descriptor)
+        system.sync_data(self._descriptor)
 
     def rewind(self, size: int) -> None:
         """Write what follows so many bytes again, over itself: a crash meanwhile loses nothing."""
@@ -149,7 +149,7 @@ class JournalDisk:
 
     def waits(self) -> int:
         """The times that it has given up the processor by itself."""
-        return getrusage(RUSAGE_THREAD).ru_nvcsw
+        return system.waits()
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do it in a worker thread. Who is cancelled, as the node ends, leaves it to itself."""

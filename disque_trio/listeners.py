@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine.config import Config
+from disque_trio.system import non_blocking
 
 BUS_OFFSET: Final = 10_000
 """The bus listens this far above the client port (reference 1.1)."""
@@ -136,7 +137,7 @@ def _listen_tcp(
 def _bound(address: str, port: int, *, is_shared: bool) -> socket.socket:
     found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, place = found[0]
-    sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+    sock = non_blocking(family, kind, protocol)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if is_shared:
@@ -162,7 +163,7 @@ def _explained(address: str, port: int, what: str, error: OSError) -> str:
 def _listen_unix(config: Config) -> socket.socket:
     path = config.unixsocket
     _clear_the_way(path)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock = non_blocking(socket.AF_UNIX)
     try:
         sock.bind(path)
         if config.unixsocketperm:

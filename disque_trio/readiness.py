@@ -21,8 +21,6 @@ MAX_SHAKES: Final = 8
 """Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
 GREED_S: Final = 0.005
 """How long those that send much are served per turn. The last of them may take some time more."""
-_MAX_KEEPALIVE_S: Final = 32_767
-"""The kernel takes no longer one."""
 _OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -192,7 +190,10 @@ class Listener(Channel):
                 if error.errno in _OUT_OF_ROOM:
                     self.starve(error)
                 return
-            self.welcome(sock, address)
+            if address is None:
+                sock.close()  # macOS: it has gone already
+            else:
+                self.welcome(sock, address)
 
     def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
         """A connection has come; TCP addresses have more fields for IPv6."""
@@ -202,16 +203,6 @@ class Listener(Channel):
         """Out of descriptors: a listener that stays readable would burn a core, so let it rest."""
         self.watch(0)
         self.readiness.starved[self] = None
-
-
-def keep_alive(sock: socket.socket, seconds: int) -> None:
-    """Let the kernel probe a silent peer after `seconds`, and give it up after twice as long."""
-    seconds = min(seconds, _MAX_KEEPALIVE_S)
-    if seconds:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 3))
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
 def _ignore(_mask: int) -> None:

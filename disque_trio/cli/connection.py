@@ -19,6 +19,7 @@ import attrs
 
 from disque_trio.cli.trouble import ConnectionFailedError, LostError, lost, not_connected
 from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.system import keep_alive
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
 _CHUNK: Final = 1 << 16
@@ -224,9 +225,8 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
         raise ConnectionFailedError(f"{address} is no address of a node: {error}") from error
     stream.settimeout(None)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    with contextlib.suppress(AttributeError, OSError):  # not every system has this one
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
+    with contextlib.suppress(OSError):  # it may be over already
+        keep_alive(stream, _KEEPALIVE_S)
     return stream
 
 

@@ -5,6 +5,7 @@ its part of the memory. The ports that the configuration names are shared by all
 """
 
 import os
+import platform
 import shlex
 from collections.abc import Iterator
 from typing import Any, Final
@@ -13,6 +14,7 @@ import attrs
 
 from disque_trio.listeners import MAX_PORT
 from disque_trio.statemachine.config import Config
+from disque_trio.system import shares_ports_evenly
 
 _SHARED_FILES: Final = (
     "requirepass_file", "cluster_secret_file", "tls_cert_file", "tls_key_file",
@@ -54,6 +56,7 @@ class Order:
 
 def orders(config: Config, config_file: str = "", unix_socket: int | None = None) -> list[Order]:
     """One for each worker. Raises `WorkersError`."""
+    _check_kernel(config)
     _check_ports(config)
     for field in _OWN_FILES:
         _check_name(field.replace("_", "-"), getattr(config, field))
@@ -97,6 +100,15 @@ def _own(config: Config, number: int) -> Config:
         daemonize=False,
         **files,
     )
+
+
+def _check_kernel(config: Config) -> None:
+    if not shares_ports_evenly():
+        raise WorkersError(
+            f"{config.workers} workers cannot share a port on {platform.system()}: of all sockets "
+            "that listen on it, the kernel gives every connection to the same one; say "
+            "'workers 1', and start more nodes with ports of their own"
+        )
 
 
 def _check_ports(config: Config) -> None:

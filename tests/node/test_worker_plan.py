@@ -28,6 +28,22 @@ def test_each_has_ports_a_directory_and_a_part_of_the_memory() -> None:
     assert first.maxmemory == 1000
 
 
+def test_a_kernel_that_does_not_spread_connections_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+
+    with pytest.raises(WorkersError) as caught:
+        orders(Config(workers=3))
+
+    assert str(caught.value) == (
+        "3 workers cannot share a port on Darwin: of all sockets that listen on it, the kernel "
+        "gives every connection to the same one; say 'workers 1', and start more nodes with ports "
+        "of their own"
+    )
+
+
 def test_no_limit_of_memory_stays_none_and_a_small_one_stays_one() -> None:
     assert planned(Config(workers=2, maxmemory=0))[0].maxmemory == 0
     assert planned(Config(workers=2, maxmemory=1))[0].maxmemory == 1

@@ -1,4 +1,7 @@
-"""What this machine is like, for the nodes that run on it or shall run on it: Linux, from /proc."""
+"""What this machine is like, for the nodes that run on it or shall run on it.
+
+Most of it is in /proc: without that, only the disk and the settings are judged.
+"""
 
 import contextlib
 import io
@@ -54,8 +57,16 @@ def judge(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Iterator[Find
 
 def judge_node(node: NodeFacts, proc: Path = Path("/proc")) -> Iterator[Finding]:
     """The limits and the disk of a node that runs here."""
+    if not node.where.startswith(_LOOPBACK):
+        return
+    if not proc.is_dir():
+        # Not Linux: the limits of other processes cannot be seen.
+        directory = node.config.get("dir", "")
+        if os.path.isdir(directory):
+            yield from judge_disk(node.where, directory)
+        return
     process = proc / node.info.get("process_id", "-")
-    if not node.where.startswith(_LOOPBACK) or not process.is_dir():
+    if not process.is_dir():
         return
     wanted = int(node.config.get("maxclients", "0") or 0)
     limit = _open_files(process)

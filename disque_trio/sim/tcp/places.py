@@ -64,7 +64,10 @@ def find(nodes: int) -> Places:
         places = Places(draw.choice(_NETWORKS), draw.choice(_PORTS))
         if all(_is_free(places, node) for node in range(1, nodes + 1)):
             return places
-    raise NoPlaceError("no free addresses in the loopback network 127.0.0.0/8")
+    raise NoPlaceError(
+        "no free addresses in the loopback network 127.0.0.0/8: every node and proxy needs one of "
+        "its own there, and only Linux has them all by itself"
+    )
 
 
 def _is_free(places: Places, node: int) -> bool:

@@ -1,6 +1,6 @@
 """Real nodes: processes of `disque-trio server`, one after the other, at one address.
 
-A process is always ended by its id. The kernel ends it too should we end first, in whatever way.
+A process is always ended by its id. Linux ends it too should we end first, in whatever way.
 """
 
 import ctypes
@@ -102,5 +102,9 @@ class NodeProcess:
 
 
 def _die_with_parent() -> None:
-    """In the new process, before it becomes the server: let the kernel kill it when we end."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """In the new process, before it becomes the server: let the kernel kill it when we end.
+
+    Only Linux does that for us.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

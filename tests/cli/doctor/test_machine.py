@@ -47,6 +47,19 @@ def test_a_node_here_may_open_as_many_files_as_it_wants(tmp_path: Path) -> None:
     assert "may open 1024 files" in finding.what
 
 
+def test_without_proc_the_disk_is_still_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(100, 0, 10 << 20))
+    here = NodeFacts(where="127.0.0.1:7711", info={}, config={"dir": str(tmp_path)})
+    in_a_container = NodeFacts(where="127.0.0.1:7711", info={}, config={"dir": "/not/here"})
+
+    (finding,) = machine.judge_node(here, tmp_path / "no-proc")
+
+    assert finding.what == f"10 MiB are free in {tmp_path}"
+    assert list(machine.judge_node(in_a_container, tmp_path / "no-proc")) == []
+
+
 def test_a_node_elsewhere_has_limits_that_cannot_be_seen_from_here(tmp_path: Path) -> None:
     put(tmp_path, "42/limits", "Max open files   1024   4096   files\n")
 

@@ -1,0 +1,98 @@
+"""What operating systems do differently. Linux comes first; where it alone has something, there is
+another way, which is tested by hiding that, for these tests run on Linux.
+"""
+
+import errno
+import fcntl
+import os
+import resource
+import socket
+import sys
+from typing import Final
+
+_SYNC_WHOLE: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+"""macOS: fsync(2) leaves the data in the drive's own cache, this does not."""
+_CANNOT: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
+"""What file systems answer that have no such way."""
+_PAGE: Final = resource.getpagesize()
+_MAX_KEEPALIVE_S: Final = 32_767
+"""Linux takes no longer one."""
+_IDLE: Final[int | None] = getattr(socket, "TCP_KEEPIDLE", getattr(socket, "TCP_KEEPALIVE", None))
+"""macOS has the second name for it."""
+_INTERVAL: Final[int | None] = getattr(socket, "TCP_KEEPINTVL", None)
+_COUNT: Final[int | None] = getattr(socket, "TCP_KEEPCNT", None)
+NOTSENT_LOWAT: Final = 0x201 if sys.platform == "darwin" else 25
+"""socket.TCP_NOTSENT_LOWAT, which Python has from 3.12 on."""
+
+
+# Disks.
+
+
+def sync_data(descriptor: int) -> None:
+    """Return once the disk has a file's data. Raises OSError."""
+    if _SYNC_WHOLE is not None:
+        try:
+            fcntl.fcntl(descriptor, _SYNC_WHOLE)
+        except OSError as error:
+            if error.errno not in _CANNOT:
+                raise
+        else:
+            return
+    getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def waits() -> int:
+    """How often this thread has given up the processor by itself; where only that is known, how
+    often the process has."""
+    who: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+    return resource.getrusage(who).ru_nvcsw
+
+
+# Memory.
+
+
+def peak_rss_bytes() -> int:
+    """The most of this process that has been in memory."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def rss_bytes(statm: str = "/proc/self/statm") -> int:
+    """What of this process is in memory; where there is no /proc, the most that has been."""
+    try:
+        with open(statm, "rb") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return peak_rss_bytes()
+
+
+# Sockets.
+
+
+def keep_alive(sock: socket.socket, seconds: int) -> None:
+    """Let the kernel probe a silent peer after `seconds`, and give it up after twice as long.
+
+    0 is never. A time that the system does not let one choose stays its own. Raises OSError.
+    """
+    if not seconds:
+        return
+    seconds = min(seconds, _MAX_KEEPALIVE_S)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((_IDLE, seconds), (_INTERVAL, max(1, seconds // 3)), (_COUNT, 3)):
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def non_blocking(family: int, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> socket.socket:
+    """A socket that never waits. Raises OSError."""
+    sock = socket.socket(family, kind, protocol)
+    sock.setblocking(False)
+    return sock
+
+
+def shares_ports_evenly() -> bool:
+    """Does the kernel spread the connections to a port over all sockets that share it?
+
+    With SO_REUSEPORT Linux does; on macOS and the BSDs the last one gets all.
+    """
+    return sys.platform == "linux"
