@@ -29,10 +29,13 @@ def is_stranger(client: Client, config: Config) -> bool:
 
 
 def has_sent_too_much(session: Session, config: Config) -> bool:
-    """Is its unfinished request too long? Ask when it is longer than `STRANGER_LIMIT`."""
+    """Is its unfinished request too long? Ask when it keeps more than `STRANGER_LIMIT`."""
+    parser = session.parser
+    if parser.pending:
+        return False
     if is_stranger(session.client, config):
-        return True
-    return session.parser.buffered > config.client_query_buffer_limit
+        return parser.weight > STRANGER_LIMIT
+    return parser.buffered > config.client_query_buffer_limit
 
 
 def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bool:

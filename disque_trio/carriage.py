@@ -5,10 +5,17 @@ One encoding per message, one send per link, one write per client. Owns the sess
 
 from typing import TYPE_CHECKING, Final
 
-from disque_trio.allowance import most_unread, owes_too_much, weight
+from disque_trio.allowance import (
+    LEAST_UNREAD,
+    STRANGER_LIMIT,
+    has_sent_too_much,
+    most_unread,
+    owes_too_much,
+    weight,
+)
 from disque_trio.ports import Hub, Log
 from disque_trio.session import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
-from disque_trio.statemachine.base import ClientId, LinkId, NodeId, Now, Status
+from disque_trio.statemachine.base import ClientId, LinkId, Millis, NodeId, Now, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, GossipMessage
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = BATCHES
 """What this node announces in PING, PONG and MEET beyond the original protocol (docs/bus.md)."""
+LOOK_EVERY: Final[Millis] = 100
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
 
@@ -47,6 +55,13 @@ class Carriage:
         """Clients that have not read everything."""
         self._owed = 0
         """What they have not read, in all."""
+        self._senders: dict[Session, None] = {}
+        """Clients of whom input is kept; `Traffic.unread` is how much that is in all."""
+        self._look_again: Millis = 0
+        """When it is worth while to look whom of them to cut off."""
+        self.crowded: Callable[[bool], None] = lambda _: None
+        """Called when less should be read from clients at a time, and when that is over."""
+        self._is_crowded = False
 
     def carry(self, out: Outbox, now: Now) -> None:
         """All but records, the node table, chores, and clients to feed again."""
@@ -232,6 +247,68 @@ class Carriage:
         self._watch.repeat(
             "clients cut off: all together have left too much unread", now, clients=cut
         )
+
+    def keeps(self, session: Session, now: Now) -> None:
+        """What is kept of a client's input has changed: account for it, and keep it in bounds.
+
+        Beyond half of `most_unread` less is read at a time. Beyond all of it those are cut off
+        whose request is not complete or who do not read their answers: others wait for this node.
+        """
+        state, weight = self._state, session.weight_of_input
+        is_more = weight > session.input
+        self._account(session, weight)
+        session.input_at = now.mono
+        if is_more and weight > STRANGER_LIMIT and has_sent_too_much(session, state.config):
+            self._watch.repeat("client cut off: query buffer limit", now, client=session.client.id)
+            session.port.abort()
+        unread = self._traffic.unread
+        if unread > LEAST_UNREAD // 2 or self._is_crowded:
+            most = most_unread(state)
+            self._crowd(is_crowded=unread > most // 2)
+            if unread > most and now.mono >= self._look_again:
+                self._look_again = now.mono + LOOK_EVERY
+                self._collect_senders(most - most // 8, now)
+
+    def _account(self, session: Session, weight: int) -> None:
+        self._traffic.unread += weight - session.input
+        session.input = weight
+        if weight:
+            self._senders[session] = None
+        else:
+            self._senders.pop(session, None)
+
+    def _crowd(self, *, is_crowded: bool) -> None:
+        if is_crowded is not self._is_crowded:
+            self._is_crowded = is_crowded
+            self.crowded(is_crowded)
+
+    def _collect_senders(self, enough: int, now: Now) -> None:
+        """First those who have not gone on for longest, by seconds, and of these who keep most."""
+        guilty = [
+            each for each in self._senders if each.is_choked or not each.has_requests
+        ]  # fmt: skip
+        if len(guilty) < 2:
+            return
+        guilty.sort(key=lambda each: (each.input_at // 1000, -each.input))
+        cut = 0
+        for sender in guilty:
+            if self._traffic.unread <= enough:
+                break
+            cut += 1
+            self._account(sender, 0)
+            sender.port.abort()
+        self._watch.repeat(
+            "clients cut off: all together have sent too much that cannot be carried out yet",
+            now,
+            clients=cut,
+        )
+
+    def forget(self, session: Session) -> None:
+        """A client has gone."""
+        self.settled(session)
+        self._account(session, 0)
+        if self._is_crowded:
+            self._crowd(is_crowded=self._traffic.unread > most_unread(self._state) // 2)
 
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
         """Its replies wait for the journal: how much that is for whom. It counts as unread."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from disque_trio.session import Session
 
 READ_SIZE: Final = 1 << 16
+CROWDED_SIZE: Final = 1 << 12
+"""The same, while much that has been read waits to be carried out."""
 MUCH: Final = 1 << 14
 """Who sends so many bytes at once may keep the node busy for milliseconds."""
 IN_KERNEL: Final = 1 << 16
@@ -35,7 +37,9 @@ LINGER_S: Final = 10
 class Clients:
     """What all client channels of a node share."""
 
-    __slots__ = ("channels", "is_reading", "node", "owing", "readiness", "shaking", "strangers")
+    __slots__ = (
+        "channels", "is_reading", "node", "owing", "read_size", "readiness", "shaking", "strangers",
+    )  # fmt: skip
 
     def __init__(self, readiness: Readiness, node: "Node") -> None:
         self.readiness = readiness
@@ -47,6 +51,12 @@ class Clients:
         self.shaking = 0
         """Those that are still in the TLS handshake."""
         self.strangers = Strangers(node)
+        self.read_size = READ_SIZE
+        """Bytes that are read of a client at a time."""
+        node.on_crowded(self._crowd)
+
+    def _crowd(self, is_crowded: bool) -> None:
+        self.read_size = CROWDED_SIZE if is_crowded else READ_SIZE
 
     def are_too_many(self) -> bool:
         """Is there no room for another one?"""
@@ -64,11 +74,8 @@ class Clients:
         for channel in list(self.owing):
             channel.sweep()
         self.strangers.sweep()
-        traffic = self.node.state.facts.traffic
-        traffic.unsent = sum([len(channel.unsent) for channel in self.owing])
-        traffic.unread = sum(
-            [channel.session.parser.buffered for channel in self.channels if channel.is_known]
-        )
+        unsent = sum([len(channel.unsent) for channel in self.owing])
+        self.node.state.facts.traffic.unsent = unsent
 
 
 class ClientChannel(Stream):
@@ -132,7 +139,7 @@ class ClientChannel(Stream):
 
     def _read(self) -> None:
         try:
-            data = self._recv(READ_SIZE)
+            data = self._recv(self.clients.read_size)
         except BlockingIOError:
             return
         except OSError:

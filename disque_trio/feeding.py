@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import Final
 
-from disque_trio.allowance import weight
+from disque_trio.allowance import is_stranger, weight
 from disque_trio.carriage import Carriage
 from disque_trio.session import MUCH, Session
 from disque_trio.statemachine.base import Now, Reply
@@ -28,6 +28,11 @@ from disque_trio.watch import Watch
 
 TURN: Final = 128
 """Requests of one client per batch, so that replies leave and other clients have their turn."""
+TURN_OF_ALL: Final = 2048
+"""Requests of all pipelines per batch, some milliseconds of work: those who wait take turns."""
+A_FEW: Final = 8
+"""As many of who has just sent them are served though that is used up, so that a client who sends
+little does not wait behind those who send much; of a stranger no more are served per batch."""
 ROOM: Final = 1 << 20
 """Bytes of answers per batch for those who are answered much: some milliseconds of work."""
 _LENGTHY: Final = frozenset({b"QPEEK", b"GETJOB", b"SHOW", b"JSCAN", b"QSCAN", b"CLIENT"})
@@ -49,6 +54,8 @@ class Feeder:
         self.hungry: dict[Session, None] = {}
         """Those whose backlog can go on in the next batch."""
         self._room = self._room_for_new = ROOM
+        self._left = TURN_OF_ALL
+        """Requests of pipelines that this batch still has time for."""
         self._machine = machine
         self._carriage = carriage
         self._watch = watch
@@ -59,7 +66,7 @@ class Feeder:
         machine = self._machine
         if (
             len(requests) == 1
-            and not session.backlog
+            and not session.is_held
             and not session.weight
             and not session.is_choked
             and self.turn
@@ -73,22 +80,25 @@ class Feeder:
                 machine.timed(row, args, perf_counter_ns() - started)
             if session.fault is not None or session.is_held:
                 self._after_turn(session, now)
-        else:
+        elif requests or session.is_held or session.fault is not None or session.parser.pending:
             session.backlog.extend(requests)
-            self.feed(session, now)
+            self._feed(session, now, A_FEW)
 
-    def feed(self, session: Session, now: Now) -> None:
-        """Give the machine every request of the client that it takes in this turn."""
+    def _feed(self, session: Session, now: Now, least: int = 0) -> None:
+        """Give the machine every request of the client that it takes in this turn: as many as
+        `least` though the turn of all has been used up."""
         backlog = session.backlog
-        turn = self.turn
-        if session.weight:
-            turn = self._turn_of(session)
+        turn = self._turn_of(session, least)
         replies = self._machine.state.out.replies
         most = 1
-        while backlog and turn and not session.is_choked:
+        while turn and not session.is_choked:
+            if not backlog and not self._refill(session, turn):
+                break
             some = _alike(backlog, min(turn, most), min(turn, _SOME))
             left = self._give(session.client, some, now)
-            turn -= len(some) - len(left)
+            given = len(some) - len(left)
+            turn -= given
+            self._left -= given
             if left:
                 backlog.extendleft(reversed(left))
                 break
@@ -97,7 +107,7 @@ class Feeder:
                 self._room -= MUCH
                 break
             most = _FEW
-        if backlog or session.fault is not None or session.is_held:
+        if session.is_held or session.fault is not None or session.has_requests:
             self._after_turn(session, now)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
@@ -121,28 +131,39 @@ class Feeder:
                 at += machine.requests(client, requests[at:], now, perf_counter_ns)
         return requests[at:]
 
-    def _turn_of(self, session: Session) -> int:
-        """How many requests are taken of a client who is answered much, or is new."""
+    def _turn_of(self, session: Session, least: int) -> int:
+        """How many requests are taken of a client."""
+        turn = min(self.turn, max(self._left, least))
+        if is_stranger(session.client, self._machine.state.config):
+            turn = min(turn, A_FEW)
+        return self._turn_by_weight(session, turn) if session.weight else turn
+
+    def _turn_by_weight(self, session: Session, turn: int) -> int:
+        """Likewise of one who is answered much, or is new."""
         weight = session.weight
         if weight == MUCH:
+            if turn and not session.backlog:
+                self._refill(session, turn)
             if session.backlog and session.backlog[0][0].upper() not in _LENGTHY:
-                return self.turn
+                return turn
             self._room_for_new -= weight
-            return self.turn if self._room_for_new >= 0 else 0
+            return turn if self._room_for_new >= 0 else 0
         self._room -= weight
-        return min(self.turn, 1) if self._room > -weight else 0
+        return min(turn, 1) if self._room > -weight else 0
 
     def feed_hungry(self, now: Now) -> None:
         """A batch begins: those whose requests had to wait go on."""
         self._room = self._room_for_new = ROOM
+        self._left = TURN_OF_ALL
         if self.hungry and self.turn:
             hungry, self.hungry = self.hungry, {}
             late: dict[Session, None] = {}
             for session in hungry:
-                if session.weight > MUCH and self._room <= 0:
+                if self._left <= 0 or (session.weight > MUCH and self._room <= 0):
                     late[session] = None
                 else:
-                    self.feed(session, now)
+                    self._feed(session, now)
+                    self._carriage.keeps(session, now)
             if late:
                 # Those who have had their turn stand behind those who have not.
                 self.hungry = late | self.hungry
@@ -156,13 +177,13 @@ class Feeder:
         for client in clients:
             session = find(client.id)
             if session is not None and (
-                session.backlog or session.fault is not None or session.is_held
+                session.is_held or session.fault is not None or session.has_requests
             ):
                 self.hungry[session] = None
 
     def free(self, session: Session) -> None:
         """A client is choked no longer."""
-        if session.backlog or session.fault is not None:
+        if session.fault is not None or session.has_requests:
             self.hungry[session] = None
         elif session.is_held:
             _release(session)
@@ -174,8 +195,9 @@ class Feeder:
 
     def _after_turn(self, session: Session, now: Now) -> None:
         """Not everything could be fed, or now at last it has been."""
-        if session.backlog:
+        if session.has_requests:
             self._carriage.hold(session)
+            self._carriage.keeps(session, now)
             if not session.is_choked and self._takes(session):
                 self.hungry[session] = None
             elif session.port.is_half_closed:
@@ -188,8 +210,24 @@ class Feeder:
 
     def _takes(self, session: Session) -> bool:
         """Would the machine be given the next request of this client?"""
+        client, backlog = session.client, session.backlog
+        if self._machine.accepts(client):
+            return True
+        if not backlog and not self._refill(session, A_FEW):
+            return client.blocked is Blocked.COPIES
+        return self._machine.follows(client, backlog[0])
+
+    def _refill(self, session: Session, turn: int) -> bool:
+        """Make requests of what is pending, if the machine may take them; are there any?
+
+        Nobody knows the next request of a client that waits for copies before it has been made.
+        """
         client = session.client
-        return self._machine.accepts(client) or self._machine.follows(client, session.backlog[0])
+        if session.parser.pending and (
+            client.blocked is Blocked.COPIES or self._machine.accepts(client)
+        ):
+            session.refill(turn)
+        return bool(session.backlog)
 
     def _refuse(self, session: Session, fault: bytes, now: Now) -> None:
         if self._machine.accepts(session.client):

@@ -7,12 +7,12 @@ interrupted; what depends on a journal that is slow is held back by `promises`. 
 when, and who has to wait, is `feeding`.
 """
 
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Final
 
 import trio
 
-from disque_trio.allowance import STRANGER_LIMIT, has_sent_too_much
 from disque_trio.carriage import Carriage
 from disque_trio.errands import Errands
 from disque_trio.feeding import TURN, Feeder
@@ -28,7 +28,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
-from disque_trio.wire.resp import RequestParser
+from disque_trio.wire.requests import RequestParser
 
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
@@ -173,10 +173,13 @@ class Node:
         if parser.error is not None:
             session.fault = parser.error.text
         self._take(session, requests, self.now)
-        # Only now: AUTH may stand before the request that is too long for a stranger.
-        if parser.buffered > STRANGER_LIMIT and has_sent_too_much(session, self.state.config):
-            self._log.warning("client cut off: query buffer limit", client=session.client.id)
-            session.port.abort()
+        # Only now: AUTH may stand before a request that is too long for a stranger.
+        if parser.buffered or session.input:
+            self._carriage.keeps(session, self.now)
+
+    def on_crowded(self, tell: Callable[[bool], None]) -> None:
+        """Let the hub know when it should read less at a time, and when that is over."""
+        self._carriage.crowded = tell
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has said that it will not send any more."""
@@ -193,7 +196,7 @@ class Node:
         """A client's connection has ended, for whatever reason."""
         if self._carriage.sessions.pop(session.client.id, None) is not None:
             self._feeder.hungry.pop(session, None)
-            self._carriage.settled(session)
+            self._carriage.forget(session)
             self.machine.disconnect(session.client, self.now)
 
     # Links.

@@ -14,13 +14,17 @@ from disque_trio.statemachine.base import LinkId, Millis
 from disque_trio.statemachine.client import Client
 from disque_trio.wire.batches import Part
 from disque_trio.wire.frames import FrameParser
-from disque_trio.wire.resp import RequestParser
+from disque_trio.wire.requests import ARG_BYTES, MOST_LINES, RequestParser
 
 CHOKE: Final = 1 << 20
 """Bytes of replies that have not been read, or could not be given yet, beyond which a client's
 further requests wait."""
 CHOKE_IN_NEED: Final = 1 << 16
 """The same, while all clients together have left much unread."""
+REQUEST_LINES: Final = 12
+"""Lines that most requests have at most."""
+REQUEST_BYTES: Final = 88
+"""What a request takes beside its arguments."""
 MUCH: Final = 1 << 16
 """Bytes of answers in one batch beyond which a client is one of those who are answered much."""
 
@@ -33,9 +37,13 @@ class Session:
     port: ClientPort
     parser: RequestParser
     backlog: deque[list[bytes]] = attrs.Factory(deque)
-    """Requests that the machine has not been given yet."""
+    """Requests that the machine has not been given yet: what is left of the parser's last piece."""
     replies: list[bytes] = attrs.Factory(list)
     """What this batch answers."""
+    input: int = 0
+    """Bytes of memory that its unfinished and its waiting requests take, as accounted for."""
+    input_at: Millis = 0
+    """When that last changed."""
     fault: bytes | None = None
     """The protocol error that comes after the backlog."""
     unsent: int = 0
@@ -52,6 +60,27 @@ class Session:
     is_held: bool = False
     over_since: Millis = 0
     """Since when more is unsent than the soft limit allows."""
+
+    @property
+    def has_requests(self) -> bool:
+        """Are there requests, or bytes that may be some, which the machine has not been given?"""
+        return bool(self.backlog or self.parser.pending)
+
+    @property
+    def weight_of_input(self) -> int:
+        """Bytes of memory that its unfinished and its waiting requests take."""
+        backlog = self.backlog
+        if not backlog:
+            return self.parser.weight
+        args = sum(map(len, backlog))
+        text = sum([sum(map(len, request)) for request in backlog])
+        return self.parser.weight + REQUEST_BYTES * len(backlog) + ARG_BYTES * args + text
+
+    def refill(self, turn: int) -> None:
+        """Make requests of the next bytes that have come, hardly more than so many."""
+        self.backlog += self.parser.more(min(turn * REQUEST_LINES, MOST_LINES))
+        if self.parser.error is not None:
+            self.fault = self.parser.error.text
 
     def set_unsent(self, unsent: int, limit: int = CHOKE) -> None:
         """So many bytes have not been read."""

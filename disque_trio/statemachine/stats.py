@@ -17,9 +17,9 @@ class Traffic:
     received: int = 0
     sent: int = 0
     unread: int = 0
-    """Received, and part of a request that is not complete; counted once a second."""
+    """Memory of what was received and not carried out: unfinished requests, and those that wait."""
     unsent: int = 0
-    """Owed to clients, and not taken by their sockets yet; likewise."""
+    """Owed to clients, and not taken by their sockets yet; counted once a second."""
     delayed: int = 0
     """Owed to clients, and waiting for the journal."""
     journal: int = 0

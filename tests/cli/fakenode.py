@@ -10,7 +10,8 @@ import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.wire.replies import encode_reply
-from disque_trio.wire.resp import RequestParser
+from disque_trio.wire.requests import RequestParser
+from tests.parsing import all_requests
 
 Answer = list[Reply] | bytes | None
 """Replies, or bytes to send as they are; None hangs up."""
@@ -72,7 +73,7 @@ class FakeNode:
         parser = RequestParser()
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(65536):
-                for args in parser.feed(data):
+                for args in all_requests(parser, data):
                     self.requests.append(args)
                     answer = self._answer(args)
                     if answer is None:

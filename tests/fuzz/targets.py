@@ -18,9 +18,11 @@ from disque_trio.statemachine.records import Record
 from disque_trio.wire import framed, frames, salvage
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer
-from disque_trio.wire.resp import ProtocolError, ReplyParser, RequestParser
+from disque_trio.wire.requests import RequestParser
+from disque_trio.wire.resp import ProtocolError, ReplyParser
 from disque_trio.wire.words import UnbalancedQuotesError, split
 from tests.fuzz import examples
+from tests.parsing import all_requests
 from tests.rig import CALM, N2, Rig
 
 
@@ -115,8 +117,8 @@ def _is_known(sender: bytes) -> bool:
 
 def _requests(data: bytes) -> None:
     whole, cut = RequestParser(), RequestParser()
-    found = whole.feed(data)
-    assert [request for half in _halves(data) for request in cut.feed(half)] == found
+    found = all_requests(whole, data)
+    assert [request for half in _halves(data) for request in all_requests(cut, half)] == found
     assert (cut.error and cut.error.text) == (whole.error and whole.error.text)
     assert whole.buffered <= len(data)
 
@@ -158,7 +160,7 @@ def _member(data: bytes) -> None:
 
 def _client(data: bytes) -> None:
     rig = Rig(peers=1, config=CALM)
-    for request in RequestParser().feed(data):
+    for request in all_requests(RequestParser(), data):
         if rig.client in rig.node.clients.values():
             rig.offer(*request)
     rig.advance(2000)

@@ -79,7 +79,7 @@ async def test_what_is_held_for_a_sync_is_bounded_by_maxmemory_and_counts(
     client.send(b"ADDJOB q %b 0 REPLICATE 1\r\n" % (b"x" * 1000) * 1000)
     await trio.sleep(0.005)
     assert end.held > 4 << 17
-    assert client.session.backlog
+    assert client.session.has_requests
     assert state.facts.traffic.journal == end.held
 
     # Syncs come as they are needed, and not once a second.

@@ -48,7 +48,7 @@ class Reader:
 class Table:
     """A node with clients, whose batches the test makes."""
 
-    def __init__(self, **config: int) -> None:
+    def __init__(self, **config: int | bytes) -> None:
         self.world = World(Config(**config))  # type: ignore[arg-type]
         self.node: Node = self.world.node
         self.readers: list[Reader] = []

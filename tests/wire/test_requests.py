@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_trio.wire.resp import MAX_LINE, RequestParser, encode_request
+from disque_trio.wire.requests import MAX_LINE, RequestParser
+from disque_trio.wire.resp import encode_request
+from tests.parsing import all_requests
 from tests.strategies import cuts, payloads, pieces, requests
 
 ADDJOB = b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$4\r\nbody\r\n$1\r\n0\r\n"
@@ -36,7 +38,7 @@ FRAGMENTS = [
 
 def fed(parts: Iterable[bytes]) -> tuple[list[list[bytes]], bytes | None, int]:
     parser = RequestParser()
-    taken = [request for part in parts for request in parser.feed(part)]
+    taken = [request for part in parts for request in all_requests(parser, part)]
     return taken, parser.error.text if parser.error else None, parser.buffered
 
 
@@ -262,6 +264,93 @@ def test_damage_means_the_same_however_it_is_cut(
 
     assert fed(one_by_one(bytes(data))) == whole
     assert fed(pieces(bytes(data), draw.draw(cuts()))) == whole
+
+
+# Pieces.
+
+
+def test_of_many_requests_only_a_piece_is_made_at_a_time() -> None:
+    parser = RequestParser()
+    ping = b"*1\r\n$4\r\nPING\r\n"
+
+    assert parser.feed(ping * 4000) == []
+    made = [len(parser.more())]
+    assert parser.pending == parser.buffered == len(ping) * (4000 - made[0])
+    while parser.pending:
+        made.append(len(parser.more()))
+
+    assert sum(made) == 4000
+    assert max(made) < 600
+    assert parser.buffered == parser.weight == 0
+
+
+def test_fewer_lines_may_be_asked_for() -> None:
+    parser = RequestParser()
+    parser.feed(ADDJOB * 1000)
+
+    assert 1 <= len(parser.more(90)) <= 20
+
+
+def test_what_comes_while_something_is_pending_comes_behind_it() -> None:
+    parser = RequestParser()
+    parser.feed(encode_request([b"PING", b"1"]) * 1000)
+
+    assert parser.feed(encode_request([b"PING", b"2"])) == []
+    taken = parser.more()
+    while parser.pending:
+        taken += parser.more()
+
+    assert taken == [[b"PING", b"1"]] * 1000 + [[b"PING", b"2"]]
+
+
+def test_short_requests_behind_a_long_one_are_pieces_too() -> None:
+    data = encode_request([b"ADDJOB", b"q", b"x" * 50_000, b"0"]) + b"a\n" * 5000
+    parser = RequestParser()
+    parser.feed(data[:40_000])
+
+    sizes = [len(parser.feed(data[40_000:]))]
+    while parser.pending:
+        sizes.append(len(parser.more()))
+
+    assert sum(sizes) == 5001
+    assert max(sizes) <= 130
+
+
+SPELLINGS = [
+    ADDJOB,
+    b"PING\r\n",
+    b"*1\r\n$4\r\nPING\r\n",
+    b"\n",
+    b"*0\r\n",
+    encode_request([b"ADDJOB", b"q", b"x\r\n" * 700, b"0"]),
+    encode_request([b"ADDJOB", b"q", b"x" * 5000, b"0"]),
+    encode_request([b"ACKJOB", *[b"%d" % n for n in range(300)]]),
+    b"*2\r\n$4\r\nPING\r\n$2\rx12\r\n",
+]
+
+
+@given(st.lists(st.sampled_from(SPELLINGS), max_size=60), cuts(), st.booleans())
+def test_long_streams_mean_the_same_in_any_pieces(
+    spelled: list[bytes], shares: list[float], is_damaged: bool
+) -> None:
+    data = b"".join(spelled) + b"*x\r\n" * is_damaged
+    each = [fed([one]) for one in [*spelled, b"*x\r\n" * is_damaged]]
+    whole = [request for taken, _, _ in each for request in taken], each[-1][1], 0
+
+    assert fed([data]) == whole
+    assert fed(pieces(data, shares)) == whole
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS)).map(b"".join), cuts(), st.integers(1, 40))
+def test_tiny_pieces_mean_the_same(data: bytes, shares: list[float], size: int) -> None:
+    whole = fed([data])
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PIECE", "_SMALL", "_MANY", "_FEW"):
+            patch.setattr(f"disque_trio.wire.requests.{name}", 1 if name == "_MANY" else size)
+        tiny = fed(pieces(data, shares))
+
+    assert tiny == whole
 
 
 @pytest.mark.parametrize("sent", [b"*x\r\n", b"*1\r\n!4\r\n", b'PING "\r\n'])

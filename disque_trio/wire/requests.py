@@ -1,0 +1,266 @@
+"""Requests as they come in: bytes of clients for a node.
+
+`RequestParser` has two ways, which agree on every byte. The quick one takes short requests in
+canonical form, whole or many at once (`canonical`). Everything else goes the strict way, in
+`_parse`: inline requests, long arguments, parts of requests, mistakes (reference 1.2, 1.3).
+"""
+
+from typing import Final
+
+from disque_trio.wire import canonical
+from disque_trio.wire.resp import MAX_BULK, ProtocolError, integer
+from disque_trio.wire.words import UnbalancedQuotesError, split
+
+MAX_LINE: Final = 65_536
+"""Bytes of an inline request or of a header before its line must end."""
+MAX_ELEMENTS: Final = 1_048_576
+_SMALL: Final = 2048
+"""Longer input is looked at closely before it is split: it may be one long argument."""
+_MANY: Final = 32
+"""Line ends at its beginning that show it to be many short ones: 200 ids of an ACKJOB take a fifth
+of the time."""
+_count_of: Final = canonical.ARRAY_SIZES.get
+_fit: Final = canonical.fit
+PIECE: Final = 1 << 14
+"""Bytes that become requests at a time. Requests weigh up to ten times their bytes, so what a
+client has sent stays bytes until its requests are wanted."""
+MOST_LINES: Final = 1536
+"""Lines of a piece, as its beginning lets one guess: 170 of the usual ADDJOBs have so many."""
+_FEW: Final = 128
+"""Requests that the strict way makes at a time."""
+ARG_BYTES: Final = 48
+"""What an argument takes beside its text."""
+_ASTERISK: Final = ord("*")
+
+
+class RequestParser:
+    """Makes requests of one client's bytes, however they are cut, a piece at a time.
+
+    `feed` gives what is quickly found, `more` the requests of the next piece as long as `pending`
+    says that there is any. The caller carries them out, in order, and then looks at `error`: it is
+    what is wrong with the bytes after those requests, and final, so that nothing comes out
+    afterwards. A caller whose machine takes no more requests for now should call neither, and not
+    read on.
+    """
+
+    __slots__ = (
+        "_args", "_at", "_data", "_elements", "_most", "_needed", "_rest", "_taken", "buffered",
+        "error", "pending",
+    )  # fmt: skip
+
+    def __init__(self, max_bulk: int = MAX_BULK) -> None:
+        self._most = max_bulk
+        """Bytes that one argument may have, `canonical.SHORT` at least."""
+        self.error: ProtocolError | None = None
+        self.buffered = 0
+        """Bytes held: of a request that is not complete, or `pending`."""
+        self.pending = 0
+        """Bytes behind the last piece: `more` goes on there. Then no request is incomplete."""
+        self._data = b""
+        """What ends with them."""
+        self._at = 0
+        """Where they start in it."""
+        self._args: list[bytes] = []
+        self._elements = 0
+        """How many elements the request being read has; 0 between requests."""
+        self._taken = 0
+        """Bytes of it that have become `_args`."""
+        self._rest = bytearray()
+        self._needed = 0
+        """How long `_rest` must be for another look to be worth it."""
+
+    @property
+    def spare(self) -> int:
+        """Bytes reserved for the rest of that request."""
+        return max(0, self._rest.__alloc__() - len(self._rest))
+
+    @property
+    def weight(self) -> int:
+        """Bytes of memory that all of this takes."""
+        args = self._taken + ARG_BYTES * len(self._args) if self._args else 0
+        rest = self._rest.__alloc__() if self._rest else 0
+        return len(self._data) + rest + args
+
+    def feed(self, data: bytes) -> list[list[bytes]]:
+        """The requests that these bytes complete, if they are few; else `more` gives them.
+
+        None while something is pending: these bytes come behind it. A single one only when it is
+        the last.
+        """
+        if self.buffered or self.error is not None:
+            return self._resume(data)
+        if len(data) > _SMALL:
+            self._put_off(data, 0)
+            return [] if data.count(b"\r\n", 0, _SMALL) >= _MANY else self.more()
+        lines = data.split(b"\r\n")
+        count = _count_of(lines[0])
+        if count is not None and len(lines) == count + count + 2 and not lines[-1]:
+            args = lines[2::2]
+            if _fit(lines[1:-1:2], args):
+                return [args]
+        return self._split(lines)
+
+    def more(self, most_lines: int = MOST_LINES) -> list[list[bytes]]:
+        """The requests of the next piece, of about so many lines. When there are none, nothing is
+        pending any more."""
+        requests: list[list[bytes]] = []
+        ends = self._data.count(b"\r\n", self._at, self._at + _SMALL)
+        if ends < _MANY and self.pending > _SMALL:
+            before = self.pending
+            requests = self._parse(*self._take_pending(), 1)
+            if not self.pending:
+                return requests
+            if before - self.pending > _SMALL:
+                return requests + self._parse(*self._take_pending(), _MANY)
+        data, at = self._take_pending()
+        end = at + min(PIECE, _SMALL * most_lines // max(ends, _MANY))
+        lines = data[at:end].split(b"\r\n")
+        if end >= len(data):
+            return requests + self._split(lines)
+        quick = canonical.take(lines)
+        if not quick:
+            return requests + self._parse(data, at, _FEW)
+        self._put_off(data, end - sum(map(len, lines)) - 2 * len(lines) + 2)
+        return requests + quick
+
+    def _take_pending(self) -> tuple[bytes, int]:
+        """What is pending ends these bytes, and begins there."""
+        data, at = self._data, self._at
+        self._data = b""
+        self.buffered = self.pending = 0
+        return data, at
+
+    def _put_off(self, data: bytes, at: int) -> None:
+        """What starts there is looked at later."""
+        if at > len(data) >> 1:
+            data, at = data[at:], 0
+        self._data, self._at = data, at
+        self.buffered = self.pending = len(data) - at
+
+    def _resume(self, data: bytes) -> list[list[bytes]]:
+        """Complete one request the strict way, then take what came behind it."""
+        if self.error is not None:
+            return []
+        if self._data:
+            self._put_off(self._data[self._at :] + data, 0)
+            return []
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:
+                self.buffered += len(data)
+                return []
+            data = bytes(self._rest)
+            self._rest.clear()
+        requests = self._parse(data, 0, 1)
+        if self.pending:
+            requests += self.more()
+        return requests
+
+    def _split(self, lines: list[bytes]) -> list[list[bytes]]:
+        """The quick way as far as it goes, then the strict way."""
+        requests = canonical.take(lines)
+        if len(lines) > 1 or lines[0]:
+            requests += self._parse(b"\r\n".join(lines), 0, _FEW)
+        return requests
+
+    def _parse(self, data: bytes, at: int, most: int) -> list[list[bytes]]:
+        """The strict way: one request after the other, to the end of the data or `most` of them."""
+        requests: list[list[bytes]] = []
+        self._needed = 0
+        try:
+            while at < len(data) and len(requests) < most:
+                before = at
+                if not self._elements:
+                    at = self._begin(data, at, requests)
+                if self._elements:
+                    at = self._take_elements(data, at, requests)
+                if at == before:
+                    break
+        except ProtocolError as error:
+            # Without its traceback, whose frames hold this parser and what was sent: a cycle as old
+            # as its connection, at which the collector hardly ever looks.
+            self.error = ProtocolError(error.text)
+            self._args = []
+            self._taken = 0
+            at = len(data)
+        if at < len(data) and len(requests) == most:
+            self._put_off(data, at)
+        else:
+            self._rest += memoryview(data)[at:]
+            self.buffered = self._taken + len(self._rest)
+        return requests
+
+    def _begin(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
+        """Take an array header or an inline request. Where the next thing starts."""
+        if data[at] != _ASTERISK:
+            return _take_inline(data, at, requests)
+        end = data.find(b"\r", at, at + MAX_LINE + 1)
+        if end < 0:
+            _expect_line_end(data, at, b"too big mbulk count string")
+        if end < 0 or end + 2 > len(data):
+            return at
+        count = integer(data[at + 1 : end])
+        if count is None or count > MAX_ELEMENTS:
+            raise ProtocolError(b"ERR Protocol error: invalid multibulk length")
+        if count > 0:
+            self._elements = count
+            self._taken = end + 2 - at
+        return end + 2
+
+    def _take_elements(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
+        """Take the elements that are here, and the request if that completes it."""
+        args, elements = self._args, self._elements
+        start, here = at, len(data)
+        while len(args) < elements:
+            end = data.find(b"\r", at, at + MAX_LINE + 1)
+            if end < 0:
+                _expect_line_end(data, at, b"too big bulk count string")
+                break
+            header = data[at:end]
+            size = canonical.BULK_SIZES.get(header)
+            if size is None:
+                size = _bulk_size(header, self._most)
+            after = end + size + 4
+            if after > here:
+                self._needed = after - at
+                break
+            args.append(data[end + 2 : after - 2])
+            at = after
+        else:
+            requests.append(args)
+            self._args = []
+            self._elements = self._taken = 0
+            return at
+        self._taken += at - start
+        return at
+
+
+def _expect_line_end(data: bytes, at: int, complaint: bytes) -> None:
+    """A line that begins at `at` has no end yet: may it still get one?"""
+    if len(data) - at > MAX_LINE:
+        raise ProtocolError(b"ERR Protocol error: " + complaint)
+
+
+def _bulk_size(header: bytes, most: int) -> int:
+    if header[:1] != b"$":
+        # Only an empty header has no first byte, and what stands there then is its CR.
+        raise ProtocolError(b"ERR Protocol error: expected '$', got '%b'" % (header[:1] or b"\r"))
+    size = integer(header[1:])
+    if size is None or not 0 <= size <= most:
+        raise ProtocolError(b"ERR Protocol error: invalid bulk length")
+    return size
+
+
+def _take_inline(data: bytes, at: int, requests: list[list[bytes]]) -> int:
+    """Take the line at `at`, unless its end has not come. Where the next thing starts."""
+    end = data.find(b"\n", at, at + MAX_LINE + 1)
+    if end < 0:
+        _expect_line_end(data, at, b"too big inline request")
+        return at
+    try:
+        words = split(data[at:end].removesuffix(b"\r"))
+    except UnbalancedQuotesError:
+        raise ProtocolError(b"ERR Protocol error: unbalanced quotes in request") from None
+    if request := [word for word in words if word]:
+        requests.append(request)
+    return end + 1
