@@ -6,6 +6,7 @@ from disque_trio.statemachine import pressure, recovery
 from disque_trio.statemachine.base import Failure
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.rows import Command, Flag
+from disque_trio.statemachine.commands.usage import wrong_number
 from disque_trio.statemachine.state import NodeState
 
 _OPEN: Final = ("auth", "hello", "reset")
@@ -27,8 +28,7 @@ def must_check(node: NodeState, client: Client) -> bool:
 def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command) -> Failure | None:
     """Why this request is not carried out; None if it is."""
     if not row.least <= len(args) <= row.most:
-        name = row.name.encode()
-        return Failure(b"ERR wrong number of arguments for '%b' command" % name)
+        return Failure(wrong_number(row.name, row.usage))
     if node.config.requirepass and not client.authenticated and row.name not in _OPEN:
         return Failure(b"NOAUTH Authentication required.")
     memory = node.memory

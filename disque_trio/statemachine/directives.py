@@ -12,6 +12,7 @@ import attrs
 
 from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.hints import did_you_mean
 from disque_trio.statemachine.pattern import matches
 from disque_trio.statemachine.values import (
     ADDRESSES,
@@ -213,14 +214,23 @@ def set_value(config: Config, name: bytes, value: bytes) -> Config:
     """`config` with one directive changed, or a `CommandError`."""
     directive = BY_NAME.get(decode(name.lower()))
     if directive is None or directive.on_set is None:
-        raise CommandError(b"ERR Unsupported CONFIG parameter: %b" % name)
+        raise CommandError(b"ERR Unsupported CONFIG parameter: %b%b" % (name, _why_not(name)))
     try:
         read = directive.on_set([decode(value)])
-    except (ValueError, ConfigError):
-        shown = b"(redacted)" if directive.is_secret else value
-        text = b"ERR Invalid argument '%b' for CONFIG SET '%b'" % (shown, name)
+    except (ValueError, ConfigError) as error:
+        told = b"(redacted)" if directive.is_secret else value
+        text = b"ERR Invalid argument '%b' for CONFIG SET '%b': %b" % (
+            told, name, encode(str(error)),
+        )  # fmt: skip
         raise CommandError(text) from None
     return _changed(config, directive, read)
+
+
+def _why_not(name: bytes) -> bytes:
+    """Why CONFIG SET does not know the name, as far as that can be told."""
+    if decode(name.lower()) in BY_NAME:
+        return b": it is read once, when the server starts; set it in the file"
+    return did_you_mean(name, [encode(each.name) for each in DIRECTIVES if each.on_set is not None])
 
 
 def parse_line(config: Config, words: Sequence[str]) -> Config:

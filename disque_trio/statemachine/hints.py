@@ -13,25 +13,36 @@ _LONGEST_NAME: Final = 32
 """Whatever is longer is no slip of the fingers, and to compare it would take long."""
 _SHORTEST_START: Final = 3
 """Letters that say which name was begun."""
+_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)} | {
+    ord("\r"): " ",
+    ord("\n"): " ",
+}
 
 
 def shown(word: bytes) -> bytes:
-    """The word between quotes; of a long one the beginning, for an answer echoes no whole body."""
-    word = word.replace(b"\r", b" ").replace(b"\n", b" ")
-    return b"'%b'" % word if len(word) <= _LONGEST_SHOWN else b"'%b...'" % word[:_LONGEST_SHOWN]
+    """The word between quotes, as text on one line; of a long one the beginning, for an answer
+    echoes no whole body."""
+    text = word[:_LONGEST_SHOWN].decode(errors="backslashreplace").translate(_CONTROLS)
+    return b"'%b%b'" % (text.encode(), b"..." if len(word) > _LONGEST_SHOWN else b"")
 
 
 def nearest(word: bytes, names: Iterable[bytes]) -> bytes | None:
     """The name that was probably meant, whatever its case; None if there is none like it."""
-    if len(word) > _LONGEST_NAME:
+    wanted = word.lower()
+    if not 1 < len(wanted) <= _LONGEST_NAME:
         return None
-    # As text, for difflib compares no bytes.
-    wanted = word.decode("latin-1").lower()
-    known = {name.decode("latin-1").lower(): name for name in names}
+    known = {name.lower(): name for name in names}
     begun = [name for name in known if name.startswith(wanted)]
     if begun and len(wanted) >= _SHORTEST_START:
         return known[min(begun, key=len)]
-    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.7)
+    # Few are worth the comparison, and anybody may ask for it as often as he likes.
+    letters = set(wanted)
+    alike = [
+        name
+        for name in known
+        if abs(len(name) - len(wanted)) <= 3 and len(letters.intersection(name)) * 2 > len(letters)
+    ]
+    near = difflib.get_close_matches(wanted, alike, n=1, cutoff=0.65)
     return known[near[0]] if near else None
 
 
@@ -41,7 +52,14 @@ def did_you_mean(word: bytes, names: Iterable[bytes]) -> bytes:
     return b"" if near is None else b" (did you mean '%b'?)" % near
 
 
-def one_of(names: Iterable[bytes]) -> bytes:
-    """``A, B or C``."""
-    *most, last = names
-    return b"%b or %b" % (b", ".join(most), last) if most else last
+def none_of(word: bytes, names: Iterable[bytes]) -> bytes:
+    """``'in' is none of …``, with the one that was probably meant."""
+    names = tuple(names)
+    return b"%b is none of %b%b" % (shown(word), b", ".join(names), did_you_mean(word, names))
+
+
+def no_option(word: bytes, command: bytes, names: Iterable[bytes]) -> bytes:
+    """``'RETYR' is no option of ADDJOB``, with the one that was probably meant, or else all."""
+    names = tuple(names)
+    hint = did_you_mean(word, names) or b"; there are %b" % b", ".join(names)
+    return b"%b is no option of %b%b" % (shown(word), command, hint)

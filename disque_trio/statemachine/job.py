@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.client import Addition
+from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.timers import Timed
 
 DESYNC: Final[Millis] = 250
@@ -34,6 +35,7 @@ STAMPS: Final = 1_000_000
 """Creation stamps in a millisecond."""
 MAX_GC_ATTEMPT: Final = 10
 MAX_GC_WAIT: Final[Millis] = 180_000
+_NO_ID: Final = b"not the id that ADDJOB answered: 40 characters, of which the first are D-"
 _MAX_TTL_MINUTES: Final = 0xFFFF
 
 
@@ -140,7 +142,7 @@ def is_well_formed(job_id: bytes) -> bool:
 def check_id(job_id: bytes) -> JobId:
     """The id itself. Raises CommandError BADID for any other shape."""
     if not is_well_formed(job_id):
-        raise CommandError(b"BADID Invalid Job ID format.")
+        raise CommandError(b"BADID Invalid Job ID format. %b is %b" % (shown(job_id), _NO_ID))
     return job_id
 
 

@@ -69,7 +69,9 @@ def test_redis_py_is_told_what_is_wrong(redis_client: Untyped) -> None:
 
     with pytest.raises(redis.ResponseError, match=r"^PAUSED Queue paused in input, try later$"):
         do("ADDJOB", "r:paused", "b", 0)
-    with pytest.raises(redis.ResponseError, match=r"^BADID Invalid Job ID format.$"):
+    with pytest.raises(
+        redis.ResponseError, match=r"^BADID Invalid Job ID format\. 'not-an-id' is not the id"
+    ):
         do("ACKJOB", "not-an-id")
     with pytest.raises(redis.ResponseError, match=r"^NOREPL Not enough reachable nodes"):
         do("ADDJOB", "r:q", "b", 0, "REPLICATE", 2)

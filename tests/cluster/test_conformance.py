@@ -1,5 +1,6 @@
 """Every reply recorded from the original, replayed against servers of ours."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ pytestmark = needs_conformance
 AT_ONCE: Final = 4
 """Replays that run side by side: some of the transcripts spend seconds waiting."""
 DIFFERENCE: Final = re.compile(
-    r"^(\S+\.json)#(\d+) (?:differs|wording): .*\n.*\n.*\n", re.MULTILINE
+    r"^(\S+\.json)#(\d+) (differs|wording): .*\n  recorded (.*)\n  replied  (.*)\n", re.MULTILINE
 )
 
 Step = tuple[str, int]
@@ -61,8 +62,25 @@ def replayed(shared_fleet: Fleet) -> Replayed:
         for replay in replays:
             replay.kill()
             replay.wait()
-    found = {(m[1], int(m[2])): m[0] for m in DIFFERENCE.finditer(output)}
+    found = {
+        (m[1], int(m[2])): m[0]
+        for m in DIFFERENCE.finditer(output)
+        if m[3] == "differs" or not goes_on(ast.literal_eval(m[4]), ast.literal_eval(m[5]))
+    }
     return Replayed(output, found)
+
+
+def goes_on(recorded: list[str], replied: list[str]) -> bool:
+    """Is it the recorded error, and more words behind it? They tell people what was wrong."""
+    return recorded[0] == replied[0] == "error" and replied[1].startswith(recorded[1])
+
+
+def test_words_behind_a_recorded_error_are_no_difference_and_others_are() -> None:
+    recorded = ["error", "ERR syntax error"]
+
+    assert goes_on(recorded, ["error", "ERR syntax error: FROM is missing"])
+    assert not goes_on(recorded, ["error", "ERR FROM is missing"])
+    assert not goes_on(recorded, ["simple", "ERR syntax error"])
 
 
 def test_the_transcripts_are_all_there() -> None:

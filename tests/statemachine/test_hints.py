@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine.hints import did_you_mean, nearest, one_of, shown
+from disque_trio.statemachine.hints import did_you_mean, nearest, no_option, none_of, shown
 
 OPTIONS = (b"REPLICATE", b"DELAY", b"RETRY", b"TTL", b"MAXLEN", b"ASYNC")
 
@@ -11,7 +11,7 @@ OPTIONS = (b"REPLICATE", b"DELAY", b"RETRY", b"TTL", b"MAXLEN", b"ASYNC")
     ("typed", "meant"),
     [
         (b"RETYR", b"RETRY"),
-        (b"replicas", b"REPLICATE"),
+        (b"replicats", b"REPLICATE"),
         (b"MAX", b"MAXLEN"),
         (b"TTLS", b"TTL"),
         (b"T", None),
@@ -36,6 +36,18 @@ def test_a_value_is_shown_on_one_line_and_not_without_end() -> None:
     assert shown(b"x" * 65) == b"'%b...'" % (b"x" * 64)
 
 
-def test_a_choice_is_written_out() -> None:
-    assert one_of((b"A", b"B", b"C")) == b"A, B or C"
-    assert one_of((b"A",)) == b"A"
+def test_what_cannot_be_shown_is_written_out_and_text_stays_text() -> None:
+    assert shown(b"\x1b[31m\x7f\0") == b"'\\x1b[31m\\x7f\\x00'"
+    assert shown("größe".encode()) == "'größe'".encode()
+    assert shown(b"\xff\xfe") == b"'\\xff\\xfe'"
+    assert shown("é".encode() * 40).decode() == "'" + "é" * 32 + "...'"
+
+
+def test_all_names_are_told_where_none_is_near() -> None:
+    assert none_of(b"yess", (b"yes", b"no")) == b"'yess' is none of yes, no (did you mean 'yes'?)"
+    assert no_option(b"RETYR", b"ADDJOB", OPTIONS) == (
+        b"'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)"
+    )
+    assert no_option(b"x", b"ADDJOB", OPTIONS[:2]) == (
+        b"'x' is no option of ADDJOB; there are REPLICATE, DELAY"
+    )

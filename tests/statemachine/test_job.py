@@ -12,6 +12,7 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
     CommandError,
 )
+from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import (
     Job,
     check_id,
@@ -109,7 +110,10 @@ def test_anything_else_is_no_id(word: bytes) -> None:
     with pytest.raises(CommandError) as error:
         check_id(word)
 
-    assert error.value.text == b"BADID Invalid Job ID format."
+    assert error.value.text == (
+        b"BADID Invalid Job ID format. %b is not the id that ADDJOB answered: 40 characters, of"
+        b" which the first are D-" % shown(word)
+    )
 
 
 def test_the_ttl_field_is_read_in_any_case_and_its_other_digits_as_zero() -> None:

@@ -41,7 +41,9 @@ def test_an_unknown_command_is_shown_as_sent_on_one_line() -> None:
 def test_the_number_of_words_is_checked_before_the_password() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
 
-    assert rig.ask("QLEN") == Failure(b"ERR wrong number of arguments for 'qlen' command")
+    assert rig.ask("QLEN") == Failure(
+        b"ERR wrong number of arguments for 'qlen' command: QLEN queue"
+    )
     assert rig.ask("XYZZY", "q") == Failure(b"ERR unknown command 'XYZZY'")
     assert rig.ask("QLEN", "q") == NOAUTH
     assert rig.ask("PING") == NOAUTH

@@ -110,7 +110,10 @@ def test_a_mistake_is_answered_and_the_run_goes_on() -> None:
     assert give(rig, [b"GETJOB", b"x"], GET) == 2
 
     rig.take()
-    assert rig.replies()[0] == Failure(b"ERR syntax error")
+    assert rig.replies()[0] == Failure(
+        b"ERR syntax error: FROM is missing before the queues: GETJOB [options] FROM queue"
+        b" [queue ...]"
+    )
 
 
 def test_a_slow_one_among_them_is_remembered_with_its_own_time() -> None:

@@ -26,6 +26,7 @@ from disque_trio.statemachine.commands.parse import (
     at_least,
     timeout,
 )
+from disque_trio.statemachine.hints import no_option, shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.state import NodeState
 
@@ -40,6 +41,7 @@ _MAX_REPLICAS: Final = 65_535
 PAUSED: Final = b"PAUSED Queue paused in input, try later"
 _AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 _LEAST: Final = 4
+_WAIT: Final = b"ms-timeout, the third word of ADDJOB queue body ms-timeout [options]"
 _I_LEAVE: Final = (
     b", since I'm unable to hold a copy of the message for the following reason: "
     b"I'm leaving the cluster"
@@ -81,9 +83,13 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
     A node that keeps no copy waits for those of others even with ASYNC, or nobody might have it.
     """
-    terms = _TERMS[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
+    try:
+        terms = _TERMS[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
+    except CommandError:
+        _check_order(args)
+        raise
     options = terms.options
-    wait = 0 if args[3] == b"0" else timeout(args[3])
+    wait = 0 if args[3] == b"0" else timeout(args[3], _WAIT)
     places = node.cluster.places
     replicas = options.replicas or (places if places < COPIES else COPIES)
     if replicas == 1 and terms.is_simple and _keeps_no_record(node, terms):
@@ -105,6 +111,15 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     deadline = node.mono + wait if wait else 0
     replication.add(node, job, blocking=client, deadline=deadline)
     return PENDING
+
+
+def _check_order(args: list[bytes]) -> None:
+    """Whoever forgets the timeout has an option in its place, and its value among the options."""
+    if args[3].upper() in _OPTION_NAMES:
+        raise CommandError(
+            SYNTAX_ERROR + b": ms-timeout is missing before %b: ADDJOB queue body ms-timeout"
+            b" [options]" % shown(args[3])
+        )
 
 
 def _keeps_no_record(node: NodeState, terms: Terms) -> bool:
@@ -201,11 +216,12 @@ def parse_options(words: list[bytes]) -> Options:
             options.is_async = True
         elif name in _NUMBERS:
             field, least, error = _NUMBERS[name]
-            setattr(options, field, at_least(left.value(), least, error))
-            if options.replicas is not None and options.replicas > _MAX_REPLICAS:
-                raise CommandError(_NUMBERS[b"REPLICATE"][2])
+            value = at_least(left.value(name), least, error)
+            if name == b"REPLICATE" and value > _MAX_REPLICAS:
+                raise CommandError(b"%b: %d" % (error, value))
+            setattr(options, field, value)
         else:
-            raise CommandError(SYNTAX_ERROR)
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", _OPTION_NAMES))
     return options
 
 
@@ -216,6 +232,9 @@ _NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
     b"DELAY": ("delay", 0, b"ERR DELAY time must be a non negative number"),
     b"MAXLEN": ("maxlen", 1, b"ERR MAXLEN must be a positive number"),
 }
+
+
+_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC")
 
 
 def _check(
@@ -238,10 +257,13 @@ def _check_periods(options: Options, replicas: int) -> None:
     if options.delay >= options.ttl:
         raise CommandError(
             b"ERR The specified DELAY is greater than TTL. "
-            b"Job refused since would never be delivered"
+            b"Job refused since would never be delivered: DELAY is %d, TTL %d"
+            % (options.delay, options.ttl)
         )
     if options.delay > MAX_PERIOD_S:
-        raise CommandError(b"ERR DELAY must be at most %d seconds" % MAX_PERIOD_S)
+        raise CommandError(
+            b"ERR DELAY must be at most %d seconds: %d" % (MAX_PERIOD_S, options.delay)
+        )
 
 
 def _check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
@@ -257,7 +279,10 @@ def _check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
 def _check_length(node: NodeState, name: bytes, maxlen: int) -> None:
     queue = node.queues.get(name)
     if queue is not None and len(queue) >= maxlen:
-        raise CommandError(b"MAXLEN Queue is already longer than the specified MAXLEN count")
+        raise CommandError(
+            b"MAXLEN Queue is already longer than the specified MAXLEN count: it has %d jobs"
+            % len(queue)
+        )
 
 
 def _make(

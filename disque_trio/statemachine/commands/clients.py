@@ -18,17 +18,19 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
-from disque_trio.statemachine.hints import did_you_mean, shown
+from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.hints import no_option, none_of, shown
 from disque_trio.statemachine.state import NodeState
 
 _UNKNOWN_CONNECTION: Final = Connection()
-_USAGE: Final = (
+_SYNTAX_ERROR: Final = (
     b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"
 )
-_SUBCOMMANDS: Final = (
-    b"LIST", b"INFO", b"ID", b"GETNAME", b"SETNAME", b"SETINFO", b"KILL", b"PAUSE", b"REPLY",
-    b"NO-EVICT", b"NO-TOUCH",
-)  # fmt: skip
+USAGE: Final = (
+    "LIST [TYPE normal] [ID id ...] | INFO | ID | GETNAME | SETNAME name"
+    " | SETINFO LIB-NAME|LIB-VER value | KILL filter ... | PAUSE ms | REPLY ON|OFF|SKIP"
+    " | NO-EVICT ON|OFF | NO-TOUCH ON|OFF"
+)
 _LIBRARY: Final = (b"lib-name", b"lib-ver")
 _LONGEST_INFO: Final = 128
 """Bytes of what a library says of itself: each client holds it, in no account."""
@@ -47,7 +49,7 @@ def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
         case [b"kill", *filters]:
             return _kill_matching(node, caller, filters)
         case [b"pause", duration]:
-            sessions.pause(node, parse.timeout(duration))
+            sessions.pause(node, parse.timeout(duration, b"PAUSE"))
             return OK
     return _of_itself(caller, args)
 
@@ -66,15 +68,7 @@ def _of_itself(caller: Client, args: list[bytes]) -> Reply:
             return _set_reply_mode(caller, mode.lower())
         case [b"no-evict" | b"no-touch", answer] if answer.lower() in (b"on", b"off"):
             return OK  # no client is evicted, and nothing is younger for having been looked at
-    raise CommandError(_USAGE + _slip(args))
-
-
-def _slip(args: list[bytes]) -> bytes:
-    """What was wrong with it: the subcommand, or what follows it."""
-    name = args[1].upper()
-    if name in _SUBCOMMANDS:
-        return b": wrong arguments for CLIENT %b" % name
-    return b": there is no CLIENT %b%b" % (shown(args[1]), did_you_mean(name, _SUBCOMMANDS))
+    raise CommandError(_SYNTAX_ERROR + b": " + slip("CLIENT", USAGE, args))
 
 
 def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
@@ -101,7 +95,9 @@ def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
 def check_type(kind: bytes) -> None:
     """All clients are of type normal: there are no replicas and no subscribers."""
     if kind.lower() != b"normal":
-        raise CommandError(b"ERR Unknown client type '%b'" % kind)
+        raise CommandError(
+            b"ERR Unknown client type %b: all clients are of type normal" % shown(kind)
+        )
 
 
 def _own_line(node: NodeState, caller: Client, vitals: Vitals) -> Reply:
@@ -147,7 +143,7 @@ def _kill_address(node: NodeState, caller: Client, address: bytes) -> Reply:
     """The old form: it may be the caller."""
     victims = [each for each in node.clients.values() if each.address == address]
     if not _kill(node, caller, victims):
-        raise CommandError(b"ERR No such client")
+        raise CommandError(b"ERR No such client: nobody has the address %b" % shown(address))
     return OK
 
 
@@ -155,7 +151,7 @@ def _kill_matching(node: NodeState, caller: Client, words: list[bytes]) -> Reply
     """The new form: every filter must hold, and the caller is spared unless it says otherwise."""
     filters = _Filters()
     if not words or len(words) % 2:
-        raise CommandError(SYNTAX_ERROR)
+        raise CommandError(SYNTAX_ERROR + b": CLIENT KILL takes a filter and its value, in turn")
     for word, value in zip(words[::2], words[1::2], strict=True):
         filters.add(word.lower(), value)
     victims = [each for each in node.clients.values() if filters.admit(each, caller)]
@@ -173,15 +169,18 @@ class _Filters:
     def add(self, word: bytes, value: bytes) -> None:
         """One word with its value; the last of a kind counts."""
         if word == b"id":
-            self.id = parse.integer(value)
+            self.id = parse.integer(value, name=b"ID")
         elif word == b"addr":
             self.address = value
-        elif word == b"skipme" and value.lower() in (b"yes", b"no"):
+        elif word == b"skipme":
+            if value.lower() not in (b"yes", b"no"):
+                raise CommandError(SYNTAX_ERROR + b": SKIPME is yes or no, not " + shown(value))
             self.skip_me = value.lower() == b"yes"
-        elif word != b"type":
-            raise CommandError(SYNTAX_ERROR)
-        else:
+        elif word == b"type":
             check_type(value)
+        else:
+            names = (b"ID", b"TYPE", b"ADDR", b"SKIPME")
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"CLIENT KILL", names))
 
     def admit(self, each: Client, caller: Client) -> bool:
         """Is it a client that is looked for?"""
@@ -240,7 +239,7 @@ def _set_reply_mode(caller: Client, mode: bytes) -> Reply:
     if mode == b"off":
         caller.reply_mode = ReplyMode.OFF
     elif mode != b"skip":
-        raise CommandError(SYNTAX_ERROR)
+        raise CommandError(SYNTAX_ERROR + b": " + none_of(mode, (b"ON", b"OFF", b"SKIP")))
     elif caller.reply_mode is ReplyMode.ON:
         caller.reply_mode = ReplyMode.SKIP_NEXT
     return SILENCE

@@ -19,10 +19,16 @@ from disque_trio.statemachine.chores import SaveNodes
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
 
 _HELLO_VERSION: Final = 1
+USAGE: Final = (
+    "MEET ip port | NODES | MYID | INFO | FORGET id | LEAVING [yes|no] | RESET [SOFT|HARD]"
+    " | SAVECONFIG"
+)
 
 
 def nodes(node: NodeState) -> Reply:
@@ -63,13 +69,17 @@ def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             return _reset(node, client, words)
         case [b"LEAVING", *words] if len(words) <= 1:
             return _leaving(node, words)
-    raise CommandError(b"ERR Wrong CLUSTER subcommand or number of arguments")
+    text = b"ERR Wrong CLUSTER subcommand or number of arguments"
+    raise CommandError(text + b": " + slip("CLUSTER", USAGE, args))
 
 
 def _meet(node: NodeState, ip: bytes, port: bytes) -> Reply:
     number = integer(port, b"ERR Invalid TCP port specified: " + port)
     if not membership.meet(node, ip.decode("ascii", "replace"), number):
-        raise CommandError(b"ERR Invalid node address specified: %b:%b" % (ip, port))
+        raise CommandError(
+            b"ERR Invalid node address specified: %b:%b; it takes an IP address and a port from 1"
+            b" to 55535" % (ip, port)
+        )
     return OK
 
 
@@ -94,9 +104,12 @@ def _saved(node: NodeState, client: Client, error: str | None) -> Reply:
 
 def _forget(node: NodeState, name: bytes) -> Reply:
     if len(name) != NODE_ID_LENGTH:
-        raise CommandError(b"ERR Invalid node identifier")
+        raise CommandError(
+            b"ERR Invalid node identifier: %b has not 40 digits; CLUSTER NODES shows them all"
+            % shown(name)
+        )
     if name not in node.cluster.nodes:
-        raise CommandError(b"ERR Unknown node ID")
+        raise CommandError(b"ERR Unknown node ID: %b" % shown(name))
     if name == node.cluster.myself.id:
         raise CommandError(b"ERR I tried hard but I can't forget myself...")
     membership.forget(node, name)
@@ -106,7 +119,7 @@ def _forget(node: NodeState, name: bytes) -> Reply:
 def _reset(node: NodeState, client: Client, words: list[bytes]) -> Reply:
     how = words[0].upper() if words else b"SOFT"
     if how not in (b"SOFT", b"HARD"):
-        raise CommandError(SYNTAX_ERROR)
+        raise CommandError(SYNTAX_ERROR + b": " + none_of(words[0], (b"SOFT", b"HARD")))
     sessions.flush(node)
     membership.reset(node, hard=how == b"HARD")
     return sessions.ask(node, client, SaveNodes(), _saved)
@@ -117,7 +130,9 @@ def _leaving(node: NodeState, words: list[bytes]) -> Reply:
         return Status(b"yes" if node.cluster.is_leaving else b"no")
     answer = words[0].lower()
     if answer not in (b"yes", b"no"):
-        raise CommandError(b"ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
+        raise CommandError(
+            b"ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no', not %b" % shown(words[0])
+        )
     membership.set_leaving(node, leaving=answer == b"yes")
     if node.cluster.is_leaving:
         waiters.release_leaving(node)

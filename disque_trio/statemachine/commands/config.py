@@ -19,10 +19,12 @@ from disque_trio.statemachine.chores import (
     StopJournal,
 )
 from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.commands.usage import slip
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import decode, encode
 
+USAGE: Final = "GET pattern | SET name value | RESETSTAT | REWRITE"
 _SUBCOMMANDS: Final = (b"get", b"set", b"resetstat", b"rewrite")
 
 
@@ -39,9 +41,10 @@ def config(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             return OK
         case [b"rewrite"]:
             return _rewrite(node, client)
+    wrong = b": " + slip("CONFIG", USAGE, args)
     if args[1].lower() in _SUBCOMMANDS:
-        raise CommandError(b"ERR Wrong number of arguments for CONFIG %b" % args[1])
-    raise CommandError(b"ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE")
+        raise CommandError(b"ERR Wrong number of arguments for CONFIG %b%b" % (args[1], wrong))
+    raise CommandError(b"ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE" + wrong)
 
 
 def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:

@@ -5,6 +5,8 @@ today open a connection with; the original refuses it. Version 3 changes nothing
 this reply, of CONFIG GET's and COMMAND's, and of nulls. Owns `Client.protocol`.
 """
 
+from typing import Final
+
 from disque_trio.statemachine import sessions
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply, Status, map_for
 from disque_trio.statemachine.client import Client
@@ -13,6 +15,8 @@ from disque_trio.statemachine.commands.cluster import nodes
 from disque_trio.statemachine.commands.parse import Words, integer
 from disque_trio.statemachine.commands.server import log_in, log_out
 from disque_trio.statemachine.state import NodeState
+
+USAGE: Final = "[version] [AUTH user password] [SETNAME name]"
 
 
 def hello(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -26,16 +30,19 @@ def hello(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Reply:
     protocol = integer(version, b"ERR Protocol version is not an integer or out of range")
     if protocol not in (2, 3):
-        raise CommandError(b"NOPROTO unsupported protocol version")
+        raise CommandError(
+            b"NOPROTO unsupported protocol version: there are 2 and 3, not %d" % protocol
+        )
     for word in words:
         match word.upper():
             case b"AUTH":
-                user = words.value()
-                log_in(node, client, words.value(), user=user)
+                user = words.value(b"AUTH")
+                log_in(node, client, words.value(b"the user of AUTH"), user=user)
             case b"SETNAME":
-                set_name(client, words.value())
+                set_name(client, words.value(b"SETNAME"))
             case _:
-                raise CommandError(SYNTAX_ERROR)
+                # The word may be a password in the wrong place: it is not shown.
+                raise CommandError(SYNTAX_ERROR + b": HELLO " + USAGE.encode())
     _check_authenticated(node, client)
     client.protocol = protocol
     facts: dict[bytes, Reply] = {

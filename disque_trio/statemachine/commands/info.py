@@ -159,7 +159,7 @@ _FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu")
 def info(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """INFO [section]."""
     if len(args) > 2:
-        raise CommandError(SYNTAX_ERROR)
+        raise CommandError(SYNTAX_ERROR + b": INFO takes one section at most")
     names = _sections(args[1].lower() if len(args) == 2 else b"default")
     metrics.sample(node)
     if not any(name in _FROM_VITALS for name in names):

@@ -16,12 +16,11 @@ from disque_trio.statemachine.base import (
     set_for,
 )
 from disque_trio.statemachine.commands.rows import Command
-from disque_trio.statemachine.commands.usage import Form, Part, forms
-from disque_trio.statemachine.hints import did_you_mean, shown
+from disque_trio.statemachine.commands.usage import Form, Part, forms, slip
 from disque_trio.statemachine.pattern import matches
 
 Rows = Mapping[str, Command]
-_SUBCOMMANDS: Final = (b"COUNT", b"INFO", b"LIST", b"DOCS", b"GETKEYS")
+USAGE: Final = "[COUNT | INFO name ... | LIST | DOCS name ... | GETKEYS word ...]"
 _GROUPS: Final = (b"module", b"aclcat")
 """Filters of COMMAND LIST that nothing here goes through: there are neither."""
 _NAME: Final = b"name"
@@ -46,16 +45,8 @@ def describe_table(rows: Rows, args: list[bytes], protocol: int) -> Reply:
             return map_for(protocol, {row.name.encode(): _document(row, protocol) for row in known})
         case [b"getkeys", name, *words]:
             return _keys(rows.get(_key(name)), 1 + len(words))
-    raise CommandError(_slip(args))
-
-
-def _slip(args: list[bytes]) -> bytes:
-    name = args[1].upper()
     text = b"ERR Unknown subcommand or wrong number of arguments."
-    if name in _SUBCOMMANDS:
-        return text + b" Wrong arguments for COMMAND %b" % name
-    near = did_you_mean(name, _SUBCOMMANDS)
-    return text + b" There is no COMMAND %b%b" % (shown(args[1]), near)
+    raise CommandError(b"%b (%b)" % (text, slip("COMMAND", USAGE, args)))
 
 
 def _key(name: bytes) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
+from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import check_id, is_well_formed
 
 T = TypeVar("T")
@@ -22,31 +23,45 @@ MAX_INTEGER: Final = (1 << 63) - 1
 MIN_INTEGER: Final = -(1 << 63)
 
 
-def integer(word: bytes, error: bytes = NOT_AN_INTEGER, *, largest: int = MAX_INTEGER) -> int:
-    """A signed 64-bit integer; the empty string counts as 0 (reference 1.4)."""
+def integer(
+    word: bytes,
+    error: bytes = NOT_AN_INTEGER,
+    *,
+    largest: int = MAX_INTEGER,
+    name: bytes = b"",
+) -> int:
+    """A signed 64-bit integer; the empty string counts as 0 (reference 1.4).
+
+    Raises CommandError: `error`, the word, and the `name` of what it is for, if it has one.
+    """
     if not _INTEGER.match(word) or word in (b"+", b"-"):
-        raise CommandError(error)
+        raise CommandError(b"%b: %b is no whole number%b" % (error, shown(word), _for(name)))
     value = int(word) if word else 0
     if not MIN_INTEGER <= value <= largest:
-        raise CommandError(error)
+        bound = largest if value > 0 else MIN_INTEGER
+        raise CommandError(b"%b: %b is beyond %d%b" % (error, shown(word), bound, _for(name)))
     return value
 
 
-def at_least(word: bytes, least: int, error: bytes) -> int:
-    """An integer that is not less than `least`."""
-    value = integer(word, error)
+def _for(name: bytes) -> bytes:
+    return b" for " + name if name else b""
+
+
+def at_least(word: bytes, least: int, error: bytes, *, name: bytes = b"") -> int:
+    """An integer that is not less than `least`; an error as of `integer`."""
+    value = integer(word, error, name=name)
     if value < least:
-        raise CommandError(error)
+        raise CommandError(b"%b: %b is less than %d%b" % (error, shown(word), least, _for(name)))
     return value
 
 
-def timeout(word: bytes) -> Millis:
-    """Milliseconds to wait, 0 for ever."""
+def timeout(word: bytes, name: bytes) -> Millis:
+    """Milliseconds to wait, 0 for ever. `name` is what the word is called."""
     if word == b"0":
         return 0
-    value = integer(word, b"ERR timeout is not an integer or out of range")
+    value = integer(word, b"ERR timeout is not an integer or out of range", name=name)
     if value < 0:
-        raise CommandError(b"ERR timeout is negative")
+        raise CommandError(b"ERR timeout is negative: %b for %b" % (shown(word), name))
     return min(value, _MAX_WAIT)
 
 
@@ -87,9 +102,9 @@ class Words:
     def __iter__(self) -> Iterator[bytes]:
         return self._words
 
-    def value(self) -> bytes:
+    def value(self, option: bytes) -> bytes:
         """The word that belongs to the option just read."""
         word = next(self._words, None)
         if word is None:
-            raise CommandError(SYNTAX_ERROR)
+            raise CommandError(SYNTAX_ERROR + b": %b has no value behind it" % option)
         return word

@@ -27,10 +27,18 @@ from disque_trio.statemachine.commands.parse import (
     integer,
     timeout,
 )
+from disque_trio.statemachine.hints import no_option, none_of, shown
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.state import NodeState
 
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")
+_BARE: Final = (b"NOHANG", b"WITHCOUNTERS")
+_VALUED: Final = (b"TIMEOUT", b"COUNT")
+_OPTION_WORDS: Final = _BARE + _VALUED
+_SUSPECT: Final = frozenset(
+    each for word in _OPTION_WORDS for each in (word, word.lower(), word.capitalize())
+)
+"""Option words as people write them. Most queues are called otherwise: no need to look closer."""
 _PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
 
 
@@ -75,15 +83,47 @@ def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
 
 def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
     """The options, remembered as far as they stand before a plain FROM, and the queues."""
-    if args[1] == b"FROM" and len(args) > 2:
-        return _NO_OPTIONS, args[2:]
+    count = len(args)
+    if args[1] == b"FROM" and count > 2:
+        queues = args[2:]
+        if count > 3 and not _SUSPECT.isdisjoint(queues):
+            _check_queues(queues)
+        return _NO_OPTIONS, queues
     at = args.index(b"FROM") if b"FROM" in args else 0
     words = tuple(args[1:at])
-    if 0 < at < len(args) - 1:
+    if 0 < at < count - 1:
+        options: GetOptions | None = None
         with contextlib.suppress(CommandError):
-            return _OPTIONS[words], args[at + 1 :]
+            options = _OPTIONS[words]
+        if options is not None:
+            queues = args[at + 1 :]
+            if count > at + 2 and not _SUSPECT.isdisjoint(queues):
+                _check_queues(queues)
+            return options, queues
     options = parse_getjob(args)
     return options, options.queues
+
+
+def _check_queues(queues: Sequence[bytes]) -> None:
+    """Whoever writes options behind the queues would wait for jobs of queues that are called so.
+
+    Queues that are really called like options come first; what follows another name is refused,
+    unless it cannot be meant as an option, being TIMEOUT or COUNT without a number behind it.
+    """
+    others = (at for at, name in enumerate(queues) if name.upper() not in _OPTION_WORDS)
+    for at in range(next(others, len(queues)), len(queues)):
+        word, name = queues[at], queues[at].upper()
+        behind = queues[at + 1 : at + 2]
+        if name in _BARE or (name in _VALUED and (not behind or _is_number(behind[0]))):
+            raise CommandError(
+                SYNTAX_ERROR + b": what follows FROM are queues, so %b must stand before it; a"
+                b" queue of that name must come first behind FROM" % shown(word)
+            )
+
+
+def _is_number(word: bytes) -> bool:
+    """Is it meant as one, be it with a unit?"""
+    return word.lstrip(b"+-")[:1].isdigit()
 
 
 def parse_getjob(args: Sequence[bytes]) -> GetOptions:
@@ -94,30 +134,44 @@ def parse_getjob(args: Sequence[bytes]) -> GetOptions:
         if word.upper() == b"FROM":
             options.queues = tuple(words)
             break
-        _take_option(options, word.upper(), words)
+        if not _take_option(options, word.upper(), words):
+            raise CommandError(SYNTAX_ERROR + _slip(args, word))
     if not options.queues:
-        raise CommandError(SYNTAX_ERROR)
+        raise CommandError(SYNTAX_ERROR + _slip(args, b""))
+    _check_queues(options.queues)
     return options
 
 
-def _take_option(options: GetOptions, name: bytes, words: Words) -> None:
+def _slip(args: Sequence[bytes], word: bytes) -> bytes:
+    """Why it is no GETJOB: without queues, or with a word that is no option."""
+    if not any(each.upper() == b"FROM" for each in args):
+        return b": FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]"
+    if not word:
+        return b": FROM has no queue behind it"
+    return b": " + no_option(word, b"GETJOB", (*_OPTION_WORDS, b"FROM"))
+
+
+def _take_option(options: GetOptions, name: bytes, words: Words) -> bool:
+    """Is it an option? Then it is taken with its value."""
     if name == b"NOHANG":
         options.no_hang = True
     elif name == b"WITHCOUNTERS":
         options.with_counters = True
     elif name == b"TIMEOUT":
-        options.wait = timeout(words.value())
+        options.wait = timeout(words.value(name), name)
     elif name == b"COUNT":
         error = b"ERR COUNT must be a number greater than zero"
-        options.count = at_least(words.value(), 1, error)
+        options.count = at_least(words.value(name), 1, error)
     else:
-        raise CommandError(SYNTAX_ERROR)
+        return False
+    return True
 
 
 def _parse_options(words: tuple[bytes, ...]) -> GetOptions:
     options, left = GetOptions(), Words(words)
     for word in left:
-        _take_option(options, word.upper(), left)
+        if not _take_option(options, word.upper(), left):
+            raise CommandError(SYNTAX_ERROR)
     return options
 
 
@@ -133,7 +187,7 @@ def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """The oldest jobs, or with a negative count the newest, without taking them."""
-    count = integer(args[2])
+    count = integer(args[2], name=b"the count of QPEEK")
     queue = node.queues.get(args[1])
     if queue is None or not count:
         return []
@@ -168,7 +222,8 @@ def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         elif option == b"bcast":
             broadcast = True
         elif option != b"state":
-            raise CommandError(SYNTAX_ERROR)
+            words = (*_PAUSE_BITS, b"none", b"state", b"bcast")
+            raise CommandError(SYNTAX_ERROR + b": " + none_of(word, words))
     if bits is not None:
         if bits and pressure.level(node) == pressure.WANT and args[1] not in node.queues:
             raise CommandError(pressure.OUT_OF_MEMORY)

@@ -28,6 +28,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.jobs import describe
 from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.state import NodeState
@@ -57,12 +58,15 @@ class Options:
     whole: bool = False
 
 
+_INVALID: Final = b"ERR invalid cursor or option name"
+_QUEUE_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"MINLEN", b"MAXLEN", b"IMPORTRATE")
+_JOB_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"QUEUE", b"STATE", b"REPLY")
 _QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRATE": "import_rate"}
 
 
 def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Names of queues."""
-    options = _parse(args[1:], _qscan_option)
+    options = _parse(args[1:], _qscan_option, _QUEUE_OPTIONS)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     names = node.scans.get(number)
     if names is None:
@@ -92,7 +96,7 @@ def _next_queue(node: NodeState, number: int, names: list[bytes], offset: int) -
 
 def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Ids of jobs, or with REPLY all everything about them."""
-    options = _parse(args[1:], _jscan_option)
+    options = _parse(args[1:], _jscan_option, _JOB_OPTIONS)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     walk, seen = node.job_scans.get(number, (None, 0))
     if walk is None or seen != offset:
@@ -131,8 +135,12 @@ def _wanted(options: Options) -> int | None:
     return None if options.busy_loop or options.count < 0 else max(options.count, 1)
 
 
-def _parse(words: list[bytes], specific: Callable[[Options, bytes, bytes], bool]) -> Options:
-    """Words in any order. One that is no option, or lacks its value, is taken as the cursor."""
+def _parse(
+    words: list[bytes],
+    specific: Callable[[Options, bytes, bytes], bool],
+    known: tuple[bytes, ...],
+) -> Options:
+    """Words in any order. One that is none of the `known` options is taken as the cursor."""
     options = Options()
     index = 0
     while index < len(words):
@@ -143,7 +151,7 @@ def _parse(words: list[bytes], specific: Callable[[Options, bytes, bytes], bool]
         elif value is not None and _option(options, name, value, specific):
             index += 1
         else:
-            _take_cursor(options, words[index])
+            _take_cursor(options, words[index], known)
         index += 1
     return options
 
@@ -155,22 +163,28 @@ def _option(
     specific: Callable[[Options, bytes, bytes], bool],
 ) -> bool:
     if name == b"COUNT":
-        options.count = integer(value)
+        options.count = integer(value, name=name)
         return True
     return specific(options, name, value)
 
 
-def _take_cursor(options: Options, word: bytes) -> None:
+def _take_cursor(options: Options, word: bytes, known: tuple[bytes, ...]) -> None:
+    error = _INVALID if options.cursor is None else SYNTAX_ERROR
+    if word.upper() in known:
+        raise CommandError(b"%b: %b has no value behind it" % (error, word.upper()))
+    if not word.lstrip(b"+-").isdigit() and word:
+        hint = did_you_mean(word, known) or b"; there are %b" % b", ".join(known)
+        raise CommandError(b"%b: %b is neither%b" % (error, shown(word), hint))
     if options.cursor is not None:
-        raise CommandError(SYNTAX_ERROR)
-    options.cursor = integer(word, b"ERR invalid cursor or option name", largest=_MAX_CURSOR)
+        raise CommandError(b"%b: %b comes behind another cursor" % (error, shown(word)))
+    options.cursor = integer(word, _INVALID, largest=_MAX_CURSOR)
 
 
 def _qscan_option(options: Options, name: bytes, value: bytes) -> bool:
     field = _QUEUE_NUMBERS.get(name)
     if field is None:
         return False
-    setattr(options, field, integer(value))
+    setattr(options, field, integer(value, name=name))
     return True
 
 
@@ -188,13 +202,13 @@ def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
 
 def _state(word: bytes) -> int:
     if word.lower() not in STATE_NAMES:
-        raise CommandError(b"ERR Invalid job state name")
+        raise CommandError(b"ERR Invalid job state name: " + none_of(word, STATE_NAMES))
     return STATE_NAMES.index(word.lower())
 
 
 def _is_whole(word: bytes) -> bool:
     if word.lower() not in (b"all", b"id"):
-        raise CommandError(b"ERR Invalid REPLY type, try ID or ALL")
+        raise CommandError(b"ERR Invalid REPLY type, try ID or ALL: %b is neither" % shown(word))
     return word.lower() == b"all"
 
 

@@ -30,6 +30,7 @@ from disque_trio.statemachine.chores import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.commands import latency, parse, slowlog
+from disque_trio.statemachine.commands.usage import slip, wrong_number
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
@@ -53,6 +54,10 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F
 
 
 _PONG: Final = Status(b"PONG")
+DEBUG_USAGE: Final = (
+    "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms]"
+    " | CRASH-AND-RECOVER [ms]"
+)
 DEFAULT_USER: Final = b"default"
 """Whom clients of today name when they know a password alone."""
 
@@ -60,7 +65,7 @@ DEFAULT_USER: Final = b"default"
 def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """PING [text]."""
     if len(args) > 2:
-        raise CommandError(b"ERR wrong number of arguments for 'ping' command")
+        raise CommandError(wrong_number("ping", "[message]"))
     return args[1] if len(args) == 2 else _PONG
 
 
@@ -71,7 +76,7 @@ def echo(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 def select(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """SELECT 0: Redis clients that are given a number send it, and there is one database."""
-    if parse.integer(args[1], b"ERR invalid DB index"):
+    if parse.integer(args[1], b"ERR invalid DB index", name=b"SELECT"):
         raise CommandError(
             b"ERR DB index is out of range: there is database 0 alone, not %b; keep applications"
             b" apart by the names of their queues" % shown(args[1])
@@ -82,7 +87,7 @@ def select(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """AUTH [user] password."""
     if len(args) > 3:
-        raise CommandError(b"ERR wrong number of arguments for 'auth' command")
+        raise CommandError(wrong_number("auth", "[user] password"))
     log_in(node, client, args[-1], user=args[1] if len(args) == 3 else DEFAULT_USER)
     return OK
 
@@ -120,7 +125,7 @@ def time(node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
 def shutdown(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """SHUTDOWN: everything that is owed to clients is written, then the process ends."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
-        raise CommandError(SYNTAX_ERROR)
+        raise CommandError(SYNTAX_ERROR + b": SHUTDOWN takes REWRITE-AOF or nothing")
     # What is being loaded is on disk already, and not yet all here.
     rewrite = len(args) == 2 and node.hindrance is not recovery.LOADING
     return sessions.ask(node, client, Shutdown(rewrite_journal=rewrite), _not_shut_down)
@@ -186,7 +191,8 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         case [b"segfault" | b"assert" | b"oom"]:
             raise CommandError(_NOT_OFFERED)
     raise CommandError(
-        b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%b'" % args[1]
+        b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%b': %b"
+        % (args[1], slip("DEBUG", DEBUG_USAGE, args))
     )
 
 
@@ -208,7 +214,9 @@ def _seconds(text: bytes) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise CommandError(b"ERR value is not a valid float")
+        raise CommandError(
+            b"ERR value is not a valid float: %b is no number of seconds" % shown(text)
+        )
     return min(seconds, _LONGEST_S)
 
 
@@ -232,7 +240,11 @@ def _record_sizes() -> bytes:
 
 
 def _delay(words: Sequence[bytes]) -> Millis:
-    return min(max(0, parse.integer(words[0])), _LONGEST_S * 1000) if words else 0
+    return (
+        min(max(0, parse.integer(words[0], name=b"milliseconds")), _LONGEST_S * 1000)
+        if words
+        else 0
+    )
 
 
 def _restart(node: NodeState, client: Client, *, graceful: bool, delay: Millis) -> Reply:

@@ -10,9 +10,11 @@ from typing import Final
 from disque_trio.statemachine.base import OK, CommandError, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import parse
+from disque_trio.statemachine.commands.usage import slip
 from disque_trio.statemachine.slowlog import SlowEntry
 from disque_trio.statemachine.state import NodeState
 
+USAGE: Final = "GET [n] | LEN | RESET"
 _ARGS_KEPT: Final = 32
 _BYTES_KEPT: Final = 128
 _DEFAULT_COUNT: Final = 10
@@ -49,13 +51,14 @@ def slowlog(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         case [b"get"]:
             return _newest(node, _DEFAULT_COUNT)
         case [b"get", count]:
-            return _newest(node, parse.integer(count))
+            return _newest(node, parse.integer(count, name=b"the count of SLOWLOG GET"))
         case [b"len"]:
             return len(node.slowlog.entries)
         case [b"reset"]:
             node.slowlog.entries.clear()
             return OK
-    raise CommandError(b"ERR Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN.")
+    text = b"ERR Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN."
+    raise CommandError(b"%b (%b)" % (text, slip("SLOWLOG", USAGE, args)))
 
 
 def _newest(node: NodeState, count: int) -> Reply:

@@ -9,11 +9,16 @@ from typing import Final
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import addjob
+from disque_trio.statemachine.commands.clients import USAGE as CLIENT_USAGE
 from disque_trio.statemachine.commands.clients import client
+from disque_trio.statemachine.commands.cluster import USAGE as CLUSTER_USAGE
 from disque_trio.statemachine.commands.cluster import cluster
+from disque_trio.statemachine.commands.config import USAGE as CONFIG_USAGE
 from disque_trio.statemachine.commands.config import config
+from disque_trio.statemachine.commands.greeting import USAGE as HELLO_USAGE
 from disque_trio.statemachine.commands.greeting import hello, reset
 from disque_trio.statemachine.commands.info import info
+from disque_trio.statemachine.commands.introspection import USAGE as COMMAND_USAGE
 from disque_trio.statemachine.commands.introspection import describe_table
 from disque_trio.statemachine.commands.jobs import (
     ackjob,
@@ -25,11 +30,13 @@ from disque_trio.statemachine.commands.jobs import (
     show,
     working,
 )
+from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
 from disque_trio.statemachine.commands.queues import getjob, pause, qlen, qpeek, qstat
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.scans import jscan, qscan
 from disque_trio.statemachine.commands.server import (
+    DEBUG_USAGE,
     auth,
     bgrewriteaof,
     debug,
@@ -41,6 +48,7 @@ from disque_trio.statemachine.commands.server import (
     shutdown,
     time,
 )
+from disque_trio.statemachine.commands.slowlog import USAGE as SLOWLOG_USAGE
 from disque_trio.statemachine.commands.slowlog import slowlog
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import encode
@@ -98,12 +106,11 @@ ROWS: Final = (
             "Go through the jobs."),
     Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
             "Stop what comes into a queue or goes out of it, here or, with bcast, everywhere."),
-    Command("hello", hello, -1, R | FAST, "[version] [AUTH username password] [SETNAME name]",
+    Command("hello", hello, -1, R | FAST, HELLO_USAGE,
             "This node's id and the nodes of the cluster with their priorities;"
             " with a version the greeting of Redis clients."),
     Command("cluster", cluster, -2, R | ADMIN,
-            "MEET ip port | NODES | MYID | INFO | FORGET id | LEAVING [yes|no]"
-            " | RESET [SOFT|HARD] | SAVECONFIG",
+            CLUSTER_USAGE,
             "See and change the cluster."),
     Command("ping", ping, -1, R | FAST, "[message]",
             "Answers PONG, or the message."),
@@ -120,26 +127,23 @@ ROWS: Final = (
     Command("time", time, 1, R | FAST, "",
             "The node's clock: Unix seconds and microseconds."),
     Command("config", config, -2, R | ADMIN,
-            "GET pattern | SET name value | RESETSTAT | REWRITE",
+            CONFIG_USAGE,
             "Read and change the configuration."),
     Command("client", client, -2, R | ADMIN,
-            "LIST [TYPE normal] [ID id ...] | INFO | ID | GETNAME | SETNAME name"
-            " | SETINFO LIB-NAME|LIB-VER value | KILL filter | PAUSE ms | REPLY ON|OFF|SKIP"
-            " | NO-EVICT ON|OFF | NO-TOUCH ON|OFF",
+            CLIENT_USAGE,
             "See and manage connections."),
     Command("command", command, 0, R | LOADING,
-            "[COUNT | INFO name ... | LIST | DOCS name ... | GETKEYS word ...]",
+            COMMAND_USAGE,
             "This table."),
-    Command("slowlog", slowlog, -2, R, "GET [n] | LEN | RESET",
+    Command("slowlog", slowlog, -2, R, SLOWLOG_USAGE,
             "Commands that took long."),
     Command("latency", latency, -2, R | ADMIN | LOADING,
-            "LATEST | HISTORY event | GRAPH event | DOCTOR | RESET [event ...]",
+            LATENCY_USAGE,
             "Pauses of the node, by cause."),
     Command("monitor", monitor, 1, R | ADMIN, "",
             "Stream every command that the node executes."),
     Command("debug", debug, -2, ADMIN,
-            "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms]"
-            " | CRASH-AND-RECOVER [ms]",
+            DEBUG_USAGE,
             "Tools for tests and developers."),
     Command("shutdown", shutdown, -1, R | ADMIN | LOADING, "[REWRITE-AOF]",
             "End the node."),

@@ -6,9 +6,12 @@ of a command that has several.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
+
+from disque_trio.statemachine.hints import did_you_mean, shown
 
 _PART: Final = re.compile(r"\[[^]]*\]|\S+")
 _FORMS: Final = re.compile(r" \| (?![^\[]*\])")
@@ -67,3 +70,21 @@ def _form(text: str) -> Form:
         else:
             parts.append(Part((token,)))
     return tuple(parts)
+
+
+def wrong_number(name: str, usage: str) -> bytes:
+    """The error for too many words, or too few."""
+    line = f"{name.upper()} {usage}".rstrip()
+    return f"ERR wrong number of arguments for '{name}' command: {line}".encode()
+
+
+def slip(command: str, usage: str, args: Sequence[bytes]) -> bytes:
+    """What is wrong with words that fit no form: the subcommand is unknown, or what follows it is
+    not what its form says."""
+    typed = args[1].upper()
+    known = {form[0].words[0].encode(): form for form in forms(usage)}
+    if typed not in known:
+        near = did_you_mean(typed, known) or b"; there are " + b", ".join(known)
+        return b"there is no %b %b%b" % (command.encode(), shown(args[1]), near)
+    line = " ".join(map(str, known[typed]))
+    return f"it is {command} {line}".encode()

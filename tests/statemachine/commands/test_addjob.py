@@ -16,15 +16,16 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, Options, parse_options
 from disque_trio.statemachine.job import Job, is_well_formed, ttl_minutes
 from tests.rig import ME, STRANGER, Rig
+from tests.statemachine.commands.refused import Refused
 
 NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication level"
 MAX_SECONDS = 2_147_483
 
 
-def error(rig: Rig, *words: str | int) -> bytes:
+def error(rig: Rig, *words: str | int) -> Failure:
     reply = rig.ask("ADDJOB", *words)
     assert isinstance(reply, Failure), reply
-    return reply.text
+    return reply
 
 
 def only_job(rig: Rig) -> Job:
@@ -81,7 +82,7 @@ def test_nodes_that_fail_or_have_no_address_count_for_the_default_and_strangers_
     nodetable.mark(rig.node, second, NOADDR)
     nodetable.add(rig.node, Peer(STRANGER, "127.0.0.9", 7711, HANDSHAKE))
 
-    assert error(rig, "q", "body", 0) == NOT_ENOUGH
+    assert error(rig, "q", "body", 0) == Failure(NOT_ENOUGH)
     assert rig.add("ASYNC", "REPLICATE", 1).replicas == 1
 
     nodetable.unmark(rig.node, first, PFAIL)
@@ -140,24 +141,28 @@ def test_options_come_in_any_order_and_case_and_the_last_counts() -> None:
 def test_an_option_that_makes_no_sense_is_named(words: str, text: bytes) -> None:
     rig = Rig()
 
-    assert error(rig, "q", "body", "x", *words.split()) == text
+    assert error(rig, "q", "body", "x", *words.split()) == Refused(text)
     assert (rig.node.jobs, rig.node.queues) == ({}, {})
 
 
 def test_the_timeout_is_checked_after_the_options() -> None:
     rig = Rig()
 
-    assert error(rig, "q", "b", "x") == b"ERR timeout is not an integer or out of range"
-    assert error(rig, "q", "b", "-1") == b"ERR timeout is negative"
-    assert error(rig, "q", "b", "x", "ASYNC") == b"ERR timeout is not an integer or out of range"
+    assert error(rig, "q", "b", "x") == Refused(b"ERR timeout is not an integer or out of range")
+    assert error(rig, "q", "b", "-1") == Refused(b"ERR timeout is negative")
+    assert error(rig, "q", "b", "x", "ASYNC") == Refused(
+        b"ERR timeout is not an integer or out of range"
+    )
 
 
 def test_an_at_most_once_job_must_have_one_copy() -> None:
     text = b"ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
     rig = Rig(peers=1)
 
-    assert error(rig, "q", "b", 0, "RETRY", 0) == text
-    assert error(rig, "q", "b", 0, "RETRY", 0, "REPLICATE", 2, "DELAY", 9, "TTL", 9) == text
+    assert error(rig, "q", "b", 0, "RETRY", 0) == Refused(text)
+    assert error(rig, "q", "b", 0, "RETRY", 0, "REPLICATE", 2, "DELAY", 9, "TTL", 9) == Refused(
+        text
+    )
     job = rig.add("RETRY", 0, "REPLICATE", 1)
     assert (job.retry, ttl_minutes(job.id)) == (0, 1440)
 
@@ -168,8 +173,8 @@ def test_a_job_must_be_due_before_it_expires() -> None:
     )
     rig = Rig()
 
-    assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5) == text
-    assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5, "REPLICATE", 9) == text
+    assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5) == Refused(text)
+    assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5, "REPLICATE", 9) == Refused(text)
     assert rig.add("DELAY", 4, "TTL", 5).state == ACTIVE
 
 
@@ -177,15 +182,15 @@ def test_a_job_must_be_due_before_it_expires() -> None:
 
 
 def test_a_node_alone_cannot_replicate() -> None:
-    assert error(Rig(), "q", "b", 0, "REPLICATE", 2) == NOT_ENOUGH
+    assert error(Rig(), "q", "b", 0, "REPLICATE", 2) == Failure(NOT_ENOUGH)
 
 
 def test_suspected_nodes_are_not_counted_on() -> None:
     rig = Rig(peers=2)
     rig.node.cluster.reachable.pop()
 
-    assert error(rig, "q", "b", 0) == NOT_ENOUGH
-    assert error(rig, "q", "b", 0, "ASYNC") == NOT_ENOUGH
+    assert error(rig, "q", "b", 0) == Failure(NOT_ENOUGH)
+    assert error(rig, "q", "b", 0, "ASYNC") == Failure(NOT_ENOUGH)
     rig.request("ADDJOB", "q", "b", 0, "REPLICATE", 2)
     assert only_job(rig).state == WAIT_REPL
 
@@ -194,11 +199,11 @@ def test_a_leaving_node_says_why_it_lacks_just_one_node() -> None:
     rig = Rig(peers=2)
     rig.ask("CLUSTER", "LEAVING", "yes")
 
-    assert error(rig, "q", "b", 0, "REPLICATE", 3) == (
+    assert error(rig, "q", "b", 0, "REPLICATE", 3) == Failure(
         NOT_ENOUGH + b", since I'm unable to hold a copy of the message for the following reason:"
         b" I'm leaving the cluster"
     )
-    assert error(rig, "q", "b", 0, "REPLICATE", 4) == NOT_ENOUGH
+    assert error(rig, "q", "b", 0, "REPLICATE", 4) == Failure(NOT_ENOUGH)
 
 
 # The queue's word.
@@ -209,16 +214,16 @@ def test_maxlen_is_a_limit_on_the_queue_here() -> None:
     rig = Rig()
     rig.add("MAXLEN", 1)
 
-    assert error(rig, "q", "b", 0, "MAXLEN", 1) == text
+    assert error(rig, "q", "b", 0, "MAXLEN", 1) == Refused(text)
     assert rig.add("MAXLEN", 2).state == QUEUED
     rig.ask("PAUSE", "q", "in")
-    assert error(rig, "q", "b", 0, "MAXLEN", 1) == text
+    assert error(rig, "q", "b", 0, "MAXLEN", 1) == Refused(text)
 
 
 def test_a_queue_paused_in_input_refuses() -> None:
     rig = Rig()
     rig.ask("PAUSE", "q", "in")
-    assert error(rig, "q", "b", 0) == b"PAUSED Queue paused in input, try later"
+    assert error(rig, "q", "b", 0) == Refused(b"PAUSED Queue paused in input, try later")
 
     rig.ask("PAUSE", "q", "out")
     assert rig.add().state == QUEUED
@@ -259,7 +264,7 @@ def test_very_large_times_are_cut_so_that_every_holder_can_count_them() -> None:
 def test_a_delay_that_could_only_be_kept_in_part_is_refused() -> None:
     reply = Rig().ask("ADDJOB", "q", "b", 0, "DELAY", MAX_SECONDS + 1, "TTL", 1 << 41)
 
-    assert reply == Failure(b"ERR DELAY must be at most 2147483 seconds")
+    assert reply == Refused(b"ERR DELAY must be at most 2147483 seconds")
 
 
 def test_after_the_end_of_32_bit_time_jobs_live_a_second() -> None:

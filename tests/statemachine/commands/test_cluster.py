@@ -10,15 +10,15 @@ from disque_trio.statemachine.base import (
     NULL_ARRAY,
     OK,
     PFAIL,
-    Failure,
     Status,
 )
 from disque_trio.statemachine.chores import SaveNodes
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.cluster import Peer
 from tests.rig import ME, N2, N3, N4, STRANGER, Rig
+from tests.statemachine.commands.refused import Refused
 
-WRONG = Failure(b"ERR Wrong CLUSTER subcommand or number of arguments")
+WRONG = Refused(b"ERR Wrong CLUSTER subcommand or number of arguments")
 
 
 def test_hello_of_a_fresh_node_knows_itself() -> None:
@@ -104,7 +104,7 @@ def test_meet_wants_a_number_for_a_port(port: str) -> None:
 
     reply = rig.ask("CLUSTER", "MEET", "10.0.0.9", port)
 
-    assert reply == Failure(b"ERR Invalid TCP port specified: " + port.encode())
+    assert reply == Refused(b"ERR Invalid TCP port specified: " + port.encode())
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_meet_wants_an_address_and_a_port_in_range(ip: str, port: str) -> None:
 
     reply = rig.ask("CLUSTER", "MEET", ip, port)
 
-    assert reply == Failure(
+    assert reply == Refused(
         b"ERR Invalid node address specified: %b:%b" % (ip.encode(), port.encode())
     )
     assert list(rig.node.cluster.nodes) == [ME]
@@ -127,7 +127,7 @@ def test_meet_survives_an_address_that_is_no_text() -> None:
 
     reply = rig.ask("CLUSTER", "MEET", b"\xff\xfe", b"7711")
 
-    assert reply == Failure(b"ERR Invalid node address specified: \xff\xfe:7711")
+    assert reply == Refused(b"ERR Invalid node address specified: \xff\xfe:7711")
 
 
 def test_nodes_shows_handshakes_too() -> None:
@@ -184,7 +184,7 @@ def test_saveconfig_tells_what_went_wrong() -> None:
     rig.machine.done(rig.client, "No space left on device", rig.now)
 
     rig.take()
-    assert rig.reply() == Failure(
+    assert rig.reply() == Refused(
         b"ERR error saving the cluster node config: No space left on device"
     )
 
@@ -200,7 +200,7 @@ def test_saveconfig_tells_what_went_wrong() -> None:
 def test_forget_wants_another_known_node(name: bytes, reply: bytes) -> None:
     rig = Rig(peers=1)
 
-    assert rig.ask("CLUSTER", "FORGET", name) == Failure(reply)
+    assert rig.ask("CLUSTER", "FORGET", name) == Refused(reply)
 
 
 def test_forget_removes_the_node_and_bans_it() -> None:
@@ -243,7 +243,7 @@ def test_a_hard_reset_takes_a_new_name_and_goes_on_leaving() -> None:
 def test_reset_knows_soft_and_hard_only() -> None:
     rig = Rig(peers=1)
 
-    assert rig.ask("CLUSTER", "RESET", "medium") == Failure(b"ERR syntax error")
+    assert rig.ask("CLUSTER", "RESET", "medium") == Refused(b"ERR syntax error")
     assert N2 in rig.node.cluster.nodes
 
 
@@ -261,7 +261,7 @@ def test_leaving_is_told_and_changed() -> None:
 def test_leaving_is_yes_or_no() -> None:
     rig = Rig()
 
-    assert rig.ask("CLUSTER", "LEAVING", "maybe") == Failure(
+    assert rig.ask("CLUSTER", "LEAVING", "maybe") == Refused(
         b"ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'"
     )
 
@@ -273,7 +273,7 @@ def test_leaving_sends_those_away_who_wait_for_jobs() -> None:
 
     rig.ask("CLUSTER", "LEAVING", "yes")
 
-    assert rig.reply(worker) == Failure(
+    assert rig.reply(worker) == Refused(
         b"LEAVING This node is leaving the cluster, please connect to a different one"
     )
 

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from disque_trio.statemachine.base import OK, Failure
+from disque_trio.statemachine.base import OK
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
     Chore,
@@ -15,6 +15,7 @@ from disque_trio.statemachine.chores import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from tests.rig import Rig
+from tests.statemachine.commands.refused import Refused
 
 
 def chores(rig: Rig) -> Sequence[tuple[Client, Chore]]:
@@ -52,13 +53,13 @@ def test_set_leaves_the_configuration_alone_when_it_refuses() -> None:
     rig = Rig()
     before = rig.node.config
 
-    assert rig.ask("CONFIG", "SET", "maxmemory", "0") == Failure(
+    assert rig.ask("CONFIG", "SET", "maxmemory", "0") == Refused(
         b"ERR Invalid argument '0' for CONFIG SET 'maxmemory'"
     )
-    assert rig.ask("CONFIG", "SET", "Port", "1") == Failure(
+    assert rig.ask("CONFIG", "SET", "Port", "1") == Refused(
         b"ERR Unsupported CONFIG parameter: Port"
     )
-    assert rig.ask("CONFIG", "SET", "appendonly", "maybe") == Failure(
+    assert rig.ask("CONFIG", "SET", "appendonly", "maybe") == Refused(
         b"ERR Invalid argument 'maybe' for CONFIG SET 'appendonly'"
     )
     assert rig.node.config is before
@@ -84,7 +85,7 @@ def test_a_journal_that_cannot_be_opened_is_not_kept() -> None:
     rig.machine.done(rig.client, "Permission denied", rig.now)
     rig.take()
 
-    assert rig.reply() == Failure(b"ERR Unable to turn on AOF. Check server logs.")
+    assert rig.reply() == Refused(b"ERR Unable to turn on AOF. Check server logs.")
     assert not rig.node.config.appendonly
 
 
@@ -120,7 +121,7 @@ def test_certificates_that_do_not_do_change_nothing() -> None:
     rig.machine.done(rig.client, "no certificate", rig.now)
     rig.take()
 
-    assert rig.reply() == Failure(b"ERR TLS stays as it was: no certificate")
+    assert rig.reply() == Refused(b"ERR TLS stays as it was: no certificate")
     assert rig.node.config.tls_auth_clients == "yes"
 
 
@@ -129,14 +130,14 @@ def test_what_was_read_anew_counts_at_once() -> None:
 
     rig.machine.adopt(Config(requirepass=b"hush"), rig.now)
 
-    assert rig.ask("PING") == Failure(b"NOAUTH Authentication required.")
+    assert rig.ask("PING") == Refused(b"NOAUTH Authentication required.")
 
 
 def test_a_password_counts_at_once_even_for_who_set_it() -> None:
     rig = Rig()
 
     assert rig.ask("CONFIG", "SET", "requirepass", "secret") == OK
-    assert rig.ask("PING") == Failure(b"NOAUTH Authentication required.")
+    assert rig.ask("PING") == Refused(b"NOAUTH Authentication required.")
 
 
 @pytest.mark.parametrize(
@@ -146,13 +147,13 @@ def test_a_password_counts_at_once_even_for_who_set_it() -> None:
 def test_each_subcommand_counts_its_arguments(words: str) -> None:
     sub = words.split(maxsplit=1)[0].encode()
 
-    assert Rig().ask("CONFIG", *words.split()) == Failure(
+    assert Rig().ask("CONFIG", *words.split()) == Refused(
         b"ERR Wrong number of arguments for CONFIG " + sub
     )
 
 
 def test_an_unknown_subcommand_is_refused() -> None:
-    assert Rig().ask("CONFIG", "HELP") == Failure(
+    assert Rig().ask("CONFIG", "HELP") == Refused(
         b"ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE"
     )
 
@@ -195,7 +196,7 @@ def test_a_directory_that_the_system_refuses_is_not_taken() -> None:
 
     finish(rig, "No such file or directory")
 
-    assert rig.reply() == Failure(b"ERR Changing directory: No such file or directory")
+    assert rig.reply() == Refused(b"ERR Changing directory: No such file or directory")
     assert rig.node.config.dir == "/srv"
 
 
@@ -224,7 +225,7 @@ def test_more_clients_than_the_system_can_handle_are_refused() -> None:
 
     finish(rig, 12345)
 
-    assert rig.reply() == Failure(
+    assert rig.reply() == Refused(
         b"ERR The operating system is not able to handle the specified number of clients,"
         b" try with 12345"
     )
@@ -268,7 +269,7 @@ def test_a_new_timeout_leaves_waiting_clients_alone() -> None:
 
 
 def test_rewrite_needs_a_file() -> None:
-    assert Rig().ask("CONFIG", "REWRITE") == Failure(
+    assert Rig().ask("CONFIG", "REWRITE") == Refused(
         b"ERR The server is running without a config file"
     )
 
@@ -291,4 +292,4 @@ def test_rewrite_says_what_went_wrong() -> None:
 
     finish(rig, "Permission denied")
 
-    assert rig.reply() == Failure(b"ERR Rewriting config file: Permission denied")
+    assert rig.reply() == Refused(b"ERR Rewriting config file: Permission denied")

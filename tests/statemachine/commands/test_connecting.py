@@ -16,7 +16,9 @@ def test_there_is_one_database() -> None:
             b"ERR DB index is out of range: there is database 0 alone, not '%b'; keep applications"
             b" apart by the names of their queues" % index.encode()
         )
-    assert rig.ask("SELECT", "first") == Failure(b"ERR invalid DB index")
+    assert rig.ask("SELECT", "first") == Failure(
+        b"ERR invalid DB index: 'first' is no whole number for SELECT"
+    )
 
 
 def test_auth_may_name_the_default_user() -> None:
@@ -41,7 +43,7 @@ def test_auth_for_somebody_else_is_refused_whatever_the_password() -> None:
 
 def test_auth_takes_two_words_at_most() -> None:
     assert Rig().ask("AUTH", "default", "secret", "x") == Failure(
-        b"ERR wrong number of arguments for 'auth' command"
+        b"ERR wrong number of arguments for 'auth' command: AUTH [user] password"
     )
 
 

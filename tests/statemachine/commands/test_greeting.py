@@ -28,9 +28,11 @@ def test_a_client_of_version_3_gets_a_map() -> None:
 def test_other_versions_do_not_exist() -> None:
     rig = Rig()
 
-    assert rig.ask("HELLO", 4) == Failure(b"NOPROTO unsupported protocol version")
+    assert rig.ask("HELLO", 4) == Failure(
+        b"NOPROTO unsupported protocol version: there are 2 and 3, not 4"
+    )
     assert rig.ask("HELLO", "x") == Failure(
-        b"ERR Protocol version is not an integer or out of range"
+        b"ERR Protocol version is not an integer or out of range: 'x' is no whole number"
     )
 
 
@@ -54,7 +56,9 @@ def test_the_greeting_tells_strangers_nothing() -> None:
 
 
 def test_unknown_options_of_the_greeting_are_refused() -> None:
-    assert Rig().ask("HELLO", 3, "NOSUCH") == Failure(b"ERR syntax error")
+    assert Rig().ask("HELLO", 3, "NOSUCH") == Failure(
+        b"ERR syntax error: HELLO [version] [AUTH user password] [SETNAME name]"
+    )
 
 
 def test_the_only_user_is_the_default_one() -> None:

@@ -1,6 +1,5 @@
 import pytest
 
-from disque_trio.statemachine.base import Failure
 from disque_trio.statemachine.chores import Connection, JournalVitals, Vitals
 from disque_trio.statemachine.commands import info
 from disque_trio.statemachine.commands.table import BY_NAME
@@ -8,6 +7,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
 from tests.rig import Rig
 from tests.statemachine.commands.informed import fields_of, text_of
+from tests.statemachine.commands.refused import Refused
 
 EVERY_SECTION = [
     "Server",
@@ -58,7 +58,7 @@ def test_an_unknown_section_is_empty() -> None:
 
 
 def test_two_sections_are_too_many() -> None:
-    assert Rig().ask("INFO", "server", "clients") == Failure(b"ERR syntax error")
+    assert Rig().ask("INFO", "server", "clients") == Refused(b"ERR syntax error")
 
 
 # Fields.

@@ -3,9 +3,10 @@ import pytest
 from disque_trio.statemachine.base import ACTIVE, QUEUED, WAIT_REPL, Failure, Reply
 from disque_trio.statemachine.messages import DelJob, YourJobs
 from tests.rig import CALM, JOB, ME, N2, ONCE, WALL, Rig, copy_of
+from tests.statemachine.commands.refused import Refused
 
-MALFORMED = Failure(b"BADID Invalid Job ID format.")
-TOO_LATE = Failure(
+MALFORMED = Refused(b"BADID Invalid Job ID format.")
+TOO_LATE = Refused(
     b"TOOLATE Half of job TTL already elapsed, "
     b"you are no longer allowed to postpone the next delivery."
 )
@@ -134,7 +135,7 @@ def test_working_answers_the_retry_time_in_seconds() -> None:
 def test_working_needs_a_job_that_is_known_and_not_acknowledged() -> None:
     rig = Rig(peers=1, config=CALM)
     assert rig.ask("WORKING", "x") == MALFORMED
-    assert rig.ask("WORKING", JOB) == Failure(b"NOJOB Job not known in the context of this node.")
+    assert rig.ask("WORKING", JOB) == Refused(b"NOJOB Job not known in the context of this node.")
 
     rig.ask("ACKJOB", JOB)
     dummy = rig.ask("WORKING", JOB)

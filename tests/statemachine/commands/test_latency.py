@@ -1,10 +1,11 @@
 import pytest
 
-from disque_trio.statemachine.base import OK, Failure
+from disque_trio.statemachine.base import OK
 from disque_trio.statemachine.commands import latency
 from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.config import Config
 from tests.rig import WALL, Rig
+from tests.statemachine.commands.refused import Refused
 
 WALL_S = WALL // 1000
 
@@ -129,7 +130,7 @@ def test_a_graph_shows_the_newest_samples() -> None:
 def test_an_event_that_never_was_has_no_graph() -> None:
     text = b"ERR No samples available for event 'x'"
 
-    assert watching().ask("LATENCY", "GRAPH", "x") == Failure(text)
+    assert watching().ask("LATENCY", "GRAPH", "x") == Refused(text)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_slow_commands_are_events_by_whether_they_should_be_fast() -> None:
     ids=" ".join,
 )
 def test_other_subcommands_are_refused(words: tuple[str, ...]) -> None:
-    assert watching().ask("LATENCY", *words) == Failure(b"ERR syntax error")
+    assert watching().ask("LATENCY", *words) == Refused(b"ERR syntax error")
 
 
 def test_a_threshold_set_at_runtime_counts_at_once() -> None:

@@ -5,10 +5,11 @@ from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.commands.queues import GetOptions, parse_getjob
 from disque_trio.statemachine.messages import Pause, YourJobs
 from tests.rig import CALM, N2, N3, Rig, copy_of
+from tests.statemachine.commands.refused import Refused
 
-SYNTAX = Failure(b"ERR syntax error")
-COUNT = Failure(b"ERR COUNT must be a number greater than zero")
-LEAVING = Failure(b"LEAVING This node is leaving the cluster, please connect to a different one")
+SYNTAX = Refused(b"ERR syntax error")
+COUNT = Refused(b"ERR COUNT must be a number greater than zero")
+LEAVING = Refused(b"LEAVING This node is leaving the cluster, please connect to a different one")
 
 
 def stat(rig: Rig, queue: str = "q") -> dict[bytes, Reply]:
@@ -79,8 +80,8 @@ def test_from_is_understood_in_any_case_and_names_are_not(words: str) -> None:
         ("COUNT 0 FROM q", COUNT),
         ("COUNT -1 FROM q", COUNT),
         ("COUNT FROM q", COUNT),
-        ("TIMEOUT x FROM q", Failure(b"ERR timeout is not an integer or out of range")),
-        ("TIMEOUT -1 FROM q", Failure(b"ERR timeout is negative")),
+        ("TIMEOUT x FROM q", Refused(b"ERR timeout is not an integer or out of range")),
+        ("TIMEOUT -1 FROM q", Refused(b"ERR timeout is negative")),
     ],
 )
 def test_anything_else_is_an_error_and_creates_nothing(words: str, reply: Failure) -> None:
@@ -150,7 +151,7 @@ def test_peeking_at_nothing_is_an_empty_array() -> None:
 
     assert rig.ask("QPEEK", "q", 0) == []
     assert rig.ask("QPEEK", "nothing", 5) == []
-    assert rig.ask("QPEEK", "nothing", "x") == Failure(
+    assert rig.ask("QPEEK", "nothing", "x") == Refused(
         b"ERR value is not an integer or out of range"
     )
 

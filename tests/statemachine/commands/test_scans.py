@@ -3,10 +3,11 @@ import pytest
 from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.statemachine.messages import YourJobs
 from tests.rig import CALM, JOB, N2, Rig, copy_of
+from tests.statemachine.commands.refused import Refused
 
-SYNTAX = Failure(b"ERR syntax error")
-BAD_CURSOR = Failure(b"ERR invalid cursor or option name")
-NOT_AN_INTEGER = Failure(b"ERR value is not an integer or out of range")
+SYNTAX = Refused(b"ERR syntax error")
+BAD_CURSOR = Refused(b"ERR invalid cursor or option name")
+NOT_AN_INTEGER = Refused(b"ERR value is not an integer or out of range")
 
 
 def page(rig: Rig, *words: bytes | str | int) -> tuple[bytes, list[Reply]]:
@@ -216,8 +217,8 @@ def test_words_come_in_any_order_and_case() -> None:
         ("QSCAN MINLEN x", NOT_AN_INTEGER),
         ("QSCAN MAXLEN x", NOT_AN_INTEGER),
         ("QSCAN IMPORTRATE x", NOT_AN_INTEGER),
-        ("JSCAN STATE asleep", Failure(b"ERR Invalid job state name")),
-        ("JSCAN REPLY some", Failure(b"ERR Invalid REPLY type, try ID or ALL")),
+        ("JSCAN STATE asleep", Refused(b"ERR Invalid job state name")),
+        ("JSCAN REPLY some", Refused(b"ERR Invalid REPLY type, try ID or ALL")),
     ],
 )
 def test_other_words_are_errors(words: str, reply: Failure) -> None:

@@ -1,7 +1,7 @@
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Status
+from disque_trio.statemachine.base import NULL_ARRAY, OK, Status
 from disque_trio.statemachine.chores import (
     ReadJournal,
     RewriteConfig,
@@ -15,9 +15,10 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import JOB, WALL, Rig, copy_of
 from tests.statemachine.commands.chores import asked, done
+from tests.statemachine.commands.refused import Refused
 
-NOAUTH = Failure(b"NOAUTH Authentication required.")
-SYNTAX_ERROR = Failure(b"ERR syntax error")
+NOAUTH = Refused(b"NOAUTH Authentication required.")
+SYNTAX_ERROR = Refused(b"ERR syntax error")
 
 
 def with_file() -> Rig:
@@ -35,7 +36,7 @@ def test_ping_answers_pong_or_its_argument() -> None:
     assert rig.ask("PING") == Status(b"PONG")
     assert rig.ask("PING", "hello") == b"hello"
     assert rig.ask("PING", "") == b""
-    assert rig.ask("PING", "a", "b") == Failure(b"ERR wrong number of arguments for 'ping' command")
+    assert rig.ask("PING", "a", "b") == Refused(b"ERR wrong number of arguments for 'ping' command")
 
 
 def test_echo_answers_the_message() -> None:
@@ -68,7 +69,7 @@ def test_a_shutdown_that_fails_is_an_error() -> None:
 
     done(rig, "no way")
 
-    assert rig.reply() == Failure(b"ERR Errors trying to SHUTDOWN. Check logs.")
+    assert rig.reply() == Refused(b"ERR Errors trying to SHUTDOWN. Check logs.")
 
 
 def test_a_shutdown_may_write_the_journal_anew() -> None:
@@ -175,7 +176,7 @@ def test_flushall_answers_those_who_wait_for_copies() -> None:
 
     rig.request("DEBUG", "FLUSHALL")
 
-    assert rig.reply(waiting) == Failure(
+    assert rig.reply(waiting) == Refused(
         b"NOREPL job removed (expired?) before the requested replication level was achieved"
     )
 
@@ -208,11 +209,11 @@ def test_a_sleep_counts_as_a_slow_command() -> None:
 
 @pytest.mark.parametrize("word", ["x", "", "-1", "nan", "inf", "\xff"])
 def test_debug_sleep_wants_a_time_that_passes(word: str) -> None:
-    assert Rig().ask("DEBUG", "SLEEP", word) == Failure(b"ERR value is not a valid float")
+    assert Rig().ask("DEBUG", "SLEEP", word) == Refused(b"ERR value is not a valid float")
 
 
 def test_debug_error_answers_the_text_on_one_line() -> None:
-    assert Rig().ask("DEBUG", "ERROR", "MINE a\r\nb") == Failure(b"MINE a  b")
+    assert Rig().ask("DEBUG", "ERROR", "MINE a\r\nb") == Refused(b"MINE a  b")
 
 
 def test_structsize_tells_the_size_of_the_records() -> None:
@@ -257,7 +258,7 @@ def test_a_configuration_that_cannot_be_saved_prevents_the_restart() -> None:
 
     done(rig, "No space left on device")
 
-    assert rig.reply() == Failure(b"ERR The server could not be restarted: No space left on device")
+    assert rig.reply() == Refused(b"ERR The server could not be restarted: No space left on device")
     assert rig.outboxes[-1].chores == []
 
 
@@ -275,20 +276,20 @@ def test_a_restart_that_fails_is_an_error() -> None:
 
     done(rig, "cannot execute")
 
-    assert rig.reply() == Failure(b"ERR The server could not be restarted: cannot execute")
+    assert rig.reply() == Refused(b"ERR The server could not be restarted: cannot execute")
 
 
 def test_the_delay_of_a_restart_is_a_number() -> None:
     text = b"ERR value is not an integer or out of range"
 
-    assert Rig().ask("DEBUG", "RESTART", "soon") == Failure(text)
+    assert Rig().ask("DEBUG", "RESTART", "soon") == Refused(text)
 
 
 @pytest.mark.parametrize("word", ["SEGFAULT", "assert", "OOM"])
 def test_crashing_on_purpose_is_not_offered(word: str) -> None:
     text = b"ERR This server offers no command that crashes it on purpose"
 
-    assert Rig().ask("DEBUG", word) == Failure(text)
+    assert Rig().ask("DEBUG", word) == Refused(text)
 
 
 @pytest.mark.parametrize(
@@ -307,14 +308,14 @@ def test_crashing_on_purpose_is_not_offered(word: str) -> None:
 def test_other_debug_subcommands_are_refused(words: tuple[str, ...]) -> None:
     text = b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%b'"
 
-    assert Rig().ask("DEBUG", *words) == Failure(text % words[0].encode())
+    assert Rig().ask("DEBUG", *words) == Refused(text % words[0].encode())
 
 
 # The append-only file.
 
 
 def test_a_record_of_the_file_is_no_request() -> None:
-    assert Rig().ask("LOADJOB", "x") == Failure(
+    assert Rig().ask("LOADJOB", "x") == Refused(
         b"ERR LOADJOB is a special command only processed from AOF"
     )
 
@@ -335,7 +336,7 @@ def test_bgrewriteaof_tells_why_it_cannot() -> None:
 
     done(rig, "Background append only file rewriting already in progress")
 
-    assert rig.reply() == Failure(b"ERR Background append only file rewriting already in progress")
+    assert rig.reply() == Refused(b"ERR Background append only file rewriting already in progress")
 
 
 def test_debug_loadaof_replaces_what_there_is_and_writes_no_record() -> None:
@@ -358,10 +359,10 @@ def test_debug_loadaof_tells_why_it_cannot() -> None:
 
     done(rig, "No such file or directory")
 
-    assert rig.reply() == Failure(b"ERR No such file or directory")
+    assert rig.reply() == Refused(b"ERR No such file or directory")
 
 
 def test_debug_loadaof_needs_a_file() -> None:
-    assert Rig().ask("DEBUG", "LOADAOF") == Failure(
+    assert Rig().ask("DEBUG", "LOADAOF") == Refused(
         b"ERR There is no append-only file: appendonly is no"
     )

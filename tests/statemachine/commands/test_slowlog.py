@@ -1,9 +1,10 @@
 import pytest
 
-from disque_trio.statemachine.base import OK, Failure, Reply
+from disque_trio.statemachine.base import OK, Reply
 from disque_trio.statemachine.commands import slowlog
 from disque_trio.statemachine.config import Config
 from tests.rig import WALL, Rig
+from tests.statemachine.commands.refused import Refused
 
 WALL_S = WALL // 1000
 
@@ -124,10 +125,10 @@ def test_a_long_argument_is_cut() -> None:
 def test_other_subcommands_are_refused(words: tuple[str, ...]) -> None:
     text = b"ERR Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN."
 
-    assert Rig().ask("SLOWLOG", *words) == Failure(text)
+    assert Rig().ask("SLOWLOG", *words) == Refused(text)
 
 
 def test_a_count_must_be_a_number() -> None:
     text = b"ERR value is not an integer or out of range"
 
-    assert Rig().ask("SLOWLOG", "GET", "x") == Failure(text)
+    assert Rig().ask("SLOWLOG", "GET", "x") == Refused(text)

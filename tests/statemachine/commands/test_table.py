@@ -46,6 +46,11 @@ REFERENCE = """
 """The original's, where HELLO and AUTH take one word at most; and three of Redis."""
 
 
+def wrong_number(row: Command) -> Failure:
+    line = f"{row.name.upper()} {row.usage}".rstrip()
+    return Failure(f"ERR wrong number of arguments for '{row.name}' command: {line}".encode())
+
+
 def by_name(row: Command) -> str:
     return row.name
 
@@ -75,8 +80,7 @@ def test_too_few_words_are_refused_under_the_command_s_own_name(row: Command) ->
     rig = Rig()
     for count in range(1, abs(row.arity)):
         reply = rig.ask(row.name.upper(), *["0"] * (count - 1))
-        text = f"ERR wrong number of arguments for '{row.name}' command"
-        assert reply == Failure(text.encode())
+        assert reply == wrong_number(row)
         assert rig.client.command == ""
 
 
@@ -84,8 +88,7 @@ def test_too_few_words_are_refused_under_the_command_s_own_name(row: Command) ->
 def test_too_many_words_are_refused_where_the_number_is_fixed(row: Command) -> None:
     reply = Rig().ask(row.name, *["0"] * row.arity)
 
-    text = f"ERR wrong number of arguments for '{row.name}' command"
-    assert reply == Failure(text.encode())
+    assert reply == wrong_number(row)
 
 
 def test_names_are_found_in_any_case() -> None:
@@ -101,7 +104,7 @@ def test_a_renamed_command_answers_to_its_new_name_only() -> None:
 
     assert rig.ask("ARE-YOU-THERE") == Status(b"PONG")
     assert rig.ask("are-you-there", 1, 2) == Failure(
-        b"ERR wrong number of arguments for 'ping' command"
+        b"ERR wrong number of arguments for 'ping' command: PING [message]"
     )
     assert rig.ask("PING") == Failure(b"ERR unknown command 'PING'")
 
