@@ -29,12 +29,18 @@ def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 @pytest.fixture(scope="module")
-def server(shared_fleet: Fleet) -> Server:
-    """A node alone, for all tests of a module: each has queues of its own."""
-    return shared_fleet.server()
+def multiplexing() -> str:
+    """How the servers wait for sockets. Some modules are run over several of these."""
+    return "auto"
 
 
 @pytest.fixture(scope="module")
-def pair(shared_fleet: Fleet) -> Cluster:
+def server(shared_fleet: Fleet, multiplexing: str) -> Server:
+    """A node alone, for all tests of a module: each has queues of its own."""
+    return shared_fleet.server("--multiplexing-api", multiplexing)
+
+
+@pytest.fixture(scope="module")
+def pair(shared_fleet: Fleet, multiplexing: str) -> Cluster:
     """Two nodes that know each other, likewise."""
-    return shared_fleet.cluster(2, *CALM)
+    return shared_fleet.cluster(2, *CALM, "--multiplexing-api", multiplexing)

@@ -10,6 +10,8 @@ import pytest
 from tests.cluster.processes import BUS_OFFSET, SOON_S, Cluster, Server, becomes, eventually
 from tests.cluster.talk import LOOPBACK, PATIENCE_S
 
+pytestmark = pytest.mark.parametrize("multiplexing", ["epoll", "tasks"], scope="module")
+
 
 def frame(kind: int, payload: bytes, sender: bytes = b"f" * 40, length: int = 0) -> bytes:
     """A bus frame, whatever is in it (reference 5.2)."""

@@ -10,6 +10,8 @@ import redis
 from tests.cluster.processes import Server
 from tests.cluster.talk import LOOPBACK
 
+pytestmark = pytest.mark.parametrize("multiplexing", ["epoll", "tasks"], scope="module")
+
 Untyped = Any
 """Both clients' methods carry no types."""
 

@@ -24,15 +24,20 @@ COLLECT_S = 60.0
 """Acks are repeated after 1, 4 and 8 s: by then they have reached a node that is back."""
 
 
+@pytest.fixture(scope="module", params=["epoll", "tasks"])
+def multiplexing(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def seven(shared_fleet: Fleet) -> Cluster:
+def seven(shared_fleet: Fleet, multiplexing: str) -> Cluster:
     """Seven nodes that joined by one MEET each. Nobody kills them."""
-    return shared_fleet.cluster(7, *CALM)
+    return shared_fleet.cluster(7, *CALM, "--multiplexing-api", multiplexing)
 
 
 @pytest.fixture(scope="module")
-def _four(shared_fleet: Fleet) -> Cluster:
-    return shared_fleet.cluster(4)
+def _four(shared_fleet: Fleet, multiplexing: str) -> Cluster:
+    return shared_fleet.cluster(4, "--multiplexing-api", multiplexing)
 
 
 @pytest.fixture

@@ -125,10 +125,15 @@ def _readable(fd: int) -> int:
         return 1  # it listens
 
 
+NAMES: Final[dict[str, Any]] = {
+    **{name: value for name, value in globals().items() if name.startswith("KQ_")},
+    "kevent": Kevent,
+    "kqueue": Kqueue,
+}
+"""What `select` would have."""
+
+
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `select` have it."""
-    names: dict[str, Any] = {
-        name: value for name, value in globals().items() if name.startswith("KQ_")
-    }
-    for name, value in {**names, "kevent": Kevent, "kqueue": Kqueue}.items():
+    for name, value in NAMES.items():
         monkeypatch.setattr(select, name, value, raising=False)
