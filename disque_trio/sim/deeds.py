@@ -235,6 +235,7 @@ class Deeds:
         host = self._hosts[node]
         for other in self._others(host):
             if other.is_up and not other.knows(host.id):
+                other.note("meet", peer=host.name)
                 self._world.meet(other, host)
         return True
 

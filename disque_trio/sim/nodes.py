@@ -384,7 +384,7 @@ class Host:
                 (
                     time, event.kind._value_, name, event.job.decode("latin-1"),
                     event.queue.decode("utf-8", "replace"), client, peer, event.cause._value_,
-                    "", 0, mono, wall, vector.tick(),
+                    event.detail, 0, mono, wall, vector.tick(),
                 )
             )  # fmt: skip
 

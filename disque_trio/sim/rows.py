@@ -19,8 +19,10 @@ Clients (`node` is the node asked, `client` the agent's name, `ref` numbers the 
   ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue`` and ``dequeue``.
 
 Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
-``acked``, each with the `cause` that `statemachine.events` lists. ``error``: the machine raised,
-which ends the run.
+``acked``, each with the `cause` that `statemachine.events` lists; the `detail` of ``hold`` is what
+the record says of the job (`statemachine.trace.hold`). ``error``: the machine raised, which ends
+the run. ``invariant``: the node's state does not fit together, `detail` says why. ``nodes``: whom
+the node knows (`inspection`).
 
 Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
 is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs
@@ -34,10 +36,10 @@ World: ``crash`` (`cause` kill, power, shutdown), ``start`` (`cause` fresh, empt
 milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``rule`` and
 ``unrule``, ``delay`` (`detail` milliseconds) (each from `node` to `peer`), ``clock.step`` (`detail`
 milliseconds), ``clock.rate`` (`detail` parts per million), ``wall.freeze``, ``wall.thaw``,
-``leave`` (`detail` yes or no), ``forget`` (`node` forgets `peer`), ``pause-queue`` (`detail` queue
-and mode), ``memory`` (`detail` bytes, 0 is the end), ``chaos.end``, ``heal.end`` (at once; `detail`
-lists the healed nodes, the core), ``rejoin`` (all of these have links to each other again),
-``end``.
+``leave`` (`detail` yes or no), ``forget`` (`node` forgets `peer`), ``meet`` (it meets it again),
+``pause-queue`` (`detail` queue and mode), ``memory`` (`detail` bytes, 0 is the end), ``chaos.end``,
+``heal.end`` (at once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have
+links to each other again), ``end``.
 """
 
 import attrs

@@ -15,6 +15,7 @@ from disque_trio.sim.bounds import drain_bound
 from disque_trio.sim.deeds import Deeds
 from disque_trio.sim.engine import Engine
 from disque_trio.sim.faults import Faults, draw_core
+from disque_trio.sim.inspection import Inspection
 from disque_trio.sim.nodes import MachineFactory
 from disque_trio.sim.plan import Fault, Micros, Plan
 from disque_trio.sim.record import Recorder
@@ -59,6 +60,9 @@ class Outcome:
 class Run:
     """One plan, played."""
 
+    checks_states = True
+    """Are nodes only seen between two batches, so that their state must fit together?"""
+
     def __init__(
         self,
         plan: Plan,
@@ -73,6 +77,9 @@ class Run:
         self.world = self.make_world(machine_factory)
         self.deeds = self.make_deeds()
         self.faults = Faults(plan.faults, self.deeds)
+        self.inspection = Inspection(
+            self.world, self.engine, self.recorder, checks_states=self.checks_states
+        )
         self.core: Sequence[int] | None = None
         """The nodes that have been healed, if not all have."""
 
@@ -117,6 +124,7 @@ class Run:
         yield self.plan.chaos
         self.heal()
         yield from self.drain()
+        self.inspection.look_at_all()
         self._note("end")
 
     def warm_up(self) -> Iterator[Micros]:
@@ -135,9 +143,11 @@ class Run:
             self.recorder.watch(kind, self.faults.see)
         for fault in self.faults.timed:
             self.engine.at(fault.at, self._strike, fault)
+        self.inspection.begin()
 
     def _strike(self, fault: Fault) -> None:
         self.faults.strike(fault)
+        self.inspection.check_all()
 
     def heal(self) -> None:
         """No more faults; those that are, end, at least within the core."""

@@ -53,6 +53,7 @@ class ShellRun(Run):
     """One plan, played among tasks."""
 
     live: LiveEngine
+    checks_states = False
 
     def __init__(
         self,

@@ -67,7 +67,10 @@ class Cause(enum.StrEnum):
 
 @attrs.define
 class Event:
-    """One thing that became of one job. `client` and `peer` where somebody else took part."""
+    """One thing that became of one job. `client` and `peer` where somebody else took part.
+
+    The `detail` of a hold says what the record says of the job (`trace.hold`).
+    """
 
     kind: Kind
     job: JobId
@@ -75,3 +78,4 @@ class Event:
     cause: Cause
     client: ClientId = 0
     peer: NodeId = b""
+    detail: str = ""

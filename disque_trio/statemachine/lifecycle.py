@@ -41,7 +41,7 @@ def register(node: NodeState, job: Job, cause: Cause) -> None:
     _hold(node, job)
     if job.state == ACTIVE:
         spilling.offer(node, job)
-    trace.note(node, Kind.HOLD, job, cause)
+    trace.hold(node, job, cause)
     schedule(node, job)
 
 
@@ -53,7 +53,7 @@ def begin(node: NodeState, job: Job) -> None:
         node.jobs.put(job)
         node.memory.held += of_job(job)
         if node.trace is not None:
-            trace.note(node, Kind.HOLD, job, Cause.ADD)
+            trace.hold(node, job, Cause.ADD)
     job.state = ACTIVE
     if job.delay or job.flags & BCAST_QUEUED:
         # With the flag, another holder has queued it already.

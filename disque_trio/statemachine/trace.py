@@ -3,6 +3,8 @@
 A node that nobody traces pays one look at a field for each event.
 """
 
+from zlib import crc32
+
 from disque_trio.statemachine.base import ClientId, NodeId
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.job import Job
@@ -21,3 +23,23 @@ def note(
     """Write it down, if the node is traced."""
     if node.trace is not None:
         node.trace.append(Event(kind, job.id, job.queue or b"", cause, client, peer))
+
+
+def hold(node: NodeState, job: Job, cause: Cause) -> None:
+    """Write down that there is a record of the job, and what it says: the options of ADDJOB in
+    milliseconds, the creation stamp, the body's CRC-32; then what changes, the time until it
+    expires and until it is queued (0 is never). Of a dummy ack nothing."""
+    if node.trace is not None:
+        detail = "" if job.is_dummy else _terms(node, job)
+        event = Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail)
+        node.trace.append(event)
+
+
+def _terms(node: NodeState, job: Job) -> str:
+    body = job.body
+    check = crc32(body) if isinstance(body, bytes) else ""
+    due = max(job.requeue_at - node.mono, 1) if job.requeue_at else 0
+    return (
+        f"replicate={job.replicas} retry={job.retry} delay={job.delay} made={job.ctime} "
+        f"body={check} left={job.expires - node.mono} due={due}"
+    )

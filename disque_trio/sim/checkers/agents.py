@@ -1,5 +1,6 @@
 """Folding rows into what is known of each job: what clients ask and learn (see `history`)."""
 
+from disque_trio.sim.checkers import copyoptions
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.history import ASKED, settle
 from disque_trio.sim.checkers.records import Ack, Add, Job, Lease
@@ -39,6 +40,7 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
 def claim(case: Case, add: Add, job: Job) -> None:
     """It is this ADDJOB that has made the job."""
     add.job, job.add = job.id, add
+    copyoptions.compare_with_request(case, job)
     body = add.options.body
     if body is not None:
         key = (add.queue, body)

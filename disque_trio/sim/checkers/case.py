@@ -82,6 +82,12 @@ class Case:
     """Who has had an answer from whom since the heal (L10)."""
     missed: deque[Missed] = attrs.Factory(deque)
     """Acknowledgements that a node has to tell another, in order of time (L10)."""
+    rosters: dict[str, dict[str, list[str]]] = attrs.Factory(dict)
+    """By node: whom it knows, and what it thinks of each (S18)."""
+    forgotten: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """Node and name: since when the node shall have forgotten the name (S18)."""
+    reopened: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By node and queue: when it was last not paused any more."""
     sends: int = 0
     """How many messages about jobs have left."""
     seen: dict[str, int] = attrs.Factory(dict)
@@ -168,6 +174,10 @@ class Case:
             job.listed.clear()
         elif not job.open_serves:
             del self.jobs[job_id]
+
+    def retry_of(self, job: Job) -> Micros:
+        """RETRY, as far as it is known."""
+        return 0 if job.options is None else job.options.retry
 
     # Clues.
 

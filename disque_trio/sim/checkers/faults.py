@@ -34,6 +34,9 @@ def on_pause_queue(case: Case, row: Row) -> None:
     """A queue is paused, or not any more."""
     case.mark("pause-queue")
     case.world.on_pause_queue(row)
+    queue, _, mode = row.detail.rpartition(" ")
+    if mode == "none":
+        case.reopened[row.node, queue] = row.time
 
 
 def on_memory(case: Case, row: Row) -> None:

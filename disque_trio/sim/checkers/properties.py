@@ -18,6 +18,9 @@ PROPERTIES: Final[dict[str, str]] = {
     "S13": "oldest first, while nothing is wrong",
     "S14": "counters never go down, and count all that was and no more",
     "S15": "what a journal was promised to keep comes back",
+    "S16": "every copy has the options that ADDJOB asked for",
+    "S17": "the state of a node fits together",
+    "S18": "a node knows whom it should, and nobody whom it was told to forget",
     "L1": "every job is delivered within the bound",
     "L2": "and again, if nobody acknowledges it",
     "L3": "acknowledged jobs are collected within the bound",
@@ -25,5 +28,6 @@ PROPERTIES: Final[dict[str, str]] = {
     "L5": "a node that is up takes jobs with REPLICATE 1",
     "L6": "after the heal all nodes hear each other",
     "L7": "copies on nodes that are gone for good are made again",
+    "L8": "a job is queued when its time has come, and not later",
     "L10": "word of an ack reaches a returning holder at once",
 }

@@ -10,6 +10,7 @@ from disque_trio.sim.plan import Micros
 from disque_trio.statemachine.base import Millis
 
 NEVER: Micros = -(1 << 62)
+FOREVER: Micros = 1 << 62
 Stamp = tuple[int, ...]
 
 
@@ -115,6 +116,13 @@ class Copy:
     promised_at: Micros = NEVER
     """When its node first told anybody that it has it; and that it is acknowledged."""
     ack_promised_at: Micros = NEVER
+    left: Millis = 0
+    """What its node said of it when it came: how long until it expires, and until it is queued; 0
+    is never."""
+    due: Millis = 0
+    due_by: Micros = FOREVER
+    """By when it must be queued, or postponed anew (L8)."""
+    armed_at: Micros = NEVER
     before: "Copy | None" = None
     """What it was before the crash, until all is loaded."""
 
@@ -170,6 +178,10 @@ class Job:
     origin: str = ""
     birth: int = 0
     """Its number among the jobs of its origin."""
+    terms: str = ""
+    """What the first record of it said of its options, and in how many milliseconds it expires; 0
+    if that is not known."""
+    life: Millis = 0
     copies: dict[str, Copy] = attrs.Factory(dict)
     destroyed: int = 0
     """Copies that faults have destroyed since it was born, and that have not been made again."""
@@ -189,6 +201,8 @@ class Job:
     """Why the delivery that came first was a duplicate, if it has overtaken one served before."""
     awaits: Micros = NEVER
     """Since when it may be expected to come (again)."""
+    unqueued_at: Micros = NEVER
+    """When it last left the queue of some node."""
     was_recalled: bool = False
     """A slow WORKING has taken it out of a queue, and begun its period anew. Once in a job's life
     delivery may wait for that."""

@@ -7,6 +7,7 @@ row, the others afterwards.
 import heapq
 from typing import Final
 
+from disque_trio.sim.checkers import copyoptions
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.mail import ACK
 from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
@@ -17,6 +18,7 @@ from disque_trio.sim.vector import precedes
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
 """Why a node queues a job that no client has asked it to queue."""
+_BY_TIME: Final = ("retry", "delay-over")
 
 
 # S1: retention.
@@ -54,7 +56,9 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """S4: no two jobs have the same id."""
+    """S4: no two jobs have the same id. S6: a paused queue takes neither new jobs nor copies."""
+    if row.cause in {"add", "repljob"}:
+        check_pause(case, row, job, "in")
     if row.cause == "add":
         case.check("S4")
         if job.born is not None and not _is_handed_back(job, row):
@@ -121,6 +125,7 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
     if not waiting:
         del case.unclaimed[queue, body]
     add.job, job.add = job.id, add
+    copyoptions.compare_with_request(case, job)
     _check_delay(case, job)
     return add
 
@@ -129,10 +134,11 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S8: not where it is acknowledged. S6: a node does not take it back into a paused queue."""
+    """S8: not where it is acknowledged. S6: a node does not take it back into a paused queue, but
+    for a job with RETRY 0, which has one chance to be queued."""
     _check_ack_is_final(case, row, job)
-    if row.cause in {"retry", "delay-over"}:
-        _check_pause(case, row, job, "in")
+    if row.cause == "enqueue-message" or (row.cause in _BY_TIME and job.is_at_least_once):
+        check_pause(case, row, job, "in")
 
 
 def _check_delay(case: Case, job: Job) -> None:
@@ -177,10 +183,15 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
         heapq.heappush(line, (job.birth, job.id))
 
 
-def _check_pause(case: Case, row: Row, job: Job, way: str) -> None:
-    """S6: what is paused is left alone. A job with RETRY 0 has but one chance to be queued."""
+def on_give(case: Case, row: Row, job: Job) -> None:
+    """S6: no node takes jobs out of a queue that is paused, for whomever."""
+    check_pause(case, row, job, "out")
+
+
+def check_pause(case: Case, row: Row, job: Job, way: str) -> None:
+    """S6: a queue that is paused in that way is left alone."""
     queue = job.queue or row.queue
-    if (row.node, queue) not in case.world.closed or not job.is_at_least_once:
+    if (row.node, queue) not in case.world.closed:
         return
     case.check("S6")
     if case.world.is_closed(row.node, queue, way, row.time):
@@ -216,7 +227,7 @@ def _double_grace(case: Case) -> Micros:
 def on_serve(case: Case, row: Row, job: Job) -> None:
     """Everything that must hold when a job is handed to a client."""
     _check_ack_is_final(case, row, job)
-    _check_pause(case, row, job, "out")
+    check_pause(case, row, job, "out")
     _check_once(case, row, job)
     copy = job.copies.get(row.node)
     if copy is not None:

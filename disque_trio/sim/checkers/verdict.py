@@ -12,6 +12,7 @@ import attrs
 from disque_trio.sim.checkers import (
     agents,
     company,
+    copyoptions,
     counters,
     custody,
     duplicates,
@@ -22,6 +23,8 @@ from disque_trio.sim.checkers import (
     mail,
     returns,
     safety,
+    tables,
+    timers,
 )
 from disque_trio.sim.checkers.case import Case, Violation, case_of
 from disque_trio.sim.checkers.duplicates import CAUSES, Duplicate
@@ -160,6 +163,8 @@ class Judge:
         case.marks["reply.lost"] += sum(len(job.open_serves) for job in case.jobs.values())
         liveness.finish(case, findings)
         returns.finish(case)
+        tables.finish(case, findings)
+        timers.finish(case)
         self._judge_losses()
         counts = dict.fromkeys(CAUSES, 0)
         for found in self._duplicates:
@@ -272,6 +277,8 @@ def _see_sent(case: Case, row: Row) -> None:
 def _see_received(case: Case, row: Row) -> None:
     if row.cause not in company.GOSSIP:
         mail.on_recv(case, row)
+        if row.cause in timers.NEWS:
+            timers.on_news(case, row)
         return
     case.note_row("gossip")
     if case.world.healed is not None:
@@ -309,24 +316,28 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.before_hold,
         durability.before_hold,
         history.on_hold,
+        copyoptions.after_hold,
+        timers.after_hold,
         safety.after_hold,
     ),
-    "drop": (custody.before_drop, history.on_drop, _left, _retained),
+    "drop": (custody.before_drop, timers.before_end, history.on_drop, _left, _retained),
     "queue": (
         custody.before_queue,
         safety.before_queue,
+        timers.before_queue,
         history.on_queue,
         safety.after_queue,
     ),
-    "unqueue": (history.on_unqueue, _left),
+    "unqueue": (history.on_unqueue, timers.after_unqueue, _left),
     "serve": (history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
-    "give": (history.on_give,),
-    "acked": (history.on_acked, _left),
+    "give": (safety.on_give, history.on_give),
+    "acked": (timers.before_end, history.on_acked, _left),
     "add.ok": (
         custody.before_add_ok,
         safety.before_add_ok,
         agents.on_add_ok,
         safety.after_add_ok,
+        timers.after_add_ok,
         durability.on_add_ok,
     ),
     "ack.invoke": (agents.on_ack_invoke,),
@@ -338,7 +349,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "nack.invoke": (agents.on_again_invoke,),
     "enqueue.invoke": (agents.on_again_invoke,),
     "working.invoke": (agents.on_working_invoke,),
-    "working.ok": (safety.before_working_ok, agents.on_working_end, _forget),
+    "working.ok": (safety.before_working_ok, agents.on_working_end, timers.on_working, _forget),
     "working.refused": (agents.on_working_end,),
     "working.unknown": (agents.on_working_end,),
 }
@@ -364,7 +375,7 @@ _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "memory": (faults.on_memory,),
     "pause-queue": (faults.on_pause_queue,),
     "crash": (faults.on_crash,),
-    "start": (faults.on_start,),
+    "start": (faults.on_start, tables.on_start),
     "wipe": (faults.on_wipe,),
     "remove": (faults.on_wipe,),
     "loaded": (durability.on_loaded,),
@@ -375,7 +386,10 @@ _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "clock.step": (faults.on_clock,),
     "clock.rate": (faults.on_clock,),
     "leave": (faults.on_leave,),
-    "forget": (faults.on_forget,),
+    "forget": (faults.on_forget, tables.on_forget),
+    "meet": (tables.on_meet,),
+    "nodes": (tables.on_nodes,),
+    "invariant": (tables.on_invariant,),
     "chaos.end": (faults.on_core,),
     "heal.end": (faults.on_core,),
     "rejoin": (faults.on_rejoin,),

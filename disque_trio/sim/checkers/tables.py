@@ -1,0 +1,131 @@
+"""Node tables (S18), and whether the state of a node fits together (S17).
+
+What a table says comes as rows ``nodes`` (`sim.inspection`): ``n1 n2:fail n3~1a2b3c4d:leaving``. A
+node has nobody in it that never was; whom it was told to forget is gone, and gossip does not bring
+it back for a minute; in the end the nodes of the core know each other, by their addresses, and
+think nothing wrong of each other.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.company import is_whole
+from disque_trio.sim.checkers.findings import Findings
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+HEARS_WITHIN: Final[Micros] = SECOND // 10
+"""So soon after an operator says FORGET the node has gone from the table."""
+BANNED_FOR: Final[Micros] = 60 * SECOND
+OPINIONS: Final = ("fail", "pfail", "noaddr")
+LEAVING: Final = "leaving"
+
+
+def on_invariant(case: Case, row: Row) -> None:
+    """S17: what must hold between any two inputs of a node does not."""
+    case.violate("S17", row.detail, node=row.node)
+
+
+def on_nodes(case: Case, row: Row) -> None:
+    """S18: whom a node knows."""
+    case.check("S17")
+    case.check("S18")
+    table = case.rosters[row.node] = {
+        name: words.split(",") if words else []
+        for name, _, words in (entry.partition(":") for entry in row.detail.split())
+    }
+    for name, words in table.items():
+        if name.startswith("?"):
+            detail = f"knows {name[1:]}, a node that never was"
+            case.violate("S18", detail, node=row.node)
+        elif words and words[-1].startswith("at="):
+            detail = f"believes {name} to be at {words[-1][3:]}, where it never was"
+            case.violate("S18", detail, node=row.node)
+    for node, name in list(case.forgotten):
+        if node == row.node and name in table:
+            _judge_return(case, row, name)
+
+
+def _judge_return(case: Case, row: Row, name: str) -> None:
+    """It stands in the table of a node that was told to forget it."""
+    since = case.forgotten[row.node, name]
+    passed = row.time - since
+    world = case.world
+    if passed >= case.terms.shortest(BANNED_FOR):
+        del case.forgotten[row.node, name]
+    elif passed > HEARS_WITHIN and not world.is_stopped(row.node, since, row.time):
+        detail = f"has {name} in its table {passed / SECOND:.3f} s after it was told to forget it"
+        case.violate("S18", detail, node=row.node)
+
+
+def on_forget(case: Case, row: Row) -> None:
+    """An operator tells a node to forget another, which may not hear of it."""
+    if case.world.is_up(row.node) and row.node not in case.world.loading:
+        name = f"{row.peer}~{row.detail[:8]}" if row.detail else row.peer
+        case.forgotten[row.node, name] = row.time
+
+
+def on_meet(case: Case, row: Row) -> None:
+    """An operator lets two nodes meet, and each brings those along whom it knows: whoever has lost
+    sight of a node that has banned it says MEET to it, which counts."""
+    _pardon(case)
+    del row
+
+
+def on_start(case: Case, row: Row) -> None:
+    """A restart forgets whom a node was told to forget for a minute; a new name meets everybody."""
+    if row.cause == "fresh":
+        _pardon(case)
+    for key in [key for key in case.forgotten if key[0] == row.node]:
+        del case.forgotten[key]
+
+
+def _pardon(case: Case) -> None:
+    """Of names that nobody bears any more nobody says MEET."""
+    for key in [key for key in case.forgotten if "~" not in key[1]]:
+        del case.forgotten[key]
+
+
+def finish(case: Case, findings: Findings) -> None:
+    """S18: in the end all of the core know each other, and think nothing wrong of each other."""
+    world = case.world
+    rejoined = world.rejoined
+    if not case.rosters or world.healed is None:
+        return
+    settled = 0 if rejoined is None else rejoined + _settling(case)
+    if rejoined is None or case.now < settled or not is_whole(case):
+        findings.leave_open("S18")
+        return
+    core = [node for node in world.core if world.in_core(node) and node not in world.paused]
+    for node in core:
+        table = case.rosters.get(node)
+        if table is None:
+            continue
+        case.check("S18")
+        for peer in core:
+            _judge_opinion(case, node, peer, table.get(peer))
+
+
+def _settling(case: Case) -> Micros:
+    """How long after all links are up again a node may still think badly of another: on a new link
+    it says PING at once, and the next PONG says otherwise."""
+    return case.terms.longest(2 * SECOND) + 4 * case.terms.latency
+
+
+def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) -> None:
+    if words is None:
+        case.violate("S18", f"does not know {peer} in the end", node=node)
+        return
+    wrong = [word for word in words if word in OPINIONS]
+    if LEAVING in words and _should_know_that_it_stays(case, peer):
+        wrong.append(LEAVING)
+    if wrong:
+        case.violate("S18", f"believes of {peer} in the end: {', '.join(wrong)}", node=node)
+
+
+def _should_know_that_it_stays(case: Case, peer: str) -> bool:
+    """Whether a node leaves its next PONG says, on links that are up after half a node timeout."""
+    since = case.world.rejoined or 0
+    heard = since + _settling(case) + case.terms.longest(case.terms.node_timeout // 2)
+    return peer not in case.world.leaving and case.now >= heard

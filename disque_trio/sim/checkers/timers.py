@@ -1,0 +1,157 @@
+"""Timers (L8): a job is queued when its time has come, and not later.
+
+Each holder on its own: from whatever last began the period of its copy (the copy came, the job left
+its queue, or it heard that another node has it queued or in hand) it queues the job within RETRY,
+or says so that it has a reason to wait anew. This holds whatever happens to links. And all of them
+together, while nothing is wrong: a job is queued somewhere as soon as its ADDJOB succeeds, or its
+DELAY is over, and again within RETRY of its last delivery; for if each of two holders puts the
+other off, each keeps to its own period.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
+from disque_trio.sim.checkers.terms import DESYNC, MILLI, SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+SLACK: Final[Micros] = 20 * MILLI
+"""For a batch to end, and a timer that comes up late."""
+NEWS: Final = ("queued", "working")
+"""Messages after which a holder begins its period anew."""
+
+
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """A copy has come, and says itself when it will be queued. One that waits for its copies does
+    not wait for its time yet."""
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.due and row.cause != "add":
+        _arm(case, copy, copy.due * MILLI)
+
+
+def after_add_ok(case: Case, row: Row, job: Job) -> None:
+    """L8: it was queued before its producer knew of it, unless it has a DELAY."""
+    copy = job.copies.get(row.node)
+    options = job.options
+    if copy is None or options is None or copy.cause != "add" or not case.has_node_rows:
+        return
+    if options.delay:
+        passed = row.time - copy.since
+        if copy.last_queueing is None and copy.due_by == FOREVER and not copy.is_acked:
+            _arm(case, copy, max(options.delay - passed, 0))
+        return
+    case.check("L8")
+    if job.first_queueing is None and not job.acks and not case.is_live:
+        case.violate("L8", "its producer has its id, and no node has queued it", job.id, row.node)
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """L8: not later than it had to."""
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        _judge(case, job, copy)
+        copy.due_by = FOREVER
+    if row.cause == "retry":
+        _judge_all(case, job)
+
+
+def after_unqueue(case: Case, row: Row, job: Job) -> None:
+    """It was handed out, given away, or taken back: a period begins."""
+    copy = job.copies.get(row.node)
+    job.unqueued_at = row.time
+    if copy is not None and row.cause not in {"acked", "dropped"}:
+        _arm_for_retry(case, job, copy)
+
+
+def on_news(case: Case, row: Row) -> None:
+    """Another node has the job queued, or knows who works on it."""
+    job = case.jobs.get(row.job)
+    copy = None if job is None else job.copies.get(row.node)
+    if job is None or copy is None or copy.queueing is not None or copy.is_acked:
+        return
+    _judge(case, job, copy)
+    _arm_for_retry(case, job, copy)
+
+
+def on_working(case: Case, row: Row, job: Job) -> None:
+    """A client has got more time there."""
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.queueing is None and not copy.is_acked:
+        _arm_for_retry(case, job, copy)
+
+
+def before_end(case: Case, row: Row, job: Job) -> None:
+    """It is acknowledged there, or gone: should it have been queued before?"""
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        _judge(case, job, copy)
+        copy.due_by = FOREVER
+
+
+def _arm_for_retry(case: Case, job: Job, copy: Copy) -> None:
+    retry = case.retry_of(job)
+    if retry:
+        _arm(case, copy, retry + DESYNC)
+    else:
+        copy.due_by = FOREVER
+
+
+def _arm(case: Case, copy: Copy, wait: Micros) -> None:
+    copy.armed_at = case.now
+    copy.due_by = case.now + case.terms.longest(wait) + SLACK
+
+
+def _judge(case: Case, job: Job, copy: Copy) -> None:
+    """Has the copy's time passed, with its node well all along?"""
+    if copy.due_by == FOREVER:
+        return
+    case.check("L8")
+    late = case.now - copy.due_by
+    if late <= 0 or _was_hindered(case, job, copy) or case.is_live:
+        return
+    detail = (
+        f"it should have been queued there {late / SECOND:.3f} s ago, "
+        f"{(copy.due_by - copy.armed_at) / SECOND:.3f} s after its period began"
+    )
+    case.violate("L8", detail, job.id, copy.node)
+
+
+def _was_hindered(case: Case, job: Job, copy: Copy) -> bool:
+    """Was the node stopped, or its queue paused? Then it tries again a period later."""
+    world, since = case.world, copy.armed_at
+    if world.is_stopped(copy.node, since, case.now) or world.was_mute(copy.node, since, case.now):
+        return True
+    place = (copy.node, job.queue)
+    return place in world.closed or case.reopened.get(place, NEVER) >= since
+
+
+def _judge_all(case: Case, job: Job) -> None:
+    """L8: with nothing wrong, it is queued within RETRY of the last delivery, or of when it last
+    left a queue."""
+    retry = case.retry_of(job)
+    since = max(job.awaits, job.unqueued_at)
+    if since == NEVER or not case.world.is_calm(since, case.now) or case.is_live:
+        return
+    if any(copy.queueing is not None for copy in job.copies.values()):
+        return
+    case.check("L8")
+    waited = case.now - since
+    bound = case.terms.longest(retry + DESYNC) + 2 * case.terms.latency + SLACK
+    if waited > bound and not case.terms.has_tail:
+        detail = (
+            f"queued {waited / SECOND:.3f} s after it was handed out, with nothing wrong; the "
+            f"bound is {bound / SECOND:.3f} s"
+        )
+        case.violate("L8", detail, job.id)
+
+
+def finish(case: Case) -> None:
+    """L8: what should be queued by now."""
+    for job in case.jobs.values():
+        is_waiting = job.ended is None and bool(job.copies)
+        for copy in job.copies.values():
+            if not copy.is_dark and not copy.is_acked and case.world.is_up(copy.node):
+                _judge(case, job, copy)
+        if is_waiting and job.is_added and case.retry_of(job) and job.lease is not None:
+            _judge_all(case, job)

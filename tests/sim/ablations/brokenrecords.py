@@ -1,0 +1,223 @@
+"""Nodes of which something is broken that only their own records, tables and timers show.
+
+Like `broken`: each function breaks one thing, until the patch is undone.
+"""
+
+from typing import Any
+
+import attrs
+
+from disque_trio.statemachine import (
+    acks,
+    copies,
+    delivery,
+    federation,
+    gossip,
+    handshake,
+    lifecycle,
+    membership,
+    replication,
+    requeue,
+)
+from disque_trio.statemachine.base import NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.state import NodeState
+from tests.sim.ablations.broken import Patch, nothing
+
+# What copies say.
+
+
+def _altered(patch: Patch, **changes: Any) -> None:
+    """Copies of new jobs come with other options."""
+    intact = copies.adopt
+
+    def adopt(node: NodeState, copy: JobCopy) -> Job:
+        return intact(node, attrs.evolve(copy, **changes))
+
+    patch.setattr(replication, "adopt", adopt)
+
+
+def retry_of_copies_doubled(patch: Patch) -> None:
+    """A copy has twice the RETRY that was asked for."""
+    _altered(patch, retry=4)
+
+
+def copies_live_anew(patch: Patch) -> None:
+    """A copy lives for the whole TTL from when it comes, however old the job is."""
+    intact = copies.adopt
+
+    def adopt(node: NodeState, copy: JobCopy) -> Job:
+        return intact(node, attrs.evolve(copy, etime=3601))
+
+    patch.setattr(federation, "adopt", adopt)
+
+
+def copies_want_no_others(patch: Patch) -> None:
+    """A copy says that one copy was asked for, so nobody would make others again."""
+    _altered(patch, replicas=1)
+
+
+def copies_without_delay(patch: Patch) -> None:
+    """A copy knows nothing of DELAY."""
+    _altered(patch, delay=0)
+
+
+def copies_born_now(patch: Patch) -> None:
+    """A copy is as old as its record, and so stands at the end of its queue."""
+    intact = copies.adopt
+
+    def adopt(node: NodeState, copy: JobCopy) -> Job:
+        return intact(node, attrs.evolve(copy, ctime=node.wall * 1_000_000))
+
+    patch.setattr(replication, "adopt", adopt)
+
+
+def copies_cut_short(patch: Patch) -> None:
+    """The body of a copy loses its end."""
+    intact = copies.adopt
+
+    def adopt(node: NodeState, copy: JobCopy) -> Job:
+        return intact(node, attrs.evolve(copy, body=bytes(copy.body)[:-1]))
+
+    patch.setattr(replication, "adopt", adopt)
+
+
+# Pauses.
+
+
+def paused_queues_give(patch: Patch) -> None:
+    """PAUSE out keeps no other node from being given jobs."""
+    patch.setattr(federation, "PAUSE_OUT", 0)
+
+
+def paused_queues_take_copies(patch: Patch) -> None:
+    """PAUSE in keeps no copies out."""
+    intact = replication.on_repljob
+
+    def on_repljob(node: NodeState, sender: Peer, message: Any) -> None:
+        with patch.context() as inner:
+            inner.setattr(lifecycle, "is_paused_in", lambda *_: False)
+            intact(node, sender, message)
+
+    from disque_trio.statemachine import hearing  # noqa: PLC0415
+    from disque_trio.statemachine.messages import ReplJob  # noqa: PLC0415
+
+    patch.setitem(hearing.ON_MESSAGE, ReplJob, on_repljob)
+
+
+def paused_queues_deliver_once(patch: Patch) -> None:
+    """PAUSE out keeps nobody from being served with jobs of RETRY 0."""
+    patch.setattr(delivery, "PAUSE_OUT", 0)
+    patch.setattr(lifecycle, "PAUSE_OUT", 0)
+
+
+# Time.
+
+
+def a_second_late(patch: Patch) -> None:
+    """Periods last for a second more than RETRY."""
+    intact = lifecycle.restart_retry
+
+    def restart(node: NodeState, job: Job) -> None:
+        intact(node, job)
+        if job.retry and job.requeue_at:
+            job.requeue_at += 1000
+            lifecycle.schedule(node, job)
+
+    patch.setattr(lifecycle, "restart_retry", restart)
+
+
+def late_after_delay(patch: Patch) -> None:
+    """A DELAY lasts for a second more."""
+
+    def begin(node: NodeState, job: Job) -> None:
+        if job.delay:
+            job.requeue_at += 1000
+        intact(node, job)
+
+    intact = lifecycle.begin
+    patch.setattr(lifecycle, "begin", begin)
+
+
+def put_off_for_ever(patch: Patch) -> None:
+    """A node that hears WILLQUEUE says that somebody works on the job, whoever gave it away."""
+    from disque_trio.statemachine import hearing, post  # noqa: PLC0415
+    from disque_trio.statemachine.messages import WillQueue, Working  # noqa: PLC0415
+
+    def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
+        post.to_node(node, sender, Working(message.id))
+
+    patch.setitem(hearing.ON_MESSAGE, WillQueue, on_willqueue)
+
+
+def queued_once_told(patch: Patch) -> None:
+    """A new job waits for a whole period before it is queued."""
+    intact = lifecycle.enqueue
+
+    def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
+        if cause is Cause.FIRST:
+            lifecycle.schedule(node, job)
+            return False
+        return intact(node, job, cause)
+
+    patch.setattr(lifecycle, "enqueue", enqueue)
+
+
+# Whom a node knows, and how its state fits together.
+
+
+def forgetting_nobody(patch: Patch) -> None:
+    """CLUSTER FORGET is answered with OK, and that is all."""
+    patch.setattr(membership, "remove", nothing)
+
+
+def back_by_gossip(patch: Patch) -> None:
+    """Who was forgotten comes back with the next gossip."""
+    patch.setattr(gossip, "is_banned", lambda *_: False)
+
+
+def failed_for_good(patch: Patch) -> None:
+    """Who has been suspected once stays so."""
+    patch.setattr(gossip, "recover", nothing)
+
+
+def left_for_good(patch: Patch) -> None:
+    """Who has announced once that it leaves is believed to for ever."""
+    intact = membership.mark_leaving
+
+    def mark(node: NodeState, peer: Peer, *, leaving: bool) -> None:
+        if leaving or peer is node.cluster.myself:
+            intact(node, peer, leaving=leaving)
+
+    patch.setattr(membership, "mark_leaving", mark)
+
+
+def names_made_up(patch: Patch) -> None:
+    """A node that completes its handshake keeps the name that it was given for it."""
+    intact = handshake.rename
+
+    def rename(node: NodeState, peer: Peer, name: NodeId) -> None:
+        if name[-1] & 1:
+            intact(node, peer, name)
+        else:
+            intact(node, peer, name[::-1])
+
+    patch.setattr(handshake, "rename", rename)
+
+
+def memory_not_let_off(patch: Patch) -> None:
+    """Jobs that expire stay on the account."""
+    intact = lifecycle.unregister
+
+    def unregister(node: NodeState, job: Job, cause: Cause) -> None:
+        held = node.memory.held
+        intact(node, job, cause)
+        if cause is Cause.COLLECTED:
+            node.memory.held = held
+
+    for module in (lifecycle, acks, requeue, replication):
+        if hasattr(module, "unregister"):
+            patch.setattr(module, "unregister", unregister)
