@@ -25,7 +25,7 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from tests.sim.ablations import broken, brokencopies, weather
+from tests.sim.ablations import broken, brokencopies, brokenrecords, upkeep, weather
 
 Break = Callable[[broken.Patch], None]
 Weather = Callable[[int], Plan]
@@ -64,6 +64,9 @@ FOUND: Final = (
     Case(broken.never_armed_again, weather.careless, "L2"),
     Case(broken.paused_queues_take_back, weather.pauses, "S6"),
     Case(broken.paused_queues_deliver, weather.pauses, "S6"),
+    Case(brokenrecords.paused_queues_give, weather.pauses, "S6"),
+    Case(brokenrecords.paused_queues_take_copies, weather.pauses, "S6"),
+    Case(brokenrecords.paused_queues_deliver_once, upkeep.paused_once, "S6"),
     # Leases and time.
     Case(broken.without_lease, weather.queue_and_work, "S11 DX"),
     Case(broken.lease_not_told, weather.queue_and_work, "S11 DX"),
@@ -89,6 +92,23 @@ FOUND: Final = (
     Case(broken.anything_evicted, weather.squeezed, "S2 S1", seeds=2),
     Case(broken.promised_before_synced, weather.blackouts, "S15", seeds=2),
     Case(brokencopies.ids_told_wrong, weather.once, "S4"),
+    # What copies say, when they are queued, and whom nodes know.
+    Case(brokenrecords.retry_of_copies_doubled, weather.calm, "S16"),
+    Case(brokenrecords.copies_want_no_others, weather.calm, "S16"),
+    Case(brokenrecords.copies_born_now, weather.calm, "S16"),
+    Case(brokenrecords.copies_cut_short, weather.calm, "S16"),
+    Case(brokenrecords.copies_without_delay, weather.delays, "S16"),
+    Case(brokenrecords.copies_live_anew, weather.backlog, "S16"),
+    Case(brokenrecords.a_second_late, weather.careless, "L8"),
+    Case(brokenrecords.late_after_delay, weather.delays, "L8"),
+    Case(brokenrecords.put_off_for_ever, weather.careless, "L8"),
+    Case(brokenrecords.queued_once_told, weather.calm, "L8"),
+    Case(brokenrecords.memory_not_let_off, weather.calm, "S17"),
+    Case(brokenrecords.forgetting_nobody, upkeep.forgotten, "S18"),
+    Case(brokenrecords.back_by_gossip, upkeep.forgotten, "S18"),
+    Case(brokenrecords.failed_for_good, weather.island, "S18"),
+    Case(brokenrecords.left_for_good, upkeep.newcomer, "S18"),
+    Case(brokenrecords.names_made_up, upkeep.newcomer, "S18"),
     # Acknowledgements.
     Case(brokencopies.collected_at_once, weather.crowd, "S2 D6", seeds=5),
     Case(brokencopies.ack_not_kept, weather.backlog, "S2"),
@@ -187,7 +207,7 @@ def named(case: Case) -> str:
 WEATHERS: Final = {
     each.plan.__name__: (each.plan, max(c.seeds for c in FOUND if c.plan is each.plan))
     for each in FOUND
-    if hasattr(weather, each.plan.__name__)
+    if hasattr(weather, each.plan.__name__) or hasattr(upkeep, each.plan.__name__)
 }
 """Scenarios that are shipped have tests of their own."""
 

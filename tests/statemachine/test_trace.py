@@ -1,3 +1,5 @@
+from zlib import crc32
+
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.messages import GotAck, NeedJobs
 from tests.rig import JOB, N2, Rig, copy_of
@@ -65,3 +67,21 @@ def test_a_copy_is_written_down_as_what_brought_it() -> None:
     rig.hold(copy_of())
 
     assert [(event.kind, event.cause) for event in events] == [(Kind.HOLD, Cause.REPLJOB)]
+
+
+def test_of_a_record_that_begins_it_is_written_down_what_it_says() -> None:
+    rig, events = traced(peers=1)
+    rig.ask("ADDJOB", "q", "hello", 0, "REPLICATE", 1, "RETRY", 5, "DELAY", 7, "TTL", 60)
+    job = next(iter(rig.node.jobs.values()))
+
+    assert events[0].detail == (
+        f"replicate=1 retry=5000 delay=7000 made={job.ctime} body={crc32(b'hello')} "
+        f"left=60000 due=7000"
+    )
+
+
+def test_a_record_that_is_never_queued_and_a_body_on_disk_have_nothing_to_say() -> None:
+    rig, events = traced(peers=1)
+    rig.hold(copy_of(retry=0))
+
+    assert events[0].detail.endswith(" due=0")

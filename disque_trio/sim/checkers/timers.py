@@ -5,7 +5,7 @@ its queue, or it heard that another node has it queued or in hand) it queues the
 or says so that it has a reason to wait anew. This holds whatever happens to links. And all of them
 together, while nothing is wrong: a job is queued somewhere as soon as its ADDJOB succeeds, or its
 DELAY is over, and again within RETRY of its last delivery; for if each of two holders puts the
-other off, each keeps to its own period.
+other off, each keeps to its own period. Judged of traces that tell what records say (`hold`).
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     """L8: it was queued before its producer knew of it, unless it has a DELAY."""
     copy = job.copies.get(row.node)
     options = job.options
-    if copy is None or options is None or copy.cause != "add" or not case.has_node_rows:
+    if copy is None or options is None or copy.cause != "add" or not job.terms:
         return
     if options.delay:
         passed = row.time - copy.since
@@ -104,7 +104,7 @@ def _arm(case: Case, copy: Copy, wait: Micros) -> None:
 
 def _judge(case: Case, job: Job, copy: Copy) -> None:
     """Has the copy's time passed, with its node well all along?"""
-    if copy.due_by == FOREVER:
+    if copy.due_by == FOREVER or not job.terms:
         return
     case.check("L8")
     late = case.now - copy.due_by
@@ -131,7 +131,9 @@ def _judge_all(case: Case, job: Job) -> None:
     left a queue."""
     retry = case.retry_of(job)
     since = max(job.awaits, job.unqueued_at)
-    if since == NEVER or not case.world.is_calm(since, case.now) or case.is_live:
+    if since == NEVER or not job.terms or case.is_live:
+        return
+    if not case.world.is_calm(since, case.now):
         return
     if any(copy.queueing is not None for copy in job.copies.values()):
         return

@@ -8,22 +8,23 @@ from typing import Any
 import attrs
 
 from disque_trio.statemachine import (
-    acks,
     copies,
     delivery,
     federation,
     gossip,
     handshake,
+    hearing,
     lifecycle,
     membership,
+    nodetable,
+    post,
     replication,
-    requeue,
 )
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import JobCopy
+from disque_trio.statemachine.messages import JobCopy, ReplJob, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
 from tests.sim.ablations.broken import Patch, nothing
 
@@ -102,9 +103,6 @@ def paused_queues_take_copies(patch: Patch) -> None:
             inner.setattr(lifecycle, "is_paused_in", lambda *_: False)
             intact(node, sender, message)
 
-    from disque_trio.statemachine import hearing  # noqa: PLC0415
-    from disque_trio.statemachine.messages import ReplJob  # noqa: PLC0415
-
     patch.setitem(hearing.ON_MESSAGE, ReplJob, on_repljob)
 
 
@@ -144,8 +142,6 @@ def late_after_delay(patch: Patch) -> None:
 
 def put_off_for_ever(patch: Patch) -> None:
     """A node that hears WILLQUEUE says that somebody works on the job, whoever gave it away."""
-    from disque_trio.statemachine import hearing, post  # noqa: PLC0415
-    from disque_trio.statemachine.messages import WillQueue, Working  # noqa: PLC0415
 
     def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
         post.to_node(node, sender, Working(message.id))
@@ -186,7 +182,7 @@ def failed_for_good(patch: Patch) -> None:
 
 def left_for_good(patch: Patch) -> None:
     """Who has announced once that it leaves is believed to for ever."""
-    intact = membership.mark_leaving
+    intact = nodetable.mark_leaving
 
     def mark(node: NodeState, peer: Peer, *, leaving: bool) -> None:
         if leaving or peer is node.cluster.myself:
@@ -197,7 +193,7 @@ def left_for_good(patch: Patch) -> None:
 
 def names_made_up(patch: Patch) -> None:
     """A node that completes its handshake keeps the name that it was given for it."""
-    intact = handshake.rename
+    intact = nodetable.rename
 
     def rename(node: NodeState, peer: Peer, name: NodeId) -> None:
         if name[-1] & 1:
@@ -209,7 +205,7 @@ def names_made_up(patch: Patch) -> None:
 
 
 def memory_not_let_off(patch: Patch) -> None:
-    """Jobs that expire stay on the account."""
+    """Jobs that are collected stay on the account."""
     intact = lifecycle.unregister
 
     def unregister(node: NodeState, job: Job, cause: Cause) -> None:
@@ -218,6 +214,4 @@ def memory_not_let_off(patch: Patch) -> None:
         if cause is Cause.COLLECTED:
             node.memory.held = held
 
-    for module in (lifecycle, acks, requeue, replication):
-        if hasattr(module, "unregister"):
-            patch.setattr(module, "unregister", unregister)
+    patch.setattr(lifecycle, "unregister", unregister)

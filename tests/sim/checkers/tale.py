@@ -102,16 +102,18 @@ class Tale:
         body: str = "b",
         is_queued: bool = True,
         outcome: str = "ok",
+        record: str = "",
     ) -> None:
-        """A job comes into the world on a node and is copied to others, within 10 ms."""
+        """A job comes into the world on a node and is copied to others, within 10 ms. Of each copy
+        the node may tell what it says."""
         ref = next(self._refs)
         self.say(
             time, "add.invoke", node, queue="q", client="p1", ref=ref,
             detail=f"timeout=1000 {options} body={body}",
         )  # fmt: skip
-        self.say(time, "hold", node, job=job, cause="add")
+        self.say(time, "hold", node, job=job, cause="add", detail=record)
         for peer in to:
-            self.copy(time, node, peer, job)
+            self.copy(time, node, peer, job, record=record)
         if is_queued:
             self.say(time + 0.005, "queue", node, job=job, cause="first")
         if outcome == "ok":
@@ -121,10 +123,19 @@ class Tale:
                 time + 0.01, f"add.{outcome}", node, queue="q", client="p1", ref=ref, cause="NOREPL"
             )
 
-    def copy(self, time: float, node: str, peer: str, job: str = JOB, lag: float = 0.002) -> None:
+    def copy(
+        self,
+        time: float,
+        node: str,
+        peer: str,
+        job: str = JOB,
+        lag: float = 0.002,
+        *,
+        record: str = "",
+    ) -> None:
         """REPLJOB, and what it leads to."""
         self.tell(time, "repljob", node, peer, job, lag=lag, detail=f"jobs={job} holders={node}")
-        self.say(time + lag, "hold", peer, job=job, cause="repljob")
+        self.say(time + lag, "hold", peer, job=job, cause="repljob", detail=record)
 
     def tell(
         self,

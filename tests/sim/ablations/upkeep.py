@@ -1,0 +1,58 @@
+"""Plans in which operators have their say: queues are paused, nodes forgotten, left and renamed."""
+
+from disque_trio.sim.plan import Expect, Fault, Plan
+from tests.sim.ablations.weather import SECOND, TROUBLED, jobs, plan, workers
+
+
+def paused_once(seed: int) -> Plan:
+    """A queue with jobs of at most one delivery is paused where they are and where workers are."""
+    faults = tuple(
+        Fault(
+            kind="pause-queue", at=3 * SECOND, hold=5 * SECOND, nodes=(node,), queue="q", mode="out"
+        )
+        for node in (2, 3)
+    )
+    return plan(
+        "paused-once",
+        seed,
+        12,
+        adds=jobs(40, nodes=(2, 3, 4), replicate=1, retry_s=0, ttl_s=30),
+        consumers=workers((1, 2)),
+        faults=faults,
+    )
+
+
+def forgotten(seed: int) -> Plan:
+    """An operator lets all nodes forget one that is alive, and meet it again later; one of them is
+    down meanwhile, and does not hear of it."""
+    victim = 1 + seed % 5
+    absent = victim % 5 + 1
+    return plan(
+        "forgotten",
+        seed,
+        40,
+        adds=jobs(10),
+        consumers=workers((1, 2, 3)),
+        faults=(
+            Fault(kind="crash", at=4 * SECOND, hold=3 * SECOND, nodes=(absent,)),
+            Fault(kind="forget", at=5 * SECOND, hold=30 * SECOND, nodes=(victim,)),
+        ),
+        expect=Expect(duplicates=(*TROUBLED, "D3c", "D6")),
+    )
+
+
+def newcomer(seed: int) -> Plan:
+    """One node leaves for a while, and one comes back under another name."""
+    leaver = 1 + seed % 5
+    return plan(
+        "newcomer",
+        seed,
+        20,
+        adds=jobs(10),
+        consumers=workers((1, 2, 3)),
+        faults=(
+            Fault(kind="leave", at=5 * SECOND, hold=5 * SECOND, nodes=(leaver,)),
+            Fault(kind="wipe", at=12 * SECOND, nodes=(leaver % 5 + 1,)),
+        ),
+        expect=Expect(duplicates=TROUBLED),
+    )

@@ -1,0 +1,123 @@
+from disque_trio.sim.plan import Fault
+from tests.sim.checkers.tale import JOB, Tale
+
+OPTIONS = "replicate=3 retry=10 ttl=3600"
+RECORD = "replicate=3 retry=10000 delay=0 made=7 body=1908338681 left=3600000 due=10000"
+
+
+def late(tale: Tale, end: float = 60) -> list[str]:
+    return [v.detail for v in tale.verdict(end).violations if v.property == "L8"]
+
+
+def served(**plan: object) -> Tale:
+    """A job of RETRY 10 s that n1 has delivered at 1 s; the other holders know."""
+    tale = Tale(**plan)  # type: ignore[arg-type]
+    tale.add(0, options=OPTIONS, record=RECORD)
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    return tale
+
+
+def test_a_job_that_is_queued_again_after_retry_is_content() -> None:
+    tale = served()
+    tale.requeue(11.2, "n1")
+    tale.tell(11.2, "queued", "n1", "n2")
+    tale.tell(11.2, "queued", "n1", "n3")
+
+    assert late(tale, end=12) == []
+
+
+def test_a_holder_that_queues_it_later_is_found_out() -> None:
+    tale = served()
+    tale.requeue(11.5, "n1")
+
+    assert late(tale, end=11.6)[0] == (
+        "it should have been queued there 0.220 s ago, 10.280 s after its period began"
+    )
+
+
+def test_so_is_one_that_never_does() -> None:
+    tale = served()
+
+    assert len(late(tale, end=12)) >= 3
+
+
+def test_news_of_another_holder_begins_the_period_anew() -> None:
+    tale = served()
+    tale.requeue(11, "n2")
+    tale.tell(11, "queued", "n2", "n1")
+    tale.tell(11, "queued", "n2", "n3")
+
+    assert late(tale, end=20) == []
+
+
+def test_holders_that_put_each_other_off_are_found_out_together() -> None:
+    tale = served()
+    tale.working(10, "n2", "n1", "n3")
+    tale.working(10, "n1", "n2")
+    tale.requeue(19, "n1")
+
+    [found] = late(tale, end=19.1)
+    assert found.startswith("queued 18.000 s after it was handed out, with nothing wrong")
+
+
+def test_a_node_that_was_stopped_may_be_late() -> None:
+    tale = served(faults=[Fault(kind="pause", at=0)])
+    tale.say(5, "pause", "n1")
+    tale.say(15, "resume", "n1")
+    tale.requeue(15, "n1")
+    for node in ("n2", "n3"):
+        tale.requeue(11, node)
+
+    assert late(tale, end=15.1) == []
+
+
+def test_a_queue_that_is_paused_takes_it_back_a_period_later() -> None:
+    tale = served()
+    tale.say(5, "pause-queue", "n1", detail="q in")
+    tale.say(13, "pause-queue", "n1", detail="q none")
+    tale.requeue(21, "n1")
+    for node in ("n2", "n3"):
+        tale.requeue(11, node)
+
+    assert late(tale, end=21.1) == []
+
+
+def test_a_job_that_is_done_is_not_waited_for() -> None:
+    tale = served()
+    tale.ack(2)
+    tale.told_of_ack(2.1, "n1", "n2")
+    tale.told_of_ack(2.1, "n1", "n3")
+
+    assert late(tale) == []
+
+
+def test_a_delay_is_over_in_time() -> None:
+    tale = Tale()
+    record = RECORD.replace("delay=0", "delay=4000").replace("due=10000", "due=14000")
+    tale.add(0, options=f"{OPTIONS} delay=4", is_queued=False, record=record)
+    tale.say(4.5, "queue", "n1", job=JOB, cause="delay-over")
+
+    assert late(tale, end=4.6) == [
+        "it should have been queued there 0.470 s ago, 4.020 s after its period began"
+    ]
+
+
+def test_a_new_job_is_queued_before_its_producer_has_its_id() -> None:
+    tale = Tale()
+    tale.add(0, options=OPTIONS, is_queued=False, record=RECORD)
+
+    assert late(tale, end=1) == ["its producer has its id, and no node has queued it"]
+
+
+def test_a_copy_that_says_when_it_will_be_queued_is_taken_at_its_word() -> None:
+    tale = Tale()
+    record = RECORD.replace("replicate=3", "replicate=1")
+    tale.add(0, to=(), options="replicate=1 retry=10 ttl=3600", record=record)
+    tale.say(
+        1, "hold", "n2", job=JOB, cause="yourjobs",
+        detail=record,
+    )  # fmt: skip
+    tale.requeue(12, "n2")
+
+    assert late(tale, end=12.1)[0].startswith("it should have been queued there 0.9")
