@@ -91,6 +91,11 @@ FOUND: Final = (
     Case(broken.without_repair, weather.shipped("repair"), "L7", seeds=1),
     Case(broken.anything_evicted, weather.squeezed, "S2 S1", seeds=2),
     Case(broken.promised_before_synced, weather.blackouts, "S15", seeds=2),
+    Case(brokenrecords.acks_not_written, upkeep.killings, "S15"),
+    Case(brokenrecords.dummies_not_written, upkeep.killings, "S15"),
+    Case(brokenrecords.drops_not_written, upkeep.killings, "S15"),
+    Case(brokenrecords.copies_not_written, upkeep.killings, "S15"),
+    Case(brokenrecords.once_not_written, upkeep.killings_once, "S15"),
     Case(brokencopies.ids_told_wrong, weather.once, "S4"),
     # What copies say, when they are queued, and whom nodes know.
     Case(brokenrecords.retry_of_copies_doubled, weather.calm, "S16"),

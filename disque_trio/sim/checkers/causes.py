@@ -267,9 +267,9 @@ def _copy_was_late(story: Story) -> bool:
 
 def _came_from_disk(story: Story) -> bool:
     """D8: a queuer had dropped its copy before, and loaded it again; or somebody had, and of all
-    acks since nobody knows."""
+    acks since nobody knows. No disk may lose what a kill leaves on it, or what was synced."""
     job = story.job
-    copies = [job.copies.get(node) for node in story.nodes()]
+    copies = [job.copies.get(node) for node in story.nodes() if node not in job.remembered]
     if any(copy is not None and copy.is_late and copy.cause == "loaded" for copy in copies):
         return True
     return job.resurrected_at != NEVER and all(ack.time <= job.resurrected_at for ack in job.acks)

@@ -1,9 +1,11 @@
 """Disks (S15): what a journal was promised to keep comes back.
 
 A copy is promised once its node has told anybody of it: the producer, or with GOTJOB the node that
-sent it; so is an acknowledgement once its client has been answered. When the process was killed all
-of that must be on the disk. When power has failed it must if `appendfsync` is `always`, and with
-`everysec` if it is older than two seconds and the disk was well.
+sent it; so is an acknowledgement, and that a copy has gone, once its client has been answered, or
+another node has been told with SETACK, GOTACK or DELJOB. When the process was killed all of that
+must be on the disk, and no job is there as pending that is over. When power has failed it must if
+`appendfsync` is `always`, and with `everysec` if it is older than two seconds and the disk was
+well. What must be there is no excuse for a duplicate (D8).
 """
 
 from typing import Final
@@ -14,12 +16,15 @@ from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
-from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.checkers.terms import MILLI, SECOND
 from disque_trio.sim.checkers.world import Spell
+from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
 
 LAG: Final = 2 * SECOND
 """How far `everysec` may be behind."""
+WRITE: Final = 100 * MILLI
+"""For so long `always` may sync what nobody has been told of yet."""
 TROUBLES: Final = ("disk.full", "disk.error", "disk.stall")
 
 
@@ -39,10 +44,23 @@ def _promise(copy: Copy | None, row: Row) -> None:
 
 
 def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
-    """A client has been told that the job is acknowledged there."""
+    """A client has been told that the job is acknowledged there, or gone."""
+    _promise_end(job, row)
+
+
+def after_setack(case: Case, row: Row) -> None:
+    """SETACK, GOTACK and DELJOB: another node has been told that nobody here works on it again."""
+    _promise_end(case.jobs.get(row.job) or case.job(row.job), row)
+
+
+def _promise_end(job: Job, row: Row) -> None:
     copy = job.copies.get(row.node)
-    if copy is not None and copy.is_acked and copy.ack_promised_at == NEVER:
-        copy.ack_promised_at = row.time
+    if copy is None:
+        job.renounced.setdefault(row.node, row.time)
+    elif copy.is_acked:
+        job.renounced.setdefault(row.node, row.time)
+        if copy.ack_promised_at == NEVER:
+            copy.ack_promised_at = row.time
 
 
 def on_trouble(case: Case, row: Row) -> None:
@@ -65,9 +83,18 @@ def on_flip(case: Case, _row: Row) -> None:
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy comes back from the disk; it remembers what it was before."""
+    """A copy comes back from the disk; it remembers what it was before. Any other copy is a new
+    one, of which nobody has been told anything yet."""
     if row.cause == "loaded":
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
+        before = job.copies.get(row.node)
+        was_lost = before is not None and before.is_late
+        if before is None and not _may_be_forgotten(case, row.node, job.disowned.get(row.node)):
+            job.remembered[row.node] = None
+        elif not was_lost:
+            job.remembered.pop(row.node, None)
+    else:
+        job.renounced.pop(row.node, None)
 
 
 def on_loaded(case: Case, row: Row) -> None:
@@ -86,9 +113,11 @@ def on_loaded(case: Case, row: Row) -> None:
                 history.forget(case, job, copy)
             after_leaving(case, job)
             check_retention(case, job)
-        elif copy.before is not None:
-            _judge_ack(case, row, job, copy, copy.before)
-            copy.before = None
+        else:
+            if copy.before is not None:
+                _judge_ack(case, row, job, copy, copy.before)
+                copy.before = None
+            _judge_return(case, row, job, copy)
 
 
 def _is_over(case: Case, job: Job) -> bool:
@@ -100,15 +129,46 @@ def _is_over(case: Case, job: Job) -> bool:
 
 
 def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    if copy.promised_at == NEVER or not job.is_at_least_once or _is_over(case, job):
+    """It is gone: a job of which somebody had been told, or the record that it is acknowledged."""
+    promised_at = copy.ack_promised_at if copy.is_acked else copy.promised_at
+    if promised_at == NEVER or not _should_return(case, job, copy):
         return
     case.check("S15")
-    if row.cause != "damaged" and _must_survive(case, row.node, copy.promised_at):
+    if row.cause != "damaged" and _must_survive(case, row.node, promised_at):
+        crash = case.world.crashes[row.node]
+        what = "confirmed its acknowledgement" if copy.is_acked else "promised it"
+        case.violate(
+            "S15",
+            f"{row.node} had {what} {(crash.time - promised_at) / SECOND:.3f} s before "
+            f"the crash ({crash.cause}), and has not got it back",
+            job.id,
+            row.node,
+        )
+
+
+def _should_return(case: Case, job: Job, copy: Copy) -> bool:
+    """A job of at most one delivery has gone from the journal once it was handed out; what has
+    expired is not loaded."""
+    if copy.is_dummy:
+        life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
+        return case.now - copy.since < case.terms.shortest(life) - SECOND
+    was_handed_out = not job.is_at_least_once and job.serves > 0 and not copy.is_acked
+    return not was_handed_out and not _is_over(case, job)
+
+
+def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
+    """It is pending there, though the node had told somebody that it is over."""
+    told_at = job.renounced.get(row.node)
+    if told_at is None or copy.is_acked or copy.is_dummy:
+        return
+    del job.renounced[row.node]
+    case.check("S15")
+    if _must_survive(case, row.node, told_at):
         crash = case.world.crashes[row.node]
         case.violate(
             "S15",
-            f"{row.node} had promised it {(crash.time - copy.promised_at) / SECOND:.3f} s before "
-            f"the crash ({crash.cause}), and has not got it back",
+            f"{row.node} had said that it is over {(crash.time - told_at) / SECOND:.3f} s before "
+            f"the crash ({crash.cause}), and has it back as pending",
             job.id,
             row.node,
         )
@@ -142,3 +202,16 @@ def _must_survive(case: Case, node: str, promised_at: int) -> bool:
     if case.terms.fsync != "everysec" or case.world.was_disk_unwell(node, crash.time):
         return False
     return crash.time - promised_at > LAG
+
+
+def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
+    """What was written down then, may the journal have lost it, whether anybody was told or not?"""
+    crash = case.world.crashes.get(node)
+    if since is None or crash is None or case.is_live:
+        return True
+    if case.world.was_mute(node, since, crash.time) or crash.cause not in {"power", "kill"}:
+        return True
+    if crash.cause == "kill":
+        return False
+    lag = {"always": WRITE, "everysec": LAG}.get(case.terms.fsync)
+    return lag is None or crash.time - since <= lag

@@ -71,7 +71,7 @@ def _come_back(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     copy.before = before
     copy.is_dummy = not row.queue
     copy.promised_at = row.time
-    if copy.is_late:
+    if copy.is_late and row.node not in job.remembered:
         job.resurrected_at = row.time
     if before is not None:
         copy.base = before.base

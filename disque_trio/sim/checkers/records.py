@@ -222,6 +222,10 @@ class Job:
     """When a node has last dropped its copy."""
     disowned: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped it, or said that it knows nothing of it."""
+    renounced: dict[str, Micros] = attrs.Factory(dict)
+    """When a node has first told anybody that nobody there works on it any more: acked, or gone."""
+    remembered: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have it back from their disks, and must have written down that they dropped it."""
     collected_over: dict[str, None] = attrs.Factory(dict)
     """Nodes that had a copy, unacknowledged, when another collected the ack."""
     acks_crashed: int = 0

@@ -269,8 +269,7 @@ def _see_sent(case: Case, row: Row) -> None:
     if cause in company.GOSSIP:
         return
     mail.on_send(case, row)
-    check = _AFTER_SENDING.get(cause)
-    if check is not None:
+    for check in _AFTER_SENDING.get(cause, ()):
         check(case, row)
 
 
@@ -344,7 +343,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "ack.ok": (agents.on_ack_ok, durability.on_ack_ok),
     "ack.unknown": (agents.on_ack_unknown,),
     "fastack.invoke": (_note_kind, agents.on_ack_invoke),
-    "fastack.ok": (agents.on_ack_ok,),
+    "fastack.ok": (agents.on_ack_ok, durability.on_ack_ok),
     "fastack.unknown": (agents.on_ack_unknown,),
     "nack.invoke": (agents.on_again_invoke,),
     "enqueue.invoke": (agents.on_again_invoke,),
@@ -353,10 +352,11 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "working.refused": (agents.on_working_end,),
     "working.unknown": (agents.on_working_end,),
 }
-_AFTER_SENDING: Final[dict[str, _Step]] = {
-    "deljob": custody.after_deljob,
-    "gotack": custody.after_gotack,
-    "gotjob": durability.after_gotjob,
+_AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
+    "deljob": (custody.after_deljob, durability.after_setack),
+    "setack": (durability.after_setack,),
+    "gotack": (custody.after_gotack, durability.after_setack),
+    "gotjob": (durability.after_gotjob,),
 }
 """By the message's name."""
 _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {

@@ -8,12 +8,14 @@ from typing import Any
 import attrs
 
 from disque_trio.statemachine import (
+    acks,
     copies,
     delivery,
     federation,
     gossip,
     handshake,
     hearing,
+    journaling,
     lifecycle,
     membership,
     nodetable,
@@ -215,3 +217,49 @@ def memory_not_let_off(patch: Patch) -> None:
             node.memory.held = held
 
     patch.setattr(lifecycle, "unregister", unregister)
+
+
+# What a restart must know.
+
+
+def acks_not_written(patch: Patch) -> None:
+    """An acknowledgement is told, and not written down."""
+    patch.setattr(acks, "_record", nothing)
+
+
+def dummies_not_written(patch: Patch) -> None:
+    """An acknowledgement of a job that is elsewhere is told, and not written down."""
+    intact = acks._record
+
+    def record(node: NodeState, job: Job) -> None:
+        if not job.is_dummy:
+            intact(node, job)
+
+    patch.setattr(acks, "_record", record)
+
+
+def drops_not_written(patch: Patch) -> None:
+    """That a job is over is told, and not written down."""
+    patch.setattr(journaling, "drop", nothing)
+
+
+def copies_not_written(patch: Patch) -> None:
+    """GOTJOB vouches for a copy that is only in memory."""
+    intact = journaling.hold
+
+    def hold(node: NodeState, job: Job) -> None:
+        if job.id[2:10] == node.cluster.myself.id[:8]:
+            intact(node, job)
+
+    patch.setattr(journaling, "hold", hold)
+
+
+def once_not_written(patch: Patch) -> None:
+    """A job with RETRY 0 is not written down."""
+    intact = journaling.hold
+
+    def hold(node: NodeState, job: Job) -> None:
+        if job.retry:
+            intact(node, job)
+
+    patch.setattr(journaling, "hold", hold)

@@ -1,4 +1,5 @@
-"""Plans in which operators have their say: queues are paused, nodes forgotten, left and renamed."""
+"""Plans in which operators have their say: queues are paused, nodes forgotten, left and renamed, or
+killed with their journals."""
 
 from disque_trio.sim.plan import Expect, Fault, Plan
 from tests.sim.ablations.weather import SECOND, TROUBLED, jobs, plan, workers
@@ -55,4 +56,47 @@ def newcomer(seed: int) -> Plan:
             Fault(kind="wipe", at=12 * SECOND, nodes=(leaver % 5 + 1,)),
         ),
         expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def killings(seed: int) -> Plan:
+    """Nodes with journals are killed, two at a time; workers ack where they are, and elsewhere."""
+    faults = tuple(
+        Fault(kind="crash", at=at * SECOND, hold=5 * SECOND // 2, nodes=((at + seed) % 5 + 1,))
+        for at in range(2, 16)
+    )
+    return plan(
+        "killings",
+        seed,
+        20,
+        config=(
+            ("cluster-node-timeout", "1000"),
+            ("appendonly", "yes"),
+            ("appendfsync", "everysec"),
+        ),
+        adds=jobs(60, every=SECOND // 4),
+        consumers=workers((1, 2, 3), mix=(("ackjob", 1.0), ("elsewhere", 2.0), ("fastack", 0.5))),
+        faults=faults,
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def killings_once(seed: int) -> Plan:
+    """The same with jobs of at most one delivery, which wait for a worker that comes late."""
+    faults = tuple(
+        Fault(kind="crash", at=at * SECOND, hold=SECOND // 2, nodes=((at + seed) % 3 + 1,))
+        for at in range(2, 9)
+    )
+    return plan(
+        "killings-once",
+        seed,
+        20,
+        config=(
+            ("cluster-node-timeout", "1000"),
+            ("appendonly", "yes"),
+            ("appendfsync", "always"),
+        ),
+        adds=jobs(30, nodes=(1, 2, 3), replicate=1, retry_s=0, ttl_s=60),
+        consumers=workers((1, 2, 3), start=7 * SECOND),
+        faults=faults,
     )
