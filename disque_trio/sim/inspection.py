@@ -83,7 +83,7 @@ class Inspection:
             self._say("invariant", host, f"{type(error).__name__}: {error}"[:_MOST])
 
     def _read_table(self, host: Host, *, is_due: bool) -> None:
-        if host.machine is None:
+        if host.machine is None or host.is_paused:
             self._said.pop(host.name, None)
             return
         table = self._table(host.machine)

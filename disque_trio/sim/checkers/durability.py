@@ -14,7 +14,7 @@ import attrs
 
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.records import NEVER, Copy, Job
+from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
 from disque_trio.sim.checkers.terms import MILLI, SECOND
 from disque_trio.sim.checkers.world import Spell
@@ -48,6 +48,12 @@ def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
     _promise_end(job, row)
 
 
+def on_deliver(_case: Case, row: Row, job: Job) -> None:
+    """A client has it in hand: with RETRY 0 it has gone from its node for good."""
+    if not job.is_at_least_once:
+        job.renounced.setdefault(row.node, row.time)
+
+
 def after_setack(case: Case, row: Row) -> None:
     """SETACK, GOTACK and DELJOB: another node has been told that nobody here works on it again."""
     _promise_end(case.jobs.get(row.job) or case.job(row.job), row)
@@ -75,6 +81,26 @@ def on_trouble(case: Case, row: Row) -> None:
         for mute in mutes:
             mute.end = mute.end or row.time
     case.world.disks[row.node, row.kind] = None if row.detail == "yes" else row.time
+
+
+def on_crash(case: Case, row: Row) -> None:
+    """What a node had handed out, and was about to say when it ended, nobody has got: under
+    `always` a reply waits for the disk, and power may take the record that it waits for (S5)."""
+    if case.terms.fsync != "always" or not case.terms.has_disk:
+        return
+    for job_id in case.table(row.node):
+        job = case.jobs[job_id]
+        if not job.is_at_least_once and job.open_serves:
+            job.unsaid += sum(
+                serve.node == row.node and _was_unsaid(case, row, serve)
+                for serve in job.open_serves
+            )
+
+
+def _was_unsaid(case: Case, row: Row, serve: Lease) -> bool:
+    if case.world.was_mute(row.node, serve.time, row.time):
+        return True
+    return row.cause == "power" and row.time - serve.time <= WRITE
 
 
 def on_flip(case: Case, _row: Row) -> None:

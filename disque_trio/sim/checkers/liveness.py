@@ -248,6 +248,8 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
     have = sum(node in fit for node in job.copies)
     due = min(promised, len(fit))
     since = max(world.healed, job.born or 0)
+    if have < due and _believe_in_copies(case, job, fit, due):
+        return
     if have < due and (case.now - since <= case.terms.repair or not is_whole(case)):
         findings.leave_open("L7")
         return
@@ -255,6 +257,25 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
     if have < due:
         detail = f"{have} of {due} copies, {' '.join(gone)} gone for good; made again were too few"
         case.violate("L7", detail, job.id)
+
+
+def _believe_in_copies(case: Case, job: Job, fit: list[str], due: int) -> bool:
+    """Is the node gone that had added the job, and had sent some other a copy that never came? Only
+    that one knew who had confirmed: the holders that are left go by its list, in which there are as
+    many as there shall be (docs/guarantees.md, what is not promised)."""
+    if job.origin not in case.world.removed:
+        return False
+    holders = [node for node in job.copies if node in fit]
+    had_it = {**job.copies, **job.let_go, **job.bereft}
+    return bool(holders) and all(
+        sum(
+            peer == node or peer in job.copies or peer not in had_it
+            for peer in {node: None, **job.listed.get(node, {})}
+            if peer in fit
+        )
+        >= due
+        for node in holders
+    )
 
 
 def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
@@ -267,8 +288,13 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
-    """Before long; or it was moved here, of which those who know of the ack have no record."""
+    """Before long; or it was moved here, of which those who know of the ack have no record; or,
+    with RETRY 0, power has taken the record that it has been handed out, and it waits here for the
+    end of its TTL, for it is never handed out again (docs/guarantees.md)."""
     is_left = copy.cause == "yourjobs" and not job.is_at_least_once and not copy.is_acked
+    if copy.cause == "loaded" and copy.node not in job.remembered:
+        was_out = copy.is_late or job.serves > 0
+        is_left = is_left or (was_out and not (job.is_at_least_once or copy.is_acked))
     return is_left or (job.options is not None and _has_expired(case, job))
 
 

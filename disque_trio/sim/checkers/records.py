@@ -192,6 +192,8 @@ class Job:
     ended_by: str = ""
     first_queueing: Queueing | None = None
     serves: int = 0
+    unsaid: int = 0
+    """How many of these a crash has kept from leaving the node, and from its disk."""
     open_serves: list[Lease] = attrs.Factory(list)
     """Deliveries that have not arrived yet."""
     lease: Lease | None = None

@@ -127,6 +127,7 @@ class Judge:
         self._deliveries += 1
         self._distinct += job.deliveries == 1
         safety.on_deliver(case, row, job)
+        durability.on_deliver(case, row, job)
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
@@ -374,7 +375,7 @@ _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "slow": (faults.on_slow,),
     "memory": (faults.on_memory,),
     "pause-queue": (faults.on_pause_queue,),
-    "crash": (faults.on_crash,),
+    "crash": (durability.on_crash, faults.on_crash),
     "start": (faults.on_start, tables.on_start),
     "wipe": (faults.on_wipe,),
     "remove": (faults.on_wipe,),
