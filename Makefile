@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SPARK  := $(VENV)/.spark
+NODE   := $(VENV)/.node
 
 .PHONY: up test machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs clean help
 
@@ -20,10 +21,15 @@ $(SPARK): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	@touch $@
 
+# ioredis and node-redis, for the tests with them; without node they are skipped.
+$(NODE): $(STAMP) tests/cluster/javascript/package-lock.json
+	$(BIN)/python -m tests.cluster.nodejs
+	@touch $@
+
 up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 	$(BIN)/disque-trio up --nodes 3 --port 7711
 
-test: $(SPARK) ## every check and test
+test: $(SPARK) $(NODE) ## every check and test
 	$(MAKE) --jobs=2 --output-sync lint types machine
 	$(BIN)/python -m pytest -n 2 -m 'not soak and not spark and not pins' --ignore=tests/statemachine --ignore=tests/test_tidy.py
 

@@ -89,26 +89,24 @@ def _keys(row: Command | None, words: int) -> Reply:
 
 
 def _document(row: Command, protocol: int) -> Reply:
-    arguments = _alternatives(forms(row.usage), protocol) if row.usage else []
-    text: dict[bytes, Reply] = {b"summary": row.summary.encode(), b"group": b"disque"}
-    if arguments:
-        text[b"arguments"] = arguments
-    return map_for(protocol, text)
-
-
-def _alternatives(possible: list[Form], protocol: int) -> list[Reply]:
-    """The arguments of a command: those of its one form, or one argument that is one of them."""
+    """A command of one form has arguments, one of several a subcommand for each."""
+    possible = forms(row.usage) if row.usage else [()]
     if len(possible) == 1:
-        return [_argument(part, protocol) for part in possible[0]]
-    blocks = [_block("form", list(form), protocol) for form in possible]
-    return [_entry("forms", "oneof", protocol, arguments=blocks)]
+        return _page(row, possible[0], protocol)
+    pages = {
+        f"{row.name}|{form[0].words[0].lower()}".encode(): _page(row, form[1:], protocol)
+        for form in possible
+    }
+    return _page(row, (), protocol, map_for(protocol, pages))
 
 
-def _block(name: str, parts: list[Part], protocol: int) -> Reply:
-    if len(parts) == 1:
-        return _argument(parts[0], protocol)
-    inner = [_argument(part, protocol) for part in parts]
-    return _entry(name, "block", protocol, arguments=inner)
+def _page(row: Command, form: Form, protocol: int, subcommands: Reply = None) -> Reply:
+    text: dict[bytes, Reply] = {b"summary": row.summary.encode(), b"group": b"disque"}
+    if form:
+        text[b"arguments"] = [_argument(part, protocol) for part in form]
+    if subcommands is not None:
+        text[b"subcommands"] = subcommands
+    return map_for(protocol, text)
 
 
 def _argument(part: Part, protocol: int) -> Reply:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine.base import Failure, Map, Set, Status
+from disque_trio.statemachine.base import Failure, Map, Reply, Set, Status
 from disque_trio.statemachine.commands.table import ROWS
 from tests.rig import Rig
 
@@ -141,22 +141,16 @@ def test_docs_are_names_and_values_in_turn_for_version_2() -> None:
     ]  # fmt: skip
 
 
-def test_docs_of_a_command_with_several_forms_are_one_of_them() -> None:
+def test_docs_of_a_command_with_several_forms_tell_of_each_as_a_subcommand() -> None:
     docs = Rig().ask("COMMAND", "DOCS", "slowlog")
 
-    assert isinstance(docs, list)
-    assert docs[1] == [
-        b"summary", b"Commands that took long.", b"group", b"disque", b"arguments",
-        [[b"name", b"forms", b"type", b"oneof", b"arguments", [
-            [b"name", b"form", b"type", b"block", b"arguments", [
-                [b"name", b"get", b"type", b"pure-token", b"token", b"GET"],
-                [b"name", b"n", b"type", b"string", b"display_text", b"n",
-                 b"flags", [Status(b"optional")]],
-            ]],
-            [b"name", b"len", b"type", b"pure-token", b"token", b"LEN"],
-            [b"name", b"reset", b"type", b"pure-token", b"token", b"RESET"],
-        ]]],
+    page: list[Reply] = [b"summary", b"Commands that took long.", b"group", b"disque"]
+    count: list[Reply] = [
+        b"name", b"n", b"type", b"string", b"display_text", b"n", b"flags", [Status(b"optional")],
     ]  # fmt: skip
+    get: list[Reply] = [*page, b"arguments", [count]]
+    forms: list[Reply] = [b"slowlog|get", get, b"slowlog|len", page, b"slowlog|reset", page]
+    assert docs == [b"slowlog", [*page, b"subcommands", forms]]
 
 
 def test_docs_of_all_commands_tell_every_word_of_their_usage() -> None:
@@ -166,4 +160,4 @@ def test_docs_of_all_commands_tell_every_word_of_their_usage() -> None:
         told = repr(rig.ask("COMMAND", "DOCS"))
         for row in ROWS:
             for word in row.usage.replace("[", " ").replace("]", " ").replace("|", " ").split():
-                assert word == "..." or f"b'{word}'" in told, (row.name, word)
+                assert word == "..." or word in told or word.lower() in told, (row.name, word)
