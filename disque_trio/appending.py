@@ -2,19 +2,25 @@
 
 Batches are numbered. `add` takes one in; it is kept once `kept` has reached its number:
 
-* everysec, no: when it has been written, which `add` does at once. While a sync runs, or on a disk
-  that has shown itself slow, it is written in a thread;
-* always: when it has been synced. Writes and syncs run in a thread, and batches that come
-  meanwhile go together with the next one (group commit).
+* everysec, no: when it has been written;
+* always: when it has been synced.
+
+No write and no sync stands in the loop, whatever the policy: a write into the page cache seldom
+waits for the disk, but when it does, it may wait as long as a sync. The journal's own thread
+(`diskthread`) writes one group of batches at a time, and what comes meanwhile goes together with
+the next one (group commit). Syncs of everysec run in a thread beside it.
 
 A failure of either sets `trouble`, and nothing is kept until it is mended: once a second everything
 since the last good sync is written again and synced, for after a failed sync nobody knows which
 pages the disk has.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final, TypeVar, TypeVarTuple
 
+import attrs
 import trio
 
 from disque_trio.ports import JournalFile, JournalStore, Log
@@ -23,10 +29,6 @@ from disque_trio.statemachine.state import NodeState
 STALL_S: Final = 10.0
 """A disk that has not answered for so long counts as trouble."""
 STALLED: Final = f"no answer from the disk for {STALL_S:.0f} seconds"
-SLOW_S: Final = 0.02
-"""A write that held up the loop for so long makes the next ones run in a thread, if it had to wait
-for the disk and not for a processor that is busy. After the first such write one looks."""
-SLOW_FOR_S: Final = 60.0
 LONG_SYNC_S: Final = 2.0
 MAX_UNSYNCED: Final = 256 << 20
 """Bytes that are held to be written again before a sync must come first."""
@@ -36,6 +38,18 @@ LEAST: Final = 128 << 10
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+
+@attrs.define(eq=False)
+class Group:
+    """Batches that are being written."""
+
+    file: JournalFile
+    batches: list[bytes]
+    number: int
+    """Of the last of them."""
+    must_sync: bool
+    started: float
 
 
 class Appender:
@@ -57,7 +71,7 @@ class Appender:
         self.pressed = trio.Event()
         """Set when a sync must not wait for its time."""
         self.writing = trio.Lock()
-        """Held by whoever writes in a thread. Who needs both takes this one first."""
+        """Held by whoever wants no group to be written meanwhile: see `alone`."""
         self.syncing = trio.Lock()
         self._store = store
         self._state = state
@@ -70,13 +84,14 @@ class Appender:
         self._synced_size = 0
         self._is_settled = True
         """Will the name of the file outlive a loss of power?"""
-        self._work = trio.Event()
+        self.group: Group | None = None
+        """What the journal's thread writes now."""
+        self._idle = trio.Event()
+        """Set when it has done so, for `alone`."""
         self._working: list[trio.CancelScope] = []
         """What threads do now. Who does not want to wait for them any more cancels."""
         self._busy: list[float] = []
         """Since when: a write and a sync may run at once."""
-        self._slow_until = 0.0
-        self._suspect_until = 0.0
 
     def use(self, file: JournalFile, pending: list[bytes]) -> None:
         """Append to this file from now on. It has, synced, all batches but the pending ones."""
@@ -85,7 +100,6 @@ class Appender:
         self._unsynced = []
         self._unsynced_bytes = 0
         self._pending = pending
-        self._work.set()
 
     def drop(self) -> None:
         """There is no file any more: what could not be written is given up, and all is well."""
@@ -98,7 +112,16 @@ class Appender:
         self._is_settled = True
         for scope in self._working:
             scope.cancel()
+        self._give_up_group()
         self.keep(self.last)
+
+    def _give_up_group(self) -> None:
+        """Nobody waits any more for what is being written."""
+        if self.group is not None:
+            self._busy.remove(self.group.started)
+            self.group = None
+            self._store.thread.abandon()
+            self._idle.set()
 
     @property
     def is_busy(self) -> bool:
@@ -126,43 +149,50 @@ class Appender:
     def add(self, data: bytes) -> None:
         """The next batch."""
         self.last += 1
-        file = self.file
-        if file is None:
+        if self.file is None:
             self.kept = self.last
-        elif not self._pending and self._may_write_now():
-            if self._write_now(file, [data]):
-                self.kept = self.last
         else:
             self._pending.append(data)
             self.waiting += len(data)
-            self._work.set()
+            if self.group is None:
+                self.write_on()
 
-    def _may_write_now(self) -> bool:
-        return (
-            self._state.config.appendfsync != "always"
-            and not self.trouble
-            and not self.writing.locked()
-            and not self.syncing.locked()
-            and trio.current_time() >= self._slow_until
+    def write_on(self) -> None:
+        """Let the thread write what is pending, unless it writes already or must not."""
+        file = self.file
+        if (
+            file is None
+            or self.group is not None
+            or not self._pending
+            or self.trouble
+            or self.writing.locked()
+        ):
+            return
+        batches, self._pending = self._pending, []
+        must_sync = self._state.config.appendfsync == "always"
+        started = trio.current_time()
+        group = self.group = Group(file, batches, self.last, must_sync, started)
+        self._busy.append(started)
+        self._store.thread.start(
+            put, (file, batches, must_sync), partial(self._written, group), syncs=must_sync
         )
 
-    def _write_now(self, file: JournalFile, batches: list[bytes]) -> bool:
-        """False if that failed: the batches are pending."""
-        started = trio.current_time()
-        waits = self._store.waits() if started < self._suspect_until else 0
-        try:
-            file.append(_joined(batches))
-        except OSError as error:
-            self._pending = batches
-            self.waiting = sum(map(len, batches))
+    def _written(self, group: Group, error: OSError | None) -> None:
+        """The thread has written it, or could not."""
+        if group is not self.group:
+            return
+        self.group = None
+        self._busy.remove(group.started)
+        self._idle.set()
+        if error is not None:
+            self._pending = group.batches + self._pending
             self.fail(error)
-            return False
-        if trio.current_time() - started > SLOW_S:
-            if started < self._suspect_until and self._store.waits() > waits:
-                self._slow_until = started + SLOW_FOR_S
-            self._suspect_until = started + SLOW_FOR_S
-        self._note_written(file, batches)
-        return True
+            return
+        self._note_written(group.file, group.batches)
+        if group.must_sync:
+            self._note_synced(group.file.size)
+        self.keep(group.number)
+        self.write_on()
 
     def _note_written(self, file: JournalFile, batches: list[bytes]) -> None:
         if self._state.config.appendfsync == "no":
@@ -191,7 +221,7 @@ class Appender:
     def _mended(self) -> None:
         self.trouble = ""
         self._log.notice("the journal is written again")
-        self._work.set()
+        self.write_on()
         self.changed()
 
     def keep(self, number: int) -> None:
@@ -215,41 +245,17 @@ class Appender:
                 self._working.remove(scope)
         raise OSError(0, STALLED)
 
-    async def write(self) -> None:
-        """Write what is pending, for ever."""
-        while True:
-            await self._work.wait()
-            self._work = trio.Event()
-            while self._pending and not self.trouble and self.file is not None:
-                if self._may_write_now():
-                    # A sync is over: otherwise a thread would never be done with what comes.
-                    self._write_pending_now(self.file)
-                else:
-                    await self._write_group(self.file)
-
-    def _write_pending_now(self, file: JournalFile) -> None:
-        group, self._pending = self._pending, []
-        if self._write_now(file, group):
-            self.keep(self.last)
-
-    async def _write_group(self, file: JournalFile) -> None:
-        async with self.writing:
-            if file is not self.file or self.trouble:
-                return
-            group, self._pending = self._pending, []
-            number = self.last
-            must_sync = self._state.config.appendfsync == "always"
-            try:
-                await self.in_thread(_put, file, group, must_sync)
-            except OSError as error:
-                if file is self.file:
-                    self._pending = group + self._pending
-                    self.fail(error)
-                return
-            self._note_written(file, group)
-            if must_sync:
-                self._note_synced(file.size)
-            self.keep(number)
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Once nothing is being written or synced; and nothing else will be meanwhile."""
+        try:
+            async with self.writing, self.syncing:
+                while self.group is not None:
+                    self._idle = trio.Event()
+                    await self._idle.wait()
+                yield
+        finally:
+            self.write_on()
 
     async def sync_if_needed(self) -> None:
         """With everysec, sync what was written up to now; more may be written meanwhile."""
@@ -278,7 +284,7 @@ class Appender:
 
     async def flush(self) -> bool:
         """Write and sync everything, if that can be done."""
-        async with self.writing, self.syncing:
+        async with self.alone():
             file = self.file
             if file is None:
                 return True
@@ -288,7 +294,7 @@ class Appender:
                 if self.trouble:
                     await self.in_thread(self._put_anew, file, self._unsynced + group)
                 else:
-                    await self.in_thread(_put, file, group, True)
+                    await self.in_thread(put, file, group, True)
             except OSError as error:
                 if file is self.file:
                     self._pending = group + self._pending
@@ -305,7 +311,7 @@ class Appender:
             self._store.settle()
             self._is_settled = True
         file.rewind(self._synced_size)
-        _put(file, group, must_sync=True)
+        put(file, group, must_sync=True)
 
     async def settle(self) -> bool:
         """The file has taken another's place: its name must last before it is relied upon."""
@@ -319,16 +325,6 @@ class Appender:
         if self.trouble:
             self._mended()
         return True
-
-    def settle_at_once(self) -> None:
-        """The same, while everything waits. OSError: it failed, and is trouble."""
-        self._is_settled = False
-        try:
-            self._store.settle()
-        except OSError as error:
-            self.fail(error)
-            raise
-        self._is_settled = True
 
     async def watch(self) -> None:
         """A disk that does not answer is trouble, until it does."""
@@ -345,8 +341,8 @@ def _joined(group: list[bytes]) -> bytes:
     return group[0] if len(group) == 1 else b"".join(group)
 
 
-def _put(file: JournalFile, group: list[bytes], must_sync: bool) -> None:
-    """In a thread."""
+def put(file: JournalFile, group: list[bytes], must_sync: bool) -> None:
+    """In a thread: write, and sync if so much is wanted."""
     file.append(_joined(group))
     if must_sync:
         file.sync()

@@ -14,10 +14,7 @@ from disque_trio.statemachine.chores import (
     ReadVitals,
     ReloadTls,
     RewriteConfig,
-    RewriteJournal,
     SaveNodes,
-    StartJournal,
-    StopJournal,
     Vitals,
 )
 from disque_trio.statemachine.nodesfile import nodes_text
@@ -69,15 +66,11 @@ class Errands:
         if journal is None:
             return "This node has no place for an append only file"
         match errand:
-            case StartJournal():
-                return journal.start_rewrite(stays=True)
-            case StopJournal():
-                journal.stop()
-                return None
-            case RewriteJournal():
-                return journal.start_rewrite(stays=self._state.config.appendonly)
             case ReadJournal():
                 return journal.read_at_once()
+            case _:
+                journal.stop()
+                return None
 
     def save_nodes(self) -> str | None:
         """Write nodes.conf; the system's error text if that fails."""

@@ -98,6 +98,10 @@ class SocketHub:
         if self._nap is not None:
             self._nap.cancel()
 
+    def wake_from_thread(self) -> None:
+        """The same, in any thread."""
+        self._readiness.alarm.ring()
+
     def stop_listening(self) -> None:
         """Take no new connections, and read nothing more from clients."""
         self._clients.stop_reading()
@@ -134,6 +138,7 @@ class SocketHub:
 
     async def _turns(self, node: "Node") -> None:
         readiness = self._readiness
+        alarm = readiness.alarm
         handlers, bury = readiness.handlers, readiness.bury
         begin, settle = node.begin, node.settle
         is_busy = must_turn = True
@@ -145,10 +150,10 @@ class SocketHub:
                 breathe_at = perf_counter() + BREATH_S
                 must_turn = must_turn or not is_busy or self._is_woken
             events = self._look(node, may_linger=not (must_turn or readiness.greedy))
-            if not (events or must_turn or readiness.greedy):
+            if not (events or must_turn or readiness.greedy or alarm.is_rung):
                 is_busy = False
                 continue
-            self._is_woken = False
+            self._is_woken = alarm.is_rung = alarm.is_armed = False
             begin()
             for fd, mask in events:
                 handlers[fd](mask)
@@ -168,7 +173,7 @@ class SocketHub:
         """Let Trio do what else there is; with nothing to do, until there is something."""
         if node.is_napping:
             await trio.sleep(node.seconds_left())
-        elif is_busy or self._is_woken:
+        elif is_busy or self._is_woken or not self._readiness.alarm.arm():
             await trio.lowlevel.checkpoint()
         else:
             with trio.move_on_after(min(node.seconds_left(), SWEEP_S)) as self._nap:

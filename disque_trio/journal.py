@@ -4,20 +4,21 @@
 """
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
 
-from disque_trio.appending import STALL_S, STALLED, Appender
+from disque_trio.appending import STALL_S, Appender, put
 from disque_trio.loading import Loading, load, read_at_once
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
+from disque_trio.rewriter import Rewriter
 from disque_trio.rewriting import Rewrite
 from disque_trio.statemachine.chores import JournalVitals
+from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
-from disque_trio.wire.journal import DamagedFileError, Format, Writer
+from disque_trio.wire.journal import DamagedFileError, Writer
 
 CRON_S: Final = 1.0
 """How often the file is synced with everysec, trouble is met again, and its growth looked at."""
@@ -25,8 +26,6 @@ MAX_WAITING: Final = 64 << 20
 """Bytes that wait for the disk before no further requests are taken."""
 CLOSE_S: Final = 30.0
 """How long the end of the node waits for the disk."""
-RETRY_S: Final = 60.0
-"""How long after a rewrite that failed the next one begins by itself."""
 QUIET_S: Final = 10.0
 """How long bodies that cannot be read are not told of again."""
 
@@ -37,7 +36,7 @@ class Journal:
     def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
         self.end = Appender(store, state, log)
         """Of the file: what is kept, and what troubles it."""
-        self.rewrite: Rewrite | None = None
+        self.rewriter = Rewriter(store, state, self.end, log, self._use)
         self.loading = Loading()
         self._store = store
         self._state = state
@@ -45,14 +44,13 @@ class Journal:
         self._writer: Writer
         self._base_size = 0
         self._is_stopping = False
-        self._rewrite_at = 0.0
-        """Not before this moment, after a failure."""
-        self._rewrite_failed = False
-        self._last_rewrite_s = -1
         self._warn_at = 0.0
-        self._giving_up = trio.CancelScope()
-        """Of the latest rewrite."""
         self._nursery: trio.Nursery
+
+    @property
+    def rewrite(self) -> Rewrite | None:
+        """The one that is under way."""
+        return self.rewriter.current
 
     @property
     def is_full(self) -> bool:
@@ -65,6 +63,20 @@ class Journal:
             return False
         waiting = end.waiting if rewrite is None else max(end.waiting, rewrite.unwritten)
         return waiting > end.bound(MAX_WAITING) or end.must_sync
+
+    @property
+    def is_busy(self) -> bool:
+        """Are there tasks of it that should go on at once?"""
+        return self.rewrite is not None or self.end.writing.locked()
+
+    def attach(self, wake: Callable[[], None]) -> None:
+        """Call this, in any thread, when there is something to collect."""
+        self._store.thread.wake = wake
+
+    def collect(self) -> None:
+        """A batch begins: hear of what the thread has written."""
+        if self.end.group is not None:
+            self._store.thread.collect()
 
     def record(self, records: Sequence[Record]) -> None:
         """The next batch of records."""
@@ -121,36 +133,58 @@ class Journal:
     async def load(self, take: Callable[[list[Record]], None]) -> None:
         """Read the file, and go on with it if `appendonly` says so. JournalError: it cannot be."""
         config, store = self._state.config, self._store
-        if not config.appendonly and not store.exists():
+        self.loading.begin(self._state.wall // 1000, 0)
+        if not config.appendonly and not await store.in_thread(store.exists):
             raise JournalError(
                 f"aof-enqueue-jobs-once is yes, and there is no {store.name} to load: say 'no', "
                 "or put the file there"
             )
-        file = store.open()
+        file = await store.in_thread(store.open)
         self.loading.begin(self._state.wall // 1000, file.size)
+        last: list[Record] = []
+
+        def took(records: list[Record]) -> None:
+            last[:] = records[-1:] or last
+            take(records)
+
         reader = await load(
-            store, file, self.loading, take, self._log, may_cut=config.aof_load_truncated
+            store, file, self.loading, took, self._log, may_cut=config.aof_load_truncated
         )
+        if last == [STOPPED]:
+            await self._note_start(file, reader.writer(), take)
         self.loading.since = 0
         if not config.appendonly:
-            file.close()
+            await store.in_thread(file.close)
         elif reader.format is not None:
             self._use(file, reader.writer(), [])
         else:
-            self._begin(file)
+            await self._begin(file)
 
-    def mend_format(self) -> None:
-        """Rewrite a file that has been loaded and is not as `aof-format` says."""
-        if self.end.file is not None and self._writer.format is not self._format():
-            self._log.notice("the journal is to have another format: rewriting")
-            self.start_rewrite(stays=True)
-
-    def _begin(self, file: JournalFile) -> None:
-        """An empty file."""
-        writer = Writer(self._format(), self._store.salt())
+    async def _note_start(
+        self, file: JournalFile, writer: Writer, take: Callable[[list[Record]], None]
+    ) -> None:
+        """From now on jobs may leave their queues, so no other start may find that record last. If
+        that cannot be made sure, this start does as if it had not been there either."""
         try:
-            file.append(writer.header)
-            file.sync()
+            await self._store.in_thread(put, file, [writer.encode_live(STARTED)], True)
+        except OSError as error:
+            self._log.warning(
+                "cannot note the start in the journal: what was queued waits for RETRY",
+                error=error.strerror or str(error),
+            )
+            take([STARTED])
+
+    async def mend_format(self) -> None:
+        """Rewrite a file that has been loaded and is not as `aof-format` says."""
+        if self.end.file is not None and self._writer.format is not self.rewriter.format():
+            self._log.notice("the journal is to have another format: rewriting")
+            await self.start_rewrite(stays=True)
+
+    async def _begin(self, file: JournalFile) -> None:
+        """An empty file."""
+        writer = Writer(self.rewriter.format(), self._store.salt())
+        try:
+            await self._store.in_thread(put, file, [writer.header], True)
         except OSError as error:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])
@@ -175,8 +209,8 @@ class Journal:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write, sync and rewrite until cancelled."""
         async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            nursery.start_soon(self.end.write)
+            self._nursery = self.rewriter.nursery = nursery
+            await nursery.start(self._store.thread.run)
             nursery.start_soon(self.end.watch)
             task_status.started()
             while True:
@@ -194,7 +228,7 @@ class Journal:
         elif self._may_sync():
             await self.end.sync_if_needed()
         if not self._is_stopping:
-            self._rewrite_if_needed()
+            await self._rewrite_if_needed()
 
     def _may_sync(self) -> bool:
         config = self._state.config
@@ -218,7 +252,7 @@ class Journal:
             while self.rewrite is not None:
                 await trio.sleep(CRON_S / 10)
             await self.end.flush()
-        self._giving_up.cancel()
+        self.rewriter.give_up()
         file = self.end.file
         self.end.drop()
         self._is_stopping = False
@@ -230,138 +264,51 @@ class Journal:
         with contextlib.suppress(OSError):
             await self._store.in_thread(file.close)
 
-    async def close(self) -> None:
-        """The node ends: write and sync what there is, unless the disk does not answer."""
+    async def close(self, *, has_queues: bool = False) -> None:
+        """The node ends: write and sync what there is, unless the disk does not answer.
+
+        `has_queues`: what is queued stands in the file too, and nothing changes any more.
+        """
+        if has_queues:
+            self.record([STOPPED])
         with trio.move_on_after(CLOSE_S, shield=True) as scope:
             if self.end.file is not None:
                 await self.end.flush()
                 await self._let_go(self.end.file)
             elif self._state.config.appendonly:
                 # Its first version is not complete yet.
-                await self.rewrite_at_once()
+                await self.rewriter.write_whole()
         if scope.cancelled_caught:
             self._log.warning("the disk does not answer: the journal is left as it is")
 
     # Rewriting.
 
-    def start_rewrite(self, *, stays: bool) -> str | None:
+    async def start_rewrite(self, *, stays: bool) -> str | None:
         """Begin to write the file anew, in the background; an error text if that cannot be.
 
         `stays`: the new file is the journal from then on.
         """
-        if self.rewrite is not None:
-            return "Background append only file rewriting already in progress"
         if self._is_stopping:
             return "The append only file is being closed, try again"
-        try:
-            if self.end.file is None:
-                # Nobody else's file is replaced.
-                self._store.open().close()
-            self.rewrite = Rewrite(self._store, self._state, self._format(), stays=stays)
-        except (OSError, JournalError) as error:
-            self._failed(str(error))
-            return str(error)
-        self._nursery.start_soon(self._run_rewrite, self.rewrite)
-        return None
+        return await self.rewriter.start(stays=stays)
 
-    def _format(self) -> Format:
-        return Format(self._state.config.aof_format)
-
-    def _failed(self, reason: str) -> None:
-        self._rewrite_failed = True
-        self._rewrite_at = trio.current_time() + RETRY_S
-        self._log.warning("the journal could not be rewritten", error=reason)
-
-    def _rewrite_if_needed(self) -> None:
+    async def _rewrite_if_needed(self) -> None:
         """Its first version could not be completed, or it has grown."""
-        file, config = self.end.file, self._state.config
-        if self.rewrite is not None or trio.current_time() < self._rewrite_at:
+        file, config, rewriter = self.end.file, self._state.config, self.rewriter
+        if rewriter.current is not None or trio.current_time() < rewriter.at:
             return
         if self.loading.since:
             # What is in the file is not yet all here.
             return
         if file is None:
             if config.appendonly:
-                self.start_rewrite(stays=True)
+                await self.start_rewrite(stays=True)
             return
         percent = config.auto_aof_rewrite_percentage
         has_grown = file.size * 100 // max(self._base_size, 1) - 100 >= percent
         if percent and has_grown and file.size > config.auto_aof_rewrite_min_size:
             self._log.notice("the journal has grown: rewriting", size=file.size)
-            self.start_rewrite(stays=True)
-
-    async def _run_rewrite(self, rewrite: Rewrite) -> None:
-        try:
-            with trio.CancelScope() as self._giving_up:
-                await rewrite.write()
-                await self._hand_over(rewrite)
-            if self._giving_up.cancelled_caught:
-                # Its thread still has the file.
-                self._failed(STALLED)
-        except OSError as error:
-            if not rewrite.is_cancelled:
-                self._failed(error.strerror or str(error))
-            await self._store.in_thread(self._store.discard, rewrite.file)
-        else:
-            self._rewrite_failed = False
-        finally:
-            self._last_rewrite_s = int(trio.current_time() - rewrite.started)
-            rewrite.end()
-            self.rewrite = None
-            self.end.changed()
-
-    async def _hand_over(self, rewrite: Rewrite) -> None:
-        """The new file has everything up to a moment ago: the rest, and then it is the journal."""
-        end = self.end
-        async with end.writing, end.syncing:
-            rest, number = rewrite.rest(), end.last
-            await end.in_thread(rewrite.finish, rest)
-            self._log.notice("the journal has been rewritten", size=rewrite.file.size)
-            old = end.file if rewrite.stays else rewrite.file
-            if rewrite.stays:
-                self._use(rewrite.file, rewrite.writer, rewrite.rest())
-            if not rewrite.stays:
-                await end.in_thread(self._store.settle)
-            elif await end.settle():
-                end.keep(number)
-            if old is not None:
-                await end.in_thread(old.close)
-
-    async def rewrite_at_once(self) -> str | None:
-        """Write the file anew while the whole node waits; an error text if that fails."""
-        end = self.end
-        with trio.move_on_after(STALL_S) as scope:
-            async with end.writing, end.syncing:
-                scope.deadline = math.inf
-                if self.rewrite is not None:
-                    self.rewrite.is_cancelled = True
-                try:
-                    self._rewrite_now()
-                except OSError as error:
-                    self._failed(error.strerror or str(error))
-                    return str(error)
-            return None
-        self._failed(STALLED)
-        return STALLED
-
-    def _rewrite_now(self) -> None:
-        rewrite = Rewrite(self._store, self._state, self._format(), stays=False)
-        try:
-            rewrite.write_at_once()
-        except OSError:
-            rewrite.end()
-            self._store.discard(rewrite.file)
-            raise
-        # From here on the old file has no name: whatever else fails, it is written no more.
-        end = self.end
-        if end.file is None:
-            rewrite.file.close()
-            self._store.settle()
-        else:
-            end.file.close()
-            self._use(rewrite.file, rewrite.writer, [])
-            end.settle_at_once()
-            end.keep(end.last)
+            await self.start_rewrite(stays=True)
 
     def vitals(self) -> JournalVitals:
         """For INFO."""
@@ -374,9 +321,9 @@ class Journal:
             **self.loading.shown(now),
             state=state,
             is_rewriting=rewrite is not None,
-            last_rewrite_s=self._last_rewrite_s,
+            last_rewrite_s=self.rewriter.last_s,
             current_rewrite_s=-1 if rewrite is None else int(now - rewrite.started),
-            last_rewrite_ok=not self._rewrite_failed,
+            last_rewrite_ok=not self.rewriter.has_failed,
             last_write_ok=not end.trouble,
             size=0 if end.file is None else end.file.size,
             base_size=self._base_size,

@@ -13,6 +13,7 @@ from typing import TypeVar, TypeVarTuple
 import trio
 
 from disque_trio import system
+from disque_trio.diskthread import DiskThread
 from disque_trio.ports import JournalError, JournalFile
 
 T = TypeVar("T")
@@ -88,6 +89,7 @@ class JournalDisk:
         self.name = self.path
         """Whole, for an error is read far from the node's directory."""
         self._new_path = f"{self.path}.new"
+        self.thread = DiskThread()
 
     def exists(self) -> bool:
         """Is there a journal?"""
@@ -146,10 +148,6 @@ class JournalDisk:
     def salt(self) -> int:
         """32 random bits."""
         return int.from_bytes(os.urandom(4), "little")
-
-    def waits(self) -> int:
-        """The times that it has given up the processor by itself."""
-        return system.waits()
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do it in a worker thread. Who is cancelled, as the node ends, leaves it to itself."""

@@ -74,11 +74,11 @@ async def load(
     except OSError as error:
         raise JournalError(f"cannot read {store.name}: {error.strerror}") from None
     if torn:
-        _cut(store, file, reader.offset, torn, log, may_cut=may_cut)
+        await _cut(store, file, reader.offset, torn, log, may_cut=may_cut)
     return reader
 
 
-def _cut(
+async def _cut(
     store: JournalStore, file: JournalFile, offset: int, torn: int, log: Log, *, may_cut: bool
 ) -> None:
     if not may_cut:
@@ -88,10 +88,14 @@ def _cut(
         )
     log.warning("the journal ends within a record: cut", at=offset, lost_bytes=torn)
     try:
-        file.cut(offset)
-        file.sync()
+        await store.in_thread(_cut_and_sync, file, offset)
     except OSError as error:
         raise JournalError(f"cannot cut {store.name}: {error.strerror}") from None
+
+
+def _cut_and_sync(file: JournalFile, offset: int) -> None:
+    file.cut(offset)
+    file.sync()
 
 
 def read_at_once(file: JournalFile) -> list[Record]:

@@ -23,13 +23,17 @@ from disque_trio.revival import revive
 from disque_trio.session import LinkSession, Session
 from disque_trio.spill import Spiller
 from disque_trio.statemachine.base import FOREVER, Millis
-from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep
+from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep, StartJournal
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
+from disque_trio.stopping import keep_queues, write_queues
 from disque_trio.watch import Watch
 from disque_trio.wire.requests import RequestParser
 
+HURRY_AFTER: Final[Millis] = 1000
+"""Who asks again to stop after this time has it stop without that. A service manager and the
+supervisor of workers may both ask, at the same time."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
 LOADING_TURN: Final[Millis] = 100
@@ -72,12 +76,18 @@ class Node:
         self._promises: Promises | None = None
         if journal is not None:
             self._promises = Promises(journal, machine, self._carriage, self._pump, hub.wake)
+            journal.attach(hub.wake_from_thread)
         self._errands = Errands(self.state, self._carriage.sessions, store, host, journal)
         self._feeder = Feeder(machine, self._carriage, self._watch)
         self._take = self._feeder.take
         self._nappers: list[Client] = []
         self._nodes_retry_at: Millis = 0
         self._stopping = trio.Event()
+        self._stopped_at: Millis = 0
+        self._hurry = trio.CancelScope()
+        """Around what a stop may leave out."""
+        self._is_sealed = False
+        """Nothing happens to the jobs any more: what the journal says of them is the last word."""
         self._loading: trio.CancelScope | None = None
         self._nursery: trio.Nursery
 
@@ -86,18 +96,23 @@ class Node:
     def begin(self) -> None:
         """A batch of inputs starts: read the clocks, once; give those who wait a turn."""
         self.now = self._clock.now()
-        promises = self._promises
-        if promises is not None and promises.has_news:
-            promises.look(self.now)
-        is_full = self._journal is not None and self._journal.is_full
-        self._feeder.turn = 0 if is_full or self._is_written else TURN
+        journal, promises = self._journal, self._promises
+        is_full = self._is_sealed
+        if journal is not None and promises is not None:
+            journal.collect()
+            if promises.has_news and not is_full:
+                promises.look(self.now)
+            is_full = is_full or journal.is_full
+        self._feeder.turn = 0 if is_full else TURN
         self._feeder.feed_hungry(self.now)
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""
+        if self._is_sealed:
+            return
         machine = self.machine
         now = self.now
-        if machine.deadline() <= now.mono and self._loading is None and not self._is_written:
+        if machine.deadline() <= now.mono and self._loading is None:
             started = perf_counter_ns()
             machine.tick(now)
             machine.observe(b"jobs-processing", (perf_counter_ns() - started) // 1_000_000, now)
@@ -114,11 +129,6 @@ class Node:
             self._watch.look(now)
 
     @property
-    def _is_written(self) -> bool:
-        """The jobs stand in the journal for a controlled restart: nothing befalls them any more."""
-        return self.shutdown is not None and self.shutdown.rewrite_journal
-
-    @property
     def is_napping(self) -> bool:
         """Must the hub carry nothing for now?"""
         return bool(self._nappers) and self._clock.now().mono < self.napping_until
@@ -129,10 +139,12 @@ class Node:
         journal = self._journal
         if journal is None:
             return False
-        return bool(self._promises) or self._loading is not None or journal.rewrite is not None
+        return journal.is_busy or self._loading is not None
 
     def deadline(self) -> Millis:
         """When the next batch must begin, inputs or not."""
+        if self._is_sealed:
+            return FOREVER
         if self._nappers:
             return self.napping_until
         if self._loading is not None:
@@ -141,8 +153,6 @@ class Node:
             return self.now.mono
         if self._promises is not None and self._promises.has_news:
             return self.now.mono
-        if self._is_written:
-            return FOREVER
         if self._nodes_retry_at:
             return min(self._nodes_retry_at, self.machine.deadline())
         return self.machine.deadline()
@@ -218,7 +228,7 @@ class Node:
 
     def link_received(self, session: LinkSession, data: bytes) -> int:
         """A peer has sent something: give the machine every whole frame. How many there were."""
-        return 0 if self._is_written else self._carriage.receive(session, data, self.now)
+        return 0 if self._is_sealed else self._carriage.receive(session, data, self.now)
 
     def link_lost(self, session: LinkSession) -> None:
         """A bus connection has ended, or could not be opened."""
@@ -266,22 +276,23 @@ class Node:
                     self._nursery.start_soon(self._rewrite_and_end, self._journal, client, chore)
                 else:
                     self._end(client, chore)
-            case RewriteJournal():
-                error = self._errands.run(chore)
-                if error is None and not self.state.is_recording:
-                    # What becomes of jobs meanwhile belongs to the file.
-                    self.machine.record(on=True)
-                self.machine.done(client, error, self.now)
+            case StartJournal() | RewriteJournal() if self._journal is not None:
+                stays = isinstance(chore, StartJournal) or self.state.config.appendonly
+                self._nursery.start_soon(self._rewrite, self._journal, client, stays)
             case _:
                 self.machine.done(client, self._errands.run(chore), self.now)
 
+    async def _rewrite(self, journal: Journal, client: Client, stays: bool) -> None:
+        """What becomes of jobs meanwhile belongs to the file."""
+        self.machine.record(on=True)
+        error = await journal.start_rewrite(stays=stays)
+        self.machine.done(client, error, self._clock.now())
+        self._hub.wake()
+
     async def _rewrite_and_end(self, journal: Journal, client: Client, chore: Shutdown) -> None:
-        """What is queued is queued again after a controlled restart, so nothing may be delivered
-        between the rewrite and the end."""
-        error = await journal.rewrite_at_once()
+        """Others are served meanwhile, and if it fails as before."""
+        error = await write_queues(self.machine, journal)
         if error is None:
-            self._hub.stop_listening()
-            self._feeder.hungry.clear()
             self._end(client, chore)
         else:
             self.machine.done(client, error, self._clock.now())
@@ -309,9 +320,13 @@ class Node:
     # Its life.
 
     def stop(self, shutdown: Shutdown, reason: str) -> None:
-        """Begin to end. May be called again, which changes nothing."""
-        if self.shutdown is None:
-            self.shutdown = shutdown
+        """Begin to end. Called again after `HURRY_AFTER`, it makes the end come sooner."""
+        now = self._clock.now().mono
+        if self.shutdown is not None:
+            if now >= self._stopped_at + HURRY_AFTER:
+                self._hurry.cancel()
+        else:
+            self.shutdown, self._stopped_at = shutdown, now
             self._log.notice("stopping", reason=reason, clients=len(self._carriage.sessions))
             self._stopping.set()
             if self._loading is not None:
@@ -354,9 +369,18 @@ class Node:
                 self._hub.wake()
 
     async def _wind_up(self) -> None:
+        journal = self._journal if self._loading is None else None
+        has_queues = False
+        if journal is not None and self.shutdown is not None:
+            has_queues = self.shutdown.rewrite_journal or await keep_queues(
+                self.machine, journal, self._hurry, self._log
+            )
         self._hub.stop_listening()
         with trio.move_on_after(GRACE_S):
             while self._feeder.hungry or self.state.out or self._promises or self._hub.has_unsent():
                 await trio.sleep(0.01)
-        if self._journal is not None and self._loading is None:
-            await self._journal.close()
+        if journal is not None:
+            if has_queues:
+                self.settle()
+                self._is_sealed = True
+            await journal.close(has_queues=has_queues)

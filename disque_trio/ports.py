@@ -5,7 +5,7 @@ runs on both. Nothing here does anything.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -82,6 +82,9 @@ class Hub(Protocol):
     def wake(self) -> None:
         """Begin a batch soon: something has happened that is no input."""
 
+    def wake_from_thread(self) -> None:
+        """The same, called in any thread, at any time, also when it has ended."""
+
     def stop_listening(self) -> None:
         """Take no new connections, read no further from those that stand."""
 
@@ -130,11 +133,42 @@ class JournalFile(Protocol):
         """Let go of it."""
 
 
+class JournalThread(Protocol):
+    """What writes a journal's batches, in their order, while the node goes on."""
+
+    wake: Callable[[], None]
+    """Called, in any thread, when there is something to `collect`."""
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,
+    ) -> None:
+        """Do something, behind what it has been given before. `then` is called in the loop, with
+        the OSError that it met. `syncs`: it includes a sync."""
+
+    def collect(self) -> None:
+        """In the loop: call `then` for what has been done."""
+
+    def abandon(self) -> None:
+        """Hear no more of what was started. What is started from now on does not wait for it."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be there until cancelled. Nothing is started before or after."""
+
+
 class JournalStore(Protocol):
     """Where journals lie."""
 
     name: str
     """What to call the file to an operator."""
+
+    @property
+    def thread(self) -> JournalThread:
+        """The journal's own."""
 
     def open(self) -> JournalFile:
         """The journal, created if it is not there. JournalError if it cannot be had."""
@@ -157,9 +191,6 @@ class JournalStore(Protocol):
 
     def salt(self) -> int:
         """32 random bits."""
-
-    def waits(self) -> int:
-        """How often this thread has had to wait for anything but the processor."""
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do something that may block, while the node goes on. It is done to the end, even

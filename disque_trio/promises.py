@@ -52,7 +52,12 @@ class Promises:
 
     def _is_over(self) -> bool:
         """Has a journal been written that nobody goes on with?"""
-        return not self._machine.state.config.appendonly and self._journal.rewrite is None
+        journal = self._journal
+        return (
+            not self._machine.state.config.appendonly
+            and journal.rewrite is None
+            and journal.end.file is None
+        )
 
     def _hear(self) -> None:
         """There is news for the next batch."""

@@ -4,7 +4,9 @@ Channels are closed by `bury`, at the end of a turn and never in its midst, for 
 is used anew must not be given its predecessor's events.
 """
 
+import contextlib
 import errno
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -90,8 +92,8 @@ class Readiness:
     """The channels of one hub. `handlers` says whom an event is for."""
 
     __slots__ = (
-        "_channels", "_ending", "_poll", "_shakes_left", "greedy", "handlers", "modify", "poller",
-        "starved",
+        "_channels", "_ending", "_poll", "_shakes_left", "alarm", "greedy", "handlers", "modify",
+        "poller", "starved",
     )  # fmt: skip
 
     def __init__(self, poller: Poller) -> None:
@@ -107,6 +109,9 @@ class Readiness:
         self._channels: dict[int, Channel] = {}
         self._ending: dict[Channel, None] = {}
         self._shakes_left = MAX_SHAKES
+        self.alarm = Alarm()
+        self.handlers[self.alarm.fd] = self.alarm.ready
+        poller.register(self.alarm.fd, IN)
 
     def add(self, channel: Channel, events: int) -> None:
         """Watch a new socket."""
@@ -124,6 +129,8 @@ class Readiness:
     def poll(self, seconds: float = 0) -> list[tuple[int, int]]:
         """Whatever is ready, now or within this time."""
         self._shakes_left = MAX_SHAKES
+        if seconds and not self.alarm.arm():
+            seconds = 0
         return self._poll(seconds, MAX_EVENTS)
 
     def may_shake(self) -> bool:
@@ -170,9 +177,58 @@ class Readiness:
         """Close everything, without telling anybody."""
         for channel in self._channels.values():
             channel.sock.close()
+        self.alarm.close()
         self._channels.clear()
         self.handlers.clear()
         self.poller.close()
+
+
+class Alarm:
+    """What other threads wake the loop by. It costs them a system call only while the loop sleeps.
+
+    `is_armed` and `is_rung` are set by one side before it looks at the other's, so that no ring is
+    missed.
+    """
+
+    __slots__ = ("_write_fd", "fd", "is_armed", "is_rung")
+
+    def __init__(self) -> None:
+        self.fd, self._write_fd = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._write_fd, False)
+        self.is_armed = False
+        """Does the loop sleep?"""
+        self.is_rung = False
+        """Must there be a turn?"""
+
+    def __del__(self) -> None:
+        self.close()
+
+    def ring(self) -> None:
+        """In any thread: let the loop have a turn."""
+        self.is_rung = True
+        if self.is_armed:
+            self.is_armed = False
+            # Where so much waits to be read that no more goes in, or the loop has ended.
+            with contextlib.suppress(OSError):
+                os.write(self._write_fd, b"!")
+
+    def arm(self) -> bool:
+        """The loop is about to sleep. False: it must not."""
+        self.is_armed = True
+        return not self.is_rung
+
+    def ready(self, _mask: int) -> None:
+        """It has woken the loop, and that was all."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, 4096)
+
+    def close(self) -> None:
+        """The loop has ended."""
+        # A thread may ring later, and by then the numbers may be other files'.
+        fds, self.fd, self._write_fd = {self.fd, self._write_fd}, -1, -1
+        for fd in fds - {-1}:
+            os.close(fd)
 
 
 class Listener(Channel):

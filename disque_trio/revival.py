@@ -38,7 +38,7 @@ async def revive(
     await journal.load(take)
     while not machine.loaded(clock.now(), JOBS_PER_TURN):
         await trio.lowlevel.checkpoint()
-    journal.mend_format()
+    await journal.mend_format()
     seconds = round(trio.current_time() - started, 3)
     log.notice("journal loaded", jobs=len(machine.state.jobs), seconds=seconds)
     if is_once and machine.state.facts.config_file:

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from disque_trio.ports import JournalStore
+from disque_trio.ports import JournalFile, JournalStore
 from disque_trio.statemachine import journaling
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.records import LoadJob
@@ -27,7 +27,10 @@ SYNC_EVERY: Final = 8 << 20
 
 
 class Rewrite:
-    """One rewrite. Raises OSError when the file cannot be created."""
+    """One rewrite."""
+
+    file: JournalFile
+    """Once it has been opened."""
 
     def __init__(
         self, store: JournalStore, state: NodeState, format_: Format, *, stays: bool
@@ -37,7 +40,8 @@ class Rewrite:
         self.started = trio.current_time()
         self.writer = Writer(format_, store.salt())
         self.is_cancelled = False
-        self.file = store.begin()
+        self.moved = trio.current_time()
+        """When it has last got on."""
         self._store = store
         self._state = state
         self._jobs = state.jobs.walk()
@@ -45,6 +49,16 @@ class Rewrite:
         self.unwritten = len(self.writer.header)
         """Bytes that wait."""
         self._unsynced = 0
+
+    async def open(self, *, may_be_new: bool) -> None:
+        """Create the file, in a thread. Raises OSError when that cannot be, and with `may_be_new`
+        JournalError when the journal belongs to another node."""
+        self.file = await self._store.in_thread(self._open, may_be_new)
+
+    def _open(self, may_be_new: bool) -> JournalFile:
+        if may_be_new:
+            self._store.open().close()
+        return self._store.begin()
 
     def follow(self, drafts: Iterable[bytes]) -> None:
         """A batch of the node that goes on, drafted by a writer of this format."""
@@ -59,19 +73,10 @@ class Rewrite:
         while not self.is_cancelled:
             is_last = not self._portion()
             await self._store.in_thread(self._append, self._take(), is_last)
+            self.moved = trio.current_time()
             if is_last:
                 return
         raise OSError(errno.ECANCELED, "cancelled")
-
-    def write_at_once(self) -> None:
-        """Write and sync all, and take the journal's place, while everything waits.
-
-        Its name is still to be settled.
-        """
-        while self._portion():
-            if len(self._chunks) > 64:
-                self._append(self._take(), must_sync=False)
-        self.finish(self.rest())
 
     def end(self) -> None:
         """Whatever has become of it, it asks for nothing more."""

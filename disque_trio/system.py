@@ -41,13 +41,6 @@ def sync_data(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
-def waits() -> int:
-    """How often this thread has given up the processor by itself; where only that is known, how
-    often the process has."""
-    who: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
-    return resource.getrusage(who).ru_nvcsw
-
-
 # Memory.
 
 

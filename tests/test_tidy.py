@@ -102,8 +102,9 @@ OWNERS: Final = {
     """,
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
-    "journaling": "Outbox.records NodeState.is_recording",
-    "recovery": "NodeState.recovered NodeState.recovering NodeState.hindrance Memory.held",
+    "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
+    "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
+    " NodeState.hindrance Memory.held",
     "replication": """
         Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
         NodeState.drawn

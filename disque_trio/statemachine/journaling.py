@@ -7,8 +7,16 @@ Two things are recorded here that the original forgets (docs/differences.md):
 * an acknowledgement, as a job without its body, until every copy is collected;
 * that an at-most-once job has been handed out: it is deleted, before it leaves.
 
-Owns `Outbox.records` and `NodeState.is_recording`.
+A node that is about to be stopped in order records its queues, too: from then on each record says
+whether its job is queued. When the file has been written anew meanwhile, and nothing will change
+any more, STOPPED ends it: whoever reads that last may queue at once what was queued. It is the
+deletion of a job that there never was, so that each reader of either format may pass over it.
+
+Owns `Outbox.records`, `NodeState.is_recording` and `is_recording_queues`.
 """
+
+from collections.abc import Iterable
+from typing import Final
 
 from disque_trio.statemachine.base import ACKED, DELIVERED, MAX_SECONDS, RECORDED, WAIT_REPL
 from disque_trio.statemachine.job import Job
@@ -16,10 +24,33 @@ from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob
 from disque_trio.statemachine.state import NodeState
 
+STOPPED: Final = DeleteJob(b"D-00000000-the+node+was+stopped++++-0000")
+"""The last record of a node that was stopped in order: what is recorded as queued is queued."""
+STARTED: Final = DeleteJob(b"D-00000000-the+node+has+started++++-0000")
+"""It runs again, so that is true no longer."""
+
 
 def record(node: NodeState, *, on: bool) -> None:
     """Is there a journal from now on?"""
     node.is_recording = on
+
+
+def record_queues(node: NodeState, *, on: bool) -> None:
+    """Is it recorded from now on what is queued?"""
+    node.is_recording_queues = on
+
+
+def moved(node: NodeState, job: Job) -> None:
+    """The job has come into a queue, or has left it, and queues are recorded."""
+    if node.is_recording_queues:
+        hold(node, job)
+
+
+def handed_out(node: NodeState, jobs: Iterable[Job]) -> None:
+    """The same, of jobs that were in a queue. At-most-once jobs are deleted as they leave."""
+    for job in jobs:
+        if job.retry:
+            moved(node, job)
 
 
 def hold(node: NodeState, job: Job) -> None:

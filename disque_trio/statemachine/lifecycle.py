@@ -32,6 +32,8 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
+LINKS_UP: Final[Millis] = 1000
+"""How long after a start nodes have links, if they can have any."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that nobody used for this long is dropped (reference 6.11)."""
 
@@ -65,10 +67,12 @@ def begin(node: NodeState, job: Job) -> None:
         journaling.hold(node, job)
 
 
-def restore(node: NodeState, job: Job, *, is_queued: bool) -> None:
+def restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool = False) -> None:
     """Take in a job that the journal has kept; queue it if it was queued when the node ended.
 
-    That is neither announced nor counted: it stands where it stood.
+    That is neither announced nor counted: it stands where it stood. With `may_ask` the other
+    holders are asked first, as soon as there are links, by the warning that every requeue begins
+    with.
     """
     if job.state != ACKED:
         job.state = ACTIVE
@@ -77,7 +81,15 @@ def restore(node: NodeState, job: Job, *, is_queued: bool) -> None:
         trace.note(node, Kind.ACKED, job, Cause.LOADED)
     elif is_queued:
         job.flags &= ~BCAST_QUEUED
-        enqueue(node, job, Cause.LOADED)
+        if not job.retry and not job.flags & DELIVERED:
+            # Had it been handed out, it would have been deleted.
+            job.flags &= ~QUEUED_ONCE
+            job.requeue_at = max(node.mono, 1)
+        if not may_ask or is_ours_alone(node, job):
+            enqueue(node, job, Cause.LOADED)
+        elif may_be_queued(job):
+            # Another holder may have it in its queue by now, or may have given it to somebody.
+            requeue_in(node, job, LINKS_UP + ANNOUNCE_AHEAD)
 
 
 def _hold(node: NodeState, job: Job) -> None:
@@ -93,10 +105,10 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
 
     One that is acknowledged is over; if other nodes may hold it, so much is remembered.
     """
-    if node.is_recording:
-        journaling.drop(node, job)
     if job.state == QUEUED:
         dequeue(node, job, Cause.DROPPED)
+    if node.is_recording:
+        journaling.drop(node, job)
     if job.state == ACKED and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
     node.timers.disarm(job)
@@ -231,6 +243,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1
+    if node.is_recording_queues:
+        journaling.moved(node, job)
     if node.trace is not None:
         trace.note(node, Kind.QUEUE, job, cause)
     if queue.waiting:
@@ -265,6 +279,7 @@ def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
         return False
     job.state = ACTIVE
     node.queues[job.queue].discard()
+    journaling.moved(node, job)
     trace.note(node, Kind.UNQUEUE, job, cause)
     return True
 
@@ -286,6 +301,8 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     if not job.retry:
         journaling.delivered(node, job)
         node.memory.evictable[job.id] = job
+    elif node.is_recording_queues:
+        journaling.moved(node, job)
     queue.accessed = node.mono
     queue.jobs_out += 1
     return job

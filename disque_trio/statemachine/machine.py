@@ -275,6 +275,10 @@ class Machine:
         """Whether to record what becomes of jobs; `appendonly` says so at the start."""
         journaling.record(self.state, on=on)
 
+    def record_queues(self, *, on: bool) -> None:
+        """Whether to record, too, what comes into queues and leaves them: before a stop."""
+        journaling.record_queues(self.state, on=on)
+
     def journal_failed(self, reason: str, now: Now) -> None:
         """The journal cannot be written: refuse what would have to be."""
         self._set_clocks(now)

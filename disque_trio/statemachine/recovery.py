@@ -4,13 +4,15 @@ A job that may be in a worker's hands waits for a whole retry period; one whose 
 for that (defect 24). An at-most-once job is queued again only if it is certain that nobody has
 been given it: see `_is_untouched`. An acknowledgement goes on being collected.
 
-After a controlled restart (`aof-enqueue-jobs-once`) what was queued is queued again at once, and
-that is no additional delivery (defect 23).
+After a controlled restart what was queued is queued again at once, and that is no additional
+delivery (defect 23): when the journal ends as that of a node that was stopped in order
+(`journaling.STOPPED`), or when the operator says so (`aof-enqueue-jobs-once`). In the first case
+the other holders of a job are asked before, for nobody knows how long the node was away.
 
 What has been read weighs at once, so that bodies can be spilled before everything has been.
 
-Owns `NodeState.recovered` and `recovering`, and while the journal is loaded `hindrance` and
-`Memory.held`.
+Owns `NodeState.recovered`, `recovering` and `was_stopped`, and while the journal is loaded
+`hindrance` and `Memory.held`.
 """
 
 from collections.abc import Iterable
@@ -34,14 +36,13 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.copies import millis, named, shared_name
 from disque_trio.statemachine.job import STAMPS, Job
+from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 
 LOADING: Final = Failure(b"LOADING Disque is loading the dataset in memory")
-FIRST_COLLECTION: Final[Millis] = 1000
-"""Links need a moment before an acknowledgement can be passed on."""
 
 
 def load(node: NodeState, records: Iterable[Record]) -> None:
@@ -52,6 +53,7 @@ def load(node: NodeState, records: Iterable[Record]) -> None:
             _load(node, record.copy)
         else:
             _lose(node, record.id)
+        node.was_stopped = record == STOPPED
     pressure.review(node)
 
 
@@ -60,12 +62,15 @@ def finish(node: NodeState, most: int) -> bool:
     if node.recovering is None:
         node.recovering = iter(node.recovered.values())
     jobs = list(islice(node.recovering, most))
-    again = node.config.aof_enqueue_jobs_once
+    is_told = node.config.aof_enqueue_jobs_once
+    again = is_told or node.was_stopped
     for job in jobs:
         node.memory.held -= of_job(job)
-        lifecycle.restore(node, job, is_queued=again and job.state == QUEUED)
+        is_queued = again and job.state == QUEUED
+        lifecycle.restore(node, job, is_queued=is_queued, may_ask=not is_told)
     if len(jobs) == most:
         return False
+    node.was_stopped = False
     node.recovering = None
     node.recovered = {}
     node.hindrance = None
@@ -118,7 +123,7 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         flags=copy.flags,
         nacks=copy.nacks,
         deliveries=copy.deliveries,
-        gc_at=node.mono + FIRST_COLLECTION + lifecycle.desync(node),
+        gc_at=node.mono + lifecycle.LINKS_UP + lifecycle.desync(node),
     )
 
 

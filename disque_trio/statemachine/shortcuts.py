@@ -76,4 +76,6 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
+        if node.is_recording_queues:
+            journaling.handed_out(node, jobs)
     return jobs, is_last and not queue.length

@@ -129,6 +129,10 @@ class NodeState:
     offers: dict[bytes, None] = attrs.Factory(dict)
     """`lifecycle` adds, `federation` serves: those of these queues that have jobs now."""
     is_recording: bool = False
+    is_recording_queues: bool = False
+    """Is it recorded, too, when a job comes into a queue and when it leaves it?"""
+    was_stopped: bool = False
+    """Does the journal that is read end as that of a node that was stopped in order?"""
     """`journaling`: is there a journal?"""
     hindrance: Failure | None = None
     """`recovery` and `journaling`: why commands are refused, LOADING or MISCONF."""

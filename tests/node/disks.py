@@ -6,6 +6,7 @@ from typing import TypeVar, TypeVarTuple
 import trio
 
 from disque_trio.ports import JournalError, JournalFile
+from disque_trio.sim.shell.store import TaskThread
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import Reader
 
@@ -30,7 +31,6 @@ class MemoryFile:
 
     def append(self, data: bytes) -> None:
         assert not self.is_closed
-        self.disk.hold_up()
         self.disk.meet(self.disk.write_error)
         if self.size + len(data) > self.disk.room:
             raise OSError(28, "No space left on device")
@@ -64,6 +64,7 @@ class MemoryDisk:
     def __init__(self, content: bytes | None = None) -> None:
         self.file: MemoryFile | None = None
         self.new: MemoryFile | None = None
+        self.thread = TaskThread(self._do)
         self.latency = 0.0
         self.room = 1 << 40
         self.write_error: OSError | None = None
@@ -72,9 +73,6 @@ class MemoryDisk:
         self.settle_error: OSError | None = None
         self.close_error: OSError | None = None
         self.in_use = False
-        self.hold_up: Callable[[], None] = lambda: None
-        """What happens while something is written."""
-        self.waited = 0
         if content is not None:
             self.file = MemoryFile(self)
             self.file.append(content)
@@ -115,8 +113,8 @@ class MemoryDisk:
     def salt(self) -> int:
         return 7
 
-    def waits(self) -> int:
-        return self.waited
+    async def _do(self, act: Callable[[], object], syncs: bool) -> None:  # noqa: ARG002
+        await self.in_thread(act)
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         if self.latency:

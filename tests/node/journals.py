@@ -7,6 +7,7 @@ import trio
 
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.records import LoadJob
 from disque_trio.wire.journal import Format, Writer
 from tests.node.disks import MemoryDisk, read
@@ -54,6 +55,18 @@ async def add(client: MemoryClient, body: str = "x") -> bytes:
     reply = await client.ask("ADDJOB", "q", body, "0", "REPLICATE", "1")
     assert reply[:3] == b"+D-", reply
     return reply[1:41]
+
+
+def queued(data: bytes) -> set[bytes]:
+    """The ids of the jobs that a node queues at once when it starts from this file."""
+    *records, last = read(data)
+    jobs: set[bytes] = set()
+    for record in records:
+        if isinstance(record, LoadJob) and record.copy.state == QUEUED:
+            jobs.add(record.copy.id)
+        else:
+            jobs.discard(record.copy.id if isinstance(record, LoadJob) else record.id)
+    return jobs if last == STOPPED else set()
 
 
 def alive(data: bytes) -> set[bytes]:

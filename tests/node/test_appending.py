@@ -2,14 +2,17 @@
 
 import errno
 import os
+import tempfile
+import threading
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from disque_trio.appending import SLOW_S
+from disque_trio.appending import STALL_S
+from disque_trio.journalfile import JournalDisk
 from disque_trio.statemachine.config import Config
-from tests.node.journals import ADD, EVERYSEC, MISCONF, NO, add, alive, started
+from tests.node.journals import ADD, ALWAYS, EVERYSEC, MISCONF, NO, STALLED, add, alive, started
 from tests.node.world import until
 
 
@@ -88,47 +91,76 @@ async def test_what_is_held_for_a_sync_is_bounded_by_maxmemory_and_counts(
     assert len(alive(world.disk.durable)) == 1000
 
 
-@pytest.mark.parametrize(
-    ("waits", "is_held_up"), [(1, True), (0, False)], ids=["disk", "processor"]
-)
-async def test_a_disk_that_holds_up_the_loop_is_written_to_in_a_thread(
-    nursery: trio.Nursery, autojump_clock: MockClock, waits: int, is_held_up: bool
+@pytest.mark.parametrize("config", [EVERYSEC, NO, ALWAYS], ids=["everysec", "no", "always"])
+async def test_a_write_that_hangs_holds_up_neither_the_loop_nor_the_heartbeat(
+    nursery: trio.Nursery, autojump_clock: MockClock, config: Config
 ) -> None:
-    world = await started(nursery, NO)
-    client, disk = world.client(), world.disk
-
-    def hold_up() -> None:
-        disk.waited += waits
-        autojump_clock.jump(2 * SLOW_S)
-
-    disk.hold_up = hold_up
+    world = await started(nursery, config)
+    client, other = world.client(), world.client()
     await add(client)
-    await add(client)
-    disk.hold_up = lambda: None
+    world.disk.latency = 1e6
 
-    disk.latency = 5
-    client.send(b"ADDJOB q x 0 REPLICATE 1\r\n")
-    await trio.sleep(1)
-    assert (client.read == b"") == is_held_up
+    client.send(ADD)
+    await trio.sleep(STALL_S / 2)
+    assert len(world.node.state.jobs) == 2  # It has been carried out, and is not answered.
+    assert client.read == b""
     await until(lambda: bool(client.read))
 
+    assert client.read == STALLED
+    assert await other.ask("QLEN", "q") == b":2\r\n"
+    assert b"aof_last_write_status:err" in await other.ask("INFO", "persistence")
 
-async def test_once_a_sync_is_over_what_came_meanwhile_needs_no_thread(
+
+async def test_what_comes_while_a_group_is_written_goes_with_the_next_one(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    world = await started(nursery, EVERYSEC)
-    first, second = world.client(), world.client()
-    assert world.node._journal is not None
-    end = world.node._journal.end
-    await add(first)
-    world.disk.latency = 0.5
-    await until(end.syncing.locked)
-    await trio.sleep(0.4)
-    first.send(ADD)  # In a thread, for the sync still runs.
-    await trio.sleep(0.2)
-    assert not end.syncing.locked()
-    second.send(ADD)
+    world = await started(nursery, NO)
+    file = world.disk.file
+    assert file is not None
+    before = file.appends
+    clients = [world.client() for _ in range(5)]
+    world.disk.latency = 1
+    for client in clients:
+        client.send(ADD)
+        await trio.sleep(0.1)
 
-    await until(lambda: bool(first.read))
-    await trio.sleep(0.1)
-    assert second.read
+    await until(lambda: bool(clients[0].read))
+    assert not clients[1].read
+    await until(lambda: all(client.read for client in clients), seconds=1.1)
+    assert file.appends == before + 2
+
+
+async def test_a_thread_that_hangs_is_left_to_itself_when_the_journal_is_turned_off() -> None:
+    with tempfile.TemporaryDirectory() as path:
+        disk, gate = JournalDisk(f"{path}/disque.aof"), threading.Event()
+        heard: list[str] = []
+        disk.thread.start(gate.wait, (), lambda _: heard.append("hung"), syncs=False)
+        disk.thread.abandon()
+        disk.thread.start(lambda: None, (), lambda error: heard.append(str(error)), syncs=False)
+        with trio.fail_after(60):
+            while not heard:
+                await trio.sleep(0.01)
+                disk.thread.collect()
+        gate.set()
+        disk.thread.abandon()
+
+    assert heard == ["None"]
+
+
+async def test_what_a_write_in_the_thread_meets_is_told_in_the_loop() -> None:
+    rung = threading.Event()
+    with tempfile.TemporaryDirectory() as path:
+        disk = JournalDisk(f"{path}/disque.aof")
+        disk.thread.wake = rung.set
+        heard: list[OSError | None] = []
+        file = disk.open()
+        file.close()
+        disk.thread.start(file.append, (b"x",), heard.append, syncs=False)
+        await trio.to_thread.run_sync(rung.wait, 60)
+        assert not heard
+        disk.thread.collect()
+        disk.thread.abandon()
+
+    (error,) = heard
+    assert error is not None
+    assert error.errno == errno.EBADF

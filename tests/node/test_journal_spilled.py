@@ -34,9 +34,9 @@ class Counted(Spilled):
         return b"x" * self.length
 
 
-async def add_delayed(world: World) -> bytes:
+async def add_delayed(world: World, delay: int = 1) -> bytes:
     """An at-most-once job that is recorded a second time when it is queued, a second later."""
-    reply = await world.client().ask("ADDJOB", "q", "x", "0", "RETRY", "0", "DELAY", "1")
+    reply = await world.client().ask("ADDJOB", "q", "x", "0", "RETRY", "0", "DELAY", str(delay))
     return reply[1:41]
 
 
@@ -121,7 +121,7 @@ async def test_during_a_rewrite_a_body_is_read_once_for_both_files(
 ) -> None:
     world = await started(nursery, EVERYSEC)
     client = world.client()
-    job = await add_delayed(world)
+    job = await add_delayed(world, delay=3)
     world.disk.latency = 2
     await client.ask("BGREWRITEAOF")
     await trio.sleep(0.1)

@@ -165,8 +165,8 @@ async def test_what_only_the_new_file_has_is_promised_once_its_name_will_last(
     world = await started(nursery, ALWAYS)
     first, second = world.client(), world.client()
     world.disk.latency = 1
-    start = trio.current_time()
     await world.client().ask("BGREWRITEAOF")
+    start = trio.current_time()
     await trio.sleep_until(start + 0.5)
     first.send(ADD)  # Written until 1.5: only then can the new file take over.
     await trio.sleep_until(start + 1.2)

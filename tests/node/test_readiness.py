@@ -88,4 +88,27 @@ def test_a_descriptor_that_tls_has_closed_belongs_to_whoever_gets_it_next(table:
 
     table.bury()
 
-    assert table.handlers == {newcomer.fd: newcomer.ready}
+    assert table.handlers[newcomer.fd] == newcomer.ready
+
+
+def test_a_ring_from_a_thread_ends_the_sleep_or_forbids_it(table: Readiness) -> None:
+    alarm = table.alarm
+    assert alarm.arm()
+    alarm.ring()
+    events = table.poll(60)
+    assert [fd for fd, _ in events] == [alarm.fd]
+    for fd, mask in events:
+        table.handlers[fd](mask)
+    assert alarm.is_rung
+
+    assert table.poll(60) == []
+    assert not alarm.arm()
+    alarm.is_rung = False
+    assert alarm.arm()
+
+
+def test_a_loop_that_does_not_sleep_is_rung_without_a_system_call(table: Readiness) -> None:
+    table.alarm.ring()
+
+    assert table.alarm.is_rung
+    assert table.poll() == []

@@ -76,19 +76,6 @@ def test_a_sync_that_fails_is_not_tried_in_another_way(
     assert not calls
 
 
-def test_waits_are_counted_without_a_count_for_each_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(resource, "RUSAGE_THREAD")
-    before = system.waits()
-    assert before > 0
-    with socket.socket() as sock:
-        sock.settimeout(0.001)
-        sock.bind(("127.0.0.1", 0))
-        sock.listen()
-        with pytest.raises(TimeoutError):
-            sock.accept()
-    assert system.waits() > before
-
-
 # Memory.
 
 

@@ -198,6 +198,9 @@ class MemoryHub:
     def wake(self) -> None:
         self._came.set()
 
+    def wake_from_thread(self) -> None:
+        raise AssertionError("no threads here")
+
     def stop_listening(self) -> None:
         self.is_listening = False
 

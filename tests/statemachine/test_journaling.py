@@ -4,6 +4,8 @@ import pytest
 
 from disque_trio.statemachine.base import ACKED, ACTIVE, QUEUED, RECORDED, JobId
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import check_id
+from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -317,3 +319,39 @@ def test_nothing_is_recorded_while_the_driver_keeps_no_journal() -> None:
     rig.add()
 
     assert only_load(rig).copy.state == QUEUED
+
+
+# Before a stop.
+
+
+def test_before_a_stop_it_is_recorded_what_comes_into_a_queue_and_what_leaves_it() -> None:
+    rig = keeper()
+    rig.machine.record_queues(on=True)
+    job = rig.add("RETRY", 1)
+    assert {record_state(record) for record in records(rig)} == {QUEUED}
+
+    rig.ask("GETJOB", "FROM", "q")
+    assert only_load(rig).copy.state == ACTIVE
+    rig.ask("NACK", job.id)
+    assert only_load(rig).copy.state == QUEUED
+    rig.ask("DEQUEUE", job.id)
+    assert only_load(rig).copy.state == ACTIVE
+    rig.ask("ENQUEUE", job.id)
+    assert only_load(rig).copy.state == QUEUED
+    rig.ask("DELJOB", job.id)
+    assert isinstance(records(rig)[-1], DeleteJob)
+
+    rig.machine.record_queues(on=False)
+    rig.add("RETRY", 1)
+    rig.ask("GETJOB", "FROM", "q")
+    assert only_load(rig).copy.state == QUEUED
+
+
+def record_state(record: Record) -> int:
+    assert isinstance(record, LoadJob)
+    return record.copy.state
+
+
+def test_the_marks_of_a_stop_and_a_start_are_deletions_of_no_job() -> None:
+    for mark in (STOPPED, STARTED):
+        assert check_id(mark.id) == mark.id

@@ -134,6 +134,9 @@ class SimHub:
 
     # For the node.
 
+    def wake_from_thread(self) -> None:
+        """There are no threads."""
+
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
         """Open a link."""
         return self._open(session, ip, port)

@@ -6,8 +6,9 @@ or not, until the names are settled.
 """
 
 import random
-from collections.abc import Callable
-from typing import Final, TypeVar, TypeVarTuple
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 import attrs
 import trio
@@ -20,6 +21,8 @@ from disque_trio.wire.journal import DamagedFileError, Reader
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+WRITE_S: Final = 0.0001
+"""How long a write into the system's cache takes, and a thread and back."""
 _LOOK_S: Final = 0.01
 """How often a thread looks whether the disk still hangs."""
 
@@ -143,6 +146,57 @@ class SimFile:
         """Let go of it."""
 
 
+class TaskThread:
+    """The `JournalThread` where there are no threads: each piece of work is a task."""
+
+    def __init__(self, do: Callable[[Callable[[], object], bool], Awaitable[None]]) -> None:
+        """`do` does it when the disk has had its time; it is told whether that includes a sync."""
+        self.wake: Callable[[], None] = lambda: None
+        self._do = do
+        self._abandoned = 0
+        """How often what was under way has been."""
+        self._nursery: trio.Nursery
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,
+    ) -> None:
+        """In a task of its own; the journal starts nothing before it has heard of the last."""
+        self._nursery.start_soon(self._work, partial(act, *args), then, syncs, self._abandoned)
+
+    async def _work(
+        self,
+        act: Callable[[], object],
+        then: Callable[[OSError | None], None],
+        syncs: bool,
+        abandoned: int,
+    ) -> None:
+        error = None
+        try:
+            await self._do(act, syncs)
+        except OSError as met:
+            error = met
+        if abandoned == self._abandoned:
+            then(error)
+
+    def collect(self) -> None:
+        """It has been told already."""
+
+    def abandon(self) -> None:
+        """Nobody is told of what is under way."""
+        self._abandoned += 1
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Have a place for the tasks."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+
 class SimStore:
     """The `JournalStore` of one life."""
 
@@ -150,6 +204,7 @@ class SimStore:
 
     def __init__(self, disk: ByteDisk) -> None:
         self._disk = disk
+        self.thread = TaskThread(self._do)
 
     def exists(self) -> bool:
         """Is there a journal?"""
@@ -183,15 +238,18 @@ class SimStore:
         """Always the same: that is how to find what relies on its being another."""
         return SALT
 
-    def waits(self) -> int:
-        """Never: what is written takes no time."""
-        return 0
-
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Do it when the disk has had its time, even if nobody waits for it any more."""
+        await self._wait(self._disk.sync_time() / 1_000_000)
+        return act(*args)
+
+    async def _do(self, act: Callable[[], object], syncs: bool) -> None:
+        await self._wait(self._disk.sync_time() / 1_000_000 if syncs else WRITE_S)
+        act()
+
+    async def _wait(self, seconds: float) -> None:
         with trio.CancelScope(shield=True):
-            await trio.sleep(self._disk.sync_time() / 1_000_000)
+            await trio.sleep(seconds)
             while self._disk.is_stalled:
                 await trio.sleep(_LOOK_S)
         await trio.lowlevel.checkpoint_if_cancelled()
-        return act(*args)
