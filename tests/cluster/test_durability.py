@@ -218,14 +218,20 @@ def test_a_controlled_restart_queues_what_was_queued(fleet: Fleet, tmp_path: Pat
         assert not server.close()
 
 
-def test_sigterm_leaves_everything_on_disk(fleet: Fleet) -> None:
+def test_after_a_sigterm_and_a_start_the_queue_is_whole(fleet: Fleet) -> None:
     server = fleet.server(*KEEPING)
-    job = server.client.add("q", "body")
+    jobs = [server.client.add("q", "body", "RETRY", retry) for retry in (300, 300, 0)]
+    (given,) = server.client.get("q")
 
     assert server.terminate() == 0
     server.start().wait()
 
-    assert server.client.state(job) == b"active"
+    assert given.id == jobs[0]
+    assert server.client.state(jobs[0]) == b"active"
+    assert [job.id for job in server.client.get("q", 5)] == jobs[1:]
+    server.kill()
+    server.start().wait()
+    assert [server.client.state(job) for job in jobs] == [b"active", b"active", b""]
 
 
 def test_a_limit_of_the_file_size_is_a_full_disk(fleet: Fleet) -> None:
