@@ -61,15 +61,17 @@ def running(workers: int, directory: Path) -> Iterator[Place]:
     """A server with so many workers."""
     port = free_port(workers)
     options = ("--workers", str(workers), "--maxmemory", "8gb")
-    server = Server(directory / f"workers-{workers}", options, port=port).start().wait()
+    server = Server(directory / f"workers-{workers}", options, port=port)
     try:
+        server.start().wait()
         own = [port]
         if workers > 1:
             own = list(range(port + 1, port + workers + 1))
             eventually(lambda: "all workers serve" in server.log(), START_S, "all serve")
         yield Place(server, own)
     finally:
-        server.terminate()
+        if server.is_meant_to_run:
+            server.terminate()
 
 
 def _adding(port: int, jobs: int, depth: int) -> Errand:

@@ -1,4 +1,4 @@
-"""How much Hypothesis tries, and how processes share the tests.
+"""How much Hypothesis tries, how processes share the tests, and what must be left of them.
 
 Little while developing, the same examples every time in CI.
 """
@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+from tests import survivors
 
 # A deadline per example would make tests depend on how busy the machine is.
 settings.register_profile(
@@ -24,6 +26,11 @@ class _OneSpark(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         return "spark" if nodeid.startswith("tests/pipeline/") else nodeid
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever leads the run looks for what is left of it."""
+    survivors.watch(config)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,16 +1,18 @@
 """What several workers bring, measured in small; and who ends it leaves nothing behind."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import workers
 from benchmarks.__main__ import INTERRUPTED
-from tests.cluster.processes import START_S, eventually
+from tests.cluster.processes import START_S, Server, eventually
 
 
 def test_each_load_is_measured_with_one_worker_and_with_several(
@@ -66,3 +68,48 @@ def test_a_sigterm_leaves_neither_files_nor_servers(tmp_path: Path, words: list[
     assert popen.returncode in {1, INTERRUPTED}
     assert "Traceback" not in complaint
     assert not list(tmp_path.rglob("nodes.conf"))
+    assert not running_in(tmp_path)
+
+
+def running_in(directory: Path) -> list[str]:
+    """The command lines that name the directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_text())
+    return [command for command in found if str(directory) in command]
+
+
+def test_a_server_is_ended_that_was_waited_for_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Server) -> Server:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "wait", interrupted)
+
+    with pytest.raises(KeyboardInterrupt), workers.running(1, tmp_path):
+        pass
+
+    assert not running_in(tmp_path)
+
+
+def test_an_interrupt_while_a_server_is_started_comes_when_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+
+    def interrupted(*words: Any, **options: Any) -> Any:
+        started = start(*words, **options)
+        signal.raise_signal(signal.SIGINT)
+        return started
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    server = Server(tmp_path)
+
+    with pytest.raises(KeyboardInterrupt):
+        server.start()
+
+    assert server.is_meant_to_run
+    server.close()
+    assert not running_in(tmp_path)

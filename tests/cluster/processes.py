@@ -4,14 +4,16 @@ A `Fleet` ends each of its processes by its pid when its test ends, however it e
 which of them had ended by themselves or left a traceback in their logs.
 """
 
+import contextlib
 import os
 import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -101,6 +103,26 @@ def _is_free(port: int) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def postponed_interrupts() -> Iterator[None]:
+    """Let SIGINT and SIGTERM come when this is over. Only the main thread hears of them at all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
+
+
 @attrs.define(eq=False)
 class Server:
     """One server process, which may be started again at the same port with the same files."""
@@ -116,7 +138,8 @@ class Server:
         """Begin to start; `wait` tells when it is done."""
         assert self._process is None, "is running"
         self.directory.mkdir(parents=True, exist_ok=True)
-        with open(self.log_path, "ab") as log:
+        # A Ctrl-C must not come between the start of the process and our knowing of it.
+        with open(self.log_path, "ab") as log, postponed_interrupts():
             self._process = subprocess.Popen(
                 self.words(),
                 stdin=subprocess.DEVNULL,
