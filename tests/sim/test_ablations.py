@@ -114,6 +114,9 @@ FOUND: Final = (
     Case(brokenrecords.failed_for_good, weather.island, "S18"),
     Case(brokenrecords.left_for_good, upkeep.newcomer, "S18"),
     Case(brokenrecords.names_made_up, upkeep.newcomer, "S18"),
+    Case(brokenrecords.acks_counted_by_words, upkeep.two_queues, "S19"),
+    Case(brokenrecords.acks_not_counted, weather.calm, "S19"),
+    Case(brokenrecords.right_to_left, upkeep.two_queues, "S19"),
     # Acknowledgements.
     Case(brokencopies.collected_at_once, weather.crowd, "S2 D6", seeds=5),
     Case(brokencopies.ack_not_kept, weather.backlog, "S2"),

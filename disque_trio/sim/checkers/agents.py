@@ -56,7 +56,7 @@ def on_add_end(case: Case, row: Row) -> None:
     add = case.adds.pop((row.client, row.ref), None)
     if add is not None:
         add.outcome = row.kind.partition(".")[2]
-        if add.outcome == "refused" and row.cause != "NOREPL":
+        if add.outcome == "refused":
             _withdraw(case, add)
         if add.job and case.job(add.job).deliveries:
             case.mark("add.recovered")

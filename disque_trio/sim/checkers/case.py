@@ -86,6 +86,12 @@ class Case:
     """By node: whom it knows, and what it thinks of each (S18)."""
     forgotten: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """Node and name: since when the node shall have forgotten the name (S18)."""
+    requests: dict[tuple[str, int], None] = attrs.Factory(dict)
+    """Requests about jobs that are under way, by client and number (S19)."""
+    asked_for: dict[str, tuple[tuple[str, ...], int]] = attrs.Factory(dict)
+    """By client: of which queues it wants jobs, and how many at a time."""
+    replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
+    """By client: its last GETJOB, and the places of the queues that jobs came from."""
     reopened: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and queue: when it was last not paused any more."""
     sends: int = 0
@@ -195,4 +201,6 @@ class Case:
 def case_of(plan: Plan, *, is_live: bool) -> Case:
     """The case before the first row."""
     terms = terms_of(plan)
-    return Case(plan, is_live, terms, world_of(plan, terms))
+    case = Case(plan, is_live, terms, world_of(plan, terms))
+    case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}
+    return case

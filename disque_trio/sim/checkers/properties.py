@@ -21,6 +21,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S16": "every copy has the options that ADDJOB asked for",
     "S17": "the state of a node fits together",
     "S18": "a node knows whom it should, and nobody whom it was told to forget",
+    "S19": "replies tell what was done, and GETJOB gives what was asked for",
     "L1": "every job is delivered within the bound",
     "L2": "and again, if nobody acknowledges it",
     "L3": "acknowledged jobs are collected within the bound",

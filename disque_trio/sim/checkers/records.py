@@ -164,6 +164,15 @@ class Notice:
 
 
 @attrs.define(eq=False)
+class Request:
+    """A client has asked a node for something that concerns a job, and has no reply yet."""
+
+    time: Micros
+    is_alone: bool = True
+    """Does no other one ask the same node the same of this job?"""
+
+
+@attrs.define(eq=False)
 class Job:
     """Everything about one job."""
 
@@ -254,6 +263,11 @@ class Job:
     """By node: who has a copy, as far as it has been told."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """Who was sent a copy of the new job."""
+    requests: dict[tuple[str, str], dict[tuple[str, int], Request]] = attrs.Factory(dict)
+    """By node and verb: those that are under way."""
+    done: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By node and verb: when that was last done; and by node, when its record was last gone."""
+    gone: dict[str, Micros] = attrs.Factory(dict)
     doubled: Micros | None = None
     """Since when two nodes have it queued."""
 

@@ -21,6 +21,7 @@ from disque_trio.sim.checkers import (
     history,
     liveness,
     mail,
+    replies,
     returns,
     safety,
     tables,
@@ -30,8 +31,8 @@ from disque_trio.sim.checkers.case import Case, Violation, case_of
 from disque_trio.sim.checkers.duplicates import CAUSES, Duplicate
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.metrics import Metrics, measure
-from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.records import Job, Lease
+from disque_trio.sim.checkers.unjudged import not_judged, notes
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
 from disque_trio.sim.words import DUPLICATE_CAUSES
@@ -128,6 +129,7 @@ class Judge:
         self._distinct += job.deliveries == 1
         safety.on_deliver(case, row, job)
         durability.on_deliver(case, row, job)
+        replies.on_deliver(case, row, job)
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
@@ -184,8 +186,8 @@ class Judge:
             marks=dict(case.marks),
             metrics=measure(case, findings, self._duplicates, self._deliveries, self._distinct),
             checks=dict(case.checks),
-            not_judged=_not_judged(case, findings),
-            notes=tuple(_notes(case)),
+            not_judged=not_judged(case, findings),
+            notes=tuple(notes(case)),
         )
 
     def _judge_losses(self) -> None:
@@ -214,54 +216,6 @@ def _told(found: Duplicate, scenario: str) -> str:
     if found.cause not in DUPLICATE_CAUSES:
         return f"{told}; no scenario may expect that"
     return f"{told}; expect.duplicates of {scenario} does not have {found.cause}"
-
-
-# What cannot be judged.
-
-_OF_NODES: Final = (
-    "S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4", "L7", "L10",
-)  # fmt: skip
-_ON_STREAMS: Final = ("S5", "S10", "S11", "S14")
-
-
-def _not_judged(case: Case, findings: Findings) -> dict[str, str]:
-    """By property: why nothing was found out, or not about everything."""
-    reasons = {
-        name: "nothing put it to the test" for name in PROPERTIES if not case.checks.get(name)
-    }
-    reasons.pop("S12", None)
-    if case.is_live:
-        reasons["S12"] = "live nodes do not trace their exceptions"
-    if case.plan.faults:
-        reasons["S13"] = "promised only where no faults are planned"
-    if not case.terms.is_stream:
-        reasons.update(dict.fromkeys(_ON_STREAMS, "not promised on hostile links"))
-    if not case.has_node_rows:
-        reasons.update(dict.fromkeys(_OF_NODES, "the trace has no rows of nodes"))
-    if case.is_live and not case.seen.get("gossip"):
-        reasons["L6"] = "the trace has no gossip"
-    if case.world.healed is None:
-        reasons.update(
-            dict.fromkeys(("L1", "L2", "L3", "L6", "L7", "L10"), "the trace has no end of the heal")
-        )
-    for name, count in findings.open.items():
-        reasons[name] = f"of {count} the bound lies beyond the end of the run"
-    return reasons
-
-
-def _notes(case: Case) -> list[str]:
-    """What was judged by weaker rules."""
-    notes = []
-    if not case.plan.vector_clocks or case.is_live:
-        notes.append("no vector clocks: S9 in calm and dominated duplicates are not found")
-    if not case.has_messages:
-        notes.append(
-            "no messages: S2 takes confirmations and DELJOB on trust, S7 sees only the jobs of "
-            "their own origin, and duplicates get their causes from times and cuts alone"
-        )
-    if case.is_live:
-        notes.append("live nodes: a job counts as delivered once it is served")
-    return notes
 
 
 def _see_sent(case: Case, row: Row) -> None:
@@ -320,18 +274,26 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         timers.after_hold,
         safety.after_hold,
     ),
-    "drop": (custody.before_drop, timers.before_end, history.on_drop, _left, _retained),
+    "drop": (
+        replies.note,
+        custody.before_drop,
+        timers.before_end,
+        history.on_drop,
+        _left,
+        _retained,
+    ),
     "queue": (
+        replies.note,
         custody.before_queue,
         safety.before_queue,
         timers.before_queue,
         history.on_queue,
         safety.after_queue,
     ),
-    "unqueue": (history.on_unqueue, timers.after_unqueue, _left),
+    "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
     "serve": (history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
     "give": (safety.on_give, history.on_give),
-    "acked": (timers.before_end, history.on_acked, _left),
+    "acked": (replies.note, timers.before_end, history.on_acked, _left),
     "add.ok": (
         custody.before_add_ok,
         safety.before_add_ok,
@@ -340,16 +302,31 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         timers.after_add_ok,
         durability.on_add_ok,
     ),
-    "ack.invoke": (agents.on_ack_invoke,),
-    "ack.ok": (agents.on_ack_ok, durability.on_ack_ok),
-    "ack.unknown": (agents.on_ack_unknown,),
-    "fastack.invoke": (_note_kind, agents.on_ack_invoke),
-    "fastack.ok": (agents.on_ack_ok, durability.on_ack_ok),
-    "fastack.unknown": (agents.on_ack_unknown,),
-    "nack.invoke": (agents.on_again_invoke,),
-    "enqueue.invoke": (agents.on_again_invoke,),
+    "ack.invoke": (replies.on_invoke, agents.on_ack_invoke),
+    "ack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),
+    "ack.unknown": (replies.on_end, agents.on_ack_unknown),
+    "fastack.invoke": (_note_kind, replies.on_invoke, agents.on_ack_invoke),
+    "fastack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),
+    "fastack.unknown": (replies.on_end, agents.on_ack_unknown),
+    "nack.invoke": (replies.on_invoke, agents.on_again_invoke),
+    "enqueue.invoke": (replies.on_invoke, agents.on_again_invoke),
+    **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
+    **dict.fromkeys(
+        (
+            *(f"{verb}.ok" for verb in ("nack", "enqueue", "deljob", "dequeue")),
+            *(f"{verb}.unknown" for verb in ("nack", "enqueue", "deljob", "dequeue")),
+            *(f"{verb}.refused" for verb in replies.VERBS),
+        ),
+        (replies.on_end,),
+    ),
     "working.invoke": (agents.on_working_invoke,),
-    "working.ok": (safety.before_working_ok, agents.on_working_end, timers.on_working, _forget),
+    "working.ok": (
+        safety.before_working_ok,
+        replies.on_working_ok,
+        agents.on_working_end,
+        timers.on_working,
+        _forget,
+    ),
     "working.refused": (agents.on_working_end,),
     "working.unknown": (agents.on_working_end,),
 }

@@ -22,7 +22,8 @@ from disque_trio.statemachine import (
     post,
     replication,
 )
-from disque_trio.statemachine.base import NodeId
+from disque_trio.statemachine.base import JobId, NodeId
+from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
@@ -263,3 +264,40 @@ def once_not_written(patch: Patch) -> None:
             intact(node, job)
 
     patch.setattr(journaling, "hold", hold)
+
+
+# What clients are told.
+
+
+def acks_counted_by_words(patch: Patch) -> None:
+    """ACKJOB tells how many jobs it was given, known or not."""
+    intact = acks.ack_all
+
+    def ack_all(node: NodeState, ids: list[JobId]) -> int:
+        intact(node, ids)
+        return len(ids)
+
+    patch.setattr(acks, "ack_all", ack_all)
+
+
+def acks_not_counted(patch: Patch) -> None:
+    """ACKJOB tells 0."""
+    intact = acks.ack_all
+
+    def ack_all(node: NodeState, ids: list[JobId]) -> int:
+        intact(node, ids)
+        return 0
+
+    patch.setattr(acks, "ack_all", ack_all)
+
+
+def right_to_left(patch: Patch) -> None:
+    """GETJOB begins with the last of its queues."""
+    intact = delivery._round
+
+    def one_round(
+        node: NodeState, client: Client, names: list[bytes], count: int, taken: list[Job]
+    ) -> list[bytes]:
+        return intact(node, client, names[::-1], count, taken)[::-1]
+
+    patch.setattr(delivery, "_round", one_round)

@@ -1,6 +1,8 @@
 """Plans in which operators have their say: queues are paused, nodes forgotten, left and renamed, or
 killed with their journals."""
 
+import attrs
+
 from disque_trio.sim.plan import Expect, Fault, Plan
 from tests.sim.ablations.weather import SECOND, TROUBLED, jobs, plan, workers
 
@@ -99,4 +101,20 @@ def killings_once(seed: int) -> Plan:
         adds=jobs(30, nodes=(1, 2, 3), replicate=1, retry_s=0, ttl_s=60),
         consumers=workers((1, 2, 3), start=7 * SECOND),
         faults=faults,
+    )
+
+
+def two_queues(seed: int) -> Plan:
+    """Jobs wait in two queues until workers come who want several of both."""
+    first = jobs(20, nodes=(1, 2))
+    adds = first + tuple(attrs.evolve(add, queue="r", body=f"r {add.body}") for add in first)
+    mix = (("ackjob", 1.0), ("elsewhere", 1.0), ("nack", 1.0))
+    each = workers((1, 2), start=5 * SECOND, count=4, mix=mix)
+    return plan(
+        "two-queues",
+        seed,
+        12,
+        adds=adds,
+        consumers=tuple(attrs.evolve(worker, queues=("q", "r")) for worker in each),
+        expect=Expect(duplicates=TROUBLED),
     )

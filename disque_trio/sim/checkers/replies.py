@@ -1,0 +1,109 @@
+"""Replies (S19): what a node answers is what it has done.
+
+ACKJOB, FASTACK, NACK, ENQUEUE, DEQUEUE and DELJOB tell how many jobs they concerned, which the
+node's own rows show; WORKING tells RETRY. GETJOB gives no more jobs than were asked for, of the
+queues that were asked for, one of each from left to right, round after round.
+"""
+
+import itertools
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import NEVER, Job, Request
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.rows import Row
+
+_DEEDS: Final = {
+    ("acked", "ackjob"): "ack",
+    ("drop", "fastack"): "fastack",
+    ("drop", "client-deljob"): "deljob",
+    ("queue", "nack"): "nack",
+    ("queue", "enqueue"): "enqueue",
+    ("unqueue", "dequeue"): "dequeue",
+}
+"""By the row of a node: what a client had asked for."""
+VERBS: Final = tuple(_DEEDS.values())
+
+
+def on_invoke(case: Case, row: Row, job: Job) -> None:
+    """A client asks a node for something that concerns a job."""
+    verb = row.kind.partition(".")[0]
+    key = (row.client, row.ref)
+    request = Request(row.time)
+    # Of a request about several jobs the reply tells the sum.
+    request.is_alone = key not in case.requests
+    for other in job.requests.get((row.node, verb), {}).values():
+        other.is_alone = request.is_alone = False
+    case.requests[key] = None
+    job.requests.setdefault((row.node, verb), {})[key] = request
+
+
+def on_end(case: Case, row: Row, job: Job) -> None:
+    """S19: the reply, or that there is none."""
+    verb, _, how = row.kind.partition(".")
+    key = (row.client, row.ref)
+    case.requests.pop(key, None)
+    request = job.requests.get((row.node, verb), {}).pop(key, None)
+    if request is None or how != "ok" or not case.has_node_rows or case.is_live:
+        return
+    case.check("S19")
+    done = job.done.get((row.node, verb), NEVER) >= request.time
+    if row.detail == "1" and not done and job.gone.get(row.node, NEVER) < request.time:
+        _complain(case, row, f"{verb} is answered with 1, and nothing was done")
+    elif row.detail == "0" and done and request.is_alone:
+        _complain(case, row, f"{verb} is answered with 0, and it was done")
+
+
+def on_working_ok(case: Case, row: Row, job: Job) -> None:
+    """S19: WORKING tells for how long the job is left alone."""
+    options = job.options
+    if options is None or case.is_live:
+        return
+    case.check("S19")
+    if row.detail != str(options.retry // SECOND):
+        _complain(case, row, f"working is answered with {row.detail}, RETRY is {options.retry}")
+
+
+def note(_case: Case, row: Row, job: Job) -> None:
+    """Something has become of the job in a node, maybe because a client wanted it."""
+    verb = _DEEDS.get((row.kind, row.cause))
+    if verb is not None:
+        job.done[row.node, verb] = row.time
+    if row.kind == "drop":
+        job.gone[row.node] = row.time
+
+
+def on_deliver(case: Case, row: Row, job: Job) -> None:
+    """S19: one job of a GETJOB's reply, if the trace tells of which."""
+    asked = case.asked_for.get(row.client)
+    if asked is None or not row.ref:
+        return
+    queues, count = asked
+    case.check("S19")
+    if row.queue not in queues:
+        _complain(case, row, f"{row.client} has not asked for jobs of {row.queue}")
+        return
+    last = case.replies.get(row.client)
+    if last is None or last[0] != row.ref:
+        last = case.replies[row.client] = (row.ref, [])
+    last[1].append(queues.index(row.queue))
+    if len(last[1]) > count:
+        _complain(case, row, f"{row.client} has asked for {count} jobs, and this is one more")
+    elif len(queues) > 1 and not _is_in_rounds(last[1]):
+        order = " ".join(queues[place] for place in last[1])
+        _complain(case, row, f"{row.client} gets them in the order {order}")
+    del job
+
+
+def _is_in_rounds(places: list[int]) -> bool:
+    """Has each round, from left to right, only queues that the round before had?"""
+    rounds: list[list[int]] = [[]]
+    for place in places:
+        if rounds[-1] and place <= rounds[-1][-1]:
+            rounds.append([])
+        rounds[-1].append(place)
+    return all(place in before for before, after in itertools.pairwise(rounds) for place in after)
+
+
+def _complain(case: Case, row: Row, what: str) -> None:
+    case.violate("S19", what, row.job, row.node)

@@ -1,0 +1,52 @@
+"""What the judge cannot judge of a run, or judges by weaker rules, and why."""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.findings import Findings
+from disque_trio.sim.checkers.properties import PROPERTIES
+
+_OF_NODES: Final = (
+    "S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4", "L7", "L10",
+)  # fmt: skip
+_ON_STREAMS: Final = ("S5", "S10", "S11", "S14")
+
+
+def not_judged(case: Case, findings: Findings) -> dict[str, str]:
+    """By property: why nothing was found out, or not about everything."""
+    reasons = {
+        name: "nothing put it to the test" for name in PROPERTIES if not case.checks.get(name)
+    }
+    reasons.pop("S12", None)
+    if case.is_live:
+        reasons["S12"] = "live nodes do not trace their exceptions"
+    if case.plan.faults:
+        reasons["S13"] = "promised only where no faults are planned"
+    if not case.terms.is_stream:
+        reasons.update(dict.fromkeys(_ON_STREAMS, "not promised on hostile links"))
+    if not case.has_node_rows:
+        reasons.update(dict.fromkeys(_OF_NODES, "the trace has no rows of nodes"))
+    if case.is_live and not case.seen.get("gossip"):
+        reasons["L6"] = "the trace has no gossip"
+    if case.world.healed is None:
+        reasons.update(
+            dict.fromkeys(("L1", "L2", "L3", "L6", "L7", "L10"), "the trace has no end of the heal")
+        )
+    for name, count in findings.open.items():
+        reasons[name] = f"of {count} the bound lies beyond the end of the run"
+    return reasons
+
+
+def notes(case: Case) -> list[str]:
+    """What was judged by weaker rules."""
+    found = []
+    if not case.plan.vector_clocks or case.is_live:
+        found.append("no vector clocks: S9 in calm and dominated duplicates are not found")
+    if not case.has_messages:
+        found.append(
+            "no messages: S2 takes confirmations and DELJOB on trust, S7 sees only the jobs of "
+            "their own origin, and duplicates get their causes from times and cuts alone"
+        )
+    if case.is_live:
+        found.append("live nodes: a job counts as delivered once it is served")
+    return found
