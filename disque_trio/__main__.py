@@ -1,6 +1,7 @@
 """The command line: ``disque-trio server``, ``up``, ``cli``, ``sim``, ``aof``, ``doctor`` …"""
 
 import argparse
+import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ commands:
 disque-trio COMMAND --help tells more.
 """
 
+_OWN_OPTIONS: Final = ("-h", "--help", "-v", "--version")
 _NOT_HERE: Final = (
     "disque-trio: Windows is not supported; run it on Linux or macOS, or on Windows in WSL 2 or a "
     "container\n"
@@ -48,12 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usage="disque-trio [-h] [-v] COMMAND ...",
     )
     parser.add_argument("-v", "--version", action="version", version=_version())
-    parser.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
+    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if sys.platform == "win32":
         sys.stderr.write(_NOT_HERE)
         return 1
+    if words and words[0] not in COMMANDS and words[0] not in _OWN_OPTIONS:
+        parser.error(_slip(words))
     # What follows the command is the command's to parse, options included.
     options = parser.parse_args(words[:1])
     if options.command is None:
@@ -61,6 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     run: Callable[[list[str]], int] = import_module(COMMANDS[options.command]).main
     return run(words[1:])
+
+
+def _slip(words: Sequence[str]) -> str:
+    """What may have been meant by a word that is no command."""
+    word = words[0]
+    rest = " ".join(words)
+    if word.startswith("-"):
+        return f"unrecognized option {word}: options follow a command: disque-trio cli {rest}"
+    # Only here: the table of commands brings the whole state machine along.
+    if word.lower() in import_module("disque_trio.statemachine.commands.table").BY_NAME:
+        return f"invalid choice: '{word}' is a command of a node: disque-trio cli {rest}"
+    nearest = import_module("disque_trio.statemachine.hints").nearest
+    near: bytes | None = nearest(os.fsencode(word), [name.encode() for name in COMMANDS])
+    hint = f"did you mean '{near.decode()}'?" if near else f"there are {', '.join(COMMANDS)}"
+    return f"invalid choice: '{word}' is no command; {hint}"
 
 
 def _version() -> str:

@@ -100,9 +100,14 @@ def load(arguments: Sequence[str], stdin: BinaryIO, judge: Judge = _stop) -> Loa
 def _split_arguments(arguments: Sequence[str]) -> tuple[str, list[list[str]]]:
     """The file's path or "-" or nothing, and each option with its values."""
     path = ""
-    rest = list(arguments)
+    rest = _with_long_names(arguments)
     if rest and not rest[0].startswith("--"):
         path = rest.pop(0)
+        if path.startswith("-") and path != "-":
+            raise ConfigFileError(
+                f"'{path}' is no option: a directive is --NAME VALUE, such as --port 7712, and the"
+                f" file comes first without any (one of that name is './{path}')"
+            )
     options: list[list[str]] = []
     for word in rest:
         if word.startswith("--"):
@@ -112,6 +117,17 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str, list[list[str]]]:
         else:
             raise ConfigFileError(f"'{word}' belongs to no option: write '--directive {word}'")
     return path, options
+
+
+def _with_long_names(arguments: Sequence[str]) -> list[str]:
+    """With --port for -p, as clients have it, where that cannot be the value of a directive."""
+    words = list(arguments)
+    for at, word in enumerate(words):
+        before = words[at - 1] if at else ""
+        is_value = before.startswith("--")
+        if word == "-p" and not is_value and words[at + 1 : at + 2] and words[at + 1].isdigit():
+            words[at] = "--port"
+    return words
 
 
 def _read(path: str) -> list[bytes]:

@@ -70,6 +70,7 @@ Run one node in the foreground, with its state files in the working directory.
 
   FILE                    a configuration file; - reads it from standard input
   --DIRECTIVE VALUE ...   any directive of the file; these come after the file's
+  -p PORT                 the same as --port PORT
   --workers N             so many processes behind one port, for machines with several cores;
                           each is a node, with the port N above --port and the directory
                           worker-N (docs/deploying.md)

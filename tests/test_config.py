@@ -76,6 +76,23 @@ def test_options_may_stand_alone() -> None:
     assert load(["--port", "7712"], io.BytesIO()).config.port == 7712
 
 
+def test_the_port_has_the_short_name_that_clients_give_it() -> None:
+    assert load(["-p", "7712"], io.BytesIO()).config.port == 7712
+    config = from_stdin("port 7712\n", "--requirepass", "-p", "-p", "7713")
+    assert (config.port, config.requirepass) == (7713, b"-p")
+
+
+@pytest.mark.parametrize("word", ["-c", "-p", "-port"])
+def test_other_short_options_are_no_files(word: str) -> None:
+    with pytest.raises(ConfigFileError) as error:
+        load([word, "disque.conf"], io.BytesIO())
+
+    assert error.value.reason == (
+        f"'{word}' is no option: a directive is --NAME VALUE, such as --port 7712, and the file"
+        f" comes first without any (one of that name is './{word}')"
+    )
+
+
 def test_a_value_that_belongs_to_no_option_is_refused() -> None:
     error = refusal("", "7712", "--port")
 

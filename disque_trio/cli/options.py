@@ -3,7 +3,9 @@
 import argparse
 import contextlib
 import os
+import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Final
 
 import attrs
@@ -19,6 +21,12 @@ _DESCRIPTION: Final = """\
 Sends one command to a Disque node and prints the reply. Without a command it reads commands:
 from the keyboard, with history and completion, or line by line from what is piped into it.
 """
+_OF_REDIS: Final = {
+    "-n": "there are no databases, only queues",
+    "-u": "give -h HOST and -p PORT, and --tls where it is rediss://",
+    "--user": "there is one user, so the password will do: -a or --password-file",
+}
+"""What redis-cli has and this client has not."""
 _EPILOG: Final = """\
 examples:
   disque-trio cli ADDJOB mails 'hello' 0 RETRY 30
@@ -54,7 +62,9 @@ class Options:
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     """The options of a command line; leaves the process with 2 when it makes no sense."""
     parser = _parser()
-    given = parser.parse_args(argv)
+    given, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_hint(parser, unknown[0])}")
     words = given.command[1:] if given.command[:1] == ["--"] else given.command
     if (given.last_from_stdin or given.tag_from_stdin is not None) and not words:
         parser.error("-x and -X need a command to put standard input into")
@@ -78,6 +88,17 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
         is_pipe=given.is_pipe,
         command=[os.fsencode(word) for word in words],
     )
+
+
+def _hint(parser: argparse.ArgumentParser, word: str) -> str:
+    """What may have been meant by an option that is none."""
+    if word in _OF_REDIS:
+        return f": {_OF_REDIS[word]}"
+    names = re.findall(r"(?<!\S)--[a-z-]+", parser.format_help())
+    # Only here, for a client should start at once.
+    nearest = import_module("disque_trio.statemachine.hints").nearest
+    near: bytes | None = nearest(os.fsencode(word), [name.encode() for name in names])
+    return f" (did you mean '{near.decode()}'?)" if near else "; --help lists the options"
 
 
 def password_from(
@@ -139,16 +160,26 @@ def _parser() -> argparse.ArgumentParser:
 def _add_connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("connection")
     group.add_argument(
-        "-h", dest="host", metavar="HOST", default="127.0.0.1", help="node to talk to (127.0.0.1)"
+        "-h",
+        "--host",
+        dest="host",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="node to talk to (127.0.0.1)",
     )
     group.add_argument(
-        "-p", dest="port", metavar="PORT", type=port, default=7711, help="its port (7711)"
+        "-p", "--port", dest="port", metavar="PORT", type=port, default=7711, help="its port (7711)"
     )
     group.add_argument(
-        "-s", dest="socket", metavar="SOCKET", help="its Unix socket, instead of host and port"
+        "-s",
+        "--socket",
+        dest="socket",
+        metavar="SOCKET",
+        help="its Unix socket, instead of host and port",
     )
     group.add_argument(
         "-a",
+        "--password",
         dest="password",
         metavar="PASSWORD",
         help="password; other users of this machine can see it here, so prefer --password-file",

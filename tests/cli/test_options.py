@@ -18,6 +18,13 @@ def test_without_options_the_node_is_on_this_machine_at_the_usual_port() -> None
     assert (options.form, options.repeat, options.password) == ("", 1, None)
 
 
+def test_options_have_long_names_too() -> None:
+    long = parsed("--host there --port 7712 --password x PING")
+
+    assert long == parsed("-h there -p 7712 -a x PING")
+    assert parsed("--socket /run/disque.sock PING") == parsed("-s /run/disque.sock PING")
+
+
 def test_options_end_where_the_command_begins() -> None:
     options = parsed("-h ::1 -p 7712 --json QPEEK --raw -5 -x")
 
@@ -72,7 +79,10 @@ def test_repetition_may_have_no_end() -> None:
         ("-r -2 PING", "-2 is no number of times"),
         ("-i -1 PING", "-1 is no number of seconds"),
         ("-i nan PING", "nan is no number of seconds"),
-        ("--bogus", "--bogus"),
+        ("--bogus", "unrecognized arguments: --bogus; --help lists the options"),
+        ("--hots x PING", "unrecognized arguments: --hots (did you mean '--host'?)"),
+        ("--pass x PING", "unrecognized arguments: --pass (did you mean '--password'?)"),
+        ("-n 0 PING", "-n: there are no databases, only queues"),
         ("--raw --json PING", "not allowed with"),
         ("-x", "need a command"),
         ("-X TAG", "need a command"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio import __version__
+from disque_trio.__main__ import main
 from tests.cluster.processes import BUS_OFFSET, eventually, free_port
 from tests.node.process import WITHIN_S, Talk, run, running, server
 
@@ -357,8 +358,21 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
     assert "--DIRECTIVE VALUE" in server_help
 
 
-def test_an_unknown_command_is_refused(tmp_path: Path) -> None:
-    status, output = run(tmp_path, "serve")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("serve", "invalid choice: 'serve' is no command; did you mean 'server'?"),
+        ("client -p 7711", "invalid choice: 'client' is a command of a node: disque-trio cli"),
+        ("ADDJOB mail body 0", "is a command of a node: disque-trio cli ADDJOB mail body 0"),
+        ("xyzzy", "invalid choice: 'xyzzy' is no command; there are server, up, cli,"),
+        ("-p 7711 PING", "unrecognized option -p: options follow a command: disque-trio cli -p 77"),
+    ],
+)
+def test_an_unknown_command_is_refused_and_what_was_meant_is_told(
+    words: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
 
-    assert status == 2
-    assert "invalid choice: 'serve'" in output
+    assert stop.value.code == 2
+    assert hint in capsys.readouterr().err
