@@ -72,8 +72,7 @@ def _broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
 
 def answer(node: NodeState, client: Client, reply: Reply) -> None:
     """Give a client its reply, as far as CLIENT REPLY lets it through."""
-    mode = client.reply_mode
-    if reply is not SILENCE and (mode is _ON or mode is _REFUSED):
+    if reply is not SILENCE and (client.reply_mode is _ON or client.reply_mode is _REFUSED):
         node.out.replies.append((client, reply))
 
 

@@ -1,6 +1,5 @@
 """Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (reference 2.3, 2.7, 2.9)."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -83,25 +82,23 @@ def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
 
 def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
     """The options, remembered as far as they stand before a plain FROM, and the queues."""
-    count = len(args)
-    if args[1] == b"FROM" and count > 2:
-        queues = args[2:]
-        if count > 3 and not _SUSPECT.isdisjoint(queues):
-            _check_queues(queues)
-        return _NO_OPTIONS, queues
-    at = args.index(b"FROM") if b"FROM" in args else 0
-    words = tuple(args[1:at])
-    if 0 < at < count - 1:
-        options: GetOptions | None = None
-        with contextlib.suppress(CommandError):
-            options = _OPTIONS[words]
-        if options is not None:
-            queues = args[at + 1 :]
-            if count > at + 2 and not _SUSPECT.isdisjoint(queues):
-                _check_queues(queues)
-            return options, queues
-    options = parse_getjob(args)
-    return options, options.queues
+    if args[1] == b"FROM":
+        if len(args) == 3:
+            return _NO_OPTIONS, args[2:]
+        at, options = 1, _NO_OPTIONS
+    else:
+        at = args.index(b"FROM") if b"FROM" in args else len(args)
+        try:
+            options = _OPTIONS[tuple(args[1:at])]
+        except CommandError:
+            at = len(args)
+    if at >= len(args) - 1:
+        options = parse_getjob(args)
+        return options, options.queues
+    queues = args[at + 1 :]
+    if len(queues) > 1 and not _SUSPECT.isdisjoint(queues):
+        _check_queues(queues)
+    return options, queues
 
 
 def _check_queues(queues: Sequence[bytes]) -> None:
