@@ -1,6 +1,7 @@
 """What strangers and broken programs send to a real server, which goes on all the same."""
 
 import contextlib
+import re
 import resource
 import socket
 from collections.abc import Iterator
@@ -166,13 +167,14 @@ def test_every_command_counts_its_arguments(server: Server) -> None:
         (("CLUSTER", "FORGET", "x"), "ERR Invalid node identifier"),
     ],
 )
-def test_mistakes_are_answered_with_the_originals_words(
+def test_mistakes_are_answered_with_the_originals_words_first(
     server: Server, words: tuple[Word, ...], error: str
 ) -> None:
     with pytest.raises(RefusedError) as refusal:
         server.client.call(*words)
 
-    assert str(refusal.value) == error
+    # What was wrong follows; it is tested where the texts are.
+    assert re.fullmatch(re.escape(error) + "(: .*|; .*| \\(did .*)?", str(refusal.value))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_a_malformed_id_spoils_the_whole_command(
     job = server.client.add("ids", "b")
     ids = (malformed,) if command in {"WORKING", "SHOW"} else (job, malformed)
 
-    with pytest.raises(RefusedError, match=r"^BADID Invalid Job ID format\.$"):
+    with pytest.raises(RefusedError, match=r"^BADID Invalid Job ID format\. "):
         server.client.call(command, *ids)
 
     assert server.client.state(job) == b"queued"
