@@ -22,6 +22,8 @@ from disque_trio.wire.journal import DamagedFileError, Writer
 
 CRON_S: Final = 1.0
 """How often the file is synced with everysec, trouble is met again, and its growth looked at."""
+WHOLE_S: Final = 5.0
+"""How long after a failure to replace a file that is lost it is tried again."""
 MAX_WAITING: Final = 64 << 20
 """Bytes that wait for the disk before no further requests are taken."""
 CLOSE_S: Final = 30.0
@@ -45,6 +47,10 @@ class Journal:
         self._base_size = 0
         self._is_stopping = False
         self._warn_at = 0.0
+        self._loss = ""
+        """What somebody else has done to the file, until there is another."""
+        self._whole_at = 0.0
+        """Not before this moment is it tried again to make it whole."""
         self._nursery: trio.Nursery
 
     @property
@@ -191,6 +197,7 @@ class Journal:
 
     def _use(self, file: JournalFile, writer: Writer, pending: list[bytes]) -> None:
         self._writer = writer
+        self._loss = ""
         self._base_size = file.size
         self.end.use(file, pending)
 
@@ -223,12 +230,47 @@ class Journal:
     async def _cron(self) -> None:
         if self._is_stopping:
             return
-        if self.end.trouble:
+        if self._loss or await self._is_lost():
+            await self._make_whole()
+        elif self.end.trouble:
             await self.end.flush()
         elif self._may_sync():
             await self.end.sync_if_needed()
         if not self._is_stopping:
             await self._rewrite_if_needed()
+
+    async def _is_lost(self) -> bool:
+        """Has somebody else taken the file away, or a part of it?"""
+        end, file = self.end, self.end.file
+        if file is None:
+            return False
+        try:
+            loss = await end.in_thread(file.loss)
+        except OSError as error:
+            end.fail(error)
+            return False
+        # A rewrite that hands over replaces it, too.
+        if file is end.file and not end.writing.locked():
+            self._loss = loss
+        return bool(self._loss)
+
+    async def _make_whole(self) -> None:
+        """No start would find what the node has answered: it answers nothing of the kind any more
+        until there is a file that has everything. A strange file in its place is kept."""
+        if self.rewrite is not None:
+            return
+        reason = f"{self._store.name} was {self._loss} by another hand, and is written anew"
+        self.end.fail(OSError(0, reason))
+        if trio.current_time() < self._whole_at:
+            return
+        self._whole_at = trio.current_time() + WHOLE_S
+        try:
+            if self._loss == "replaced":
+                await self._store.in_thread(self._store.set_aside)
+        except (OSError, JournalError) as error:
+            self._log.warning("the file in the journal's place cannot be moved", error=str(error))
+            return
+        await self.start_rewrite(stays=True)
 
     def _may_sync(self) -> bool:
         config = self._state.config
@@ -325,6 +367,7 @@ class Journal:
             current_rewrite_s=-1 if rewrite is None else int(now - rewrite.started),
             last_rewrite_ok=not self.rewriter.has_failed,
             last_write_ok=not end.trouble,
+            file_status=self._loss or "ok",
             size=0 if end.file is None else end.file.size,
             base_size=self._base_size,
             unwritten=end.waiting,

@@ -72,6 +72,18 @@ class DiskFile:
         os.ftruncate(self._descriptor, size)
         self.size = self._end = size
 
+    def loss(self) -> str:
+        """What somebody else has done to it: `removed`, `replaced` or `truncated`; or nothing."""
+        size = self.size
+        mine = os.fstat(self._descriptor)
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return "removed"
+        if not os.path.samestat(mine, found):
+            return "replaced"
+        return "truncated" if mine.st_size < size else ""
+
     def close(self) -> None:
         """Let go of it, and of the lock."""
         # A thread that hangs may go on later, and by then its number may be another file's.
@@ -123,9 +135,22 @@ class JournalDisk:
         self._remove_new()
         return DiskFile(self._new_path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
-    def replace(self, new: JournalFile) -> None:  # noqa: ARG002
+    def replace(self, new: JournalFile) -> None:
         """Rename it over the journal."""
         os.rename(self._new_path, self.path)
+        assert isinstance(new, DiskFile)
+        new.path = self.path
+
+    def set_aside(self) -> None:
+        """Let whatever has come into its place be called `.found`, unless a node has it open."""
+        try:
+            stranger = DiskFile(self.path, os.O_RDWR)
+        except BlockingIOError:
+            raise JournalError(f"{self.path} is in use by another node") from None
+        except FileNotFoundError:
+            return
+        os.rename(self.path, f"{self.path}.found")
+        stranger.close()
 
     def settle(self) -> None:
         """Sync the directory."""

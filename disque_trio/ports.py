@@ -129,6 +129,10 @@ class JournalFile(Protocol):
     def cut(self, size: int) -> None:
         """Keep so many bytes from the start."""
 
+    def loss(self) -> str:
+        """What somebody else has done to it, so that no start would find what it has: `removed`,
+        `replaced` or `truncated`; empty if nothing. Asked of the journal only."""
+
     def close(self) -> None:
         """Let go of it."""
 
@@ -182,6 +186,10 @@ class JournalStore(Protocol):
     def replace(self, new: JournalFile) -> None:
         """Let it do so, at once. After a loss of power it may not have happened, unless `settle`
         has returned."""
+
+    def set_aside(self) -> None:
+        """Give another name to a file that has come into the journal's place by another hand.
+        OSError or JournalError if that cannot be."""
 
     def settle(self) -> None:
         """Make the files' names outlive a loss of power."""

@@ -126,6 +126,8 @@ class JournalVitals:
     current_rewrite_s: int = -1
     last_rewrite_ok: bool = True
     last_write_ok: bool = True
+    file_status: str = "ok"
+    """`removed`, `replaced` or `truncated` by somebody else, until it has been written anew."""
     size: int = 0
     base_size: int = 0
     """What it was after the last load or rewrite."""

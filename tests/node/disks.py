@@ -51,6 +51,9 @@ class MemoryFile:
         self.size = size
         del self.data[size:]
 
+    def loss(self) -> str:
+        return self.disk.loss if self.disk.file is self else "replaced"
+
     def close(self) -> None:
         self.is_closed = True
         self.disk.meet(self.disk.close_error)
@@ -73,6 +76,9 @@ class MemoryDisk:
         self.settle_error: OSError | None = None
         self.close_error: OSError | None = None
         self.in_use = False
+        self.loss = ""
+        """What somebody else has done to the file."""
+        self.aside = 0
         if content is not None:
             self.file = MemoryFile(self)
             self.file.append(content)
@@ -101,6 +107,12 @@ class MemoryDisk:
     def replace(self, new: JournalFile) -> None:
         assert new is self.new
         self.file, self.new = self.new, None
+        self.loss = ""
+
+    def set_aside(self) -> None:
+        if self.in_use:
+            raise JournalError("disque.aof is in use by another node")
+        self.aside += 1
 
     def settle(self) -> None:
         self.meet(self.settle_error)

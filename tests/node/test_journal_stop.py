@@ -197,7 +197,7 @@ async def test_while_a_shutdown_rewrites_on_a_disk_that_hangs_others_are_served(
     operator, other = world.client(), world.client()
     job = await add(other)
     await trio.sleep(2)
-    disk.latency = 1e6
+    disk.latency = 3 * STALL_S
 
     operator.send(b"SHUTDOWN REWRITE-AOF\r\n")
     for _ in range(int(STALL_S) - 1):
@@ -208,7 +208,7 @@ async def test_while_a_shutdown_rewrites_on_a_disk_that_hangs_others_are_served(
 
     assert operator.read == b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n"
     disk.latency = 0
-    await trio.sleep(2 * STALL_S)
+    await trio.sleep(5 * STALL_S)
     assert job in await other.ask("GETJOB", "FROM", "q")
     assert not world.node.state.is_recording_queues
     assert world.node.state.is_recording == config.appendonly

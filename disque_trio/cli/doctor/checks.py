@@ -123,7 +123,14 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
             "has copies (REPLICATE of ADDJOB: 3, unless the client asks for others)",
         )
         return
-    if info.get("aof_last_write_status", "ok") != "ok":
+    if (status := info.get("aof_file_status", "ok")) != "ok":
+        yield problem(
+            node.where,
+            f"its append-only file was {status} by another hand: new jobs are refused",
+            "it writes the file anew by itself; if that fails, its log says why. What was found in "
+            "the file's place is kept as .found. Find out who moves files in its directory",
+        )
+    elif info.get("aof_last_write_status", "ok") != "ok":
         yield problem(
             node.where,
             "its append-only file cannot be written: new jobs are refused",

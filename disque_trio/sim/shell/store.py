@@ -142,6 +142,10 @@ class SimFile:
         del self.content.data[size:]
         self.content.settle()
 
+    def loss(self) -> str:
+        """Nobody else is at this disk."""
+        return ""
+
     def close(self) -> None:
         """Let go of it."""
 
@@ -224,6 +228,9 @@ class SimStore:
         assert isinstance(new, SimFile)
         self._disk.before = self._disk.before or self._disk.file
         self._disk.file = new.content
+
+    def set_aside(self) -> None:
+        """There is nothing to be set aside."""
 
     def settle(self) -> None:
         """The names are on the disk."""

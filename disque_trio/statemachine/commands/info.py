@@ -84,6 +84,7 @@ def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     yield "aof_last_bgrewrite_status", "ok" if journal.last_rewrite_ok else "err"
     yield "aof_last_write_status", "ok" if journal.last_write_ok else "err"
     if journal.state != "off":
+        yield "aof_file_status", journal.file_status
         yield "aof_current_size", journal.size
         yield "aof_base_size", journal.base_size
         yield "aof_pending_rewrite", 0
