@@ -159,8 +159,6 @@ class Watch:
                 change = _change(field.name, was, value)
                 self._log.notice("setting changed", name=field.name, **change)
         self._log.set_level(self._config.loglevel)
-        if before.maxmemory != self._config.maxmemory:
-            warn_of_little_memory(self._state, self._log)
 
     # What repeats itself.
 

@@ -33,6 +33,8 @@ BRIM_PERCENT: Final = 65
 below the levels as long as the disk takes them."""
 MAX_EVICTIONS: Final = 256
 """Jobs that one attempt drops at most, well under a millisecond's work; the next goes on."""
+LEAST_ROOM: Final = 4 << 20
+"""Bytes beside the process that `CONFIG SET maxmemory` must leave."""
 REVIEW_EVERY: Final[Millis] = 100
 QUEUES_PER_REVIEW: Final = 1000
 DUMMY_SHARE: Final = 10
@@ -56,6 +58,13 @@ def used(node: NodeState) -> int:
     """Bytes in use, of the process itself and of everything it holds."""
     memory = node.memory
     return node.facts.process_bytes + memory.held + memory.rest
+
+
+def least_limit(node: NodeState) -> int:
+    """The least `maxmemory` that leaves room for some thousand jobs, in whole MB; 0 if nobody knows
+    what the process takes."""
+    own = node.facts.process_bytes
+    return (own + LEAST_ROOM + (1 << 20) - 1) >> 20 << 20 if own else 0
 
 
 def review(node: NodeState) -> None:

@@ -61,9 +61,7 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             node.config = directives.set_value(node.config, name, value)
             _watch_idle_anew(node)
         case b"maxmemory":
-            node.config = directives.set_value(node.config, name, value)
-            pressure.review(node)
-            pressure.relieve(node)
+            _set_maxmemory(node, name, value)
         case _:
             node.config = directives.set_value(node.config, name, value)
     return OK
@@ -124,6 +122,21 @@ def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
         return OK
 
     return sessions.ask(node, client, RaiseFileLimit(wanted), then)
+
+
+def _set_maxmemory(node: NodeState, name: bytes, value: bytes) -> None:
+    """A limit that the process alone exceeds would refuse each new job from now on."""
+    wanted = directives.set_value(node.config, name, value)
+    least = pressure.least_limit(node)
+    if wanted.maxmemory < least:
+        raise CommandError(
+            b"ERR maxmemory %b leaves no room for jobs: the process alone takes %d bytes"
+            b" (used_memory_process in INFO). Set %dmb at least; nothing has been changed"
+            % (value, node.facts.process_bytes, least >> 20)
+        )
+    node.config = wanted
+    pressure.review(node)
+    pressure.relieve(node)
 
 
 def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:

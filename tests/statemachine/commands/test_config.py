@@ -49,6 +49,23 @@ def test_set_takes_effect_at_once() -> None:
     assert rig.node.config.loglevel == "debug"
 
 
+def test_a_maxmemory_that_leaves_no_room_for_jobs_is_refused_with_the_least_that_does() -> None:
+    rig = Rig()
+    rig.node.facts.process_bytes = 41_500_000
+    before = rig.node.config
+
+    answer = rig.ask("CONFIG", "SET", "maxmemory", "43mb")
+
+    assert answer == Refused(
+        b"ERR maxmemory 43mb leaves no room for jobs: the process alone takes 41500000 bytes"
+        b" (used_memory_process in INFO). Set 44mb at least; nothing has been changed"
+    )
+    assert rig.node.config is before
+    assert rig.ask("CONFIG", "SET", "maxmemory", "44mb") == OK
+    rig.request("ADDJOB", "q", "body", 0)
+    assert len(rig.node.jobs) == 1
+
+
 def test_set_leaves_the_configuration_alone_when_it_refuses() -> None:
     rig = Rig()
     before = rig.node.config
@@ -56,6 +73,7 @@ def test_set_leaves_the_configuration_alone_when_it_refuses() -> None:
     assert rig.ask("CONFIG", "SET", "maxmemory", "0") == Refused(
         b"ERR Invalid argument '0' for CONFIG SET 'maxmemory'"
     )
+    assert rig.node.config is before
     assert rig.ask("CONFIG", "SET", "Port", "1") == Refused(
         b"ERR Unsupported CONFIG parameter: Port"
     )
