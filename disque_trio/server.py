@@ -53,6 +53,7 @@ from disque_trio.systemd import Supervisor
 from disque_trio.tls import Keeper, TlsError
 from disque_trio.traced import TracedMachine
 from disque_trio.tracefile import TraceFile, TraceFileError
+from disque_trio.trimming import trimmer_for
 from disque_trio.watch import warn_of_little_memory
 from disque_trio.workers.plan import WorkersError, refuse_strays
 from disque_trio.workers.supervisor import supervise
@@ -260,6 +261,8 @@ async def _live(
         nursery.start_soon(supervisor.attend, is_starting, "serving clients")
         for task in beside:
             nursery.start_soon(task)
+        if trimmer := trimmer_for(node.state, log):
+            nursery.start_soon(trimmer.attend)
         await node.run()
         nursery.cancel_scope.cancel()
     return node.shutdown or Shutdown()

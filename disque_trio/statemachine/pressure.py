@@ -67,23 +67,33 @@ def least_limit(node: NodeState) -> int:
     return (own + LEAST_ROOM + (1 << 20) - 1) >> 20 << 20 if own else 0
 
 
-def review(node: NodeState) -> None:
-    """Weigh what is not kept up to date all the time, and set the marks anew."""
-    memory = node.memory
+def weighed(node: NodeState) -> int:
+    """The same, with all that `review` weighs as it is now."""
+    return node.facts.process_bytes + node.memory.held + _rest(node)
+
+
+def _rest(node: NodeState) -> int:
+    """Bytes of what is not kept up to date all the time."""
     traffic = node.facts.traffic
     scans = sum(map(len, node.scans.values())) if node.scans else 0
-    memory.rest = (
+    return (
         len(node.timers) * SLOT_BYTES
         + len(node.clients) * CLIENT_BYTES
         + len(node.tombstones) * TOMBSTONE_BYTES
         + scans * SCAN_BYTES
         + len(node.resend.ids) * RESEND_BYTES
-        + len(memory.spillable or ()) * SPILLABLE_BYTES
+        + len(node.memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent
         + traffic.delayed
         + traffic.journal
     )
+
+
+def review(node: NodeState) -> None:
+    """Weigh what is not kept up to date all the time, and set the marks anew."""
+    memory = node.memory
+    memory.rest = _rest(node)
     # In this order, for the original divides first.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
     memory.soft = percent * SOFT_PERCENT - memory.rest

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from disque_trio.statemachine.base import JobId
+from disque_trio.trimming import malloc_trim
+from disque_trio.wire.resp import encode_request
 from tests.cluster.processes import eventually, free_port
 from tests.cluster.talk import Client, RefusedError, connection
 from tests.node.process import WITHIN_S, run, server
@@ -149,6 +151,28 @@ def test_a_spill_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert status == 1
     assert "spill-directory '/nowhere' cannot be used: No such file or directory" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.skipif(malloc_trim() is None, reason="only glibc gives memory back when asked")
+def test_what_a_drained_backlog_took_goes_back_to_the_system(tmp_path: Path) -> None:
+    with server(tmp_path) as (process, port), connection(port) as client:
+        before = memory(client, "used_memory_rss")
+        for _ in range(300):
+            client.send_raw(encode_request([b"ADDJOB", b"q", b"x" * 4000, b"0"]) * 100)
+            for _ in range(100):
+                client.receive()
+        full = memory(client, "used_memory_rss")
+        assert full > before + (100 << 20)
+
+        while jobs := client.get("q", 200):
+            client.number("ACKJOB", *[job.id for job in jobs])
+
+        eventually(
+            lambda: memory(client, "used_memory_rss") < before + (full - before) // 2,
+            WITHIN_S,
+            "most of the memory has gone back",
+        )
+        assert process.popen.poll() is None
 
 
 def test_the_limit_can_be_raised_while_it_presses(tmp_path: Path) -> None:

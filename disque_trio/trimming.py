@@ -1,0 +1,91 @@
+"""Memory that is free but still the process's goes back to the system (docs/memory.md).
+
+What glibc frees stays in its heap: after a backlog has been drained the process is as large as
+before. `malloc_trim` gives back every page of it that is free. That takes a tenth of a second
+where much is scattered, so it runs in a thread, and no more than `SHARE` of the time.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+import trio
+
+from disque_trio.ports import Log
+from disque_trio.statemachine import pressure
+from disque_trio.statemachine.state import NodeState
+from disque_trio.system import rss_bytes
+
+LOOK_EVERY_S: Final = 0.25
+SHARE: Final = 50
+"""After a trim, none for as many times as long as it took,"""
+LEAST_PAUSE_S: Final = 0.5
+MOST_PAUSE_S: Final = 600.0
+"""and twice as long each time when it was of little use, up to this."""
+LEAST_SURPLUS: Final = 16 << 20
+"""Bytes beyond the account that are worth a trim,"""
+SURPLUS_SHARE: Final = 8
+"""and this part of what is accounted at least: the account is not exact."""
+
+
+class Trimmer:
+    """Watches one process, which may have one node."""
+
+    def __init__(
+        self,
+        used: Callable[[], int],
+        log: Log,
+        *,
+        rss: Callable[[], int] = rss_bytes,
+        trim: Callable[[], object],
+    ) -> None:
+        """`used` says how many bytes are accounted for, `rss` how many are in memory."""
+        self._used = used
+        self._log = log
+        self._rss = rss
+        self._trim = trim
+        self._pause = LEAST_PAUSE_S
+        self._not_before = 0.0
+
+    async def attend(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await trio.sleep(LOOK_EVERY_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """Give memory back if that is worth it now."""
+        if trio.current_time() < self._not_before:
+            return
+        rss, used = self._rss(), self._used()
+        surplus = rss - used
+        if surplus < max(LEAST_SURPLUS, used // SURPLUS_SHARE):
+            self._pause = LEAST_PAUSE_S
+            return
+        started = perf_counter()
+        await trio.to_thread.run_sync(self._trim, abandon_on_cancel=True)
+        took = perf_counter() - started
+        freed = rss - self._rss()
+        is_useful = freed * 2 >= surplus
+        self._pause = LEAST_PAUSE_S if is_useful else min(2 * self._pause, MOST_PAUSE_S)
+        self._not_before = trio.current_time() + max(self._pause, took * SHARE)
+        self._log.verbose("memory given back", bytes=max(freed, 0), ms=round(took * 1000))
+
+
+def trimmer_for(state: NodeState, log: Log, platform: str = sys.platform) -> Trimmer | None:
+    """None where the system's allocator cannot do it: glibc's can."""
+    trim = malloc_trim() if platform == "linux" else None
+    return None if trim is None else Trimmer(lambda: pressure.weighed(state), log, trim=trim)
+
+
+def malloc_trim() -> Callable[[], object] | None:
+    """What gives free memory back to the system, where there is such a thing."""
+    try:
+        function = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = [ctypes.c_size_t]
+    function.restype = ctypes.c_int
+    return lambda: function(0)
