@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from disque_trio.session import Session
 
 READ_SIZE: Final = 1 << 16
-CROWDED_SIZE: Final = 1 << 12
-"""The same, while much that has been read waits to be carried out."""
+SHY_SIZE: Final = 1 << 12
+"""The same, of who owes its password, or while much that has been read waits to be carried out."""
 MUCH: Final = 1 << 14
-"""Who sends so many bytes at once may keep the node busy for milliseconds."""
+"""Who sends so many bytes at once may keep the node busy for milliseconds. So no more is read of
+whoever is not known for it, and those who are take turns."""
 IN_KERNEL: Final = 1 << 16
 """Bytes that the kernel takes for a client who does not read. Left to itself it takes up to 4 MB,
 and at some hundred such clients all connections of the machine run short of its memory."""
@@ -38,7 +39,8 @@ class Clients:
     """What all client channels of a node share."""
 
     __slots__ = (
-        "channels", "is_reading", "node", "owing", "read_size", "readiness", "shaking", "strangers",
+        "channels", "first_size", "is_reading", "node", "owing", "read_size", "readiness",
+        "shaking", "strangers",
     )  # fmt: skip
 
     def __init__(self, readiness: Readiness, node: "Node") -> None:
@@ -52,11 +54,13 @@ class Clients:
         """Those that are still in the TLS handshake."""
         self.strangers = Strangers(node)
         self.read_size = READ_SIZE
-        """Bytes that are read of a client at a time."""
+        """Bytes that are read at a time of a client who sends much."""
+        self.first_size = MUCH
+        """The same of any other."""
         node.on_crowded(self._crowd)
 
     def _crowd(self, is_crowded: bool) -> None:
-        self.read_size = CROWDED_SIZE if is_crowded else READ_SIZE
+        self.read_size, self.first_size = (SHY_SIZE, SHY_SIZE) if is_crowded else (READ_SIZE, MUCH)
 
     def are_too_many(self) -> bool:
         """Is there no room for another one?"""
@@ -116,13 +120,13 @@ class ClientChannel(Stream):
     def ready(self, mask: int) -> None:
         if mask == IN and not self.is_greedy:
             # Nearly always. The rest is for whoever comes with more than a request.
-            self._read()
+            self._read(self.clients.first_size)
             return
         if mask & IN:
             if self.is_greedy:
                 self.readiness.defer(self)
             else:
-                self._read()
+                self._read(self.clients.first_size)
         elif mask & ~(OUT | RDHUP):
             self.readiness.end(self)
             return
@@ -135,11 +139,11 @@ class ClientChannel(Stream):
 
     def gulp(self) -> None:
         if self.events & IN:
-            self._read()
+            self._read(self.clients.read_size)
 
-    def _read(self) -> None:
+    def _read(self, size: int) -> None:
         try:
-            data = self._recv(self.clients.read_size)
+            data = self._recv(size)
         except BlockingIOError:
             return
         except OSError:
@@ -148,7 +152,10 @@ class ClientChannel(Stream):
         if not data:
             self._end_of_input()
             return
-        self.is_greedy = len(data) >= MUCH
+        length = len(data)
+        self.is_greedy = length >= SHY_SIZE and (
+            length >= MUCH or length == size or bool(self.group)
+        )
         self.received(self.session, data)
 
     def _end_of_input(self) -> None:
@@ -237,6 +244,15 @@ class ClientChannel(Stream):
             self._watch()
             self.clients.node.drained(self.session)
 
+    def keep_short(self) -> None:
+        """Read little at a time until it is known."""
+        recv = self.sock.recv
+        self._recv = lambda size: recv(min(size, SHY_SIZE))
+
+    def befriend(self) -> None:
+        """It is known now."""
+        self._recv = self.sock.recv
+
     def is_stranger(self, config: Config) -> bool:
         """Has it shown that it belongs here?"""
         return not self.is_known or is_stranger(self.session.client, config)
@@ -306,6 +322,7 @@ class ClientListener(Listener):
         self.readiness.add(channel, IN | RDHUP)
         self.connect(channel, address)
         if self.path is None and self.clients.node.state.config.requirepass:
+            channel.keep_short()
             self.clients.strangers.add(channel, address[0])
 
     def connect(self, channel: ClientChannel, address: tuple[str, int]) -> None:

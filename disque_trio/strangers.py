@@ -49,6 +49,9 @@ class Stranger(Protocol):
     def is_stranger(self, config: Config) -> bool:
         """Has it shown that it belongs here?"""
 
+    def befriend(self) -> None:
+        """It has."""
+
     def abort(self) -> None:
         """Disconnect it."""
 
@@ -104,6 +107,7 @@ class Strangers:
         config = self._node.state.config
         for channel in [each for each in group if not each.is_stranger(config)]:
             self.forget(channel)
+            channel.befriend()
 
 
 def _group(ip: str) -> str:

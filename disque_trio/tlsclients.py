@@ -65,6 +65,12 @@ class TlsClientChannel(ClientChannel):
         else:
             self.readiness.end(self)
 
+    def _read(self, size: int) -> None:  # noqa: ARG002
+        super()._read(self.clients.read_size)
+
+    def befriend(self) -> None:
+        """It has been read like all others."""
+
     def is_stranger(self, config: Config) -> bool:
         return not self.tls.is_ready or super().is_stranger(config)
 

@@ -4,7 +4,9 @@ import pytest
 import trio
 
 from disque_trio import clients
-from tests.node.live import expect, live
+from disque_trio.session import Session
+from disque_trio.statemachine.config import Config
+from tests.node.live import Live, expect, live
 from tests.node.world import until
 
 pytestmark = pytest.mark.usefixtures("multiplexing")
@@ -26,4 +28,58 @@ async def test_while_much_waits_less_is_read_at_a_time(
     await second.send_all(b"PING\r\n" * 10_000)
 
     await until(lambda: traffic.unread > 62_000)
-    assert traffic.unread < 60_000 + 3 * clients.CROWDED_SIZE
+    assert traffic.unread < 60_000 + 3 * clients.SHY_SIZE
+
+
+def reads(server: Live, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much each read from clients that come from now on has brought."""
+    sizes: list[int] = []
+    received = server.node.received
+
+    def spy(session: Session, data: bytes) -> None:
+        sizes.append(len(data))
+        received(session, data)
+
+    monkeypatch.setattr(server.node, "received", spy)
+    return sizes
+
+
+HALF = b"*2\r\n$4\r\nPING\r\n$99999\r\n" + b"x" * 60_000
+
+
+async def test_who_is_not_known_for_sending_much_is_read_little_of_at_first(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await live(nursery)
+    sizes = reads(server, monkeypatch)
+
+    await (await server.client()).send_all(HALF)
+
+    await until(lambda: sum(sizes) == len(HALF))
+    assert sizes[0] <= clients.MUCH
+
+
+async def test_of_who_owes_its_password_little_is_read_at_a_time_until_it_has_sent_it(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await live(nursery, Config(requirepass=b"secret"))
+    sizes = reads(server, monkeypatch)
+    stream = await server.client()
+
+    await stream.send_all(b"PING\r\n" * 5000)
+
+    await until(lambda: sum(sizes) == 30_000)
+    assert max(sizes) <= clients.SHY_SIZE
+    await expect(stream, b"-NOAUTH Authentication required.\r\n" * 5000)
+    await stream.send_all(b"AUTH secret\r\n")
+    await expect(stream, b"+OK\r\n")
+    sizes.clear()
+
+    async def knows_it() -> bool:
+        await stream.send_all(b"PING " + b"x" * 20_000 + b"\r\n")
+        await expect(stream, b"$20000\r\n" + b"x" * 20_000 + b"\r\n")
+        return max(sizes) > clients.SHY_SIZE
+
+    with trio.fail_after(60):
+        while not await knows_it():
+            await trio.sleep(0.05)
