@@ -88,17 +88,22 @@ class Feeder:
         """Give the machine every request of the client that it takes in this turn: as many as
         `least` though the turn of all has been used up."""
         backlog = session.backlog
-        turn = self._turn_of(session, least)
-        replies = self._machine.state.out.replies
+        turn, state = self.turn, self._machine.state
+        if turn > self._left:
+            turn = min(turn, max(self._left, least))
+        if state.config.requirepass and is_stranger(session.client, state.config):
+            turn = min(turn, A_FEW)
+        if session.weight:
+            turn = self._turn_by_weight(session, turn)
+        begun_with = turn
+        replies = state.out.replies
         most = 1
         while turn and not session.is_choked:
             if not backlog and not self._refill(session, turn):
                 break
             some = _alike(backlog, min(turn, most), min(turn, _SOME))
             left = self._give(session.client, some, now)
-            given = len(some) - len(left)
-            turn -= given
-            self._left -= given
+            turn -= len(some) - len(left)
             if left:
                 backlog.extendleft(reversed(left))
                 break
@@ -107,7 +112,8 @@ class Feeder:
                 self._room -= MUCH
                 break
             most = _FEW
-        if session.is_held or session.fault is not None or session.has_requests:
+        self._left -= begun_with - turn
+        if backlog or session.parser.pending or session.fault is not None or session.is_held:
             self._after_turn(session, now)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
@@ -131,15 +137,8 @@ class Feeder:
                 at += machine.requests(client, requests[at:], now, perf_counter_ns)
         return requests[at:]
 
-    def _turn_of(self, session: Session, least: int) -> int:
-        """How many requests are taken of a client."""
-        turn = min(self.turn, max(self._left, least))
-        if is_stranger(session.client, self._machine.state.config):
-            turn = min(turn, A_FEW)
-        return self._turn_by_weight(session, turn) if session.weight else turn
-
     def _turn_by_weight(self, session: Session, turn: int) -> int:
-        """Likewise of one who is answered much, or is new."""
+        """How many requests are taken of a client who is answered much, or is new."""
         weight = session.weight
         if weight == MUCH:
             if turn and not session.backlog:

@@ -27,7 +27,10 @@ MOST_PAUSE_S: Final = 600.0
 LEAST_SURPLUS: Final = 16 << 20
 """Bytes beyond the account that are worth a trim,"""
 SURPLUS_SHARE: Final = 8
-"""and this part of what is accounted at least: the account is not exact."""
+"""and this part of what is accounted at least, for the account is not exact;"""
+MOST_SURPLUS: Final = 256 << 20
+"""but so many are, whatever is accounted: a quarter of a millisecond for each MB is what it takes,
+and who allocates meanwhile waits."""
 
 
 class Trimmer:
@@ -61,7 +64,7 @@ class Trimmer:
             return
         rss, used = self._rss(), self._used()
         surplus = rss - used
-        if surplus < max(LEAST_SURPLUS, used // SURPLUS_SHARE):
+        if surplus < min(max(LEAST_SURPLUS, used // SURPLUS_SHARE), MOST_SURPLUS):
             self._pause = LEAST_PAUSE_S
             return
         started = perf_counter()

@@ -44,6 +44,14 @@ async def test_a_little_or_what_the_account_may_be_wrong_by_is_left_alone() -> N
         assert heap.trims == 0
 
 
+async def test_of_a_large_process_no_more_than_a_quarter_of_a_gigabyte_is_left() -> None:
+    heap = Heap(rss=20_000 * MB, used=19_700 * MB)
+
+    await heap.trimmer.look()
+
+    assert heap.trims == 1
+
+
 async def look_for(heap: Heap, clock: trio.testing.MockClock, seconds: float) -> None:
     """As `attend` does. The clock stands still while a thread works."""
     for _ in range(int(seconds / LOOK_EVERY_S)):
