@@ -98,7 +98,7 @@ OWNERS: Final = {
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
-        Memory.brim Memory.spillable Memory.review_at
+        Memory.brim Memory.crest Memory.spillable Memory.review_at
     """,
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",

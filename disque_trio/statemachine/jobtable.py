@@ -33,6 +33,11 @@ class JobTable(dict[JobId, Job]):
             last.after = job
         self._last = job
 
+    def shrink(self) -> None:
+        """Let go of the table of an empty dictionary: it stays as long as entries go one by one."""
+        if not self:
+            self.clear()
+
     def drop(self, job: Job) -> None:
         """Let a job go."""
         del self[job.id]

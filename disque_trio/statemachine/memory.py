@@ -50,6 +50,8 @@ class Memory(Timed):
     """`held` beyond this is pressure: more than 75 % is used (`pressure`)."""
     hard: int = 0
     """`held` beyond this is want: more than 95 % is used (`pressure`)."""
+    crest: int = 0
+    """The most that `held` was since it last was much and then little (`pressure`)."""
     peak: int = 0
     evicted: int = 0
     """How many jobs were evicted since the start (`pressure`)."""

@@ -4,7 +4,7 @@ Beyond 75 % of `maxmemory` it hands new jobs to others and takes no more copies,
 drops what the guarantee allows before each command, and if that is not enough takes no new jobs.
 The percentages are of what `maxmemory` leaves beside the process itself.
 
-Owns `Memory.rest`, `soft`, `hard`, `brim`, `peak`, `evicted`, `idle` and `review_at`, and
+Owns `Memory.rest`, `soft`, `hard`, `brim`, `crest`, `peak`, `evicted`, `idle` and `review_at`, and
 begins `spillable`.
 """
 
@@ -33,6 +33,10 @@ BRIM_PERCENT: Final = 65
 below the levels as long as the disk takes them."""
 MAX_EVICTIONS: Final = 256
 """Jobs that one attempt drops at most, well under a millisecond's work; the next goes on."""
+EBB_FROM: Final = 16 << 20
+"""So many bytes of jobs and queues are a backlog,"""
+EBB_SHARE: Final = 8
+"""of which little is left when this part is."""
 LEAST_ROOM: Final = 4 << 20
 """Bytes beside the process that `CONFIG SET maxmemory` must leave."""
 REVIEW_EVERY: Final[Millis] = 100
@@ -93,6 +97,9 @@ def _rest(node: NodeState) -> int:
 def review(node: NodeState) -> None:
     """Weigh what is not kept up to date all the time, and set the marks anew."""
     memory = node.memory
+    memory.crest = max(memory.crest, memory.held)
+    if memory.crest > EBB_FROM and memory.held < memory.crest // EBB_SHARE:
+        _after_ebb(node)
     memory.rest = _rest(node)
     # In this order, for the original divides first.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
@@ -106,6 +113,13 @@ def review(node: NodeState) -> None:
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)
+
+
+def _after_ebb(node: NodeState) -> None:
+    """A backlog has gone: what it leaves in tables and timers should not keep its memory."""
+    node.memory.crest = node.memory.held
+    node.timers.forget_the_past()
+    node.jobs.shrink()
 
 
 def on_review(node: NodeState, memory: Memory) -> None:

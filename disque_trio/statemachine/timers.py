@@ -107,6 +107,14 @@ class Timers:
             del slot[owner]
             owner.slot = None
 
+    def forget_the_past(self) -> None:
+        """Let go of what those that have left have left behind: empty slots and shared moments.
+
+        They lie among what came at the same time, and keep its memory from being given back.
+        """
+        self._sweep()
+        self._moments = [0] * _MOMENTS
+
     def _sweep(self) -> None:
         """Forget the empty slots: those of jobs with a day to live would stay for that day."""
         self._slots = {number: slot for number, slot in self._slots.items() if slot}

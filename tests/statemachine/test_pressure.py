@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from disque_trio.statemachine import pressure
@@ -5,7 +7,7 @@ from disque_trio.statemachine.base import QUEUED, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Enqueue, GotJob, ReplJob
 from disque_trio.statemachine.pressure import OOM, QUEUES_PER_REVIEW, WANT, level
-from tests.rig import ME, N2, N3, ONCE, Rig, copy_of
+from tests.rig import CALM, ME, N2, N3, ONCE, Rig, copy_of
 from tests.statemachine.squeezing import MB, set_level, squeezed
 
 # The levels.
@@ -37,11 +39,9 @@ def test_the_percentages_are_of_what_the_process_leaves() -> None:
 
 
 def test_with_less_than_the_process_takes_nothing_is_accepted() -> None:
-    rig = Rig()
+    rig = Rig(config=Config(maxmemory=10 * MB))
     rig.node.facts.process_bytes = 40 * MB
-
-    rig.request("CONFIG", "SET", "maxmemory", 10 * MB)
-    rig.replies()
+    pressure.review(rig.node)
 
     assert rig.ask("ADDJOB", "q", "b", 0) == OOM
 
@@ -207,3 +207,46 @@ def test_once_there_is_room_again_the_node_rests() -> None:
     rig.advance(2 * pressure.REVIEW_EVERY)
 
     assert not rig.node.memory.slot
+
+
+def test_a_backlog_that_has_gone_leaves_neither_empty_slots_nor_a_large_table() -> None:
+    rig = Rig(config=CALM)
+    body = b"x" * 20_000
+    for _ in range(1000):
+        rig.request("ADDJOB", "q", body, 0, "RETRY", 100)
+        rig.advance(20)
+    size, slots = sys.getsizeof(rig.node.jobs), len(rig.node.timers)
+    assert slots > 500
+    ids = list(rig.node.jobs)
+    rig.ask("GETJOB", "COUNT", 1000, "FROM", "q")
+
+    rig.request("ACKJOB", *ids[:500])
+    rig.advance(200)
+    rig.ask("PING")
+    assert len(rig.node.timers) > slots / 4
+    rig.request("ACKJOB", *ids[500:])
+    rig.advance(200)
+    rig.ask("PING")
+
+    assert len(rig.node.timers) < 20
+    assert sys.getsizeof(rig.node.jobs) < size / 10
+    rig.request("ADDJOB", "q", body, 0)
+    assert len(rig.node.jobs) == 1
+
+
+def test_of_a_backlog_that_has_gone_but_for_some_jobs_these_stay_as_they_are() -> None:
+    rig = Rig(config=CALM)
+    for _ in range(1000):
+        rig.request("ADDJOB", "q", b"x" * 20_000, 0, "RETRY", 1)
+    ids = list(rig.node.jobs)[:990]
+    rig.ask("GETJOB", "COUNT", 990, "FROM", "q")
+
+    rig.request("ACKJOB", *ids)
+    rig.advance(200)
+    rig.ask("PING")
+
+    assert len(rig.node.jobs) == 10
+    rig.ask("GETJOB", "COUNT", 10, "FROM", "q")
+    assert rig.queue().length == 0
+    rig.advance(3000)
+    assert rig.queue().length == 10
