@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "--nodes", type=_up_to(MAX_NODES), default=3, metavar="N", help="how many (3)"
     )
     parser.add_argument(
-        "--port", type=_up_to(MAX_PORT), default=7711, help="of the first node (7711)"
+        "-p", "--port", type=_up_to(MAX_PORT), default=7711, help="of the first node (7711)"
     )
     parser.add_argument(
         "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"

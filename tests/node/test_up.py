@@ -32,7 +32,7 @@ def test_a_cluster_comes_up_and_ctrl_c_ends_it(tmp_path: Path) -> None:
 
 
 def test_a_single_node_is_a_cluster_too(tmp_path: Path) -> None:
-    with running(tmp_path, "up", "--nodes", "1", "--port", str(free_port())) as process:
+    with running(tmp_path, "up", "--nodes", "1", "-p", str(free_port())) as process:
         process.says("Ctrl-C ends it.")
 
         process.signal(signal.SIGTERM)
