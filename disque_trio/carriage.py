@@ -15,21 +15,28 @@ from disque_trio.allowance import (
 )
 from disque_trio.ports import Hub, Log
 from disque_trio.session import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
-from disque_trio.statemachine.base import ClientId, LinkId, Millis, NodeId, Now, Status
+from disque_trio.statemachine.base import (
+    BATCHES,
+    CAPABILITIES,
+    ClientId,
+    LinkId,
+    Millis,
+    NodeId,
+    Now,
+    Status,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
-from disque_trio.wire.batches import BATCHES, Part, part_of
+from disque_trio.wire.batches import Part, part_of
 from disque_trio.wire.frames import FrameParser, encode, encode_parts
 from disque_trio.wire.replies import encode_reply, encode_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-CAPABILITIES: Final = BATCHES
-"""What this node announces in PING, PONG and MEET beyond the original protocol (docs/bus.md)."""
 LOOK_EVERY: Final[Millis] = 100
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
@@ -180,7 +187,7 @@ class Carriage:
                 session.frames += made
             frames, session.frames = session.frames, []
             if session.port is not None and (dropped := session.port.send(frames)):
-                self._machine.dropped(dropped)
+                self._machine.dropped(session.link, dropped)
                 self._watch.link_full(session.link, dropped, now)
 
     def _answer(self, out: Outbox, now: Now) -> None:

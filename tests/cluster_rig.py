@@ -12,13 +12,22 @@ from collections.abc import Callable
 import attrs
 
 from disque_trio.statemachine.address import new_node_id
-from disque_trio.statemachine.base import LEAVING, MYSELF, PENDING, LinkId, NodeId, Now, Reply
+from disque_trio.statemachine.base import (
+    CAPABILITIES,
+    LEAVING,
+    MYSELF,
+    PENDING,
+    LinkId,
+    NodeId,
+    Now,
+    Reply,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Frame, Message
+from disque_trio.statemachine.messages import Frame, GossipMessage, Message
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import Facts
@@ -317,7 +326,9 @@ class ClusterRig:
     def _send(self, end: End, message: Message) -> None:
         """By way of the codec, so that nothing is shared and nothing is said that has no bytes."""
         myself = end.machine.state.cluster.myself
-        data = encode(myself.id, PORT, myself.flags & (MYSELF | LEAVING), message)
+        flags = myself.flags & (MYSELF | LEAVING)
+        capabilities = CAPABILITIES if isinstance(message, GossipMessage) else 0
+        data = encode(myself.id, PORT, flags, message, capabilities)
         (frame,) = FrameParser().feed(data)
         assert frame.message == message
         self._later(lambda: self._arrive(end, frame))

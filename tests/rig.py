@@ -3,7 +3,17 @@
 import random
 from collections.abc import Sequence
 
-from disque_trio.statemachine.base import LEAVING, MYSELF, JobId, LinkId, NodeId, Now, Reply, Status
+from disque_trio.statemachine.base import (
+    CAPABILITIES,
+    LEAVING,
+    MYSELF,
+    JobId,
+    LinkId,
+    NodeId,
+    Now,
+    Reply,
+    Status,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
@@ -46,7 +56,10 @@ class Rig:
         config: Config | None = None,
         seed: int = 0,
         kind: type[Machine] = Machine,
+        *,
+        ours: bool = False,
     ) -> None:
+        """`ours` makes peers that speak our extensions of the protocol; else they are original."""
         self.now = Now(mono=10_000, wall=WALL)
         myself = Peer(ME, "127.0.0.1", 7711, MYSELF)
         nodes = [Peer(IDS[i], f"127.0.0.{i + 2}", 7711) for i in range(peers)]
@@ -64,6 +77,7 @@ class Rig:
                 self._incoming[peer.id] = self.machine.accepted("127.0.0.1", peer.ip, self.now)
                 peer.ping_sent = 0
                 peer.pong_received = self.now.mono
+                peer.capabilities = CAPABILITIES if ours else 0
         self.take()
         self._sent.clear()
 

@@ -27,6 +27,7 @@ from disque_trio.statemachine.messages import (
     Gossip,
     GotAck,
     GotJob,
+    HaveJobs,
     JobCopy,
     Meet,
     Message,
@@ -37,6 +38,7 @@ from disque_trio.statemachine.messages import (
     Queued,
     ReplJob,
     SetAck,
+    Waiting,
     WillQueue,
     Working,
     YourJobs,
@@ -110,7 +112,7 @@ def gossips() -> st.SearchStrategy[Gossip]:
 
 
 def messages() -> st.SearchStrategy[Message]:
-    """Any message of any of the sixteen types."""
+    """Any message of any type, but for batches."""
     gossip = st.lists(gossips(), max_size=4).map(tuple)
     return st.one_of(
         st.builds(Ping, gossip),
@@ -118,7 +120,9 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(Meet, gossip),
         st.builds(Fail, node_ids()),
         st.builds(YourJobs, st.lists(job_copies(), min_size=1, max_size=4).map(tuple)),
-        st.builds(NeedJobs, payloads(20), u32),
+        st.builds(NeedJobs, payloads(20), u32, st.booleans()),
+        st.builds(Waiting, payloads(20), u32),
+        st.builds(HaveJobs, payloads(20), u32),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
         messages_about_a_job(),
     )

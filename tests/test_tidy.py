@@ -25,7 +25,7 @@ _RUNGS: Final = """
     pressure
     shortcuts copies waiters pausing recovery
     additions
-    replication federation acks resend requeue delivery sessions repair
+    replication transfer offering federation acks resend requeue delivery sessions repair
     failure handshake gossip membership nodesfile hearing
     commands.rows commands.usage commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
@@ -80,14 +80,18 @@ RECEIVERS: Final = {
     "node.slowlog": "Slowlog",
     "node.latency": "LatencyMonitor",
     "samples": "Samples",
-    "ask": "Ask",
+    "asker": "Asker",
+    "demand": "Demand",
+    "supply": "Supply",
+    "greetings": "Greetings",
+    "node.greetings": "Greetings",
 }
 """What a name stands for wherever its attributes are written."""
 
 OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
-        NodeState.jobs NodeState.queues NodeState.ready NodeState.offers
+        NodeState.jobs NodeState.queues NodeState.ready NodeState.unmet
         Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
@@ -126,11 +130,19 @@ OWNERS: Final = {
         Queue.waiting Outbox.resumed
     """,
     "pausing": "Queue.paused",
+    "transfer": """
+        Queue.import_started Queue.import_count Queue.import_previous_started
+        Queue.import_previous_count
+    """,
+    "offering": """
+        NodeState.demands Demand.askers Demand.pending Demand.pending_until
+        Demand.pause Demand.again_at Asker.offer Asker.until Asker.credit Asker.credit_until
+        Memory.held
+    """,
     "federation": """
-        Queue.responders Queue.import_started Queue.import_count Queue.import_previous_started
-        Queue.import_previous_count Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
-        Queue.adhoc_attempt NodeState.asked
-        Ask.count Ask.many_until Ask.one_until Ask.one_at
+        Queue.responders Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
+        Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.unmet
+        Supply.known Supply.asked Supply.asked_at Greetings.names Greetings.began
     """,
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients

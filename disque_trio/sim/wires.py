@@ -15,9 +15,8 @@ from disque_trio.sim.nodes import PORT, Host
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.record import Recorder
 from disque_trio.sim.wording import Wording, wording
-from disque_trio.statemachine.base import LinkId, NodeId
+from disque_trio.statemachine.base import CAPABILITIES, LinkId, NodeId
 from disque_trio.statemachine.messages import Frame, Message
-from disque_trio.wire.batches import BATCHES
 from disque_trio.wire.frames import FrameParser, encode
 
 REFUSED_AFTER: Final[Micros] = 500
@@ -140,7 +139,7 @@ class Wires:
         if machine is None:
             return
         myself = machine.state.cluster.myself
-        frame = Frame(myself.id, PORT, myself.flags, message, BATCHES)
+        frame = Frame(myself.id, PORT, myself.flags, message, CAPABILITIES)
         said = wording(message, self._names)
         name, job, queue, detail = said.name, said.job, said.queue, said.detail
         mono, wall, time, sender = host.now.mono, host.now.wall, self._engine.now, host.name

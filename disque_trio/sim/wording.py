@@ -16,6 +16,7 @@ from disque_trio.statemachine.messages import (
     GossipMessage,
     GotAck,
     GotJob,
+    HaveJobs,
     JobsMessage,
     Meet,
     Message,
@@ -26,6 +27,7 @@ from disque_trio.statemachine.messages import (
     Queued,
     ReplJob,
     SetAck,
+    Waiting,
     WillQueue,
     Working,
     YourJobs,
@@ -107,7 +109,14 @@ def _of_gotack(message: GotAck, _names: Names) -> Wording:
 
 def _of_needjobs(message: NeedJobs, _names: Names) -> Wording:
     queue = message.queue.decode("utf-8", "replace")
-    return Wording("needjobs", queue=queue, detail=f"count={message.count}")
+    waits = " waits" if message.waits else ""
+    return Wording("needjobs", queue=queue, detail=f"count={message.count}{waits}")
+
+
+def _of_number(name: str) -> Callable[[Waiting | HaveJobs, Names], Wording]:
+    return lambda message, _names: Wording(
+        name, queue=message.queue.decode("utf-8", "replace"), detail=f"count={message.count}"
+    )
 
 
 def _of_pause(message: Pause, _names: Names) -> Wording:
@@ -132,4 +141,6 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Working: _of_job("working"),
     NeedJobs: _of_needjobs,
     Pause: _of_pause,
+    Waiting: _of_number("waiting"),
+    HaveJobs: _of_number("havejobs"),
 }

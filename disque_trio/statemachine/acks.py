@@ -133,7 +133,8 @@ def try_collect(node: NodeState, job: Job) -> None:
 
 
 def _awaits_strangers(node: NodeState, job: Job) -> bool:
-    """May a node that this one has not met yet have a copy: a holder, or who gave a dummy its name?
+    """May a node that this one has not met yet have a copy: a holder, who gave a dummy its name, or
+    for a dummy anybody with whom a handshake is under way?
 
     News of nodes spreads in seconds, so it is waited for through a few attempts, unless there is
     nobody to bring it. Who has not turned up by then has been forgotten by all.
@@ -145,7 +146,8 @@ def _awaits_strangers(node: NodeState, job: Job) -> bool:
     nodes = node.cluster.nodes
     if job.is_dummy:
         origin = job.id[2:10]
-        return not any(id[:8] == origin for id in nodes)
+        is_meeting = any(peer.flags & HANDSHAKE for peer in nodes.values())
+        return is_meeting or not any(id[:8] == origin for id in nodes)
     return any(id not in nodes and not is_banned(node, id) for id in job.holders)
 
 

@@ -65,6 +65,15 @@ GIVEN: Final = 64
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (reference 4.5)."""
 
+# Capabilities of nodes, which a frame's header announces (docs/bus.md).
+
+BATCHES: Final = 1
+"""It reads many messages about jobs in one frame (`wire.batches`)."""
+MEETS: Final = 2
+"""It tells which clients wait and which jobs there are: WAITING, HAVEJOBS."""
+CAPABILITIES: Final = BATCHES | MEETS
+"""What a node of ours announces, in PING, PONG and MEET."""
+
 # Queue pause bits (reference 2.9).
 PAUSE_IN: Final = 1
 PAUSE_OUT: Final = 2

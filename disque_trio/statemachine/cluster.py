@@ -12,6 +12,7 @@ from disque_trio.statemachine.base import (
     FAIL,
     HANDSHAKE,
     LEAVING,
+    MEETS,
     NOADDR,
     PFAIL,
     LinkId,
@@ -45,6 +46,11 @@ class Peer:
     """What its frames announce beyond the original protocol."""
     holding: tuple[NodeId, ...] = attrs.field(init=False)
     """The node alone, as a job's holders; one tuple shared by all its jobs."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Does it tell who waits and who has jobs, and understand it (WAITING, HAVEJOBS)?"""
+        return bool(self.capabilities & MEETS)
 
     @holding.default
     def _alone(self) -> tuple[NodeId, ...]:

@@ -81,8 +81,8 @@ def serve_ready(node: NodeState) -> None:
             if job is None:
                 break
             waiters.release(node, client, [describe(job, with_counters=client.with_counters)])
-        if queue.waiting:
-            federation.watch(node, queue)
+        if node.cluster.size > 1:
+            lifecycle.look_again(node, queue.name)
 
 
 def describe(job: Job, *, with_counters: bool) -> Reply:

@@ -1,59 +1,49 @@
-"""Jobs where the consumers are: NEEDJOBS and YOURJOBS (reference 6.7).
+"""Jobs where the clients are: a node whose clients find a queue empty asks others (reference 6.7).
 
-A node whose clients find a queue empty asks everybody, ever more rarely; whoever gave jobs lately
-is asked directly, and for as many as are consumed. Who had no job when it was asked remembers
-that, and answers when one comes. Owns the import and broadcast fields of `Queue`,
-`NodeState.asked` and `Ask`.
+Nodes of ours are told once that clients wait (WAITING), and say which of them have jobs (HAVEJOBS;
+`offering`). Those are asked for as many as clients wait (NEEDJOBS), and send them (`transfer`).
+Original nodes are asked as they ask each other: everybody, ever more rarely, and directly whoever
+gave jobs lately.
+
+What a batch of inputs leaves unmet is looked at when they are all in (`settle`): the clients here
+come first, and a pipeline of jobs is one offer.
+
+Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supply`, the fields of
+`Supply` and `Greetings`, and, with `lifecycle`, `NodeState.unmet`.
 """
 
 import enum
-from collections.abc import Callable
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, post, trace
-from disque_trio.statemachine.base import (
-    ACKED,
-    ACTIVE,
-    BCAST_QUEUED,
-    GIVEN,
-    PAUSE_OUT,
-    Millis,
-)
-from disque_trio.statemachine.cluster import UNREACHABLE, Peer
-from disque_trio.statemachine.copies import add_holder, add_holders, adopt, is_over, named, snapshot
-from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued, SetAck, Working, YourJobs
-from disque_trio.statemachine.queue import Queue
-from disque_trio.statemachine.state import Ask, NodeState
-
-Judge = Callable[[NodeState, Job | None], bool]
-"""May the job go?"""
+from disque_trio.statemachine import lifecycle, offering, post, transfer
+from disque_trio.statemachine.base import FOREVER, HANDSHAKE, PAUSE_OUT, LinkId, Millis
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting, YourJobs
+from disque_trio.statemachine.offering import MAX_REQUEST
+from disque_trio.statemachine.queue import Queue, Supply
+from disque_trio.statemachine.state import Greetings, NodeState
+from disque_trio.statemachine.transfer import import_rate, imported
 
 MIN_REQUEST: Final = 5
-MAX_REQUEST: Final = 100
-MAX_TRANSFER_BYTES: Final = 16 << 20
-"""A transfer takes no further job once its bodies are this long."""
 BROADCAST_DELAY: Final[Millis] = 2000
 MAX_BROADCAST_DELAY: Final[Millis] = 30_000
 ADHOC_DELAY: Final[Millis] = 25
 MAX_ADHOC_DELAY: Final[Millis] = 2000
 RESPONDER_MEMORY: Final[Millis] = 5000
-RATE_BUCKET: Final[Millis] = 1000
-RATE_WINDOW: Final[Millis] = 5000
+ANSWER_WITHIN: Final[Millis] = 250
+"""Who has not answered NEEDJOBS by then is taken to have no jobs."""
+BUSY: Final = 10
+"""So many imports in the last seconds make it worth while to have jobs before clients ask."""
+POLL_MEMORY: Final[Millis] = 1000
+"""For so long a job is fetched for a client that asked with NOHANG: it may ask again."""
 IDLE_CHECK: Final[Millis] = 10_000
 """How often a queue is looked at that nobody has used for long, but that is not empty."""
-RATE_MIN_INTERVAL: Final[Millis] = 50
-ADHOC_MEMORY: Final[Millis] = MAX_ADHOC_DELAY + 500
-LATENESS: Final[Millis] = 1000
-"""So much later than announced an ask may come."""
-MAX_ASKED: Final = 256
-MAX_ASKERS: Final = 16
-MAX_ASKED_NAME: Final = 1024
-"""Of so many queues asks are remembered, of so many nodes each, and of names not longer than that:
-less than a megabyte and a half, which is in no account."""
 MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits; the original's counters overflow (defect 17)."""
+GREETING_EVERY: Final[Millis] = 20
+GREET_AGAIN: Final[Millis] = 500
+MAX_GREETING: Final = 500
+"""Queues of which a new link is told at a time."""
 
 
 class Why(enum.Enum):
@@ -63,22 +53,7 @@ class Why(enum.Enum):
     REACHED_ZERO = "a fetch took the last job"
 
 
-def import_rate(node: NodeState, queue: Queue) -> int:
-    """Jobs per second that come from other nodes, of two buckets of a second."""
-    if node.mono - queue.import_started > RATE_WINDOW:
-        return 0
-    elapsed = max(node.mono - queue.import_previous_started, RATE_MIN_INTERVAL)
-    imported = queue.import_previous_count + queue.import_count
-    return -(-imported * 1000 // elapsed)
-
-
-def _count_import(node: NodeState, queue: Queue) -> None:
-    if node.mono - queue.import_started > RATE_BUCKET:
-        queue.import_previous_started = queue.import_started
-        queue.import_previous_count = queue.import_count
-        queue.import_started = node.mono
-        queue.import_count = 0
-    queue.import_count += 1
+# Asking.
 
 
 def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
@@ -86,28 +61,99 @@ def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
 
     A queue paused in output asks for nothing, since nothing could be delivered (quirk 20).
     """
+    if not _may_ask(node, queue):
+        return
+    if why is Why.CLIENTS_WAIT:
+        node.unmet[queue.name] = True
+    elif rate := import_rate(node, queue):
+        _forget_silent(node, queue)
+        _ask_responders(node, queue, _share(queue, rate))
+        if _is_due(node, queue):
+            node.unmet[queue.name] = True
+        else:
+            lifecycle.look_again(node, queue.name)
+
+
+def _share(queue: Queue, rate: int) -> int:
+    """What each of the nodes that gave jobs lately is asked for."""
+    return min(max(rate // max(len(queue.responders), 1), MIN_REQUEST), MAX_REQUEST)
+
+
+def _may_ask(node: NodeState, queue: Queue) -> bool:
     cluster = node.cluster
-    if cluster.size == 1 or cluster.is_leaving or queue.paused & PAUSE_OUT:
-        return
-    rate = import_rate(node, queue)
-    if why is Why.REACHED_ZERO and rate == 0:
-        return
-    _forget_silent(node, queue)
-    responders = len(queue.responders)
-    if node.mono >= _next_broadcast(queue):
-        queue.broadcast_at = node.mono
-        queue.broadcast_attempt = min(queue.broadcast_attempt + 1, MAX_ATTEMPT)
-        post.to_all(node, NeedJobs(queue.name, 1))
-    if responders and (why is Why.REACHED_ZERO or node.mono >= _next_adhoc(queue)):
-        wanted = min(max(rate // responders, MIN_REQUEST), MAX_REQUEST)
-        queue.adhoc_at = node.mono
-        queue.adhoc_attempt = min(queue.adhoc_attempt + 1, MAX_ATTEMPT)
-        post.to_ids(node, queue.responders, NeedJobs(queue.name, wanted))
+    return cluster.size > 1 and not cluster.is_leaving and not queue.paused & PAUSE_OUT
+
+
+def poll(node: NodeState, queue: Queue) -> None:
+    """A client asked, found nothing, and does not wait: fetch a job for when it asks again."""
+    queue.polled_until = node.mono + POLL_MEMORY
+
+
+def settle(node: NodeState) -> None:
+    """The inputs of a batch are in: offer the jobs that no client waits for, and ask for those that
+    clients wait for."""
+    unmet = node.unmet
+    while unmet:
+        name = next(iter(unmet))
+        has_asked = unmet.pop(name)
+        queue = node.queues.get(name)
+        if queue is None:
+            continue
+        if queue.length:
+            offering.offer(node, queue)
+        elif node.hindrance is not None or not _may_ask(node, queue):
+            continue
+        elif queue.waiting or has_asked:
+            _seek(node, queue)
+        elif queue.supply is not None:
+            _ask_ahead(node, queue, queue.supply)
+
+
+def _seek(node: NodeState, queue: Queue) -> None:
+    """Tell that clients wait, ask those who have jobs, and see when to do so again."""
+    if _is_due(node, queue):
+        _tell_everybody(node, queue)
+    if queue.supply is not None:
+        _ask_for_clients(node, queue, queue.supply)
+    if queue.responders:
+        _forget_silent(node, queue)
+        if node.mono >= _next_adhoc(queue):
+            _ask_responders(node, queue, _share(queue, import_rate(node, queue)))
+    watch(node, queue)
+
+
+def _tell_everybody(node: NodeState, queue: Queue) -> None:
+    queue.broadcast_at = node.mono
+    queue.broadcast_attempt = min(queue.broadcast_attempt + 1, MAX_ATTEMPT)
+    ours: list[LinkId] = []
+    theirs: list[LinkId] = []
+    for peer in node.cluster.nodes.values():
+        if peer.link and not peer.flags & HANDSHAKE:
+            (ours if peer.is_ours else theirs).append(peer.link)
+    post.broadcast(node, theirs, NeedJobs(queue.name, 1))
+    post.broadcast(node, ours, Waiting(queue.name, max(len(queue.waiting), 1)))
+
+
+def _is_due(node: NodeState, queue: Queue) -> bool:
+    """Is it time to tell everybody? At once if a link has come up since the last time."""
+    return node.mono >= _next_broadcast(queue) or queue.broadcast_at < node.greetings.began
 
 
 def _next_broadcast(queue: Queue) -> Millis:
     delay = min(BROADCAST_DELAY << queue.broadcast_attempt, MAX_BROADCAST_DELAY)
     return queue.broadcast_at + delay
+
+
+# Original nodes.
+
+
+def _ask_responders(node: NodeState, queue: Queue, wanted: int) -> None:
+    find = node.cluster.nodes.get
+    theirs = [id for id in queue.responders if (peer := find(id)) is None or not peer.is_ours]
+    if theirs:
+        queue.adhoc_at = node.mono
+        queue.adhoc_attempt = min(queue.adhoc_attempt + 1, MAX_ATTEMPT)
+        post.to_ids(node, theirs, NeedJobs(queue.name, wanted))
 
 
 def _next_adhoc(queue: Queue) -> Millis:
@@ -120,14 +166,142 @@ def _forget_silent(node: NodeState, queue: Queue) -> None:
             del queue.responders[id]
 
 
+def _note_responder(node: NodeState, queue: Queue, sender: Peer) -> None:
+    if sender.id not in queue.responders and not sender.is_ours:
+        queue.broadcast_attempt = 0
+    queue.responders[sender.id] = node.mono
+    queue.adhoc_attempt = 0
+
+
+# Nodes of ours.
+
+
+def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
+    """The sender has so many jobs for which no client waits there. Who does not ask for them now
+    says so, and asks when a client waits."""
+    queue = node.queues.get(message.queue)
+    if queue is None:
+        if message.count:
+            post.to_node(node, sender, Waiting(message.queue, 0))
+        return
+    supply = queue.supply = queue.supply or Supply()
+    supply.asked.pop(sender.id, None)
+    if not message.count:
+        supply.known.pop(sender.id, None)
+        lifecycle.look_again(node, queue.name)
+        return
+    supply.known[sender.id] = message.count
+    if _may_ask(node, queue) and node.hindrance is None:
+        _ask_for_clients(node, queue, supply)
+    if sender.id in supply.asked:
+        watch(node, queue)
+    else:
+        post.to_node(node, sender, Waiting(message.queue, 0))
+
+
+def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
+    """Ask for as many jobs as clients wait, of those who are known to have some."""
+    if supply.asked and node.mono >= supply.asked_at + ANSWER_WITHIN:
+        _give_up(queue, supply)
+    wanted = len(queue.waiting) - sum(supply.asked.values())
+    waits = bool(queue.waiting)
+    if not waits and not supply.asked and _is_polled(node, queue):
+        wanted = 1
+    is_only_one = len(supply.known) == 1
+    for id, count in list(supply.known.items()):
+        if wanted <= 0:
+            break
+        if id not in supply.asked:
+            # One that gets more jobs in a moment may then give them without being asked again.
+            most = wanted if is_only_one else min(wanted, count)
+            wanted -= _ask(node, queue, supply, id, min(most, MAX_REQUEST), waits=waits)
+
+
+def _is_polled(node: NodeState, queue: Queue) -> bool:
+    """Is a job to be fetched for a client that does not wait? One for each time it asks, and not
+    more often than an original node would be asked."""
+    if node.mono > queue.polled_until or node.mono < _next_adhoc(queue):
+        return False
+    queue.polled_until = -FOREVER
+    queue.adhoc_at = node.mono
+    queue.adhoc_attempt = min(queue.adhoc_attempt + 1, MAX_ATTEMPT)
+    return True
+
+
+def _ask_ahead(node: NodeState, queue: Queue, supply: Supply) -> None:
+    """Clients take jobs as fast as they come: have the next ones here before they are asked for."""
+    if supply.asked or not supply.known or imported(node, queue) < BUSY:
+        return
+    wanted = _share(queue, import_rate(node, queue))
+    for id in list(supply.known):
+        _ask(node, queue, supply, id, wanted, waits=False)
+
+
+def _ask(
+    node: NodeState, queue: Queue, supply: Supply, id: bytes, count: int, *, waits: bool
+) -> int:
+    """Ask the node for so many; none if it cannot be asked."""
+    peer = node.cluster.nodes.get(id)
+    if peer is None or not peer.is_connected:
+        del supply.known[id]
+        return 0
+    post.to_node(node, peer, NeedJobs(queue.name, count, waits))
+    supply.asked[id] = count if waits else 0
+    supply.asked_at = node.mono
+    return count
+
+
+def _give_up(queue: Queue, supply: Supply) -> None:
+    """These do not answer. Tell everybody anew, in case that they have not heard it."""
+    for id in supply.asked:
+        supply.known.pop(id, None)
+    supply.asked.clear()
+    queue.broadcast_at = -FOREVER
+
+
+def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
+    """Take jobs into their queues."""
+    names = dict.fromkeys([copy.queue for copy in message.copies])
+    asked = {name: _answered(node, sender, name, more=message.more) for name in names}
+    for copy in message.copies:
+        queue = transfer.take(node, sender, copy, is_for_clients=asked[copy.queue])
+        if queue is not None:
+            _note_responder(node, queue, sender)
+    for name in names:
+        lifecycle.look_again(node, name)
+
+
+def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool:
+    """The sender has given jobs. Was it because clients waited?"""
+    queue = node.queues.get(name)
+    if queue is None or queue.supply is None:
+        return sender.is_ours
+    supply = queue.supply
+    if more:
+        supply.known[sender.id] = MAX_REQUEST
+    else:
+        supply.known.pop(sender.id, None)
+    return bool(supply.asked.pop(sender.id, sender.is_ours))
+
+
+# Time.
+
+
 def watch(node: NodeState, queue: Queue) -> None:
     """If clients wait on this queue, come back when asking again makes sense."""
     if not queue.waiting or queue.paused & PAUSE_OUT or node.cluster.size == 1:
         return
-    next_ask = _next_broadcast(queue)
-    if queue.responders:
-        next_ask = min(next_ask, _next_adhoc(queue))
-    node.timers.arm(queue, max(next_ask, node.mono + ADHOC_DELAY))
+    again = _next_broadcast(queue)
+    if any(not _is_ours(node, id) for id in queue.responders):
+        again = min(again, _next_adhoc(queue))
+    if queue.supply is not None and queue.supply.asked:
+        again = min(again, queue.supply.asked_at + ANSWER_WITHIN)
+    node.timers.arm(queue, max(again, node.mono + ADHOC_DELAY))
+
+
+def _is_ours(node: NodeState, id: bytes) -> bool:
+    peer = node.cluster.nodes.get(id)
+    return peer is not None and peer.is_ours
 
 
 def watch_all(node: NodeState) -> None:
@@ -139,7 +313,7 @@ def watch_all(node: NodeState) -> None:
 def on_queue_due(node: NodeState, queue: Queue) -> None:
     """A queue's timer: its clients still wait, or nobody has used it for long."""
     if queue.waiting:
-        need_jobs(node, queue, Why.CLIENTS_WAIT)
+        lifecycle.look_again(node, queue.name)
     elif lifecycle.drop_queue_if_idle(node, queue):
         return
     idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT
@@ -147,203 +321,47 @@ def on_queue_due(node: NodeState, queue: Queue) -> None:
     watch(node, queue)
 
 
-def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
-    """Give jobs to a node that needs them, but not what we import ourselves."""
-    if not sender.link:
-        return
-    count = min(max(message.count, 1), MAX_REQUEST)
-    queue = node.queues.get(message.queue)
-    if queue is None or not queue.length:
-        _remember(node, sender, message.queue, count)
-    elif not queue.paused & PAUSE_OUT and not import_rate(node, queue):
-        _give_some(node, queue, sender, count)
+# New links.
 
 
-def _give_some(
-    node: NodeState, queue: Queue, receiver: Peer, count: int, may_go: Judge | None = None
-) -> None:
-    """Up to `count` jobs, at most half of a short queue, and none from one that may not go on."""
-    if len(queue) < 2 * count:
-        count = max(len(queue) // 2, 1)
-    copies = [_give(node, job, receiver) for job in _fetch_many(node, queue, count, may_go)]
-    if copies:
-        post.to_node(node, receiver, YourJobs(tuple(copies), unasked=may_go is not None))
+def greet(node: NodeState, peer: Peer) -> None:
+    """A link to a node of ours is new: tell the node who waits here and which jobs there are, some
+    queues at a time. Clients that come later make themselves known to everybody at once."""
+    node.greetings.began = node.mono
+    _plan_greeting(node, peer)
+    on_greetings_due(node, node.greetings)
 
 
-def _remember(node: NodeState, sender: Peer, name: bytes, count: int) -> None:
-    """Somebody waits for jobs of a queue that has none. His word is good until he asks again."""
-    if len(name) > MAX_ASKED_NAME:
-        return
-    asked = node.asked
-    # Put back at the end: who has been asked for longest is forgotten first.
-    askers = asked[name] = asked.pop(name, {})
-    if len(asked) > MAX_ASKED:
-        del asked[next(iter(asked))]
-    if len(askers) >= MAX_ASKERS and sender.id not in askers:
-        for id in [id for id, ask in askers.items() if not _is_worth(node, ask)]:
-            del askers[id]
-        if len(askers) >= MAX_ASKERS:
-            return
-    ask = askers.get(sender.id)
-    if ask is None:
-        ask = askers[sender.id] = Ask()
-    elif not _is_worth(node, ask):
-        askers[sender.id] = askers.pop(sender.id)
-    if count > 1:
-        ask.count, ask.many_until = count, node.mono + ADHOC_MEMORY
-    else:
-        ask.one_until = node.mono + _silence(node.mono - ask.one_at) + LATENESS
-        ask.one_at = node.mono
+def greet_again(node: NodeState, peer: Peer) -> None:
+    """The link to a node of ours has lost messages, for it could not carry them all."""
+    if peer.is_ours and peer.id not in node.greetings.names:
+        _plan_greeting(node, peer)
+        node.timers.arm(node.greetings, node.mono + GREET_AGAIN)
 
 
-def _silence(gap: Millis) -> Millis:
-    """In what time somebody who still waits asks everybody again, when he last did so after `gap`.
-
-    Each time he is silent for twice as long (reference 6.7). Whoever was for longer than he would
-    have been has not waited all the time, and is taken to begin anew.
-    """
-    first = BROADCAST_DELAY * 2
-    if gap > MAX_BROADCAST_DELAY + LATENESS:
-        return first
-    return min(max(2 * gap, first), MAX_BROADCAST_DELAY)
+def _plan_greeting(node: NodeState, peer: Peer) -> None:
+    queues = node.queues.values()
+    node.greetings.names[peer.id] = [each.name for each in queues if each.waiting or each.length]
 
 
-def _is_worth(node: NodeState, ask: Ask) -> bool:
-    return node.mono <= max(ask.many_until, ask.one_until)
-
-
-def answer_asked(node: NodeState) -> None:
-    """Jobs have come that others had asked for, and that no client here has waited for."""
-    offers = node.offers
-    while offers:
-        name = next(iter(offers))
-        del offers[name]
-        queue = node.queues.get(name)
-        if queue is None or queue.paused & PAUSE_OUT or import_rate(node, queue):
-            continue
-        if node.hindrance is None:
-            _answer_askers(node, queue)
-
-
-def _answer_askers(node: NodeState, queue: Queue) -> None:
-    """Whoever asked first is answered first, and once."""
-    askers = node.asked.get(queue.name, {})
-    for id, ask in list(askers.items()):
-        if not _goes_unasked(node, queue.oldest()):
-            return
-        del askers[id]
+def on_greetings_due(node: NodeState, greetings: Greetings) -> None:
+    """The next queues."""
+    for id, names in list(greetings.names.items()):
         peer = node.cluster.nodes.get(id)
-        if peer is None or not peer.is_connected or peer.flags & UNREACHABLE:
-            continue
-        if _is_worth(node, ask):
-            count = ask.count if node.mono <= ask.many_until else 1
-            _give_some(node, queue, peer, count, _goes_unasked)
-    if not askers and queue.name in node.asked:
-        del node.asked[queue.name]
+        now = names[-MAX_GREETING:]
+        del names[-MAX_GREETING:]
+        if peer is None or not peer.is_connected or not names:
+            del greetings.names[id]
+        if peer is not None and peer.is_connected:
+            for name in now:
+                _greet(node, peer, name)
+    if greetings.names:
+        node.timers.arm(greetings, node.mono + GREETING_EVERY)
 
 
-def _goes_unasked(node: NodeState, job: Job | None) -> bool:
-    """One that is new, can come again, and has not expired (a fetch would step over it)."""
-    if job is None or not job.retry or job.expires <= node.mono:
-        return False
-    return not lifecycle.has_been_out(job)
-
-
-def _fetch_many(
-    node: NodeState, queue: Queue, count: int, may_go: Judge | None = None
-) -> list[Job]:
-    """Up to `count` jobs, fewer when their bodies are large: they travel in one frame."""
-    jobs: list[Job] = []
-    size = 0
-    while len(jobs) < count and size < MAX_TRANSFER_BYTES:
-        if may_go is not None and not may_go(node, queue.oldest()):
-            break
-        job = lifecycle.fetch(node, queue, Cause.GIVEN)
-        if job is None:
-            break
-        jobs.append(job)
-        size += len(job.body or b"")
-    return jobs
-
-
-def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
-    """What the receiver gets. An at-most-once job leaves this node; another keeps waiting here,
-    and knows from now on that the receiver may hold it (defect 16)."""
-    trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
-    if job.retry:
-        add_holder(job, receiver.id)
-        lifecycle.mark(job, GIVEN)
-        lifecycle.restart_retry(node, job)
-        journaling.hold(node, job)
-        return snapshot(node, job)
-    copy = snapshot(node, job)
-    lifecycle.unregister(node, job, Cause.MOVED)
-    return copy
-
-
-def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
-    """Take jobs into the queue. A move is not a delivery, so it does not count as one."""
-    for copy in message.copies:
-        _import(node, sender, copy, unasked=message.unasked)
-
-
-def _import(node: NodeState, sender: Peer, copy: JobCopy, *, unasked: bool) -> None:
-    job = node.jobs.get(copy.id)
-    is_news = job is None or not job.retry
-    if job is not None and job.state == ACKED:
-        # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
-        _tell_of_ack(node, sender, job, copy)
-        return
-    if job is None and is_over(node, sender, copy.id):
-        return
-    if job is None:
-        job = adopt(node, copy)
-        lifecycle.register(node, job, Cause.YOURJOBS)
-    else:
-        add_holders(job, named(node, copy.holders))
-    if job.retry:
-        add_holder(job, sender.id)
-    if lifecycle.lease_runs(node, job):
-        # The giver has not heard of it yet: it may even have given the job twice.
-        post.to_node(node, sender, Working(job.id))
-        return
-    lifecycle.unmark(job, BCAST_QUEUED)
-    if not job.retry and job.state == ACTIVE and not lifecycle.had_its_turn(job):
-        lifecycle.requeue_in(node, job, 0)
-    if job.queue is not None and lifecycle.enqueue(node, job, Cause.IMPORT):
-        _show_to_holders(node, job, sender)
-        queue = lifecycle.queue_for(node, job.queue)
-        _note_responder(node, queue, sender)
-        if queue.waiting or not unasked:
-            # Else whoever asked has gone, and the job may go to the next one who does.
-            _count_import(node, queue)
-    if is_news:
-        journaling.hold(node, job)
-
-
-def _tell_of_ack(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> None:
-    """The giver has heard nothing of the ack, and may know of holders that have not either.
-
-    He may be gone before he can ask them. A dummy ack asks everybody as it is.
-    """
-    known = job.holders
-    if not job.is_dummy:
-        add_holders(job, named(node, copy.holders))
-    news = SetAck(job.id, len(job.holders))
-    post.to_node(node, sender, news)
-    post.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)
-
-
-def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
-    """Only the giver knows who has the job queued now. Without a word to the other holders, the
-    first whose period is over would queue it too (docs/differences.md, importers)."""
-    if job.retry:
-        others = [id for id in job.holders if id != giver.id]
-        post.to_ids(node, others, Queued(job.id))
-
-
-def _note_responder(node: NodeState, queue: Queue, sender: Peer) -> None:
-    if sender.id not in queue.responders:
-        queue.broadcast_attempt = 0
-    queue.responders[sender.id] = node.mono
-    queue.adhoc_attempt = 0
+def _greet(node: NodeState, peer: Peer, name: bytes) -> None:
+    queue = node.queues.get(name)
+    if queue is not None and queue.length:
+        offering.offer_anew(node, name, peer)
+    elif queue is not None and queue.waiting and _may_ask(node, queue):
+        post.to_node(node, peer, Waiting(name, len(queue.waiting)))

@@ -15,7 +15,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import UNREACHABLE
 from disque_trio.statemachine.job import Job, next_wake
-from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
+from disque_trio.statemachine.memory import is_evictable, of_demand, of_job, of_queue
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -35,6 +35,9 @@ def check(node: NodeState) -> None:
     _check_cluster(node)
     _check_memory(node)
     assert not node.ready, f"queues left unserved: {list(node.ready)}"
+    for demand in node.demands.values():
+        assert demand.askers, f"nobody waits for {demand.name!r}"
+        assert demand.slot, f"{demand.name!r} is wanted for ever"
 
 
 def _check_job(node: NodeState, job: Job) -> None:
@@ -126,6 +129,7 @@ def _check_memory(node: NodeState) -> None:
     recovered = [job for job in node.recovered.values() if job.id not in node.jobs]
     jobs = [*node.jobs.values(), *recovered]
     held = sum(map(of_job, jobs)) + sum(map(of_queue, node.queues.values()))
+    held += sum(of_demand(each.name, len(each.askers)) for each in node.demands.values())
     assert memory.held == held, f"{memory.held} bytes are on the account, not {held}"
     dummies = [job.id for job in node.jobs.values() if job.is_dummy]
     assert sorted(memory.dummies) == sorted(dummies), "dummy acks are counted wrongly"

@@ -2,7 +2,7 @@
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
 and `body` of one that has gone;
-`NodeState.jobs`, `queues`, `ready` and `offers`; `Queue.accessed`, `jobs_in` and `jobs_out`;
+`NodeState.jobs`, `queues`, `ready` and `unmet`; `Queue.accessed`, `jobs_in` and `jobs_out`;
 `Memory.held`, `evictable` and `dummies`. What begins or ends here is recorded at once; what comes
 in is recorded by whoever takes it in, once it is settled.
 """
@@ -232,8 +232,6 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
     else:
         job.flags |= BCAST_QUEUED
-        if node.asked and cause is not Cause.IMPORT:
-            offer(node, job.queue)
     restart_retry(node, job)
     queue = queue_for(node, job.queue)
     # One name for all jobs of the queue.
@@ -249,6 +247,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         trace.note(node, Kind.QUEUE, job, cause)
     if queue.waiting:
         mark_ready(node, queue)
+    if queue.name in node.demands:
+        look_again(node, queue.name)
     return True
 
 
@@ -266,11 +266,10 @@ def mark_ready(node: NodeState, queue: Queue) -> None:
         node.ready[queue.name] = queue
 
 
-def offer(node: NodeState, name: bytes) -> None:
-    """Let other nodes that have asked for jobs of this queue have some, when the clients here have
-    theirs. Not for a job that comes again: its holders wake together, so it is better at rest."""
-    if name in node.asked:
-        node.offers[name] = None
+def look_again(node: NodeState, name: bytes) -> None:
+    """Have the queue looked at when the inputs of the batch are in: it may have jobs for clients of
+    other nodes, or clients for jobs of other nodes (`federation.settle`)."""
+    node.unmet.setdefault(name, False)
 
 
 def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -387,7 +386,7 @@ def drop_queues(node: NodeState) -> None:
         _let_go(node, queue)
     node.queues.clear()
     node.ready.clear()
-    node.offers.clear()
+    node.unmet.clear()
 
 
 def _let_go(node: NodeState, queue: Queue) -> None:

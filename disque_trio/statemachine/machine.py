@@ -27,6 +27,7 @@ from disque_trio.statemachine import (
     links,
     membership,
     metrics,
+    offering,
     pipelines,
     post,
     pressure,
@@ -66,7 +67,7 @@ from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.redaction import redacted
-from disque_trio.statemachine.state import Cron, NodeState, Repair, Resend
+from disque_trio.statemachine.state import Cron, Demand, Greetings, NodeState, Repair, Resend
 from disque_trio.statemachine.stats import Facts, Stats
 from disque_trio.statemachine.timers import Timed
 
@@ -79,6 +80,8 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Resend: resend.on_due,
     Timed: sessions.on_pause_end,
     Memory: pressure.on_review,
+    Demand: offering.on_due,
+    Greetings: federation.on_greetings_due,
 }
 
 _ON: Final = ReplyMode.ON
@@ -340,9 +343,12 @@ class Machine:
         """Count bus input that was dropped; the driver counts what never became a frame."""
         metrics.count_refused(self.state, reason, times)
 
-    def dropped(self, frames: int) -> None:
-        """Count frames that found the send queue of their link full."""
+    def dropped(self, link: LinkId, frames: int) -> None:
+        """So many frames found the send queue of their link full."""
         self.state.stats.frames_dropped += frames
+        found = self.state.cluster.links.get(link)
+        if found is not None and found.peer is not None:
+            federation.greet_again(self.state, found.peer)
 
     def overflow(self) -> list[Job]:
         """Whose bodies shall go to disk, once `Memory.held` is above `Memory.brim`."""
@@ -374,8 +380,8 @@ class Machine:
         node = self.state
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
-        if node.offers:
-            federation.answer_asked(node)
+        if node.unmet:
+            federation.settle(node)
         if node.mono >= node.memory.review_at and node.out:
             # Only when something has happened, for otherwise not every driver asks.
             pressure.review(node)

@@ -51,7 +51,11 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
         if isinstance(message, Ping):
             learn_address(node, sender, link, frame.port)
     else:
-        sender.capabilities = frame.capabilities  # whoever dials us may be somebody else
+        # Only on a link of ours: whoever dials us may be somebody else.
+        if sender.capabilities != frame.capabilities:
+            sender.capabilities = frame.capabilities
+            if sender.is_ours:
+                federation.greet(node, sender)
         if isinstance(message, Pong):
             is_back = resend.is_back(sender)
             gossip.on_pong(node, sender)

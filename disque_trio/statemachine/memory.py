@@ -23,6 +23,9 @@ SPILLED_BYTES: Final = 160
 """What a body leaves in memory when it is on disk."""
 DUMMY_BYTES: Final = 610
 QUEUE_BYTES: Final = 1280
+DEMAND_BYTES: Final = 560
+"""A queue for which other nodes have clients that wait."""
+ASKER_BYTES: Final = 160
 CLIENT_BYTES: Final = 2800
 """A client in the machine and in the shell, without what it has sent or is owed."""
 SLOT_BYTES: Final = 560
@@ -89,3 +92,8 @@ def is_evictable(job: Job) -> bool:
 def of_queue(queue: Queue) -> int:
     """What this queue weighs, without its jobs."""
     return QUEUE_BYTES + len(queue.name)
+
+
+def of_demand(name: bytes, askers: int = 0) -> int:
+    """What it weighs that clients of so many other nodes wait for jobs of this queue."""
+    return DEMAND_BYTES + len(name) + askers * ASKER_BYTES

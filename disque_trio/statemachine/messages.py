@@ -90,10 +90,12 @@ class ReplJob(JobsMessage):
 
 @attrs.define
 class YourJobs(JobsMessage):
-    """Take these jobs into your queue: the answer to NEEDJOBS, at once or, `unasked`, when there
-    were some."""
+    """Take these jobs into your queue: the answer to NEEDJOBS.
 
-    unasked: bool = False
+    `more` is ours: the sender has more of them queued. Original nodes neither say it nor mind it.
+    """
+
+    more: bool = False
 
 
 @attrs.define
@@ -166,7 +168,27 @@ class QueueMessage:
 
 @attrs.define
 class NeedJobs(QueueMessage):
-    """Send me up to `count` jobs of this queue."""
+    """Send me up to `count` jobs of this queue.
+
+    `waits` is ours: clients wait for them at this moment. Original nodes do not mind it.
+    """
+
+    count: int
+    waits: bool = False
+
+
+@attrs.define
+class Waiting(QueueMessage):
+    """So many clients wait for jobs of this queue: tell me when you have some. With 0: nobody
+    waits now, but I have heard that you have jobs. Ours."""
+
+    count: int
+
+
+@attrs.define
+class HaveJobs(QueueMessage):
+    """I have so many jobs of this queue for which no client waits here. With 0: I have none to
+    give. Ours."""
 
     count: int
 
@@ -190,7 +212,7 @@ class Batch:
 
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | GotJob | Enqueue | Queued | SetAck
-    | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause | Batch
+    | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause | Batch | Waiting | HaveJobs
 )  # fmt: skip
 
 

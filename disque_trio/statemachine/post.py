@@ -45,7 +45,7 @@ def to_ids(node: NodeState, ids: Iterable[NodeId], message: Message) -> None:
     find = node.cluster.nodes.get
     # This node has no link to itself.
     links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
-    _broadcast(node, links, message)
+    broadcast(node, links, message)
 
 
 def to_holders(node: NodeState, job: Job, message: Message) -> None:
@@ -61,10 +61,11 @@ def to_all(node: NodeState, message: Message) -> None:
         for peer in node.cluster.nodes.values()
         if peer.link and not peer.flags & HANDSHAKE
     ]
-    _broadcast(node, links, message)
+    broadcast(node, links, message)
 
 
-def _broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
+def broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
+    """Send on all of these links."""
     if links:
         node.cluster.messages_sent += len(links)
         node.out.messages.append((links, message))

@@ -26,6 +26,18 @@ a new record may stand beside its own stale entry."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
+class Supply:
+    """Which other nodes of ours have jobs of a queue. `federation` writes it."""
+
+    known: dict[NodeId, int] = attrs.Factory(dict)
+    """How many, as far as they have said."""
+    asked: dict[NodeId, int] = attrs.Factory(dict)
+    """Those that were asked for so many and have not answered; 0 if no client waited."""
+    asked_at: Millis = 0
+    """When the last of them was."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class Queue(Timed):
     """One queue of this node. Its length is the number of jobs in state queued."""
 
@@ -44,11 +56,15 @@ class Queue(Timed):
     import_previous_started: Millis = 0
     import_previous_count: int = 0
     broadcast_at: Millis = -FOREVER
-    """When NEEDJOBS last went to everybody."""
+    """When everybody was last told that clients wait."""
     broadcast_attempt: int = 0
     adhoc_at: Millis = -FOREVER
     """When NEEDJOBS last went to the responders."""
     adhoc_attempt: int = 0
+    polled_until: Millis = -FOREVER
+    """Until then a job is fetched for a client that did not wait."""
+    supply: Supply | None = None
+    """None until another node has said that it has jobs."""
     # The jobs.
     length: int = 0
     """How many are queued: what `len` says, without a call."""

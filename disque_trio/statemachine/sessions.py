@@ -9,7 +9,7 @@ the journal cannot be written; `Client.is_closing`,
 from collections.abc import Callable
 from typing import Any
 
-from disque_trio.statemachine import lifecycle, metrics, post, replication, waiters
+from disque_trio.statemachine import lifecycle, metrics, offering, post, replication, waiters
 from disque_trio.statemachine.base import (
     NULL_ARRAY,
     PENDING,
@@ -171,6 +171,7 @@ def refuse_writes(node: NodeState, reason: str) -> None:
 def allow_writes(node: NodeState) -> None:
     """The journal can be written again."""
     node.hindrance = None
+    offering.offer_all_anew(node)
 
 
 def enter_silence(client: Client) -> None:

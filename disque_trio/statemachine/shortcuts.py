@@ -35,8 +35,8 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
     queue.jobs_in += 1
     if queue.waiting:
         lifecycle.mark_ready(node, queue)
-    if node.asked:
-        lifecycle.offer(node, queue.name)
+    if queue.name in node.demands:
+        lifecycle.look_again(node, queue.name)
 
 
 def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:

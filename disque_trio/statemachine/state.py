@@ -1,11 +1,12 @@
 """Everything that a node knows, in one flat record (ARCHITECTURE, decision 2). No methods."""
 
+import enum
 import random
 from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.statemachine.base import FOREVER, ClientId, Failure, JobId, Millis, NodeId
+from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
@@ -71,17 +72,49 @@ class Resend(Timed):
     """Who has returned since the pass began."""
 
 
-@attrs.define(eq=False, weakref_slot=False)
-class Ask:
-    """That another node has asked for jobs of a queue in vain. `federation` writes it."""
+class Offer(enum.Enum):
+    """What a node that is interested in a queue knows of the jobs here."""
 
-    count: int = 1
-    many_until: Millis = -FOREVER
-    """Until when so many are worth giving."""
-    one_until: Millis = -FOREVER
-    """Until when one is."""
-    one_at: Millis = -FOREVER
-    """When it last asked for one."""
+    NONE = "nothing"
+    MADE = "an offer is on its way, and has not been answered"
+    KNOWN = "it has answered, and asks when a client waits"
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Demand(Timed):
+    """The nodes whose clients wait for jobs of one queue. `offering` writes it."""
+
+    name: bytes
+    askers: "dict[NodeId, Asker]" = attrs.Factory(dict)
+    """In the order in which they are offered jobs."""
+    pending: NodeId = b""
+    """Who has been offered jobs and is waited for; empty while nobody is."""
+    pending_until: Millis = 0
+    pause: Millis = 500
+    """How long to wait before offers that were not answered are made again."""
+    again_at: Millis = 0
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Asker:
+    """One node with clients that wait. `offering` writes it."""
+
+    offer: Offer = Offer.NONE
+    until: Millis = 0
+    """When it is taken to have lost interest."""
+    credit: int = 0
+    """For so many more clients, which waited when it last asked, jobs may go without an offer."""
+    credit_until: Millis = 0
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Greetings(Timed):
+    """Nodes to which a new link leads, and the queues of which they have still to be told.
+    `federation` writes it."""
+
+    names: dict[NodeId, list[bytes]] = attrs.Factory(dict)
+    began: Millis = 0
+    """When a link last came up."""
 
 
 @attrs.define(eq=False)
@@ -124,10 +157,12 @@ class NodeState:
     """`additions`: how many ADDJOBs wait for copies, and how large the bodies of their jobs are."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
-    asked: dict[bytes, dict[NodeId, Ask]] = attrs.Factory(dict)
-    """`federation`: who has asked for jobs of queues that had none."""
-    offers: dict[bytes, None] = attrs.Factory(dict)
-    """`lifecycle` adds, `federation` serves: those of these queues that have jobs now."""
+    demands: dict[bytes, Demand] = attrs.Factory(dict)
+    """`offering`: at which other nodes clients wait, by queue."""
+    unmet: dict[bytes, bool] = attrs.Factory(dict)
+    """`lifecycle` and `federation`: queues that may have jobs but no clients, or clients but no
+    jobs, to be looked at when the inputs of a batch are in. Has a client asked in vain?"""
+    greetings: Greetings = attrs.Factory(Greetings)
     is_recording: bool = False
     is_recording_queues: bool = False
     """Is it recorded, too, when a job comes into a queue and when it leaves it?"""

@@ -19,8 +19,6 @@ from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.payloads import NO_REPLY, REPLJOB, SAID, WORDS, Body, Word, expect
 
-BATCHES: Final = 1
-"""The capability, as it stands in a header: I read batches."""
 BATCH: Final = 16
 """The type's number."""
 ENOUGH: Final = 1 << 16

@@ -18,6 +18,7 @@ from disque_trio.statemachine.messages import (
     GossipMessage,
     GotAck,
     GotJob,
+    HaveJobs,
     JobCopy,
     JobMessage,
     Meet,
@@ -29,6 +30,7 @@ from disque_trio.statemachine.messages import (
     Queued,
     ReplJob,
     SetAck,
+    Waiting,
     WillQueue,
     Working,
     YourJobs,
@@ -41,9 +43,13 @@ INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
 TOLD: Final = 8
 """Ours: original nodes leave this bit alone."""
-UNASKED: Final = 16
+MORE: Final = 16
+WAITS: Final = 32
 """Likewise."""
 REPLJOB: Final = 4
+WAITING: Final = 17
+HAVEJOBS: Final = 18
+"""Ours, for nodes that announce that they understand them. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _JOB: Final = struct.Struct(">40sI")
@@ -133,7 +139,7 @@ def _write_repljob(message: ReplJob) -> Body:
 
 
 def _write_yourjobs(message: YourJobs) -> Body:
-    return 0, UNASKED if message.unasked else 0, _jobs(message.copies)
+    return 0, MORE if message.more else 0, _jobs(message.copies)
 
 
 def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
@@ -142,7 +148,15 @@ def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
 
 
 def _write_needjobs(message: NeedJobs) -> Body:
-    return 0, 0, _PAIR.pack(message.count, len(message.queue)) + message.queue
+    return 0, WAITS if message.waits else 0, _number(message)
+
+
+def _write_number(message: Waiting | HaveJobs) -> Body:
+    return 0, 0, _number(message)
+
+
+def _number(message: NeedJobs | Waiting | HaveJobs) -> bytes:
+    return _PAIR.pack(message.count, len(message.queue)) + message.queue
 
 
 def _write_pause(message: Pause) -> Body:
@@ -187,7 +201,7 @@ def _read_yourjobs(data: bytes, at: int, end: int, _count: int, marks: int) -> M
     copies = _copies(data, at, end)
     if not copies:
         raise DamagedError("number of jobs wrong")
-    return YourJobs(copies, bool(marks & UNASKED))
+    return YourJobs(copies, bool(marks & MORE))
 
 
 def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:
@@ -201,9 +215,19 @@ def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:
     return tuple(copies)
 
 
-def _read_needjobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+def _read_needjobs(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
     wanted, at = _pair(data, at, end)
-    return NeedJobs(data[at:end], wanted)
+    return NeedJobs(data[at:end], wanted, bool(marks & WAITS))
+
+
+def _read_waiting(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    number, at = _pair(data, at, end)
+    return Waiting(data[at:end], number)
+
+
+def _read_havejobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    number, at = _pair(data, at, end)
+    return HaveJobs(data[at:end], number)
 
 
 def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
@@ -242,6 +266,8 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     YourJobs: (13, _write_yourjobs),
     Working: (14, _write_job),
     Pause: (15, _write_pause),
+    Waiting: (WAITING, _write_number),
+    HaveJobs: (HAVEJOBS, _write_number),
 }
 READERS: Final[dict[int, Reader]] = {
     0: _read_ping,
@@ -252,5 +278,7 @@ READERS: Final[dict[int, Reader]] = {
     12: _read_needjobs,
     13: _read_yourjobs,
     15: _read_pause,
+    WAITING: _read_waiting,
+    HAVEJOBS: _read_havejobs,
     **{number: _job_reader(number) for number in SAID},
 }

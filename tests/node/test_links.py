@@ -5,8 +5,7 @@ from typing import Final
 import trio
 from trio.testing import MockClock
 
-from disque_trio.carriage import CAPABILITIES
-from disque_trio.statemachine.base import MYSELF, NodeId
+from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Batch, Pong, ReplJob
 from disque_trio.wire.frames import FrameParser, encode

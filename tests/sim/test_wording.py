@@ -11,6 +11,7 @@ from disque_trio.statemachine.messages import (
     Gossip,
     GotAck,
     GotJob,
+    HaveJobs,
     JobCopy,
     Meet,
     Message,
@@ -21,6 +22,7 @@ from disque_trio.statemachine.messages import (
     Queued,
     ReplJob,
     SetAck,
+    Waiting,
     WillQueue,
     Working,
     YourJobs,
@@ -64,6 +66,12 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (DelJob(JOB), Wording("deljob", ID)),
         (Working(JOB), Wording("working", ID)),
         (NeedJobs(b"mail", 5), Wording("needjobs", queue="mail", detail="count=5")),
+        (
+            NeedJobs(b"mail", 5, waits=True),
+            Wording("needjobs", queue="mail", detail="count=5 waits"),
+        ),
+        (Waiting(b"mail", 2), Wording("waiting", queue="mail", detail="count=2")),
+        (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
         (Pause(b"mail", 3), Wording("pause", queue="mail", detail="bits=3")),
     ],
 )  # fmt: skip

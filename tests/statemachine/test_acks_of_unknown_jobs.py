@@ -162,3 +162,13 @@ def test_acks_for_a_dead_node_go_when_it_is_forgotten() -> None:
 
     assert rig.node.jobs == {}
     assert rig.machine.deadline() == FOREVER
+
+
+def test_it_waits_for_nodes_with_which_a_handshake_is_under_way() -> None:
+    rig = Rig(peers=1, config=CALM)
+    rig.request("CLUSTER", "MEET", "127.0.0.9", 7711)
+    rig.ask("ACKJOB", JOB)
+
+    rig.message(N2, GotAck(JOB, known=False))
+
+    assert JOB in rig.node.jobs

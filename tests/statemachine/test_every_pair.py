@@ -23,6 +23,7 @@ from disque_trio.statemachine.messages import (
     GossipMessage,
     GotAck,
     GotJob,
+    HaveJobs,
     Meet,
     Message,
     NeedJobs,
@@ -32,6 +33,7 @@ from disque_trio.statemachine.messages import (
     Queued,
     ReplJob,
     SetAck,
+    Waiting,
     WillQueue,
     Working,
     YourJobs,
@@ -164,6 +166,11 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         },
     ),
     "NeedJobs": (lambda _: NeedJobs(b"q", 5), {"queued": Outcome("active")}),
+    "Waiting": (
+        lambda _: Waiting(b"q", 1),
+        {"queued": Outcome("queued", lambda _: [(N2, HaveJobs(b"q", 1))])},
+    ),
+    "HaveJobs": (lambda _: HaveJobs(b"q", 0), {}),
     "YourJobs": (
         given,
         {
@@ -248,4 +255,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 16
+    assert len(types) == 18

@@ -1,4 +1,4 @@
-from disque_trio.statemachine import federation
+from disque_trio.statemachine import transfer
 from disque_trio.statemachine.base import (
     HANDSHAKE,
     MYSELF,
@@ -91,7 +91,7 @@ def test_a_giver_is_asked_for_as_many_as_are_consumed() -> None:
 
     # Ninety jobs in nine tenths of a second, from one giver.
     assert needs(rig) == [(N2, 100)]
-    assert federation.import_rate(rig.node, rig.queue()) in range(98, 101)
+    assert transfer.import_rate(rig.node, rig.queue()) in range(98, 101)
 
 
 def test_two_givers_share_what_is_consumed() -> None:
@@ -185,14 +185,14 @@ def test_the_import_rate_counts_two_buckets_of_a_second_and_rounds_up() -> None:
     rig.advance(10)
     give(rig, N2, *ids(3))
     # Three jobs in at least fifty milliseconds.
-    assert federation.import_rate(rig.node, rig.queue()) == 60
+    assert transfer.import_rate(rig.node, rig.queue()) == 60
 
     rig.advance(1_990)
-    assert federation.import_rate(rig.node, rig.queue()) == 2
+    assert transfer.import_rate(rig.node, rig.queue()) == 2
     give(rig, N2, *ids(5)[3:])
-    assert federation.import_rate(rig.node, rig.queue()) == 3
+    assert transfer.import_rate(rig.node, rig.queue()) == 3
     rig.advance(2_000)
-    assert federation.import_rate(rig.node, rig.queue()) == 2
+    assert transfer.import_rate(rig.node, rig.queue()) == 2
 
 
 def test_five_seconds_after_the_last_bucket_began_nothing_is_imported() -> None:
@@ -201,6 +201,6 @@ def test_five_seconds_after_the_last_bucket_began_nothing_is_imported() -> None:
     give(rig, N2, JOB)
 
     rig.advance(5_000)
-    assert federation.import_rate(rig.node, rig.queue()) == 1
+    assert transfer.import_rate(rig.node, rig.queue()) == 1
     rig.advance(1)
-    assert federation.import_rate(rig.node, rig.queue()) == 0
+    assert transfer.import_rate(rig.node, rig.queue()) == 0

@@ -19,7 +19,9 @@ _PLOTS_MOST: Final = 12
 """Of one sort. The scenarios with the most jobs are drawn."""
 _STATES: Final = ("unknown", "held", "queued", "acked")
 _ABOUT_JOBS: Final = tuple(
-    name for name in MESSAGES if name not in {"ping", "pong", "meet", "fail", "needjobs", "pause"}
+    name
+    for name in MESSAGES
+    if name not in {"ping", "pong", "meet", "fail", "needjobs", "pause", "waiting", "havejobs"}
 )
 _STAGES: Final = {"answered": "told-to", "queued": "d5", "delivered": "accent", "acked": "good"}
 _NINES: Final = 5.0

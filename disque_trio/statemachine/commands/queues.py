@@ -5,7 +5,15 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import delivery, federation, pausing, post, pressure, waiters
+from disque_trio.statemachine import (
+    delivery,
+    federation,
+    pausing,
+    post,
+    pressure,
+    transfer,
+    waiters,
+)
 from disque_trio.statemachine.base import (
     NULL_ARRAY,
     PAUSE_IN,
@@ -62,13 +70,13 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         with_counters = options.with_counters
         return [delivery.describe(job, with_counters=with_counters) for job in jobs]
     if options.no_hang:
+        for name in queues:
+            federation.poll(node, node.queues[name])
         return NULL_ARRAY
     if node.cluster.is_leaving:
         return Failure(waiters.LEAVING_ERROR)
     deadline = node.mono + options.wait if options.wait else 0
     waiters.block_for_jobs(node, client, queues, deadline, with_counters=options.with_counters)
-    for name in client.queues:
-        federation.watch(node, node.queues[name])
     return PENDING
 
 
@@ -200,7 +208,7 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     reply += [b"age", (node.mono - queue.created) // 1000]
     reply += [b"idle", (node.mono - queue.accessed) // 1000, b"blocked", len(queue.waiting)]
     reply += [b"import-from", list(queue.responders)]
-    reply += [b"import-rate", federation.import_rate(node, queue)]
+    reply += [b"import-rate", transfer.import_rate(node, queue)]
     reply += [b"jobs-in", queue.jobs_in, b"jobs-out", queue.jobs_out]
     reply += [b"pause", PAUSE_NAMES[queue.paused]]
     return reply

@@ -17,7 +17,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import federation
+from disque_trio.statemachine import transfer
 from disque_trio.statemachine.base import (
     STATE_NAMES,
     SYNTAX_ERROR,
@@ -218,7 +218,7 @@ def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:
         return False
     if 0 <= options.max_len < len(queue):
         return False
-    return options.import_rate <= 0 or federation.import_rate(node, queue) >= options.import_rate
+    return options.import_rate <= 0 or transfer.import_rate(node, queue) >= options.import_rate
 
 
 def _shows_job(options: Options, job: Job) -> bool:

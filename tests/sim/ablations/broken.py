@@ -13,7 +13,6 @@ import pytest
 from disque_trio.sim.journal import Journal
 from disque_trio.statemachine import (
     delivery,
-    federation,
     hearing,
     lifecycle,
     machine,
@@ -21,6 +20,7 @@ from disque_trio.statemachine import (
     pressure,
     requeue,
     trace,
+    transfer,
 )
 from disque_trio.statemachine import job as job_module
 from disque_trio.statemachine.base import ACTIVE, JobId, NodeId
@@ -98,7 +98,7 @@ def paused_queues_deliver(patch: Patch) -> None:
 
 def silent_import(patch: Patch) -> None:
     """Who has taken a job over tells nobody."""
-    patch.setattr(federation, "_show_to_holders", nothing)
+    patch.setattr(transfer, "_show_to_holders", nothing)
 
 
 def silent_requeue(patch: Patch) -> None:
@@ -233,7 +233,7 @@ def half_the_delay(patch: Patch) -> None:
 
 def given_and_kept(patch: Patch) -> None:
     """A job with RETRY 0 is given away, and stays here too."""
-    intact = federation._give
+    intact = transfer._give
 
     def give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
         if job.retry:
@@ -244,7 +244,7 @@ def given_and_kept(patch: Patch) -> None:
         lifecycle.enqueue(node, job, Cause.FIRST)
         return copy
 
-    patch.setattr(federation, "_give", give)
+    patch.setattr(transfer, "_give", give)
 
 
 def once_queued_again(patch: Patch) -> None:
@@ -289,7 +289,7 @@ def bodies_cut_short(patch: Patch) -> None:
         copy = intact(node, job)
         return attrs.evolve(copy, body=bytes(copy.body)[:-1])
 
-    patch.setattr(federation, "snapshot", cut)
+    patch.setattr(transfer, "snapshot", cut)
 
 
 def counting_twice(patch: Patch) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from disque_trio.statemachine import (
     acks,
     additions,
-    federation,
     hearing,
     lifecycle,
     links,
@@ -18,6 +17,7 @@ from disque_trio.statemachine import (
     replication,
     requeue,
     resend,
+    transfer,
 )
 from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
 from disque_trio.statemachine.cluster import Peer
@@ -33,6 +33,7 @@ from disque_trio.statemachine.messages import (
     ReplJob,
     SetAck,
 )
+from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from tests.sim.ablations.broken import Patch, nothing
 
@@ -46,14 +47,14 @@ def senders_unlisted(patch: Patch) -> None:
 
 def lists_not_joined(patch: Patch) -> None:
     """Of a job that is here already, the holders that a copy names are not learned."""
-    for room in (replication, federation):
+    for room in (replication, transfer):
         patch.setattr(room, "named", lambda *_: ())
 
 
 def importers_unlisted(patch: Patch) -> None:
     """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
     for name in ("add_holder", "add_holders"):
-        patch.setattr(federation, name, nothing)
+        patch.setattr(transfer, name, nothing)
 
 
 def without_widening(patch: Patch) -> None:
@@ -223,15 +224,15 @@ def dummies_vouch(patch: Patch) -> None:
 def acks_overruled(patch: Patch) -> None:
     """A job that moves here is queued, acknowledged or not."""
 
-    def take(node: NodeState, sender: Peer, copy: JobCopy, *, unasked: bool) -> None:
+    def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) -> Queue | None:
         job = node.jobs.get(copy.id)
         if job is not None and job.state == ACKED and not job.is_dummy:
             job.state = ACTIVE
             job.requeue_at = node.mono + 1
-        intact(node, sender, copy, unasked=unasked)
+        return intact(node, sender, copy, is_for_clients=is_for_clients)
 
-    intact = federation._import
-    patch.setattr(federation, "_import", take)
+    intact = transfer.take
+    patch.setattr(transfer, "take", take)
 
 
 def without_dummies(patch: Patch) -> None:

@@ -229,7 +229,7 @@ def test_stats_counts_what_came_and_went() -> None:
     other = rig.connect()
     assert rig.machine.connect(b"127.0.0.1:50001", rig.now) is None
     rig.machine.refuse(other, b"ERR Protocol error: expected '$', got 'x'", rig.now)
-    rig.machine.dropped(7)
+    rig.machine.dropped(0, 7)
     rig.node.stats.frames_refused = {"unknown sender": 2, "bad length": 1}
     rig.machine.turned_away("tls")
     rig.machine.turned_away("cluster-secret", is_link=True)

@@ -1,0 +1,250 @@
+"""Jobs for which no client waits here are offered to nodes where clients wait: WAITING, HAVEJOBS.
+
+A node of ours says WAITING when its clients find a queue empty. Whoever gets jobs of that queue and
+has no client for them answers HAVEJOBS, and gives the jobs when it is asked for them by NEEDJOBS.
+So a job leaves only for a client that waits at that moment. One node is offered jobs at a time; the
+others follow when it has declined, or does not answer in time. What each node has been offered is
+remembered, so nothing is said twice (docs/bus.md, Federation).
+
+Owns `NodeState.demands` and the fields of `Demand` and `Asker`; charges `Memory.held` for them.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from disque_trio.statemachine import lifecycle, post, transfer
+from disque_trio.statemachine.base import PAUSE_OUT, Millis, NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import ASKER_BYTES, of_demand
+from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import Asker, Demand, NodeState, Offer
+
+MAX_REQUEST: Final = 100
+"""Jobs in one YOURJOBS."""
+ANSWER_WITHIN: Final[Millis] = 50
+"""Who has not answered an offer by then is not waited for."""
+OFFER_AGAIN: Final[Millis] = 500
+"""Pause before an offer that was not answered is made again. It doubles each time."""
+MAX_OFFER_AGAIN: Final[Millis] = 30_000
+INTEREST: Final[Millis] = 65_000
+"""How long a WAITING is good for. A node whose clients go on waiting says it twice within."""
+CREDIT: Final[Millis] = 50
+"""Clients for which there was no job when they were asked for are taken to wait for so long."""
+MAX_DEMANDS: Final = 100_000
+"""Of so many queues it is known who waits. The one that was asked for longest ago is forgotten."""
+
+
+# What other nodes say.
+
+
+def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
+    """Clients wait at the sender; or nobody does (0): the sender declines an offer."""
+    if message.count:
+        _answered(_remember(node, sender, message.queue), sender, Offer.NONE)
+    elif (demand := node.demands.get(message.queue)) is not None:
+        _answered(demand, sender, Offer.KNOWN)
+    lifecycle.look_again(node, message.queue)
+
+
+def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
+    """Give jobs to a node that needs them. One of ours is told how many are left."""
+    if not sender.link:
+        return
+    queue = node.queues.get(message.queue)
+    given = left = 0
+    if queue is not None and _may_go(node, queue):
+        given = _give(node, queue, sender, message)
+        left = queue.length
+    if sender.is_ours:
+        if not given:
+            post.to_node(node, sender, HaveJobs(message.queue, left))
+        demand = _remember(node, sender, message.queue)
+        _answered(demand, sender, Offer.KNOWN if left else Offer.NONE)
+        if left:
+            lifecycle.look_again(node, message.queue)
+        elif message.waits:
+            asker = demand.askers[sender.id]
+            asker.credit = min(message.count, MAX_REQUEST) - given
+            asker.credit_until = node.mono + CREDIT
+
+
+def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> int:
+    """A node whose clients wait for jobs gets as many as it says. Another takes them ahead: it
+    gets at most half of a short queue, and none of what this node imports itself."""
+    count = min(max(message.count, 1), MAX_REQUEST)
+    if not message.waits:
+        if transfer.import_rate(node, queue):
+            return 0
+        if queue.length < 2 * count:
+            count = max(queue.length // 2, 1)
+    return transfer.give(node, queue, receiver, count)
+
+
+def _may_go(node: NodeState, queue: Queue) -> bool:
+    """Are there jobs of the queue for other nodes?"""
+    return bool(queue.length) and not queue.paused & PAUSE_OUT and node.hindrance is None
+
+
+# Who waits where.
+
+
+def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
+    """The sender is interested in the queue from now on."""
+    demand = node.demands.pop(name, None)
+    if demand is None:
+        demand = Demand(name)
+        node.memory.held += of_demand(demand.name)
+        if len(node.demands) >= MAX_DEMANDS:
+            _forget(node, next(iter(node.demands.values())))
+        node.timers.arm(demand, node.mono + INTEREST)
+    node.demands[name] = demand
+    asker = demand.askers.pop(sender.id, None)
+    if asker is None:
+        asker = Asker()
+        node.memory.held += ASKER_BYTES
+    # Who has asked last is offered jobs last.
+    demand.askers[sender.id] = asker
+    asker.until = node.mono + INTEREST
+    return demand
+
+
+def _forget(node: NodeState, demand: Demand) -> None:
+    node.timers.disarm(demand)
+    del node.demands[demand.name]
+    node.memory.held -= of_demand(demand.name, len(demand.askers))
+
+
+def _forget_silent(node: NodeState, demand: Demand) -> None:
+    """Nobody waits there any more, or the node has gone."""
+    for id, asker in list(demand.askers.items()):
+        if asker.until <= node.mono or id not in node.cluster.nodes:
+            del demand.askers[id]
+            node.memory.held -= ASKER_BYTES
+
+
+def _answered(demand: Demand, sender: Peer, offer: Offer) -> None:
+    """The sender has been heard, and this is what it knows now."""
+    asker = demand.askers.get(sender.id)
+    if asker is not None:
+        asker.offer = offer
+        demand.pause = OFFER_AGAIN
+    if demand.pending == sender.id:
+        demand.pending = b""
+
+
+# Offers.
+
+
+def offer(node: NodeState, queue: Queue) -> None:
+    """There are jobs and no client for them: give them to nodes that have just asked for more than
+    there were, or offer them to the node that has waited longest."""
+    demand = node.demands.get(queue.name)
+    if demand is None or demand.pending or not _may_go(node, queue):
+        return
+    _give_on_credit(node, demand, queue)
+    if not queue.length:
+        return
+    for id in _not_offered(node, demand):
+        _offer_to(node, demand, queue, [id])
+        demand.pending = id
+        demand.pending_until = node.mono + ANSWER_WITHIN
+        node.timers.arm(demand, demand.pending_until)
+        return
+
+
+def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
+    """So a queue that is busy costs one question for several jobs."""
+    for id, asker in list(demand.askers.items()):
+        credit, asker.credit = asker.credit, 0
+        peer = node.cluster.nodes.get(id)
+        if not credit or asker.credit_until < node.mono or peer is None or not peer.is_connected:
+            continue
+        asker.credit = credit - transfer.give(node, queue, peer, credit, _goes_unasked)
+
+
+def _goes_unasked(node: NodeState, job: Job) -> bool:
+    """The node may have died since it asked: it would take a job with RETRY 0 with it. And holders
+    of a job that comes again wake together: it must not outrun the news that another has it."""
+    return bool(job.retry) and job.expires > node.mono and not lifecycle.has_been_out(job)
+
+
+def _not_offered(node: NodeState, demand: Demand) -> list[NodeId]:
+    """The nodes that can be told, and have not been, in the order in which they asked."""
+    nodes = node.cluster.nodes
+    return [
+        id
+        for id, asker in demand.askers.items()
+        if asker.offer is Offer.NONE and (peer := nodes.get(id)) is not None and peer.is_connected
+    ]
+
+
+def _offer_to(node: NodeState, demand: Demand, queue: Queue, ids: Iterable[NodeId]) -> None:
+    for id in ids:
+        asker = demand.askers[id]
+        asker.offer = Offer.MADE
+    post.to_ids(node, ids, HaveJobs(queue.name, queue.length))
+
+
+def on_due(node: NodeState, demand: Demand) -> None:
+    """An offer was not answered in time, or someone has not said for long that clients wait."""
+    _forget_silent(node, demand)
+    if not demand.askers:
+        _forget(node, demand)
+        return
+    queue = node.queues.get(demand.name)
+    if queue is None or not _may_go(node, queue):
+        _withdraw(demand)
+    elif not demand.pending:
+        _offer_again(node, demand, queue)
+    elif demand.pending_until <= node.mono:
+        # The node may have stopped. The others have waited long enough.
+        demand.pending = b""
+        demand.again_at = node.mono + demand.pause
+        _offer_to(node, demand, queue, _not_offered(node, demand))
+    _arm(node, demand)
+
+
+def _offer_again(node: NodeState, demand: Demand, queue: Queue) -> None:
+    """Some have not answered: the message may have been lost with its link."""
+    if demand.again_at > node.mono:
+        return
+    _withdraw(demand)
+    demand.pause = min(demand.pause * 2, MAX_OFFER_AGAIN)
+    demand.again_at = node.mono + demand.pause
+    _offer_to(node, demand, queue, _not_offered(node, demand))
+
+
+def _withdraw(demand: Demand) -> None:
+    """Wait for no answer any more."""
+    demand.pending = b""
+    for asker in demand.askers.values():
+        if asker.offer is Offer.MADE:
+            asker.offer = Offer.NONE
+
+
+def _arm(node: NodeState, demand: Demand) -> None:
+    askers = demand.askers.values()
+    due = min(asker.until for asker in askers)
+    if demand.pending:
+        due = min(due, demand.pending_until)
+    elif any(asker.offer is Offer.MADE for asker in askers):
+        due = min(due, demand.again_at)
+    node.timers.arm(demand, due)
+
+
+def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:
+    """What the node was offered before may not have reached it: its link is a new one."""
+    demand = node.demands.get(name)
+    if demand is not None and (asker := demand.askers.get(peer.id)) is not None:
+        asker.offer = Offer.NONE
+        lifecycle.look_again(node, name)
+
+
+def offer_all_anew(node: NodeState) -> None:
+    """This node can give jobs again, and has left questions unanswered meanwhile."""
+    for name, demand in node.demands.items():
+        for asker in demand.askers.values():
+            asker.offer = Offer.NONE
+        lifecycle.look_again(node, name)

@@ -1,0 +1,150 @@
+"""Jobs that move to another node's queue: YOURJOBS, given and taken in (docs/bus.md, Federation).
+
+Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_previous_count`.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from disque_trio.statemachine import journaling, lifecycle, post, trace
+from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, Millis
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holder, add_holders, adopt, is_over, named, snapshot
+from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import JobCopy, Queued, SetAck, Working, YourJobs
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+Judge = Callable[[NodeState, Job], bool]
+"""May the job go?"""
+
+MAX_TRANSFER_BYTES: Final = 16 << 20
+"""A transfer takes no further job once its bodies are this long."""
+RATE_BUCKET: Final[Millis] = 1000
+RATE_WINDOW: Final[Millis] = 5000
+RATE_MIN_INTERVAL: Final[Millis] = 50
+
+
+def import_rate(node: NodeState, queue: Queue) -> int:
+    """Jobs per second that come from other nodes, of two buckets of a second."""
+    if node.mono - queue.import_started > RATE_WINDOW:
+        return 0
+    elapsed = max(node.mono - queue.import_previous_started, RATE_MIN_INTERVAL)
+    return -(-imported(node, queue) * 1000 // elapsed)
+
+
+def imported(node: NodeState, queue: Queue) -> int:
+    """Jobs that came from other nodes in the two buckets; 0 if the last began long ago."""
+    if node.mono - queue.import_started > RATE_WINDOW:
+        return 0
+    return queue.import_previous_count + queue.import_count
+
+
+def _count_import(node: NodeState, queue: Queue) -> None:
+    if node.mono - queue.import_started > RATE_BUCKET:
+        queue.import_previous_started = queue.import_started
+        queue.import_previous_count = queue.import_count
+        queue.import_started = node.mono
+        queue.import_count = 0
+    queue.import_count += 1
+
+
+def give(
+    node: NodeState, queue: Queue, receiver: Peer, count: int, may_go: Judge | None = None
+) -> int:
+    """Send up to `count` of the oldest jobs, none from one on that may not go, and fewer when their
+    bodies are large: they travel in one frame. Returns how many went."""
+    copies: list[JobCopy] = []
+    size = 0
+    while len(copies) < count and size < MAX_TRANSFER_BYTES:
+        if may_go is not None and ((oldest := queue.oldest()) is None or not may_go(node, oldest)):
+            break
+        job = lifecycle.fetch(node, queue, Cause.GIVEN)
+        if job is None:
+            break
+        size += len(job.body or b"")
+        copies.append(_give(node, job, receiver))
+    if copies:
+        post.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
+    return len(copies)
+
+
+def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
+    """What the receiver gets. An at-most-once job leaves this node; another keeps waiting here,
+    and knows from now on that the receiver may hold it (defect 16)."""
+    trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
+    if job.retry:
+        add_holder(job, receiver.id)
+        lifecycle.mark(job, GIVEN)
+        lifecycle.restart_retry(node, job)
+        journaling.hold(node, job)
+        return snapshot(node, job)
+    copy = snapshot(node, job)
+    lifecycle.unregister(node, job, Cause.MOVED)
+    return copy
+
+
+def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) -> Queue | None:
+    """Take a job into its queue, which is returned if the job was queued. A move is not a delivery,
+    so it does not count as one.
+
+    `is_for_clients` says that it was asked for because clients waited. If they have gone meanwhile,
+    it does not count as an import, so that it may go on to whoever asks next.
+    """
+    job = node.jobs.get(copy.id)
+    is_news = job is None or not job.retry
+    if job is not None and job.state == ACKED:
+        # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
+        _tell_of_ack(node, sender, job, copy)
+        return None
+    if job is None and is_over(node, sender, copy.id):
+        return None
+    if job is None:
+        job = adopt(node, copy)
+        lifecycle.register(node, job, Cause.YOURJOBS)
+    else:
+        add_holders(job, named(node, copy.holders))
+    if job.retry:
+        add_holder(job, sender.id)
+    if lifecycle.lease_runs(node, job):
+        # The giver has not heard of it yet: it may even have given the job twice.
+        post.to_node(node, sender, Working(job.id))
+        return None
+    queue = _queue(node, sender, job)
+    if queue is not None and (queue.waiting or not is_for_clients):
+        _count_import(node, queue)
+    if is_news:
+        journaling.hold(node, job)
+    return queue
+
+
+def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
+    lifecycle.unmark(job, BCAST_QUEUED)
+    if not job.retry and job.state == ACTIVE and not lifecycle.had_its_turn(job):
+        lifecycle.requeue_in(node, job, 0)
+    if job.queue is None or not lifecycle.enqueue(node, job, Cause.IMPORT):
+        return None
+    _show_to_holders(node, job, sender)
+    return node.queues[job.queue]
+
+
+def _tell_of_ack(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> None:
+    """The giver has heard nothing of the ack, and may know of holders that have not either.
+
+    It may be gone before it can ask them. A dummy ack asks everybody as it is.
+    """
+    known = job.holders
+    if not job.is_dummy:
+        add_holders(job, named(node, copy.holders))
+    news = SetAck(job.id, len(job.holders))
+    post.to_node(node, sender, news)
+    post.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)
+
+
+def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
+    """Only the giver knows who has the job queued now. Without a word to the other holders, the
+    first whose period is over would queue it too (docs/differences.md, importers)."""
+    if job.retry:
+        others = [id for id in job.holders if id != giver.id]
+        post.to_ids(node, others, Queued(job.id))
