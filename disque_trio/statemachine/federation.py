@@ -332,9 +332,11 @@ def greet(node: NodeState, peer: Peer) -> None:
     on_greetings_due(node, node.greetings)
 
 
-def greet_again(node: NodeState, peer: Peer) -> None:
-    """The link to a node of ours has lost messages, for it could not carry them all."""
-    if peer.is_ours and peer.id not in node.greetings.names:
+def greet_again(node: NodeState, link_id: LinkId) -> None:
+    """This link has lost messages, for it could not carry them all."""
+    link = node.cluster.links.get(link_id)
+    peer = link.peer if link is not None else None
+    if peer is not None and peer.is_ours and peer.id not in node.greetings.names:
         _plan_greeting(node, peer)
         node.timers.arm(node.greetings, node.mono + GREET_AGAIN)
 

@@ -346,9 +346,7 @@ class Machine:
     def dropped(self, link: LinkId, frames: int) -> None:
         """So many frames found the send queue of their link full."""
         self.state.stats.frames_dropped += frames
-        found = self.state.cluster.links.get(link)
-        if found is not None and found.peer is not None:
-            federation.greet_again(self.state, found.peer)
+        federation.greet_again(self.state, link)
 
     def overflow(self) -> list[Job]:
         """Whose bodies shall go to disk, once `Memory.held` is above `Memory.brim`."""

@@ -11,7 +11,6 @@ from disque_trio.statemachine import (
     acks,
     copies,
     delivery,
-    federation,
     gossip,
     handshake,
     hearing,
@@ -19,8 +18,10 @@ from disque_trio.statemachine import (
     lifecycle,
     membership,
     nodetable,
+    offering,
     post,
     replication,
+    transfer,
 )
 from disque_trio.statemachine.base import JobId, NodeId
 from disque_trio.statemachine.client import Client
@@ -56,7 +57,7 @@ def copies_live_anew(patch: Patch) -> None:
     def adopt(node: NodeState, copy: JobCopy) -> Job:
         return intact(node, attrs.evolve(copy, etime=3601))
 
-    patch.setattr(federation, "adopt", adopt)
+    patch.setattr(transfer, "adopt", adopt)
 
 
 def copies_want_no_others(patch: Patch) -> None:
@@ -94,7 +95,7 @@ def copies_cut_short(patch: Patch) -> None:
 
 def paused_queues_give(patch: Patch) -> None:
     """PAUSE out keeps no other node from being given jobs."""
-    patch.setattr(federation, "PAUSE_OUT", 0)
+    patch.setattr(offering, "PAUSE_OUT", 0)
 
 
 def paused_queues_take_copies(patch: Patch) -> None:

@@ -83,6 +83,16 @@ def killings(seed: int) -> Plan:
     )
 
 
+def killings_of_strangers(seed: int) -> Plan:
+    """The same with workers that ack elsewhere, mostly where the job is not known."""
+    return attrs.evolve(
+        killings(seed),
+        scenario="killings-of-strangers",
+        adds=jobs(200, replicate=1, every=SECOND // 12),
+        consumers=workers((1, 2, 3), mix=(("elsewhere", 1.0),)),
+    )
+
+
 def killings_once(seed: int) -> Plan:
     """The same with jobs of at most one delivery, which wait for a worker that comes late."""
     faults = tuple(
