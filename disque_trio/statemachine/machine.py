@@ -16,25 +16,22 @@ and in `Stats` what it says of requests and frames; sets `Client.active`.
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from disque_trio.statemachine import (
     additions,
     delivery,
+    due,
     federation,
     hearing,
     journaling,
     links,
     membership,
     metrics,
-    offering,
     pipelines,
     post,
     pressure,
     recovery,
-    repair,
-    requeue,
-    resend,
     sessions,
     spilling,
     timing,
@@ -61,33 +58,15 @@ from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.messages import Frame, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.redaction import redacted
-from disque_trio.statemachine.state import Cron, Demand, Greetings, NodeState, Repair, Resend
+from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import Facts, Stats
-from disque_trio.statemachine.timers import Timed
-
-ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
-    Job: requeue.on_due,
-    Client: sessions.on_due,
-    Queue: federation.on_queue_due,
-    Cron: membership.on_cron,
-    Repair: repair.on_due,
-    Resend: resend.on_due,
-    Timed: sessions.on_pause_end,
-    Memory: pressure.on_review,
-    Demand: offering.on_due,
-    Greetings: federation.on_greetings_due,
-}
 
 _ON: Final = ReplyMode.ON
 _NO: Final = Blocked.NO
-MAX_DUE_PER_TICK: Final = 10_000
-"""Then the inputs get their turn; `deadline` says at once that there is more."""
 
 
 class Machine:
@@ -360,13 +339,8 @@ class Machine:
 
     def tick(self, now: Now) -> None:
         """Do what is due."""
-        node = self.state
         self._set_clocks(now)
-        for _ in range(MAX_DUE_PER_TICK):
-            owner = node.timers.pop_due(node.mono)
-            if owner is None:
-                break
-            ON_TIMER[type(owner)](node, owner)
+        due.run(self.state)
         self._serve()
 
     def deadline(self) -> Millis:

@@ -13,6 +13,7 @@ import pytest
 from disque_trio.sim.journal import Journal
 from disque_trio.statemachine import (
     delivery,
+    due,
     hearing,
     lifecycle,
     machine,
@@ -189,7 +190,7 @@ def without_expiry(patch: Patch) -> None:
         return intact(node, queue, cause)
 
     intact = lifecycle.fetch
-    patch.setitem(machine.ON_TIMER, Job, on_due)
+    patch.setitem(due.ON_TIMER, Job, on_due)
     patch.setattr(lifecycle, "fetch", fetch)
 
 
@@ -203,7 +204,7 @@ def never_buried(patch: Patch) -> None:
         finally:
             job.expires = life
 
-    patch.setitem(machine.ON_TIMER, Job, on_due)
+    patch.setitem(due.ON_TIMER, Job, on_due)
 
 
 def without_delay(patch: Patch) -> None:
@@ -319,7 +320,7 @@ def raising(patch: Patch) -> None:
 
 def without_repair(patch: Patch) -> None:
     """Copies that are gone for good are not made again."""
-    patch.setitem(machine.ON_TIMER, Repair, nothing)
+    patch.setitem(due.ON_TIMER, Repair, nothing)
 
 
 def promised_before_synced(patch: Patch) -> None:

@@ -1,0 +1,45 @@
+"""What is due: each timer goes to the part of the protocol that it is of."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from disque_trio.statemachine import (
+    federation,
+    membership,
+    offering,
+    pressure,
+    repair,
+    requeue,
+    resend,
+    sessions,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import Memory
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import Cron, Demand, Greetings, NodeState, Repair, Resend
+from disque_trio.statemachine.timers import Timed
+
+ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
+    Job: requeue.on_due,
+    Client: sessions.on_due,
+    Queue: federation.on_queue_due,
+    Demand: offering.on_due,
+    Greetings: federation.on_greetings_due,
+    Cron: membership.on_cron,
+    Repair: repair.on_due,
+    Resend: resend.on_due,
+    Timed: sessions.on_pause_end,
+    Memory: pressure.on_review,
+}
+MAX_DUE_PER_TICK: Final = 10_000
+"""Then the inputs get their turn; `Timers.deadline` says at once that there is more."""
+
+
+def run(node: NodeState) -> None:
+    """Do what is due by now, or some of it if it is much."""
+    for _ in range(MAX_DUE_PER_TICK):
+        owner = node.timers.pop_due(node.mono)
+        if owner is None:
+            break
+        ON_TIMER[type(owner)](node, owner)
