@@ -32,7 +32,7 @@ _RUNGS: Final = """
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.strays commands.table
-    timing pipelines
+    timing pipelines due
     machine
 """
 LADDER: Final = _RUNGS.split()
