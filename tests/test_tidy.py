@@ -15,9 +15,9 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    hints values pattern config directives redaction
+    hints values pattern tombstones config directives redaction
     timers messages records events chores stats slowlog latency address cluster
-    client job jobtable queue memory outbox tombstones
+    client job jobtable queue memory outbox
     state
     invariants
     post trace journaling spilling heart links metrics

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from disque_trio.sim.engine import Engine
+from disque_trio.sim.engine import Countdown, Engine
 from disque_trio.sim.network import DIAL_WAITS, Channel, Connection, Network, Packet
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.vector import Stamp
@@ -100,6 +100,8 @@ class End:
     """Frames travel; before, they are kept in `early`."""
     is_closed: bool = False
     early: list[Parcel] = attrs.Factory(list)
+    over: Callable[[], None] | None = None
+    """To be called when this end closes, whose far end has vanished."""
 
     def send(self, frames: Iterable[bytes]) -> None:
         """Whole frames, in order."""
@@ -244,12 +246,30 @@ class Cables:
         early, end.early = end.early, []
         for parcel in early:
             self._lose(parcel, "never linked")
+        if end.over is not None:
+            end.over()
 
     def _unplug(self, end: End) -> None:
         """The connection is over for this end."""
         self._forget(end)
         if end.plug is not None:
             end.plug.ended()
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """As `Wires.half_open`."""
+        ends = [
+            end
+            for end in self._ends
+            if (end.node, end.far.node) == (source, target) and end.is_open and end.far.is_open
+        ]
+        # Nodes speak of jobs on links that they have dialled. An accepted one may stay for good.
+        dialled = [end for end in ends if end.out.connection.dialler == source]
+        last = Countdown(len(dialled), over)
+        for end in dialled:
+            end.over = last.one_less
+        for end in ends:
+            self._unplug(end.far)
+        return bool(dialled)
 
     def crashed(self, node: int) -> None:
         """The kernel ends the connections of a process that is gone."""

@@ -82,6 +82,17 @@ class Deeds:
         self._note_link("delay", link, str(path.delay // 1000))
         return True
 
+    def half_open(self, link: Link) -> bool:
+        """Let the connections be gone at the target, while the source learns nothing."""
+
+        def over() -> None:
+            self._note_link("half-open.end", link)
+
+        if not self._world.wires.half_open(*link, over):
+            return False
+        self._note_link("half-open", link)
+        return True
+
     def _note_link(self, kind: str, link: Link, detail: str = "") -> None:
         self._hosts[link[0]].note(kind, peer=self._hosts[link[1]].name, detail=detail)
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Final
 
+import attrs
+
 from disque_trio.sim.plan import Micros
 
 NEVER: Final[Micros] = 1 << 61
@@ -54,3 +56,17 @@ class Engine:
         finally:
             self.steps += steps
         self.now = max(self.now, until)
+
+
+@attrs.define(eq=False)
+class Countdown:
+    """Calls `over` when so many things have happened."""
+
+    left: int
+    over: Callable[[], None]
+
+    def one_less(self) -> None:
+        """One of them has."""
+        self.left -= 1
+        if not self.left:
+            self.over()

@@ -48,6 +48,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
         forming=scenario.cluster.forming,
+        tombstones=scenario.cluster.tombstones,
         sync=(int(scenario.cluster.sync.low), int(scenario.cluster.sync.high)),
         codec_every=scenario.run.codec_every,
         vector_clocks=scenario.run.vector_clocks,
@@ -169,7 +170,12 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         maxlen=job.maxlen.draw_int(rng),
         is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
         pipeline=spec.pipeline.draw_int(rng),
+        dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
     )
+
+
+def _happens(share: Range, rng: random.Random) -> bool:
+    return share.high > 0 and rng.random() < share.draw(rng)
 
 
 # Consumers.

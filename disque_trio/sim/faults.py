@@ -51,6 +51,9 @@ class World(Protocol):
     def add_delay(self, link: Link, delay: Micros) -> bool:
         """Make everything so much later; less if negative."""
 
+    def half_open(self, link: Link) -> bool:
+        """Let the connections be gone at the target, while the source learns nothing."""
+
     # Processes.
 
     def crash(self, node: int, cause: str) -> bool:
@@ -299,6 +302,8 @@ _LINK_DEEDS: Final[dict[str, tuple[LinkDeed, LinkDeed]]] = {
         lambda world, link, active: world.add_delay(link, active.fault.amount * 1000),
         lambda world, link, active: world.add_delay(link, -active.fault.amount * 1000),
     ),
+    # Whoever has noticed connects anew, so nothing is left to undo.
+    "half-open": (lambda world, link, _: world.half_open(link), lambda *_: False),
 }
 _NODE_DEEDS: Final[dict[str, tuple[NodeDeed, NodeDeed]]] = {
     "crash": (

@@ -63,7 +63,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
 
 
 def lost(words: list[bytes], cause: str) -> list[Note]:
-    """There will be no reply: `cause` is disconnect or timeout."""
+    """There will be no reply: `cause` is disconnect, timeout or quit."""
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]

@@ -16,7 +16,7 @@ from disque_trio.sim.nodes import Host
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.record import Recorder
 from disque_trio.sim.vector import Stamp, VectorClock
-from disque_trio.sim.workload import Agent, Ask
+from disque_trio.sim.workload import Agent, Ask, Hang
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
 
@@ -98,7 +98,7 @@ class Lanes:
                 if isinstance(wish, Ask):
                     self._ask(actor, wish)
                 else:
-                    self._hang_up(actor, wish.lane)
+                    self._hang_up(actor, wish)
         deadline = actor.agent.deadline()
         if deadline < actor.wake_at:
             actor.wake_at = deadline
@@ -126,11 +126,11 @@ class Lanes:
         lane.unanswered.append(operation)
         self._engine.later(actor.distance, self._arrive, (lane, operation))
 
-    def _hang_up(self, actor: Actor, number: int) -> None:
-        lane = actor.lanes.pop(number, None)
+    def _hang_up(self, actor: Actor, wish: Hang) -> None:
+        lane = actor.lanes.pop(wish.lane, None)
         if lane is None:
             return
-        self._drop(lane, "timeout")
+        self._drop(lane, wish.cause)
         self._engine.later(actor.distance, self._depart, lane)
 
     def _drop(self, lane: Lane, cause: str) -> None:

@@ -59,34 +59,11 @@ class Host:
     """A place where a node runs, one life after the other."""
 
     __slots__ = (
-        "_alarm",
-        "_clients",
-        "_config",
-        "_engine",
-        "_factory",
-        "_inbox",
-        "_links",
-        "_names",
-        "_recorder",
-        "_seed",
-        "_wake_at",
-        "clock",
-        "disk",
-        "id",
-        "ip",
-        "is_held",
-        "is_paused",
-        "journal",
-        "lives",
-        "machine",
-        "name",
-        "nodes_conf",
-        "now",
-        "number",
-        "slowness",
-        "spiller",
-        "vector",
-    )
+        "_alarm", "_clients", "_config", "_engine", "_factory", "_inbox", "_links", "_names",
+        "_recorder", "_seed", "_wake_at", "clock", "disk", "id", "ip", "is_held", "is_paused",
+        "journal", "lives", "machine", "name", "nodes_conf", "now", "number", "slowness",
+        "spiller", "tombstones", "vector",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -103,6 +80,7 @@ class Host:
         vector: VectorClock,
         names: dict[NodeId, str],
         disk: Disk,
+        tombstones: int,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -112,6 +90,7 @@ class Host:
         self._config = config
         self._factory = factory
         self._names = names
+        self.tombstones = tombstones
         self.number = number
         self.name = f"n{number}"
         self.ip = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
@@ -178,9 +157,8 @@ class Host:
         myself = Peer(self.id, "", PORT, MYSELF)
         if self.nodes_conf:
             myself, others = parse_nodes(self.nodes_conf)
-        self.machine = self._factory(
-            self._config, myself, rng, self.now, Facts(port=PORT), list(others)
-        )
+        facts = Facts(port=PORT, tombstones=self.tombstones)
+        self.machine = self._factory(self._config, myself, rng, self.now, facts, list(others))
         self.machine.state.trace = []
         self.spiller = Spiller(self.machine, SimSpill()) if self._config.spill_directory else None
         self.nodes_conf = nodes_text(self.machine.state, handshakes=False)

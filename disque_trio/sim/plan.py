@@ -6,6 +6,8 @@ every add, consumer and fault stands for itself. Times are microseconds since th
 
 import attrs
 
+from disque_trio.statemachine.tombstones import GENERATION
+
 Micros = int
 Span = tuple[Micros, Micros]
 """From, to; a draw is uniform."""
@@ -62,6 +64,9 @@ class Add:
     ttl_s: int | None = None
     maxlen: int | None = None
     is_async: bool = False
+    dies_after: Micros | None = None
+    """How long after it has sent this one the producer drops the connection, with all that is
+    under way on it; None is never."""
     pipeline: int = 1
     """How many requests, this one among them, may be under way on its connection."""
 
@@ -72,7 +77,7 @@ class Consumer:
 
     The mix gives relative weights to: ackjob, fastack, nack, none (forgets the job), die (drops
     its connection with the job in hand and comes back), elsewhere (acks at another node),
-    working (asks for time, then acks), deljob, dequeue.
+    fastack-elsewhere, working (asks for time, then acks), deljob, dequeue.
     """
 
     name: str
@@ -102,10 +107,11 @@ class Fault:
 
     Kinds: partition (`groups` can talk only within themselves), cut (directed, `nodes` pairs),
     clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
-    share in parts per million), delay, crash and restart (at once; `mode` kill or power), pause,
-    slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes as `nodes` names),
-    forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the share of it that
-    is used already, in parts per million), disk-full, disk-error, disk-stall,
+    share in parts per million), delay, half-open (at the target's end of each link its connections
+    are gone, and the source learns nothing of it), crash and restart (at once; `mode` kill or
+    power), pause, slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes as
+    `nodes` names), forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the
+    share of it that is used already, in parts per million), disk-full, disk-error, disk-stall,
     disk-flip (one bit of the journal; not undone).
 
     Faults of links strike `links`; without any, all links from and to `nodes`.
@@ -169,6 +175,8 @@ class Plan:
     """How long after the heal the run goes on; 0 is computed from the workload (bound B)."""
     sync: Span = (200, 5_000)
     """How long a disk takes to sync, where nodes keep a journal (`appendonly` in `config`)."""
+    tombstones: int = GENERATION
+    """How many ids of finished jobs make a generation of a node's tombstones."""
     forming: str = "known"
     """`known`: nodes start with each other in their tables; `meet`: the first meets the others."""
     codec_every: int = 64

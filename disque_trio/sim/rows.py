@@ -34,8 +34,10 @@ ends has neither ``recv`` nor ``lost``.
 World: ``crash`` (`cause` kill, power, shutdown), ``start`` (`cause` fresh, empty, loaded), ``wipe``
 (and ``start`` fresh, under another id), ``remove``, ``pause``, ``resume``, ``slow`` (`detail`
 milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``rule`` and
-``unrule``, ``delay`` (`detail` milliseconds) (each from `node` to `peer`), ``clock.step`` (`detail`
-milliseconds), ``clock.rate`` (`detail` parts per million), ``wall.freeze``, ``wall.thaw``,
+``unrule``, ``half-open`` and ``half-open.end`` (`peer` does not have the connection any more, and
+`node` has not noticed), ``delay`` (`detail` milliseconds) (each from `node` to `peer`),
+``clock.step`` (`detail` milliseconds), ``clock.rate`` (`detail` parts per million),
+``wall.freeze``, ``wall.thaw``,
 ``leave`` (`detail` yes or no), ``forget`` (`node` forgets `peer`), ``meet`` (it meets it again),
 ``pause-queue`` (`detail` queue and mode), ``memory`` (`detail` bytes, 0 is the end), ``chaos.end``,
 ``heal.end`` (at once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have

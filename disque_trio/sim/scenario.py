@@ -44,6 +44,7 @@ from disque_trio.sim.schema import (
     read_record,
     table,
 )
+from disque_trio.statemachine.tombstones import GENERATION
 
 VERSION: Final = 1
 
@@ -70,6 +71,12 @@ class ClusterSpec:
         default="off",
     )
     sync: Range = key(DURATION, "how long a disk takes to sync", default="200us..5ms")
+    tombstones: int = key(
+        count(1),
+        "how many ids of finished jobs make a generation of a node's tombstones; two generations "
+        "are kept",
+        default=GENERATION,
+    )
     forming: str = key(
         one_of("known", "meet"),
         "`known`: nodes know each other from the start; `meet`: the first meets the others",
@@ -160,6 +167,12 @@ class ProducerSpec:
     pipeline: Range = key(
         whole(1), "how many it sends on one connection without waiting; drawn for each", default=1
     )
+    dies: Range = key(
+        SHARE,
+        "chance, for each job, that the producer drops the connection with all that is under way",
+        default=0,
+    )
+    dies_after: Range = key(DURATION, "how long after sending that job", default="0ms..5ms")
     start: Range = key(DURATION, _START, default="0s")
     stop: Range | None = key(DURATION, _STOP, default=None)
     job: JobSpec = key(table(JobSpec), "the jobs", default={})

@@ -105,7 +105,7 @@ def _strike(draw: _Draw, at: Micros) -> Iterator[Fault]:
         yield from _swizzle(draw, at)
     elif kind == "partition":
         yield from _partition(draw, at)
-    elif kind in {"clog", "drop", "delay"}:
+    elif kind in {"clog", "drop", "delay", "half-open"}:
         yield from _on_links(draw, at)
     else:
         yield _on_nodes(draw, at)

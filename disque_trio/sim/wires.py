@@ -4,12 +4,12 @@ Both ends of a connection are `End`s. What one end sends travels as `Mail`, whic
 it leaves (``send``), comes in (``recv``) or turns out to be gone (``lost``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 
-from disque_trio.sim.engine import Engine
+from disque_trio.sim.engine import Countdown, Engine
 from disque_trio.sim.network import DIAL_WAITS, Channel, Network, Packet
 from disque_trio.sim.nodes import PORT, Host
 from disque_trio.sim.plan import Micros
@@ -39,6 +39,8 @@ class End:
     """Messages may be sent; before, they are kept in `early`."""
     is_closed: bool = False
     early: "list[Mail]" = attrs.Factory(list)
+    over: Callable[[], None] | None = None
+    """To be called when this end closes, whose far end has vanished."""
 
 
 @attrs.define(eq=False)
@@ -258,6 +260,8 @@ class Wires:
         for mail in end.early:
             self._lose(mail, "never linked")
         end.early.clear()
+        if end.over is not None:
+            end.over()
 
     def _unlink(self, end: End) -> None:
         """Tell the machine that a connection has ended, or never came up."""
@@ -268,6 +272,27 @@ class Wires:
         machine = end.host.machine
         if machine is not None and end.link:
             machine.unlinked(end.link, end.host.now)
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """End the target's ends of all connections between the two without a word to the source.
+
+        `over` is called once the source has ended those that it has dialled. False if it has none.
+        """
+        ends = [
+            end
+            for host, ends in self._ends.items()
+            if host.number == source
+            for end in ends
+            if end.far.host.number == target and end.is_open and end.far.is_open
+        ]
+        # Nodes speak of jobs on links that they have dialled. An accepted one may stay for good.
+        dialled = [end for end in ends if end.out.connection.dialler == source]
+        last = Countdown(len(dialled), over)
+        for end in dialled:
+            end.over = last.one_less
+        for end in ends:
+            self._unlink(end.far)
+        return bool(dialled)
 
     def crashed(self, host: Host) -> None:
         """The kernel ends the connections of a process that is gone."""

@@ -15,6 +15,7 @@ WAYS: Final = {
     "none": "nothing: the job is forgotten",
     "die": "the connection is dropped with the job in hand; the worker comes back",
     "elsewhere": "ACKJOB at another node",
+    "fastack-elsewhere": "FASTACK at another node",
     "working": "WORKING, as much work again, then ACKJOB",
     "deljob": "DELJOB, which deletes this node's copy alone",
     "dequeue": "DEQUEUE, and nothing more",
@@ -52,6 +53,8 @@ LINK_FAULTS: Final = {
     "swizzle": "half of the nodes are clogged one by one, and released in another order",
     "drop": "a share of the messages is lost (`amount`, `message`)",
     "delay": "messages take longer by `amount`",
+    "half-open": "connections are gone at one end, and the other end learns nothing: what it sends "
+    "arrives nowhere, without a reset; new connections are not concerned",
 }
 """Faults of links, which `shape` names."""
 NODE_FAULTS: Final = {

@@ -6,6 +6,7 @@ order. A lane is one connection of the agent, with one request at a time, or a p
 opens with the first.
 """
 
+import heapq
 import random
 from collections import deque
 from typing import Final, Protocol
@@ -13,6 +14,7 @@ from typing import Final, Protocol
 import attrs
 
 from disque_trio.sim.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.requests import add_words, getjob_words
 from disque_trio.sim.streams import stream
 from disque_trio.sim.visits import NEVER, Visits
 from disque_trio.statemachine.base import Failure, Reply
@@ -23,6 +25,7 @@ ENDLESS: Final[Micros] = 60_000_000
 """How long it waits if the command's own timeout is none."""
 RECONNECT: Final[Micros] = 500_000
 """How long a consumer rests before it connects again."""
+_ELSEWHERE: Final = {"elsewhere": "ackjob", "fastack-elsewhere": "fastack"}
 ACK_TRIES: Final = 3
 """At how many nodes a consumer tries to get an ack through, when connections break."""
 
@@ -41,6 +44,8 @@ class Hang:
     """End a lane, whatever is under way on it. No `lost` follows."""
 
     lane: int
+    cause: str = "timeout"
+    """For the rows of what is under way; `quit` if the agent has not lost its patience."""
 
 
 Wish = Ask | Hang
@@ -111,14 +116,22 @@ class Producer:
         self._busy: dict[int, _Lane] = {}
         self._free: dict[int, list[int]] = {}
         """Idle lanes by node."""
+        self._deaths: list[tuple[Micros, int]] = []
+        """When it drops which lane, a heap."""
 
     def deadline(self) -> Micros:
         """The next job, or the next reply that does not come."""
         due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
+        if self._deaths:
+            due = min(due, self._deaths[0][0])
         return min(due, *(lane.dues[0][0] for lane in self._busy.values())) if self._busy else due
 
     def wake(self, now: Micros) -> None:
-        """Give up on overdue replies, then add what is due."""
+        """Drop connections, give up on overdue replies, then add what is due."""
+        while self._deaths and self._deaths[0][0] <= now:
+            _, number = heapq.heappop(self._deaths)
+            if self._busy.pop(number, None) is not None:
+                self.wishes.append(Hang(number, "quit"))
         for number in [n for n, lane in self._busy.items() if lane.dues[0][0] <= now]:
             del self._busy[number]
             self.wishes.append(Hang(number))
@@ -131,6 +144,8 @@ class Producer:
         wait = _wait(add.timeout_ms)
         self._busy.setdefault(number, _Lane(add.node)).dues.append((now + wait, wait))
         self.wishes.append(Ask(number, add.node, add_words(add)))
+        if add.dies_after is not None:
+            heapq.heappush(self._deaths, (now + add.dies_after, number))
 
     def _lane_for(self, add: Add) -> int:
         if add.pipeline > 1:
@@ -168,21 +183,6 @@ class Producer:
         return not self._busy and self._next == len(self._adds)
 
 
-def add_words(add: Add) -> list[bytes]:
-    """The command."""
-    words: list[str | int] = ["ADDJOB", add.queue, add.body.ljust(add.size, "."), add.timeout_ms]
-    for option, value in (
-        ("REPLICATE", add.replicate),
-        ("DELAY", add.delay_s),
-        ("RETRY", add.retry_s),
-        ("TTL", add.ttl_s),
-        ("MAXLEN", add.maxlen),
-    ):
-        words += [] if value is None else [option, value]
-    words += ["ASYNC"] if add.is_async else []
-    return [str(word).encode() for word in words]
-
-
 def _wait(timeout_ms: int) -> Micros:
     return timeout_ms * 1000 + PATIENCE if timeout_ms else ENDLESS
 
@@ -217,7 +217,7 @@ class Worker:
         self._visits = Visits(plan, nodes, rng)
         self._patience_ends: Micros = NEVER
         """When it gives up on a GETJOB."""
-        self._getjob = _getjob_words(plan)
+        self._getjob = getjob_words(plan)
 
     def deadline(self) -> Micros:
         """The end of its work, of its rest, or of its patience."""
@@ -276,7 +276,7 @@ class Worker:
     def _leave(self, now: Micros) -> None:
         """Disconnect, whether or not a GETJOB waits, and come back later."""
         self._is_asking = False
-        self.wishes.append(Hang(self._lane))
+        self.wishes.append(Hang(self._lane, "quit"))
         self._must_return = False
         away = self._visits.leave()
         self._rest(now)
@@ -299,8 +299,8 @@ class Worker:
             self._jobs.clear()
             self.wishes.append(Hang(self._lane))
             self._rest(now)
-        elif deed == "elsewhere":
-            self._tell(now, "ackjob", 1 + (self._home + self._elsewhere()) % self._nodes)
+        elif deed in _ELSEWHERE:
+            self._tell(now, _ELSEWHERE[deed], 1 + (self._home + self._elsewhere()) % self._nodes)
         else:
             self._tell(now, deed, self._home)
 
@@ -384,9 +384,3 @@ class Worker:
         if deed:
             self._jobs.pop(0)
         self._due = now + RECONNECT
-
-
-def _getjob_words(plan: Consumer) -> list[bytes]:
-    words: list[str | int] = ["GETJOB", "TIMEOUT", plan.poll_ms, "COUNT", plan.count]
-    words += ["WITHCOUNTERS", "FROM", *plan.queues]
-    return [str(word).encode() for word in words]

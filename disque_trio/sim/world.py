@@ -3,7 +3,7 @@
 What a machine says goes to `wires` (links) and `lanes` (clients); what faults do is in `deeds`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from disque_trio.sim.around import Links
@@ -37,6 +37,9 @@ class Wiring(Links, Protocol):
 
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """As `Wires.half_open`."""
 
 
 class World:
@@ -92,6 +95,7 @@ class World:
             vector=self._vector(),
             names=self.names,
             disk=self.disk_kind(stream(self.plan.seed, "disk", number), self.plan.sync),
+            tombstones=self.plan.tombstones,
         )
 
     def add_host(self, number: int) -> Host:

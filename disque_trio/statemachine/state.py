@@ -117,6 +117,10 @@ class Greetings(Timed):
     """When a link last came up."""
 
 
+def _tombstones(node: "NodeState") -> Tombstones:
+    return Tombstones(node.facts.tombstones)
+
+
 @attrs.define(eq=False)
 class NodeState:
     """What every verb takes first. Each field names the module that writes it."""
@@ -134,7 +138,7 @@ class NodeState:
     stats: Stats
     jobs: JobTable = attrs.Factory(JobTable)
     """`lifecycle`."""
-    tombstones: Tombstones = attrs.Factory(Tombstones)
+    tombstones: Tombstones = attrs.Factory(_tombstones, takes_self=True)
     queues: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle`."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)

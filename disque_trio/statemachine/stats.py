@@ -8,6 +8,7 @@ from collections import deque
 import attrs
 
 from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.tombstones import GENERATION
 
 
 @attrs.define
@@ -46,6 +47,8 @@ class Facts:
     run_id: str = "0" * 40
     version: str = "0"
     traffic: Traffic = attrs.Factory(Traffic)
+    tombstones: int = GENERATION
+    """How many ids of finished jobs make a generation of tombstones. Simulations set it low."""
 
 
 @attrs.define

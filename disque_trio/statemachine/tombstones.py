@@ -12,16 +12,17 @@ import attrs
 from disque_trio.statemachine.base import JobId
 
 GENERATION: Final = 32_768
-"""At most two generations are kept: about ten megabytes."""
+"""How many ids a generation has. At most two generations are kept: about ten megabytes."""
 
 
 @attrs.define(eq=False)
 class Tombstones:
-    """The latest ids, at least `GENERATION` of them once there have been so many.
+    """The latest ids, at least `generation` of them once there have been so many.
 
     An id never comes to life again, so none needs to be forgotten for anything but its memory.
     """
 
+    generation: int = GENERATION
     _young: dict[JobId, None] = attrs.Factory(dict)
     _old: dict[JobId, None] = attrs.Factory(dict)
 
@@ -34,7 +35,7 @@ class Tombstones:
     def bury(self, job_id: JobId) -> None:
         """This job is over, wherever there may be copies of it."""
         self._young[job_id] = None
-        if len(self._young) >= GENERATION:
+        if len(self._young) >= self.generation:
             self._old, self._young = self._young, {}
 
     def level(self) -> None:

@@ -113,6 +113,15 @@ def test_a_producer_may_send_in_pipelines(scenario_of: Reader) -> None:
     assert {add.pipeline for add in expand(scenario_of(text), 1).adds} == {1, 2, 3, 4}
 
 
+def test_some_producers_die(scenario_of: Reader) -> None:
+    text = '[[producer]]\nat=1\nrate=20\ndies=0.2\ndies_after="1ms..3ms"\n'
+
+    deaths = [add.dies_after for add in expand(scenario_of(text), 1).adds]
+
+    assert 0.1 < sum(each is not None for each in deaths) / len(deaths) < 0.3
+    assert all(1_000 <= each <= 3_000 for each in deaths if each is not None)
+
+
 def test_a_producer_adds_no_more_than_it_has(scenario_of: Reader) -> None:
     adds = expand(scenario_of("[[producer]]\nat=[1,2]\nrate=1000\njobs=5\n"), 1).adds
 

@@ -1,6 +1,7 @@
 import pytest
 
 from disque_trio.sim.plan import Add, Consumer, Plan
+from disque_trio.sim.requests import add_words
 from disque_trio.sim.visits import NEVER
 from disque_trio.sim.workload import (
     ENDLESS,
@@ -8,7 +9,6 @@ from disque_trio.sim.workload import (
     Ask,
     Hang,
     Producer,
-    add_words,
     agents,
 )
 from disque_trio.statemachine.base import Failure, Status
@@ -98,6 +98,31 @@ def test_a_producer_may_send_some_jobs_without_waiting() -> None:
     producer.answered(12, lanes[0], Status(JOB))
     producer.answered(13, lanes[2], Status(JOB))
     assert producer.is_idle()
+
+
+def test_a_producer_may_die_in_mid_pipeline() -> None:
+    producer = Producer("p1", [add(10, pipeline=9), add(10, pipeline=9, dies_after=5), add(90)])
+    producer.wake(10)
+    (lane, _) = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+
+    assert producer.deadline() == 15
+    producer.wake(15)
+
+    assert wishes(producer) == [Hang(lane, "quit")]
+    assert producer.deadline() == 90
+    producer.wake(90)
+    assert asked(producer).lane != lane
+
+
+def test_a_producer_that_has_its_answers_does_not_die() -> None:
+    producer = Producer("p1", [add(10, dies_after=5)])
+    producer.wake(10)
+    producer.answered(12, asked(producer).lane, Status(JOB))
+
+    producer.wake(15)
+
+    assert wishes(producer) == []
+    assert producer.deadline() == NEVER
 
 
 def test_a_pipeline_is_for_one_node() -> None:

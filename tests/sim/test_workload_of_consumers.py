@@ -81,15 +81,18 @@ def test_a_dying_worker_drops_its_connection_and_comes_back() -> None:
     assert asked(agent).lane != 1
 
 
-def test_a_worker_may_ack_at_another_node() -> None:
-    agent = worker("elsewhere")
+@pytest.mark.parametrize(
+    ("way", "command"), [("elsewhere", b"ACKJOB"), ("fastack-elsewhere", b"FASTACK")]
+)
+def test_a_worker_may_ack_at_another_node(way: str, command: bytes) -> None:
+    agent = worker(way)
     fetch(agent)
 
     (wish,) = do_work(agent)
 
     assert isinstance(wish, Ask)
     assert wish.node != 2
-    assert wish.words == [b"ACKJOB", JOB]
+    assert wish.words == [command, JOB]
     agent.answered(agent.deadline(), wish.lane, 0)
     hang, ask = wishes(agent)
     assert hang == Hang(wish.lane)

@@ -15,7 +15,7 @@ def test_a_visitor_disconnects_after_its_last_poll_and_comes_back() -> None:
     assert asked(agent).lane == lane
     agent.answered(2 * SECOND, lane, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(lane)]
+    assert wishes(agent) == [Hang(lane, "quit")]
     assert agent.deadline() == 5 * SECOND
     agent.wake(5 * SECOND)
     again = asked(agent)
@@ -32,7 +32,7 @@ def test_a_visitor_works_on_what_it_has_before_it_disconnects() -> None:
     assert isinstance(ack, Ask)
     agent.answered(agent.deadline(), ack.lane, 1)
 
-    assert wishes(agent) == [Hang(ack.lane)]
+    assert wishes(agent) == [Hang(ack.lane, "quit")]
 
 
 def test_a_visit_may_end_in_the_middle_of_a_poll() -> None:
@@ -43,7 +43,7 @@ def test_a_visit_may_end_in_the_middle_of_a_poll() -> None:
     assert agent.deadline() == 400_000
     agent.wake(400_000)
 
-    assert wishes(agent) == [Hang(lane)]
+    assert wishes(agent) == [Hang(lane, "quit")]
     assert agent.deadline() == 1_400_000
 
 
@@ -83,7 +83,7 @@ def test_after_the_chaos_one_that_roams_goes_home_once() -> None:
     agent.settle()
     agent.answered(2 * SECOND, away.lane, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(away.lane)]
+    assert wishes(agent) == [Hang(away.lane, "quit")]
     agent.wake(agent.deadline())
     home = asked(agent)
     assert home.node == 2

@@ -232,6 +232,13 @@ def _list_was_short(story: Story) -> bool:
         return False
     knowing = _knowing(story)
     nodes = story.nodes()
+    if any(
+        ack.kind == "fastack" and ack.node not in story.job.listed
+        for ack in story.job.acks
+        if ack.time <= story.serve.time
+    ):
+        # Without a copy it has told all nodes: not its list was short, a holder was out of reach.
+        return False
     if any(node in {story.before.node, *knowing} for node in nodes):
         return False
     return not any(

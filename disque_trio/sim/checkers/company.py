@@ -20,6 +20,8 @@ def on_add_end(case: Case, row: Row) -> None:
     add = case.adds.get((row.client, row.ref))
     if add is None or add.options.replicate != 1 or _has_left(case, add):
         return
+    if row.cause == "quit":
+        return
     case.check("L5")
     if _was_disturbed(case, row.node, add.invoked, row.time):
         return

@@ -19,6 +19,7 @@ from disque_trio.sim.checkers.records import Job, Lease, Queueing
 from disque_trio.sim.checkers.world import Partition
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
+from disque_trio.sim.words import DUPLICATE_CAUSES
 
 CAUSES: Final[dict[str, str]] = {
     "D0": "a consumer asked for it",
@@ -128,3 +129,12 @@ def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
     on_serve(case, row, job)
     forget(job)
     return serve
+
+
+def told(found: Duplicate, scenario: str) -> str:
+    """One that no scenario, or not this one, expects."""
+    waited = (found.time - found.leased) / 1e6
+    told = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
+    if found.cause not in DUPLICATE_CAUSES:
+        return f"{told}; no scenario may expect that"
+    return f"{told}; expect.duplicates of {scenario} does not have {found.cause}"

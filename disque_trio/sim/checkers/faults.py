@@ -24,6 +24,12 @@ def on_rule(case: Case, row: Row) -> None:
     case.world.on_block(row, case.alive)
 
 
+def on_half_open(case: Case, row: Row) -> None:
+    """Connections are gone at one end, and the other end has not noticed."""
+    case.mark("half-open")
+    case.world.on_block(row, case.alive)
+
+
 def on_slow(case: Case, row: Row) -> None:
     """A node or a link is slow, or not any more."""
     case.mark(row.kind)

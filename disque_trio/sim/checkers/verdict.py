@@ -24,6 +24,7 @@ from disque_trio.sim.checkers import (
     replies,
     returns,
     safety,
+    situations,
     tables,
     timers,
 )
@@ -35,7 +36,6 @@ from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.checkers.unjudged import not_judged, notes
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
-from disque_trio.sim.words import DUPLICATE_CAUSES
 
 
 @attrs.frozen(kw_only=True)
@@ -155,7 +155,7 @@ class Judge:
         found = duplicates.on_deliver(case, row, job, serve, cut)
         self._duplicates.append(found)
         if found.cause not in case.plan.expect.duplicates:
-            case.violate(found.cause, _told(found, case.plan.scenario), job.id, row.node)
+            case.violate(found.cause, duplicates.told(found, case.plan.scenario), job.id, row.node)
 
     # The end.
 
@@ -208,14 +208,6 @@ class Judge:
 def _retry(plan: Plan, number: int) -> Micros:
     retry = plan.adds[number].retry_s
     return (300 if retry is None else retry) * 1_000_000
-
-
-def _told(found: Duplicate, scenario: str) -> str:
-    waited = (found.time - found.leased) / 1e6
-    told = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
-    if found.cause not in DUPLICATE_CAUSES:
-        return f"{told}; no scenario may expect that"
-    return f"{told}; expect.duplicates of {scenario} does not have {found.cause}"
 
 
 def _see_sent(case: Case, row: Row) -> None:
@@ -275,7 +267,6 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.after_hold,
     ),
     "drop": (
-        replies.note,
         custody.before_drop,
         timers.before_end,
         history.on_drop,
@@ -293,7 +284,6 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
     "serve": (history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
     "give": (safety.on_give, history.on_give),
-    "acked": (replies.note, timers.before_end, history.on_acked, _left),
     "add.ok": (
         custody.before_add_ok,
         safety.before_add_ok,
@@ -301,23 +291,6 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.after_add_ok,
         timers.after_add_ok,
         durability.on_add_ok,
-    ),
-    "ack.invoke": (replies.on_invoke, agents.on_ack_invoke),
-    "ack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),
-    "ack.unknown": (replies.on_end, agents.on_ack_unknown),
-    "fastack.invoke": (_note_kind, replies.on_invoke, agents.on_ack_invoke),
-    "fastack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),
-    "fastack.unknown": (replies.on_end, agents.on_ack_unknown),
-    "nack.invoke": (replies.on_invoke, agents.on_again_invoke),
-    "enqueue.invoke": (replies.on_invoke, agents.on_again_invoke),
-    **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
-    **dict.fromkeys(
-        (
-            *(f"{verb}.ok" for verb in ("nack", "enqueue", "deljob", "dequeue")),
-            *(f"{verb}.unknown" for verb in ("nack", "enqueue", "deljob", "dequeue")),
-            *(f"{verb}.refused" for verb in replies.VERBS),
-        ),
-        (replies.on_end,),
     ),
     "working.invoke": (agents.on_working_invoke,),
     "working.ok": (
@@ -341,21 +314,20 @@ _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "lost": (mail.on_lost,),
     "add.invoke": (agents.on_add_invoke,),
     "add.refused": (company.on_add_end, agents.on_add_end),
-    "add.unknown": (company.on_add_end, agents.on_add_end),
+    "add.unknown": (situations.on_add_unknown, company.on_add_end, agents.on_add_end),
     "cut": (faults.on_cut,),
-    "heal": (faults.on_heal,),
     "clog": (faults.on_clog,),
-    "release": (faults.on_heal,),
     "rule": (faults.on_rule,),
-    "unrule": (faults.on_heal,),
+    **dict.fromkeys(("heal", "release", "unrule", "half-open.end"), (faults.on_heal,)),
+    "half-open": (faults.on_half_open,),
     "delay": (faults.on_slow,),
     "slow": (faults.on_slow,),
     "memory": (faults.on_memory,),
     "pause-queue": (faults.on_pause_queue,),
-    "crash": (durability.on_crash, faults.on_crash),
+    "crash": (situations.on_crash, durability.on_crash, faults.on_crash),
     "start": (faults.on_start, tables.on_start),
     "wipe": (faults.on_wipe,),
-    "remove": (faults.on_wipe,),
+    "remove": (situations.on_remove, faults.on_wipe),
     "loaded": (durability.on_loaded,),
     **dict.fromkeys(durability.TROUBLES, (durability.on_trouble,)),
     "disk.flip": (durability.on_flip,),

@@ -380,7 +380,7 @@ class World:
             self.core = named or tuple(node for node in self.nodes if self.is_up(node))
 
 
-_BEGINS = {"heal": "cut", "release": "clog", "unrule": "rule"}
+_BEGINS = {"heal": "cut", "release": "clog", "unrule": "rule", "half-open.end": "half-open"}
 
 
 def _pair(one: str, other: str) -> Pair:

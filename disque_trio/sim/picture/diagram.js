@@ -227,7 +227,7 @@ function drawMarks(group, sight) {
       );
     }
     const half = textWidth(mark.label ?? "") / 2;
-    if (mark.label && deep > 30 && x - half > (taken.get(y) ?? -99)) {
+    if (mark.label && deep > 30 && x - half >= (taken.get(y) ?? -99) + GAP) {
       parts.push(
         shape(
           "text",

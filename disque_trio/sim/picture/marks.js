@@ -77,10 +77,22 @@ function commandMark(kind) {
   };
 }
 
-const textWidth = (text) => 5.8 * text.length;
-const nameWidth = (text) => 7 * text.length; // of messages: smaller, but capitals
+// Measured, since wide letters made labels run into each other.
+const measuring = document.createElement("canvas").getContext("2d");
+const widths = new Map();
+function widthIn(font, text) {
+  const key = `${font} ${text}`;
+  if (!widths.has(key)) {
+    measuring.font = `${font} system-ui, "DejaVu Sans", sans-serif`;
+    widths.set(key, measuring.measureText(text).width);
+  }
+  return widths.get(key);
+}
+const textWidth = (text) => widthIn("700 11px", text);
+const nameWidth = (text) => widthIn("10px", text); // of messages
+const GAP = 6; // between two labels of one lane
 
 function roomFor(mark) {
   if (!mark) return 0;
-  return Math.max(mark.glyph !== undefined ? 24 : 10, mark.label ? textWidth(mark.label) + 8 : 0);
+  return Math.max(mark.glyph !== undefined ? 24 : 10, mark.label ? textWidth(mark.label) + GAP + 2 : 0);
 }

@@ -2,6 +2,7 @@
 
 const BAR_COLOURS = {
   cut: "cut",
+  "half-open": "cut",
   clog: "clog",
   drop: "clog",
   delay: "clog",
@@ -29,8 +30,13 @@ function causeColour(cause) {
 
 function swatches(entries) {
   return entries.flatMap(([name, hue]) => [
-    element("i", { class: "swatch", style: `background:var(--${hue})` }),
-    name,
+    element(
+      "span",
+      { class: "entry" },
+      element("i", { class: "swatch", style: `background:var(--${hue})` }),
+      name,
+    ),
+    " ",
   ]);
 }
 
@@ -294,11 +300,10 @@ function addCopies(parent) {
     });
     pen.strokeStyle = pen.fillStyle = colour("warn");
     pen.setLineDash([5, 3]);
-    wanted.forEach((count, n) => {
-      line(pen, 0, y(count), x(run.end), y(count));
-      pen.fillText(`W = ${count}`, 3 + 44 * n, y(count) + 11);
-    });
+    for (const count of wanted) line(pen, 0, y(count), x(run.end), y(count));
     pen.setLineDash([]);
+    // Beside each other, for the lines may be closer than a label is high.
+    wanted.forEach((count, n) => caption(pen, `W = ${count}`, 3 + 46 * n, y(count) + 4));
   };
   const read = (time) =>
     valueAt(points, time, 1) < 0

@@ -23,9 +23,9 @@ const TOLD = 5;
 const ACKED = 6;
 const isCopy = (stand) => Number(stand > DUMMY);
 
-const LINK_FAULTS = new Set(["cut", "clog", "drop", "delay"]);
-const ENDINGS = new Set(["heal", "release", "unrule"]);
-const LINK_KINDS = new Set(["cut", "clog", "rule", "delay", ...ENDINGS]);
+const LINK_FAULTS = new Set(["cut", "clog", "drop", "half-open", "delay"]);
+const ENDINGS = new Set(["heal", "release", "unrule", "half-open.end"]);
+const LINK_KINDS = new Set(["cut", "clog", "rule", "half-open", "delay", ...ENDINGS]);
 
 const run = unpack(JSON.parse(document.getElementById("run").textContent));
 

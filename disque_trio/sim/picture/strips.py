@@ -18,6 +18,7 @@ OPENS = {
     "crash": "crash",
     "pause": "pause",
     "rule": "drop",
+    "half-open": "half-open",
     "wall.freeze": "frozen wall",
 }
 CLOSES = {
@@ -27,6 +28,7 @@ CLOSES = {
     "start": "crash",
     "resume": "pause",
     "unrule": "drop",
+    "half-open.end": "half-open",
     "wall.thaw": "frozen wall",
 }
 LEVELS = frozenset({"delay", "slow", "leave", "memory", "pause-queue"})

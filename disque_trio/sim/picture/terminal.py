@@ -31,7 +31,9 @@ SIGNS = {
 SILENT = frozenset({"send", "recv"})
 SILENT_CAUSES = frozenset({"served", "given", "acked", "dropped"})
 """Of leaving a queue: what leads to it has a line of its own."""
-LINKS = frozenset({"cut", "heal", "clog", "release", "rule", "unrule", "delay"})
+LINKS = frozenset(
+    {"cut", "heal", "clog", "release", "rule", "unrule", "half-open", "half-open.end", "delay"}
+)
 COLUMNS_MOST = 32
 """Nodes of a larger cluster have no columns."""
 

@@ -1,6 +1,7 @@
 """Links between real shells: bytes in pieces, over the shared network model."""
 
 import random
+from collections.abc import Callable
 
 from disque_trio.node import Node
 from disque_trio.session import LinkSession
@@ -77,6 +78,10 @@ class ShellLinks(Wires):
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
         self.cables.mended(source, target)
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """End the target's ends of all connections between the two without a word to the source."""
+        return self.cables.half_open(source, target, over)
 
     # Witness.
 

@@ -1,5 +1,7 @@
 """The links of the tcp engine, and what our proxies see of the frames on them."""
 
+from collections.abc import Callable
+
 import attrs
 import trio
 
@@ -64,6 +66,10 @@ class ProxyWires(Wires):
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
         self._cables.mended(source, target)
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """End the target's ends of all connections between the two without a word to the source."""
+        return self._cables.half_open(source, target, over)
 
     # Witness.
 

@@ -18,7 +18,8 @@ AT_LEAST_ONCE: Final = (
 """What the job's id says (`sim.checkers.terms.is_at_least_once`)."""
 
 TROUBLES: Final = (
-    "'cut', 'heal', 'clog', 'release', 'rule', 'unrule', 'delay', 'slow', 'crash', 'wipe',"
+    "'cut', 'heal', 'clog', 'release', 'rule', 'unrule', 'half-open',"
+    " 'half-open.end', 'delay', 'slow', 'crash', 'wipe',"
     " 'remove', 'pause', 'resume', 'clock.step', 'clock.rate', 'wall.freeze', 'wall.thaw', 'leave',"
     " 'forget', 'pause-queue', 'memory', 'disk.full', 'disk.error', 'disk.stall', 'disk.flip'"
 )

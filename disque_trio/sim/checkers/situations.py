@@ -1,0 +1,66 @@
+"""Marks of situations that take several rows to see. They judge nothing."""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+TOGETHER: Final[Micros] = 500_000
+"""Nodes that are lost within so much of each other are lost to one pass of repair."""
+OFTEN: Final = 3
+
+
+def on_add_unknown(case: Case, row: Row) -> None:
+    """A producer will never know what has become of its ADDJOB."""
+    if row.cause == "quit":
+        case.mark("producer.died")
+
+
+def on_drop(case: Case, row: Row, job: Job) -> None:
+    """Before the record goes."""
+    if row.cause == "expired" and job.deliveries >= OFTEN and not job.acks:
+        case.mark("expired.unacked")
+
+
+def on_ack(case: Case, row: Row, job: Job) -> None:
+    """A node has learned of an ack, by a client or another node."""
+    is_adding = job.add is None or not job.add.outcome
+    if is_adding and row.node == job.origin and row.node in case.world.leaving:
+        case.mark("ack.leaving_adder")
+
+
+def on_fastack(case: Case, row: Row, job: Job) -> None:
+    """A client asks a node for FASTACK."""
+    if any(
+        copy.node != row.node and _giver(job, copy.node) and not copy.is_acked
+        for copy in job.copies.values()
+    ):
+        case.mark("fastack.moved")
+
+
+def on_crash(case: Case, row: Row) -> None:
+    """Before its copies are gone."""
+    for job_id in case.table(row.node):
+        job = case.jobs[job_id]
+        if any(
+            _giver(job, copy.node) == row.node and not copy.is_acked for copy in job.copies.values()
+        ):
+            case.mark("giver.crashed")
+
+
+def on_remove(case: Case, row: Row) -> None:
+    """A node is lost for good."""
+    losses = case.world.outages.items()
+    if any(
+        node != row.node and node in case.world.removed and row.time - spells[-1].start <= TOGETHER
+        for node, spells in losses
+    ):
+        case.mark("remove.two")
+
+
+def _giver(job: Job, node: str) -> str:
+    """Who gave the job that this node has had in its queue last; empty if it came otherwise."""
+    queueing = job.copies[node].last_queueing
+    return "" if queueing is None or queueing.given_by is None else queueing.given_by.node
