@@ -21,6 +21,7 @@ from disque_trio.sim.checkers import (
     history,
     liveness,
     mail,
+    refusals,
     replies,
     returns,
     safety,
@@ -265,6 +266,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         copyoptions.after_hold,
         timers.after_hold,
         safety.after_hold,
+        refusals.after_hold,
     ),
     "drop": (
         custody.before_drop,
@@ -291,6 +293,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.after_add_ok,
         timers.after_add_ok,
         durability.on_add_ok,
+        refusals.after_add_ok,
     ),
     "working.invoke": (agents.on_working_invoke,),
     "working.ok": (
