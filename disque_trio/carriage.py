@@ -154,12 +154,16 @@ class Carriage:
                     continue
                 if frame is None:
                     is_gossip = isinstance(message, GossipMessage)
-                    frame = encode(*me, message, CAPABILITIES if is_gossip else 0)
+                    frame = encode(*me, message, *(self._announced() if is_gossip else ()))
                 if session.parts:
                     session.frames += encode_parts(*me, session.parts)
                     session.parts = []
                 session.frames.append(frame)
         self._send(posted, now)
+
+    def _announced(self) -> tuple[int, int]:
+        """What PING, PONG and MEET say of the sender beside."""
+        return CAPABILITIES, self._state.cluster.incarnation
 
     def _me(self) -> tuple[NodeId, int, int]:
         """What the header of each frame says of its sender."""

@@ -164,8 +164,14 @@ def facts(config: Config, config_file: str = "") -> Facts:
         multiplexing=resolve(config.multiplexing_api),
         runtime=f"{platform.python_implementation()} {platform.python_version()}",
         run_id=os.urandom(20).hex(),
+        incarnation=_incarnation(),
         version=__version__,
     )
+
+
+def _incarnation() -> int:
+    """A number that no other process has, 62 bits. Who was started later has the greater one."""
+    return (int(time.time() * 1000) << 21 | int.from_bytes(os.urandom(4)) >> 11) & (1 << 62) - 1
 
 
 def tame_collector() -> None:

@@ -66,6 +66,8 @@ class Watch:
         self._id = myself.id
         self._address = myself.ip
         self._is_leaving = bool(myself.flags & LEAVING)
+        self._duplicate = (False, False)
+        """Is there another process with this node's ID, and does this one yield?"""
         for peer in self._members():
             self._seen[peer.id] = _seen(peer)
 
@@ -140,10 +142,28 @@ class Watch:
         if myself.id != self._id:
             self._id = myself.id
             self._log.notice("new identity", node=myself.id.decode())
+        self._look_at_duplicate()
         if bool(myself.flags & LEAVING) != self._is_leaving:
             self._is_leaving = not self._is_leaving
             event = "leaving the cluster" if self._is_leaving else "staying in the cluster"
             self._log.notice(event)
+
+    def _look_at_duplicate(self) -> None:
+        cluster = self._state.cluster
+        other = cluster.duplicate
+        before, self._duplicate = self._duplicate, (other is not None, cluster.refusal is not None)
+        if other is None:
+            if before[0]:
+                self._log.notice("the other process with the node ID of this one is gone")
+        elif self._duplicate != before:
+            yields = "this one yields and refuses writes" if cluster.refusal else "this one goes on"
+            self._log.warning(
+                f"another process has the node ID of this one, and {yields}: give the one that was "
+                "copied a directory of its own without nodes.conf, and start it again",
+                node=cluster.myself.id.decode("latin-1"),
+                address=f"{cluster.myself.ip}:{self._state.facts.port}",
+                other=other.address.decode(),
+            )
 
     def _look_at_refused(self, now: Now) -> None:
         before, self._refused = self._refused, dict(self._state.stats.frames_refused)

@@ -88,6 +88,7 @@ class ClusterRig:
         self._ends: dict[End, End] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
+        self._incarnations = itertools.count(1)
         self._cut: dict[tuple[str, str], None] = {}
         self._silent: dict[tuple[str, str], None] = {}
         for number, name in enumerate(names, 1):
@@ -152,9 +153,16 @@ class ClusterRig:
             myself, nodes = parse_nodes(host.nodes_conf)
         else:
             myself = Peer(new_node_id(rng), "", PORT, MYSELF)
-        host.machine = Machine(config or self._config, myself, rng, self.now, Facts(), nodes)
+        facts = Facts(incarnation=next(self._incarnations))
+        host.machine = Machine(config or self._config, myself, rng, self.now, facts, nodes)
         host.nodes_conf = nodes_text(host.machine.state, handshakes=False)
         host.client = self.connect(name)
+
+    def copy(self, name: str, of: str) -> None:
+        """Start a node from a copy of another one's directory, at a place of its own."""
+        ip = f"10.0.0.{len(self._hosts) + 1}"
+        self._hosts[name] = Host(name, ip, nodes_conf=self._hosts[of].nodes_conf)
+        self.start(name)
 
     def crash(self, name: str) -> None:
         """End a node; its links break."""
@@ -325,10 +333,11 @@ class ClusterRig:
 
     def _send(self, end: End, message: Message) -> None:
         """By way of the codec, so that nothing is shared and nothing is said that has no bytes."""
-        myself = end.machine.state.cluster.myself
+        cluster = end.machine.state.cluster
+        myself = cluster.myself
         flags = myself.flags & (MYSELF | LEAVING)
-        capabilities = CAPABILITIES if isinstance(message, GossipMessage) else 0
-        data = encode(myself.id, PORT, flags, message, capabilities)
+        said = (CAPABILITIES, cluster.incarnation) if isinstance(message, GossipMessage) else ()
+        data = encode(myself.id, PORT, flags, message, *said)
         (frame,) = FrameParser().feed(data)
         assert frame.message == message
         self._later(lambda: self._arrive(end, frame))

@@ -26,7 +26,7 @@ _RUNGS: Final = """
     shortcuts copies waiters pausing recovery
     additions
     replication transfer offering federation acks resend requeue delivery sessions repair
-    failure handshake gossip membership nodesfile hearing
+    failure handshake identity gossip membership nodesfile hearing
     commands.rows commands.usage commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
@@ -85,6 +85,7 @@ RECEIVERS: Final = {
     "supply": "Supply",
     "greetings": "Greetings",
     "node.greetings": "Greetings",
+    "latest": "Process",
 }
 """What a name stands for wherever its attributes are written."""
 
@@ -162,6 +163,11 @@ OWNERS: Final = {
         Peer.holding Peer.ip Peer.port Peer.flags Peer.reports Outbox.nodes_changed
     """,
     "failure": "Peer.reports",
+    "identity": """
+        Cluster.duplicate Cluster.incarnation Cluster.refusal Cluster.own_addresses
+        Cluster.probe_at Peer.processes NodeState.hindrance
+        Process.ip Process.port Process.heard
+    """,
     "gossip": "Peer.ping_sent Peer.pong_received",
     "membership": """
         Peer.capabilities Peer.created Peer.ping_sent Peer.pong_received

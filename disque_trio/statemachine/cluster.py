@@ -3,8 +3,11 @@
 Fields are written by the rooms of membership alone: `links` (links, and a peer's link fields),
 `nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, flags),
 `failure` (reports), `resend` (resent_on), `gossip` (ping and pong times), `membership`
-(capabilities), `post` (messages sent). Everybody may read.
+(capabilities), `identity` (processes, incarnation, duplicate, refusal, own_addresses, probe_at),
+`post` (messages sent). Everybody may read.
 """
+
+from typing import Final
 
 import attrs
 
@@ -15,10 +18,38 @@ from disque_trio.statemachine.base import (
     MEETS,
     NOADDR,
     PFAIL,
+    Failure,
     LinkId,
     Millis,
     NodeId,
 )
+
+YIELDS: Final = 1 << 63
+"""In an incarnation: the process leaves its node ID to another one (`identity`)."""
+
+
+@attrs.define(eq=False)
+class Process:
+    """A process that speaks under the ID of a peer, and where it was last heard."""
+
+    incarnation: int
+    ip: str = ""
+    port: int = 0
+    heard: Millis = 0
+
+
+@attrs.define(eq=False)
+class Duplicate:
+    """Another process with this node's own ID."""
+
+    ip: str
+    port: int
+    heard: Millis
+
+    @property
+    def address(self) -> bytes:
+        """As people write it."""
+        return b"%b:%d" % (self.ip.encode(), self.port)
 
 
 @attrs.define(eq=False)
@@ -44,6 +75,8 @@ class Peer:
     """Who says that it fails, and since when we know."""
     capabilities: int = 0
     """What its frames announce beyond the original protocol."""
+    processes: tuple[Process, ...] = ()
+    """Those that have spoken under this ID, the last one last."""
     holding: tuple[NodeId, ...] = attrs.field(init=False)
     """The node alone, as a job's holders; one tuple shared by all its jobs."""
 
@@ -86,6 +119,16 @@ class Cluster:
     """Do some of the nodes that may hold a job have the same address, and not all of them?"""
     blacklist: dict[NodeId, Millis] = attrs.Factory(dict)
     """Forgotten nodes, and until when gossip may not bring them back."""
+    incarnation: int = 0
+    """The number of this process, as it announces it; 0 announces none."""
+    duplicate: Duplicate | None = None
+    """Another process that answers to this node's ID."""
+    refusal: Failure | None = None
+    """Why commands are refused while this process yields to it."""
+    own_addresses: dict[tuple[str, int], None] = attrs.Factory(dict)
+    """Where this very process answered itself."""
+    probe_at: Millis = 0
+    """Before this moment no address is asked whether it is this node."""
     messages_sent: int = 0
     messages_received: int = 0
 

@@ -7,10 +7,11 @@ ones first; so every node hears of every other and of what others think of it.
 from typing import Final
 
 from disque_trio.statemachine import post
-from disque_trio.statemachine.base import FAIL, HANDSHAKE, MEET, NOADDR, PFAIL, Millis
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, MEET, NOADDR, PFAIL, Millis, NodeId
+from disque_trio.statemachine.cluster import Peer, Process
 from disque_trio.statemachine.failure import recover, report, withdraw
 from disque_trio.statemachine.handshake import hear_of
+from disque_trio.statemachine.identity import hear_of_own_id
 from disque_trio.statemachine.messages import Gossip, Meet, Ping
 from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
@@ -76,6 +77,11 @@ def _tell(node: NodeState, peer: Peer) -> Gossip:
     )
 
 
+def tell_of_process(process: Process, id: NodeId) -> Gossip:
+    """That a node is also to be found there."""
+    return Gossip(id, process.ip.encode(), process.port, 0)
+
+
 def wall_time(node: NodeState, moment: Millis) -> Millis:
     """A moment of our monotonic clock as others would read it; 0 stays "never"."""
     return node.wall - (node.mono - moment) if moment else 0
@@ -88,7 +94,10 @@ def listen(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
         if peer is None:
             if not entry.flags & NOADDR and not is_banned(node, entry.id):
                 hear_of(node, _ip_of(entry), entry.port)
-        elif peer is not node.cluster.myself:
+        elif peer is node.cluster.myself:
+            if not entry.flags & NOADDR:
+                hear_of_own_id(node, _ip_of(entry), entry.port)
+        else:
             _compare(node, teller, peer, entry)
 
 

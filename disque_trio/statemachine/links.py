@@ -61,6 +61,13 @@ def unlinked(node: NodeState, link_id: LinkId) -> None:
         rouse(node)
 
 
+def hang_up_all(node: NodeState) -> None:
+    """End every link, ours and those of others."""
+    for link_id in list(node.cluster.links):
+        node.out.hangups.append(link_id)
+        unlinked(node, link_id)
+
+
 def hang_up(node: NodeState, peer: Peer) -> None:
     """End our link to the node, dialling or up; from here on it does not exist."""
     if peer.link:

@@ -81,14 +81,15 @@ class Machine:
         facts: Facts | None = None,
         nodes: Iterable[Peer] = (),
     ) -> None:
+        facts = facts or Facts()
         self.state = NodeState(
             config=config,
             rng=rng,
             mono=now.mono,
             wall=now.wall,
             micros=now.micros,
-            cluster=Cluster(myself, {myself.id: myself}),
-            facts=facts or Facts(),
+            cluster=Cluster(myself, {myself.id: myself}, incarnation=facts.incarnation),
+            facts=facts,
             stats=Stats(started=now.mono),
             is_recording=config.appendonly,
         )

@@ -11,14 +11,23 @@ counted or bounded before it is kept.
 from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine import federation, gossip, handshake, metrics, post, repair, resend
+from disque_trio.statemachine import (
+    federation,
+    gossip,
+    handshake,
+    identity,
+    metrics,
+    post,
+    repair,
+    resend,
+)
 from disque_trio.statemachine.address import is_node_id, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, NOADDR, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.failure import suspect_if_silent
 from disque_trio.statemachine.heart import HEARTBEAT, beat, rest
 from disque_trio.statemachine.links import dial, hang_up
-from disque_trio.statemachine.messages import Frame, GossipMessage, Meet, Ping, Pong
+from disque_trio.statemachine.messages import Frame, Gossip, GossipMessage, Meet, Ping, Pong
 from disque_trio.statemachine.nodetable import (
     add,
     ban,
@@ -42,37 +51,57 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
     if not isinstance(message, GossipMessage) or not is_node_id(frame.sender):
         metrics.count_refused(node, "no node ID", 1)
         return
+    if frame.sender == node.cluster.myself.id:
+        identity.on_own_id(node, link, frame)
+    elif identity.is_yielding(node):
+        return
     if not isinstance(message, Pong):
         _answer(node, link, frame)
     sender = _recognise(node, link, frame)
     if sender is None:
         return
-    if link.peer is None:
-        if isinstance(message, Ping):
-            learn_address(node, sender, link, frame.port)
-    else:
-        # Only on a link of ours: whoever dials us may be somebody else.
-        if sender.capabilities != frame.capabilities:
-            sender.capabilities = frame.capabilities
-            if sender.is_ours:
-                federation.greet(node, sender)
-        if isinstance(message, Pong):
-            is_back = resend.is_back(sender)
-            gossip.on_pong(node, sender)
-            if is_back:
-                resend.begin(node, sender)
+    if link.peer is not None:
+        _hear_on_own_link(node, sender, frame)
+    elif isinstance(message, Ping):
+        learn_address(node, sender, link, frame.port)
     mark_leaving(node, sender, leaving=bool(frame.flags & LEAVING))
     gossip.listen(node, sender, message.gossip)
+
+
+def _hear_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
+    """What is believed only of the node that was dialled: whoever dials us may be another."""
+    if sender.capabilities != frame.capabilities:
+        sender.capabilities = frame.capabilities
+        if sender.is_ours:
+            federation.greet(node, sender)
+    if isinstance(frame.message, Pong):
+        is_back = resend.is_back(sender)
+        gossip.on_pong(node, sender)
+        if is_back:
+            resend.begin(node, sender)
 
 
 def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     """PONG, whoever asks. It also tells us under which address we are reached."""
     is_meet = isinstance(frame.message, Meet)
-    if is_meet or not node.cluster.myself.ip:
+    sender = node.cluster.nodes.get(frame.sender)
+    if (is_meet and sender is not node.cluster.myself) or not node.cluster.myself.ip:
         learn_own_ip(node, link.local_ip)
-    if is_meet and frame.sender not in node.cluster.nodes:
+    if is_meet and sender is None:
         handshake.answer_stranger(node, link, frame.port)
-    post.on_link(node, link.id, Pong(gossip.section(node)))
+    told = gossip.section(node)
+    if sender is not None and frame.incarnation:
+        told += _other_process(node, link, sender, frame)
+    post.on_link(node, link.id, Pong(told))
+
+
+def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:
+    """If two processes speak as this node, tell the one of the other."""
+    if link.peer is not None or sender is node.cluster.myself or sender.flags & HANDSHAKE:
+        return ()
+    identity.note(node, sender, frame, link.remote_ip)
+    other = identity.other_process(node, sender) if len(sender.processes) > 1 else None
+    return () if other is None else (gossip.tell_of_process(other, sender.id),)
 
 
 def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
@@ -113,9 +142,10 @@ def on_cron(node: NodeState, cron: Cron) -> None:
     for peer in others:
         if not peer.flags & HANDSHAKE:
             _watch(node, peer)
-    is_alone = len(node.cluster.nodes) == 1
+    is_alone = len(node.cluster.nodes) == 1 and node.cluster.duplicate is None
     if is_alone or beats % _BEATS_PER_PING == 0:
         repair.watch(node)
+        identity.watch(node)
     if not is_alone:
         rest(node, _idle_beats(node, others, beats))
 
@@ -134,8 +164,10 @@ def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
 
 
 def _others(node: NodeState) -> list[Peer]:
-    """The nodes that can be contacted."""
+    """The nodes that can be contacted. Who yields its ID contacts only the one at its place."""
     myself = node.cluster.myself
+    if identity.is_yielding(node):
+        return [peer for peer in node.cluster.nodes.values() if peer.flags & HANDSHAKE]
     return [
         peer
         for peer in node.cluster.nodes.values()

@@ -229,6 +229,8 @@ class Frame:
     flags: int
     message: Message
     capabilities: int = 0
+    incarnation: int = 0
+    """In PING, PONG and MEET of our nodes: which process says it (`identity`)."""
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -73,7 +73,7 @@ def finish(node: NodeState, most: int) -> bool:
     node.was_stopped = False
     node.recovering = None
     node.recovered = {}
-    node.hindrance = None
+    node.hindrance = node.cluster.refusal
     return True
 
 

@@ -170,8 +170,9 @@ def refuse_writes(node: NodeState, reason: str) -> None:
 
 def allow_writes(node: NodeState) -> None:
     """The journal can be written again."""
-    node.hindrance = None
-    offering.offer_all_anew(node)
+    node.hindrance = node.cluster.refusal
+    if node.hindrance is None:
+        offering.offer_all_anew(node)
 
 
 def enter_silence(client: Client) -> None:

@@ -45,6 +45,8 @@ class Facts:
     runtime: str = ""
     """The Python that runs it, with its version."""
     run_id: str = "0" * 40
+    incarnation: int = 0
+    """The number that tells this process from others with the same node ID; 0 is none."""
     version: str = "0"
     traffic: Traffic = attrs.Factory(Traffic)
     tombstones: int = GENERATION

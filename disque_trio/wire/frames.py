@@ -2,9 +2,10 @@
 
 Big-endian, but for the jobs inside (`jobs`). Not everything in a frame means something: reserved
 bytes are written as zero and not looked at, except the first two, which carry the sender's
-capabilities; the sender's address, the count of frames that have none to give, aux numbers and
-message flags of types that have no use for them are ignored, as the original does. What stands
-behind the header is in `payloads`, and in `batches` what original nodes do not know.
+capabilities, and eight that tell in PING, PONG and MEET which process it is (`incarnation`); the
+sender's address, the count of frames that have none to give, aux numbers and message flags of types
+that have no use for them are ignored, as the original does. What stands behind the header is in
+`payloads`, and in `batches` what original nodes do not know.
 """
 
 import struct
@@ -29,9 +30,9 @@ MAX_FRAME: Final = (1 << 30) + (4 << 20)
 """Longer frames are skipped: no job that fits a client's query buffer, with as many holders as
 REPLICATE allows, makes a longer one."""
 
-# Signature, length, version, capabilities, type, count, sender, its address, nothing, its client
-# port, its node flags, cluster state, message flags, nothing.
-_HEADER: Final = struct.Struct(">4sIHHHH40s46x34xHHBB2x")
+# Signature, length, version, capabilities, type, count, sender, its address, its incarnation, its
+# client port, its node flags, cluster state, message flags, nothing.
+_HEADER: Final = struct.Struct(">4sIHHHH40s46x2xQ24xHHBB2x")
 _START: Final = struct.Struct(">4sI")
 
 _WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
@@ -45,14 +46,22 @@ class FrameError(Exception):
     """What comes on this link is not the bus protocol, so frames cannot be told apart any more."""
 
 
-def encode(sender: NodeId, port: int, flags: int, message: Message, capabilities: int = 0) -> bytes:
+def encode(
+    sender: NodeId,
+    port: int,
+    flags: int,
+    message: Message,
+    capabilities: int = 0,
+    incarnation: int = 0,
+) -> bytes:
     """A frame's bytes. `flags` are the sender's own node flags."""
     number, write = _WRITERS[type(message)]
     count, marks, payload = write(message)
     length = HEADER_LENGTH + len(payload)
     header = _HEADER.pack(
-        SIGNATURE, length, VERSION, capabilities, number, count, sender, port, flags, 0, marks
-    )
+        SIGNATURE, length, VERSION, capabilities, number, count, sender, incarnation, port, flags,
+        0, marks,
+    )  # fmt: skip
     return header + payload
 
 
@@ -61,7 +70,7 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
     made = []
     for body in batches.bodies(parts):
         length = HEADER_LENGTH + len(body)
-        header = _HEADER.pack(SIGNATURE, length, VERSION, 0, BATCH, 0, sender, port, flags, 0, 0)
+        header = _HEADER.pack(SIGNATURE, length, VERSION, 0, BATCH, 0, sender, 0, port, flags, 0, 0)
         made.append(header + body)
     return made
 
@@ -156,7 +165,7 @@ class FrameParser:
 
     def _take(self, data: bytes, at: int, end: int, frames: list[Frame]) -> None:
         """Make a frame of the bytes in [at, end), or refuse it."""
-        (_, _, version, capabilities, number, count, sender, port, flags, _, marks) = (
+        (_, _, version, capabilities, number, count, sender, incarnation, port, flags, _, marks) = (
             _HEADER.unpack_from(data, at)
         )
         read = _READERS.get(number)
@@ -170,7 +179,7 @@ class FrameParser:
             except DamagedError as error:
                 self._refuse(error.reason)
             else:
-                frames.append(Frame(sender, port, flags, message, capabilities))
+                frames.append(Frame(sender, port, flags, message, capabilities, incarnation))
 
     def _refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1

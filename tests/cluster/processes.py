@@ -353,6 +353,12 @@ class Fleet:
         """A server that answers."""
         return self._started(1, options)[0].wait()
 
+    def unstarted(self, *options: str) -> Server:
+        """A server that has no directory yet."""
+        directory = self._directory / f"node-{len(self._servers)}"
+        self._servers.append(Server(directory, options, self._command))
+        return self._servers[-1]
+
     def cluster(self, size: int, *options: str) -> Cluster:
         """Servers that have joined."""
         options = ("--cluster-node-timeout", str(NODE_TIMEOUT), *options)

@@ -6,6 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
+from disque_trio.statemachine.cluster import Duplicate
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Batch, Pong, ReplJob
 from disque_trio.wire.frames import FrameParser, encode
@@ -241,6 +242,26 @@ async def test_a_node_that_leaves_or_is_forgotten_is_reported(
 
     await until(lambda: "node removed" in worlds[0].log.events())
     assert "leaving the cluster" in worlds[1].log.events()
+
+
+async def test_another_process_with_the_same_node_id_is_reported_once_and_when_it_goes(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 2)
+    cluster = worlds[0].node.state.cluster
+
+    cluster.duplicate = Duplicate("10.0.0.9", 7711, worlds[0].node.state.mono + 60_000)
+    await until(lambda: any("another process has the node ID" in e for e in worlds[0].log.events()))
+    [(level, event, facts)] = [
+        line for line in worlds[0].log.lines if "another process has the node ID" in line[1]
+    ]
+    assert (level, facts["other"]) == ("warning", "10.0.0.9:7711")
+    assert "this one goes on" in event
+    assert "without nodes.conf" in event
+
+    cluster.duplicate = None
+    gone = "the other process with the node ID of this one is gone"
+    await until(lambda: gone in worlds[0].log.events())
 
 
 ADD: Final = b"ADDJOB q %d 0 REPLICATE 2\r\n"

@@ -51,7 +51,8 @@ def head(length: int, kind: int, count: int = 0, marks: int = 0) -> bytes:
 
 
 def encoded(frame: Frame) -> bytes:
-    return encode(frame.sender, frame.port, frame.flags, frame.message, frame.capabilities)
+    announced = frame.capabilities, frame.incarnation
+    return encode(frame.sender, frame.port, frame.flags, frame.message, *announced)
 
 
 def refused(data: bytes) -> dict[str, int]:
@@ -172,10 +173,18 @@ def test_what_stands_behind_the_end_of_an_address_is_not_read() -> None:
     assert frame.message == Ping((Gossip(OTHER, b"10.0.0.1", 7711, FAIL),))
 
 
+def test_eight_reserved_bytes_tell_which_process_it_is() -> None:
+    data = encode(ME, PORT, MYSELF, Ping(), 1, 0x0102030405060708)
+
+    assert data[104:112] == bytes(range(1, 9))
+    assert FrameParser().feed(data) == [Frame(ME, PORT, MYSELF, Ping(), 1, 0x0102030405060708)]
+
+
 def test_reserved_bytes_and_numbers_without_use_are_not_read() -> None:
     data = bytearray(frame_of(WillQueue(JOB)))
     data[14:16] = b"\x00\x07"
-    data[56:136] = b"\xff" * 80
+    data[56:104] = b"\xff" * 48
+    data[112:136] = b"\xff" * 24
     data[140:144] = b"\xff" * 4
     data[184:188] = b"\xff" * 4
 

@@ -23,7 +23,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
         elif node.is_loading:
             found.append(_loading(node))
         else:
-            found += [*_reach(node), *_process(node), *refusals.judge(node)]
+            found += [*_duplicate(node), *_reach(node), *_process(node), *refusals.judge(node)]
             found += [*_memory(node), *_disk(node), *_jobs(node)]
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
@@ -49,6 +49,20 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
                 "clients need no password",
                 "set requirepass-file (docs/security.md), or keep strangers away with 'bind'",
             )
+
+
+def _duplicate(node: NodeFacts) -> Iterator[Finding]:
+    if not node.number("duplicate_node_id"):
+        return
+    other = node.info.get("duplicate_node_id_address", "?")
+    who = "This one" if node.number("duplicate_node_id_yields") else "The other"
+    yield problem(
+        node.where,
+        f"another process, at {other}, has its node ID: one was started from a copied directory. "
+        f"{who} refuses to serve jobs",
+        "stop the copy, remove its nodes.conf and append-only file, and start it again: it joins "
+        "as a new node with CLUSTER MEET",
+    )
 
 
 def _loading(node: NodeFacts) -> Finding:

@@ -169,7 +169,7 @@ def _ping(patient: _Patient) -> None:
     try:
         patient.ask("PING")
     except _RefusedError as error:
-        if not str(error).startswith(("MISCONF", "LOADING")):
+        if not str(error).startswith(("MISCONF", "LOADING", "DUPLICATEID")):
             raise
 
 

@@ -101,6 +101,14 @@ def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:
         yield "loading_eta_seconds", journal.loading_left_s
 
 
+def _cluster(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    other = node.cluster.duplicate
+    yield "duplicate_node_id", int(other is not None)
+    if other is not None:
+        yield "duplicate_node_id_address", other.address.decode()
+        yield "duplicate_node_id_yields", int(node.cluster.refusal is not None)
+
+
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     stats = node.stats
     commands, bytes_in, bytes_out = metrics.rates(node)
@@ -148,6 +156,7 @@ SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
         b"jobs": _jobs,
         b"queues": _queues,
         b"persistence": _persistence,
+        b"cluster": _cluster,
         b"stats": _stats,
         b"cpu": _cpu,
         b"commandstats": _commandstats,

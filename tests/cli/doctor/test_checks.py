@@ -273,3 +273,19 @@ def test_a_cluster_that_is_too_small_to_agree_is_told(size: int) -> None:
     nodes = [node(name, *(line(each) for each in names if each != name)) for name in names]
 
     assert f"the cluster has {size} node" in the_one(nodes).what
+
+
+@pytest.mark.parametrize(("yields", "who"), [("1", "This one"), ("0", "The other")])
+def test_two_processes_with_one_node_id_are_a_problem(yields: str, who: str) -> None:
+    info = {
+        "duplicate_node_id": "1",
+        "duplicate_node_id_address": "10.0.0.9:7711",
+        "duplicate_node_id_yields": yields,
+    }
+
+    found = the_one(cluster(info=info))
+
+    assert found.level is Level.PROBLEM
+    assert "10.0.0.9:7711, has its node ID" in found.what
+    assert f"{who} refuses to serve jobs" in found.what
+    assert "remove its nodes.conf" in found.advice

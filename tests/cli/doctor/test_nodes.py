@@ -50,8 +50,11 @@ def test_a_clock_that_is_off_shows() -> None:
     assert 3_500_000 < facts.skew_ms < 3_700_000
 
 
-def test_a_node_in_trouble_with_its_disk_is_asked_on() -> None:
-    refusal = Failure(b"MISCONF Errors writing to the AOF file: File too large")
+@pytest.mark.parametrize(
+    "text", [b"MISCONF Errors writing to the AOF file: File too large", b"DUPLICATEID Another"]
+)
+def test_a_node_that_refuses_to_serve_is_asked_on(text: bytes) -> None:
+    refusal = Failure(text)
     with fake_node(answers(PING=[refusal])) as node:
         facts = examine(address(node.port), None, PATIENCE_S)
 

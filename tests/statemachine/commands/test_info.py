@@ -16,6 +16,7 @@ EVERY_SECTION = [
     "Jobs",
     "Queues",
     "Persistence",
+    "Cluster",
     "Stats",
     "CPU",
     "Commandstats",
