@@ -35,7 +35,8 @@ def _serves(options: Options) -> int:
     node = examine(options.address, options.password, options.timeout_s)
     if node.error:
         return 0 if node.error.startswith("NOAUTH") else 1
-    return 1 if node.info.get("loading", "0") != "0" else 0
+    is_waiting = node.is_loading or node.number("duplicate_node_id_yields")
+    return 1 if is_waiting else 0
 
 
 def _consult(options: Options) -> int:

@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from disque_trio.cli.doctor import startup
 from disque_trio.cli.doctor.findings import Finding, note, problem, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
 from disque_trio.config import ConfigFileError, load
 from disque_trio.host import MAX_LINKS
-from disque_trio.listeners import BUS_OFFSET, ListenError, listen
 from disque_trio.multiplexing import MultiplexingError, resolve
 from disque_trio.secretfiles import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
-from disque_trio.workers.plan import WorkersError, orders, refuse_strays
 
 HERE: Final = "this machine"
 LEAST_FREE: Final = 1 << 30
@@ -126,8 +125,7 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
         resolve(config.multiplexing_api)
     except MultiplexingError as error:
         yield problem(path, str(error), "the node would not start")
-    if not is_running:
-        yield from _judge_ports(path, config)
+    yield from startup.judge(path, config, is_running=is_running)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY not in (soft, hard) and hard < config.maxclients + 2 * MAX_LINKS:
         yield note(
@@ -136,19 +134,6 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
             f"{config.maxclients} and links may need",
             "raise the limit (LimitNOFILE= in a systemd unit, or ulimit -Hn)",
         )
-
-
-def _judge_ports(path: str, config: Config) -> Iterator[Finding]:
-    try:
-        workers = [order.config for order in orders(config)] if config.workers > 1 else []
-        refuse_strays(config)
-        for each in (config, *workers):
-            listen(each).close()
-    except WorkersError as error:
-        yield problem(path, str(error), "the node would not start")
-    except ListenError as error:
-        advice = f"free it; the bus needs the client port + {BUS_OFFSET}"
-        yield problem(path, str(error), advice)
 
 
 def _open_files(process: Path) -> int | None:

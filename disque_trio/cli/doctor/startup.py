@@ -1,0 +1,193 @@
+"""What would keep a server with this configuration from starting, or from serving: tried without
+changing anything. Paths are taken as the server takes them, from its `dir`."""
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from disque_trio.cli.doctor.findings import Finding, problem, warning
+from disque_trio.listeners import BUS_OFFSET, ListenError, listen
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
+from disque_trio.system import rss_bytes
+from disque_trio.tls import TlsError
+from disque_trio.tls import load as load_tls
+from disque_trio.workers.plan import WorkersError, orders, refuse_strays
+
+_MAX_SOCKET_PATH: Final = 107
+"""Bytes: what the kernel takes for the path of a Unix socket."""
+_TLS_ADVICE: Final = "correct the file or the directive; the server would not start"
+
+
+def judge(path: str, config: Config, *, is_running: bool) -> Iterator[Finding]:
+    """All findings about a configuration whose lines make sense and whose `dir` exists. Ports and
+    sockets are not tried where a server runs already."""
+    try:
+        with contextlib.chdir(config.dir or "."):
+            yield from _judge_tls(path, config)
+            yield from _judge_files(path, config)
+            yield from _judge_nodes_conf(path, config)
+            yield from _judge_memory(path, config)
+            if not is_running:
+                yield from _judge_ports(path, config)
+            if config.unixsocket:
+                yield from _judge_socket(path, config.unixsocket, is_running=is_running)
+    except OSError as error:
+        yield problem(path, f"dir {config.dir}: {error.strerror}", "create it, or correct 'dir'")
+
+
+def _judge_tls(path: str, config: Config) -> Iterator[Finding]:
+    asks = [
+        f"{name} {value}"
+        for name, value in (("tls-port", config.tls_port), ("tls-cluster", config.tls_cluster))
+        if value
+    ]
+    try:
+        load_tls(config)
+    except TlsError as error:
+        yield problem(path, f"{' and '.join(asks)}: {error}".replace(" True", " yes"), _TLS_ADVICE)
+
+
+def _judge_files(path: str, config: Config) -> Iterator[Finding]:
+    """The files that the server writes, and the directories that it makes files in."""
+    files = {
+        "logfile": config.logfile,
+        "cluster-config-file": config.cluster_config_file,
+        "appendfilename": config.appendfilename if config.appendonly else "",
+        "pidfile": config.pidfile if config.daemonize else "",
+        "trace-file": config.trace_file,
+    }
+    for directive, file in files.items():
+        reason = _unwritable(file) if file else ""
+        if reason:
+            yield problem(
+                path,
+                f"{directive} {file}: {reason}",
+                f"correct '{directive}', or let the node's user write there; the server would not "
+                "start",
+            )
+    directory = config.spill_directory
+    if directory and not os.path.isdir(directory):
+        reason = "it is no directory" if os.path.exists(directory) else "there is no such directory"
+        yield problem(
+            path, f"spill-directory {directory}: {reason}", "create it; the server would not start"
+        )
+    elif directory and not os.access(directory, os.W_OK | os.X_OK):
+        yield problem(
+            path,
+            f"spill-directory {directory}: it cannot be written by this user",
+            "let the node's user own it, or run the doctor as that user",
+        )
+
+
+def _unwritable(file: str) -> str:
+    """Why a file cannot be written, or made; empty if it can."""
+    directory = os.path.dirname(file) or "."
+    if os.path.isdir(file):
+        return "it is a directory"
+    if os.path.exists(file):
+        return "" if os.access(file, os.W_OK) else "it cannot be written by this user"
+    if not os.path.isdir(directory):
+        return f"there is no directory {directory}"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"{directory} cannot be written by this user"
+    return ""
+
+
+def _judge_nodes_conf(path: str, config: Config) -> Iterator[Finding]:
+    file = config.cluster_config_file
+    try:
+        with open(file, "rb") as opened:
+            text = opened.read()
+        if text.strip():
+            parse_nodes(text)
+    except (FileNotFoundError, IsADirectoryError):
+        return
+    except (OSError, NodesFileError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        yield problem(
+            path,
+            f"cluster-config-file {file}: {reason}",
+            "mend the file, or move it away to start as a new node",
+        )
+
+
+def _judge_memory(path: str, config: Config) -> Iterator[Finding]:
+    """This process is of the same kind as a server, and holds no jobs."""
+    own = rss_bytes()
+    least = (2 * own >> 20) + 1
+    if config.maxmemory <= own:
+        yield problem(
+            path,
+            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process alone takes "
+            f"about {_mib(own)}, so every job would be refused",
+            f"raise maxmemory: {least}mb leave jobs as much as the process takes",
+        )
+    elif config.maxmemory < 2 * own:
+        yield warning(
+            path,
+            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process alone takes "
+            f"about {_mib(own)}, which leaves {_mib(config.maxmemory - own)} for jobs",
+            f"raise maxmemory: {least}mb leave jobs as much as the process takes",
+        )
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.0f} MiB"
+
+
+def _judge_ports(path: str, config: Config) -> Iterator[Finding]:
+    try:
+        workers = [order.config for order in orders(config)] if config.workers > 1 else []
+        refuse_strays(config)
+    except WorkersError as error:
+        yield problem(path, str(error), "the server would not start")
+        return
+    for each in (config, *workers):
+        if not each.known_port and each.unixsocket:
+            continue
+        try:
+            listen(attrs.evolve(each, unixsocket="")).close()
+        except ListenError as error:
+            advice = f"free it; the bus needs the client port + {BUS_OFFSET}"
+            yield problem(path, str(error), advice)
+
+
+def _judge_socket(path: str, file: str, *, is_running: bool) -> Iterator[Finding]:
+    reason = _no_socket(file, is_running=is_running)
+    if reason:
+        yield problem(
+            path,
+            f"unixsocket {file}: {reason}",
+            "create its directory, or correct 'unixsocket'; the server would not start",
+        )
+
+
+def _no_socket(file: str, *, is_running: bool) -> str:
+    """Why no Unix socket can be made there; empty if one can."""
+    if len(os.fsencode(file)) > _MAX_SOCKET_PATH:
+        return f"the path is longer than {_MAX_SOCKET_PATH} bytes"
+    directory = os.path.dirname(file) or "."
+    if not os.path.isdir(directory):
+        return f"there is no directory {directory}"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"{directory} cannot be written by this user"
+    try:
+        is_socket = stat.S_ISSOCK(os.stat(file).st_mode)
+    except FileNotFoundError:
+        return ""
+    if not is_socket:
+        return "there is a file of this name that is no socket"
+    return "" if is_running else _is_taken(file)
+
+
+def _is_taken(file: str) -> str:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        error = probe.connect_ex(file)
+    return "" if error in (errno.ECONNREFUSED, errno.ENOENT) else "another process listens there"
