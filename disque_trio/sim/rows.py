@@ -22,7 +22,9 @@ Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, `
 ``acked``, each with the `cause` that `statemachine.events` lists; the `detail` of ``hold`` is what
 the record says of the job (`statemachine.trace.hold`). ``error``: the machine raised, which ends
 the run. ``invariant``: the node's state does not fit together, `detail` says why. ``nodes``: whom
-the node knows (`inspection`).
+the node knows (`inspection`). ``unmet``: the node has a job queued while a client waits for it at
+`peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there were, for a
+moment at least (`meetings`).
 
 Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
 is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs

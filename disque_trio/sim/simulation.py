@@ -16,6 +16,7 @@ from disque_trio.sim.deeds import Deeds
 from disque_trio.sim.engine import Engine
 from disque_trio.sim.faults import Faults, draw_core
 from disque_trio.sim.inspection import Inspection
+from disque_trio.sim.meetings import Meetings
 from disque_trio.sim.nodes import MachineFactory
 from disque_trio.sim.plan import Fault, Micros, Plan
 from disque_trio.sim.record import Recorder
@@ -80,6 +81,7 @@ class Run:
         self.inspection = Inspection(
             self.world, self.engine, self.recorder, checks_states=self.checks_states
         )
+        self.meetings = Meetings(self.world, self.engine, self.recorder)
         self.core: Sequence[int] | None = None
         """The nodes that have been healed, if not all have."""
 
@@ -125,6 +127,7 @@ class Run:
         self.heal()
         yield from self.drain()
         self.inspection.look_at_all()
+        self.meetings.finish()
         self._note("end")
 
     def warm_up(self) -> Iterator[Micros]:
@@ -144,6 +147,7 @@ class Run:
         for fault in self.faults.timed:
             self.engine.at(fault.at, self._strike, fault)
         self.inspection.begin()
+        self.meetings.begin()
 
     def _strike(self, fault: Fault) -> None:
         self.faults.strike(fault)

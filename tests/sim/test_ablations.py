@@ -18,15 +18,16 @@ from disque_trio.statemachine.messages import (
     DelJob,
     GotAck,
     GotJob,
+    HaveJobs,
     NeedJobs,
     Queued,
     SetAck,
+    Waiting,
     WillQueue,
     Working,
     YourJobs,
 )
 from tests.sim.ablations import broken, brokencopies, brokenrecords, upkeep, weather
-from tests.sim.mutants.plans import full
 
 Break = Callable[[broken.Patch], None]
 Weather = Callable[[int], Plan]
@@ -135,14 +136,17 @@ FOUND: Final = (
     Case(broken.once_queued_again, weather.once, "S5"),
     Case(broken.ignoring(NeedJobs), weather.calm, "L1", seeds=1, name="ignoring-needjobs"),
     Case(broken.ignoring(YourJobs), weather.calm, "L1", seeds=1, name="ignoring-yourjobs"),
+    Case(broken.ignoring(Waiting), weather.calm, "L9", seeds=1, name="ignoring-waiting"),
+    Case(broken.ignoring(HaveJobs), weather.calm, "L9", seeds=1, name="ignoring-havejobs"),
+    Case(brokenrecords.offers_not_made, weather.calm, "L9", seeds=1),
+    Case(brokenrecords.asked_later, weather.calm, "L9", seeds=1),
+    Case(brokenrecords.offered_once, upkeep.stopped, "L9", seeds=2),
+    Case(brokenrecords.not_told_who_waits, upkeep.restarted, "L9", seeds=2),
     Case(broken.youngest_first, weather.backlog, "S13"),
     Case(broken.bodies_cut_short, weather.calm, "S3"),
     Case(broken.counting_twice, weather.careless, "S14"),
     Case(broken.counting_nothing, weather.careless, "S14"),
     Case(broken.raising, weather.calm, "S12"),
-    # What clients ask for, and what operators say.
-    Case(broken.maxlen_ignored, full, "S20"),
-    Case(broken.stays_while_leaving, weather.shipped("leave-join-roll"), "S20", seeds=2),
 )
 
 

@@ -72,8 +72,6 @@ class Case:
     flights: dict[int, Flight] = attrs.Factory(dict)
     operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
     """When a request for more time was made."""
-    has_maxlen: bool = False
-    """Does any ADDJOB say MAXLEN?"""
     births: dict[str, int] = attrs.Factory(dict)
     """By node: how many jobs it has made."""
     lines: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
@@ -123,9 +121,9 @@ class Case:
             self.accused[key] = None
             self.violations.append(Violation(name, self.now, job, node, detail))
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, times: int = 1) -> None:
         """A property was put to the test."""
-        self.checks[name] = self.checks.get(name, 0) + 1
+        self.checks[name] = self.checks.get(name, 0) + times
 
     def mark(self, name: str) -> None:
         """Something happened that a scenario may be about."""
@@ -204,6 +202,5 @@ def case_of(plan: Plan, *, is_live: bool) -> Case:
     """The case before the first row."""
     terms = terms_of(plan)
     case = Case(plan, is_live, terms, world_of(plan, terms))
-    case.has_maxlen = any(add.maxlen is not None for add in plan.adds)
     case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}
     return case

@@ -118,8 +118,7 @@ def on_leave(case: Case, row: Row) -> None:
     case.mark("leave")
     world = case.world
     if row.detail != "no":
-        world.leaving.setdefault(row.node, row.time)
-        world.have_left[row.node] = None
+        world.leaving[row.node] = world.have_left[row.node] = None
     elif row.node not in world.down:
         world.leaving.pop(row.node, None)
 

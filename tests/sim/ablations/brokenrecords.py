@@ -11,6 +11,8 @@ from disque_trio.statemachine import (
     acks,
     copies,
     delivery,
+    due,
+    federation,
     gossip,
     handshake,
     hearing,
@@ -29,7 +31,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy, ReplJob, WillQueue, Working
-from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.state import Demand, NodeState
 from tests.sim.ablations.broken import Patch, nothing
 
 # What copies say.
@@ -88,6 +90,29 @@ def copies_cut_short(patch: Patch) -> None:
         return intact(node, attrs.evolve(copy, body=bytes(copy.body)[:-1]))
 
     patch.setattr(replication, "adopt", adopt)
+
+
+# Meetings.
+
+
+def offers_not_made(patch: Patch) -> None:
+    """Nobody is told of jobs for which no client waits."""
+    patch.setattr(offering, "offer", nothing)
+
+
+def offered_once(patch: Patch) -> None:
+    """Jobs are offered to one node, whether or not it has an answer."""
+    patch.setitem(due.ON_TIMER, Demand, nothing)
+
+
+def not_told_who_waits(patch: Patch) -> None:
+    """Over a new link a node is not told that clients wait here."""
+    patch.setattr(federation, "greet", nothing)
+
+
+def asked_later(patch: Patch) -> None:
+    """Who has declined an offer does not ask when a client comes."""
+    patch.setattr(federation, "_ask_for_clients", nothing)
 
 
 # Pauses.

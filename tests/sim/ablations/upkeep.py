@@ -61,6 +61,39 @@ def newcomer(seed: int) -> Plan:
     )
 
 
+def stopped(seed: int) -> Plan:
+    """A node with workers is stopped again and again, and others have workers that wait as well."""
+    pauses = tuple(
+        Fault(kind="pause", at=at * SECOND, hold=5 * SECOND, nodes=(1,)) for at in (2, 9)
+    )
+    return plan(
+        "stopped",
+        seed,
+        16,
+        adds=jobs(30, nodes=(3, 4, 5), replicate=1, every=SECOND // 2),
+        consumers=workers((1, 2)),
+        faults=pauses,
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def restarted(seed: int) -> Plan:
+    """Nodes without workers are restarted, and have jobs a few seconds later."""
+    restarts = tuple(
+        Fault(kind="restart", at=at * SECOND, nodes=(node,))
+        for at, node in ((6, 3), (13, 4), (20, 5))
+    )
+    return plan(
+        "restarted",
+        seed,
+        30,
+        adds=jobs(14, nodes=(3, 4, 5), replicate=2, every=2 * SECOND),
+        consumers=workers((1, 2)),
+        faults=restarts,
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
 def killings(seed: int) -> Plan:
     """Nodes with journals are killed, two at a time; workers ack where they are, and elsewhere."""
     faults = tuple(

@@ -1,0 +1,46 @@
+"""L9: a queued job and a waiting client of a connected cluster meet within a second.
+
+Rows ``unmet`` tell of those that have not (`sim.meetings`), with the links up at both nodes.
+Whether anything kept their messages back only the rows of the world tell.
+"""
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+
+def on_unmet(case: Case, row: Row) -> None:
+    """The node has the job queued, and a client waits for it at the other."""
+    since = int(row.detail.removeprefix("since="))
+    waited = row.time - since
+    if waited <= bound(case) or not case.terms.is_stream or _was_hindered(case, row, since):
+        return
+    detail = (
+        f"queued there for {waited / SECOND:.1f} s at least, while a client waits for "
+        f"{row.queue} at {row.peer}"
+    )
+    case.violate("L9", detail, row.job, row.node)
+
+
+def on_pairs(case: Case, row: Row) -> None:
+    """So many jobs and clients were apart for a moment at least."""
+    case.check("L9", int(row.detail))
+
+
+def bound(case: Case) -> Micros:
+    """A second, and the ways of the four messages that it takes."""
+    return case.terms.longest(SECOND) + 4 * case.terms.latency
+
+
+def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
+    """Was anything in the way of a message, or one of the nodes?"""
+    world = case.world
+    for node, other in ((row.node, row.peer), (row.peer, row.node)):
+        if world.is_held(node, other, since, row.time) or world.may_be_strangers(
+            node, other, row.time
+        ):
+            return True
+        if world.is_stopped(node, since, row.time) or world.was_mute(node, since, row.time):
+            return True
+    return row.peer in world.leaving or world.was_disk_unwell(row.node, row.time)

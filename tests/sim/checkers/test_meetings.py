@@ -1,0 +1,53 @@
+"""L9: a queued job and a waiting client of a connected cluster meet within a second."""
+
+from tests.sim.checkers.tale import JOB, Tale, broken
+
+
+def calm() -> Tale:
+    """A job is added, and nothing is wrong."""
+    tale = Tale(consumers=())
+    tale.add(0)
+    return tale
+
+
+def apart(*, until: float, since: float = 5.0) -> Tale:
+    """n1 has the job queued, and a client waits for it at n2."""
+    tale = calm()
+    tale.say(until, "unmet", "n1", job=JOB, peer="n2", detail=f"since={int(since * 1e6)}")
+    tale.say(until, "pairs", detail="7")
+    return tale
+
+
+def test_they_have_a_second_and_the_ways_of_the_messages() -> None:
+    verdict = apart(until=6.01).verdict(end=25)
+
+    assert "L9" not in broken(verdict)
+    assert verdict.checks["L9"] == 7
+
+
+def test_they_may_not_be_apart_for_longer() -> None:
+    assert "L9" in broken(apart(until=7).verdict(end=25))
+
+
+def test_a_cut_between_them_is_an_excuse_and_one_elsewhere_is_none() -> None:
+    for pair, is_excused in ((("n1", "n2"), True), (("n2", "n1"), True), (("n2", "n3"), False)):
+        tale = calm()
+        tale.say(5.5, "cut", pair[0], peer=pair[1])
+        tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+        assert ("L9" not in broken(tale.verdict(end=25))) == is_excused, pair
+
+
+def test_a_process_that_is_stopped_is_an_excuse_but_not_a_third_one() -> None:
+    for node, is_excused in (("n1", True), ("n2", True), ("n3", False)):
+        tale = calm()
+        tale.say(5.5, "pause", node)
+        tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+        assert ("L9" not in broken(tale.verdict(end=25))) == is_excused, node
+
+
+def test_who_is_about_to_leave_takes_no_jobs() -> None:
+    tale = calm()
+    tale.say(5.5, "leave", "n2", detail="yes")
+    tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+
+    assert "L9" not in broken(tale.verdict(end=25))
