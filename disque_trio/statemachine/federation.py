@@ -34,6 +34,8 @@ ANSWER_WITHIN: Final[Millis] = 250
 """Who has not answered NEEDJOBS by then is taken to have no jobs."""
 BUSY: Final = 10
 """So many imports in the last seconds make it worth while to have jobs before clients ask."""
+AHEAD: Final[Millis] = 50
+"""A busy queue is asked for what its clients take in so long, beside what they wait for."""
 POLL_MEMORY: Final[Millis] = 1000
 """For so long a job is fetched for a client that asked with NOHANG: it may ask again."""
 IDLE_CHECK: Final[Millis] = 10_000
@@ -205,6 +207,8 @@ def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
         _give_up(queue, supply)
     wanted = len(queue.waiting) - sum(supply.asked.values())
     waits = bool(queue.waiting)
+    if wanted > 0:
+        wanted += _soon_wanted(node, queue)
     if not waits and not supply.asked and _is_polled(node, queue):
         wanted = 1
     is_only_one = len(supply.known) == 1
@@ -215,6 +219,14 @@ def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
             # One that gets more jobs in a moment may then give them without being asked again.
             most = wanted if is_only_one else min(wanted, count)
             wanted -= _ask(node, queue, supply, id, min(most, MAX_REQUEST), waits=waits)
+
+
+def _soon_wanted(node: NodeState, queue: Queue) -> int:
+    """What the clients of a busy queue take before another question would be answered: one question
+    for each job costs more than the job."""
+    if imported(node, queue) < BUSY:
+        return 0
+    return import_rate(node, queue) * AHEAD // 1000
 
 
 def _is_polled(node: NodeState, queue: Queue) -> bool:

@@ -196,6 +196,15 @@ def test_a_busy_queue_has_jobs_before_they_are_asked_for() -> None:
     assert (N2, NeedJobs(b"q", 100)) in rig.sent()
 
 
+def test_clients_of_a_busy_queue_are_fetched_what_they_take_until_it_can_be_asked_again() -> None:
+    rig = waiting(federation.BUSY + 1)
+    offered(rig, count=50)
+    give(rig, N2, *ids(federation.BUSY), more=True)
+
+    # One still waits, and two hundred a second makes ten in fifty milliseconds.
+    assert (N2, NeedJobs(b"q", 11, waits=True)) in rig.sent()
+
+
 # Clients that do not wait.
 
 
