@@ -168,6 +168,20 @@ def test_many_acks_are_told_in_slices_the_oldest_first(
     assert rig.node.resend.ids == []
 
 
+def test_the_oldest_come_first_whatever_has_been_collected_before() -> None:
+    rig = with_acks(5)
+    ids = list(rig.node.jobs)
+    for gone in (ids.pop(0), ids.pop(2)):
+        rig.message(N2, DelJob(gone))
+    rig.ask("ACKJOB", BY_STRANGER)
+    rig.sent()
+
+    returns(rig, N2)
+
+    told = [message.id for _, message in rig.sent() if isinstance(message, SetAck)]
+    assert told == [*ids, BY_STRANGER]
+
+
 def test_whoever_returns_meanwhile_has_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resend, "LOOKS", 2)
     rig = with_acks(3)
