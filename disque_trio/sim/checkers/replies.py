@@ -43,6 +43,9 @@ def on_end(case: Case, row: Row, job: Job) -> None:
     verb, _, how = row.kind.partition(".")
     key = (row.client, row.ref)
     case.requests.pop(key, None)
+    if how == "unknown":
+        # The node may carry it out yet, and then the next one finds it done.
+        return
     request = job.requests.get((row.node, verb), {}).pop(key, None)
     if request is None or how != "ok" or not case.has_node_rows or case.is_live:
         return

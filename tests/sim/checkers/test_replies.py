@@ -64,6 +64,23 @@ def test_of_two_that_ask_at_once_one_is_told_nothing() -> None:
     assert complaints(tale) == []
 
 
+@pytest.mark.parametrize(("outcome", "found"), [("unknown", False), ("refused", True)])
+def test_of_one_that_nobody_waits_for_any_more_the_node_may_do_it_yet(
+    outcome: str, *, found: bool
+) -> None:
+    # The node was stopped: it takes in both requests at once, and does what the first one asks.
+    tale = Tale()
+    tale.add(0)
+    tale.serve(1)
+    tale.say(2, "ack.invoke", "n1", job=JOB, client="c1", ref=60)
+    tale.say(7, f"ack.{outcome}", "n1", job=JOB, client="c1", ref=60, cause="timeout")
+    tale.say(7, "ack.invoke", "n1", job=JOB, client="c1", ref=61)
+    tale.say(9, "acked", "n1", job=JOB, cause="ackjob")
+    tale.say(9, "ack.ok", "n1", job=JOB, client="c1", ref=61, detail="0")
+
+    assert bool(complaints(tale)) is found
+
+
 @pytest.mark.parametrize(("reply", "found"), [("10", False), ("5", True), ("0", True)])
 def test_working_tells_retry(reply: str, *, found: bool) -> None:
     tale = Tale()
