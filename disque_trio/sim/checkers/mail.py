@@ -273,7 +273,10 @@ def on_lost(case: Case, row: Row) -> None:
         if sort is not None:
             key = (row.node, row.peer, sort)
             notice = job.notices.setdefault(key, Notice(sent=row.time))
-            notice.lost = max(notice.lost, row.time if flight is None else flight[0])
+            sent = row.time if flight is None else flight[0]
+            notice.lost = max(notice.lost, sent)
+            if row.detail == "dropped":
+                notice.swallowed = max(notice.swallowed, sent)
         else:
             job.losses[row.cause] = None
     if flight is not None and flight[1]:

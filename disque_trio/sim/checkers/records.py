@@ -157,6 +157,8 @@ class Notice:
     got: Micros = NEVER
     got_at: Micros = NEVER
     lost: Micros = NEVER
+    swallowed: Micros = NEVER
+    """The last that was lost though its link stayed up."""
 
     def is_under_way(self) -> bool:
         """Is one still expected? Links keep order."""

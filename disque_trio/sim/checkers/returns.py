@@ -2,10 +2,14 @@
 
 Counted from the first PONG that a node gets from another after the heal: by then the link is up,
 and the one knows that the other is back.
+
+A message that a rule swallows on a link that stays up tells the sender nothing: TCP does not lose
+single messages. Until the next attempt nobody is judged for it.
 """
 
 from disque_trio.sim.checkers.case import Case, Missed
 from disque_trio.sim.checkers.mail import ACK
+from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.checkers.terms import MILLI, SECOND
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
@@ -23,8 +27,16 @@ def on_pong(case: Case, row: Row) -> None:
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
         if mine is None or theirs is None or not mine.is_acked or theirs.is_acked:
             continue
-        if mine.is_dummy or row.peer in job.listed.get(row.node, ()):
+        is_listed = mine.is_dummy or row.peer in job.listed.get(row.node, ())
+        if is_listed and not _was_swallowed(case, job, *pair):
             case.missed.append(Missed(job.id, row.node, row.peer, row.time))
+
+
+def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:
+    """Did the last word of the ack vanish on a link that neither end has any reason to renew?"""
+    notice = job.notice(knower, holder, ACK)
+    begin = max(case.world.begin_of(knower), case.world.begin_of(holder))
+    return notice.swallowed >= notice.sent > begin
 
 
 def finish(case: Case) -> None:

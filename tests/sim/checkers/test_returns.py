@@ -58,3 +58,40 @@ def test_a_message_that_was_lost_is_an_excuse() -> None:
     tale.say(21.2, "lost", "n1", job=JOB, peer="n2", cause="setack", ref=77)
 
     assert "L10" not in broken(tale.verdict(end=25))
+
+
+def swallowed(why: str, *, told_again: float | None = None) -> Tale:
+    """The word of the ack has been lost, before n2 answers, while nobody ended the link."""
+    tale = waiting(consumers=())
+    tale.say(10, "acked", "n1", job=JOB, cause="ackjob")
+    for number, time in enumerate([10.1, *([told_again] if told_again else [])]):
+        detail = {"send": "holders=3", "lost": why if number == 0 else "broken"}
+        for kind, said in detail.items():
+            tale.say(
+                time, kind, "n1", job=JOB, peer="n2", cause="setack", ref=77 + number, detail=said
+            )
+    return tale
+
+
+def answered(tale: Tale) -> Tale:
+    tale.tell(21, "pong", "n2", "n1", job="")
+    tale.tell(24, "ping", "n3", "n1", job="")
+    return tale
+
+
+def test_what_a_rule_has_swallowed_on_a_link_that_stays_up_may_wait_for_the_next_attempt() -> None:
+    assert "L10" not in broken(answered(swallowed("dropped")).verdict(end=25))
+
+
+def test_what_was_lost_with_its_link_may_not() -> None:
+    assert broken(answered(swallowed("broken")).verdict(end=25)) == ["L10"]
+    assert broken(answered(swallowed("dropped", told_again=12)).verdict(end=25)) == ["L10"]
+
+
+def test_nor_if_one_of_them_has_begun_anew_since() -> None:
+    tale = swallowed("dropped")
+    tale.say(12, "crash", "n2")
+    tale.say(13, "start", "n2", cause="loaded")
+    tale.say(13, "hold", "n2", job=JOB, cause="loaded")
+
+    assert broken(answered(tale).verdict(end=25)) == ["L10"]
