@@ -143,7 +143,7 @@ OWNERS: Final = {
     "federation": """
         Queue.responders Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
         Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.unmet
-        Supply.known Supply.asked Supply.asked_at Greetings.names Greetings.began
+        Supply.known Supply.asked Supply.asked_at Greetings.names Greetings.began Memory.held
     """,
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients

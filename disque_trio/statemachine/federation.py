@@ -9,7 +9,8 @@ What a batch of inputs leaves unmet is looked at when they are all in (`settle`)
 come first, and a pipeline of jobs is one offer.
 
 Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supply`, the fields of
-`Supply` and `Greetings`, and, with `lifecycle`, `NodeState.unmet`.
+`Supply` and `Greetings`, and, with `lifecycle`, `NodeState.unmet`; charges `Memory.held` for a
+`Supply`.
 """
 
 import enum
@@ -18,6 +19,7 @@ from typing import Final
 from disque_trio.statemachine import lifecycle, offering, post, transfer
 from disque_trio.statemachine.base import FOREVER, HANDSHAKE, PAUSE_OUT, LinkId, Millis
 from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.memory import SUPPLY_BYTES
 from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting, YourJobs
 from disque_trio.statemachine.offering import MAX_REQUEST
 from disque_trio.statemachine.queue import Queue, Supply
@@ -186,7 +188,10 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
         if message.count:
             post.to_node(node, sender, Waiting(message.queue, 0))
         return
-    supply = queue.supply = queue.supply or Supply()
+    supply = queue.supply
+    if supply is None:
+        supply = queue.supply = Supply()
+        node.memory.held += SUPPLY_BYTES
     supply.asked.pop(sender.id, None)
     if not message.count:
         supply.known.pop(sender.id, None)

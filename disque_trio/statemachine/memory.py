@@ -22,7 +22,9 @@ shared between jobs."""
 SPILLED_BYTES: Final = 160
 """What a body leaves in memory when it is on disk."""
 DUMMY_BYTES: Final = 610
-QUEUE_BYTES: Final = 1280
+QUEUE_BYTES: Final = 1296
+SUPPLY_BYTES: Final = 600
+"""That other nodes have jobs of a queue."""
 DEMAND_BYTES: Final = 560
 """A queue for which other nodes have clients that wait."""
 ASKER_BYTES: Final = 160
@@ -91,7 +93,8 @@ def is_evictable(job: Job) -> bool:
 
 def of_queue(queue: Queue) -> int:
     """What this queue weighs, without its jobs."""
-    return QUEUE_BYTES + len(queue.name)
+    supply = 0 if queue.supply is None else SUPPLY_BYTES
+    return QUEUE_BYTES + len(queue.name) + supply
 
 
 def of_demand(name: bytes, askers: int = 0) -> int:
