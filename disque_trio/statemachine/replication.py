@@ -228,25 +228,25 @@ def drop(node: NodeState, job: Job, cause: Cause) -> None:
 def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     """Hold a copy and say so, unless this node leaves or the queue refuses jobs.
 
-    Short of memory it takes no copy that it does not have already (reference 6.10).
+    Who has a copy already learns of further holders in any case: it has to ask them before it lets
+    go of an acknowledgement. Short of memory a node takes no copy that it does not have already
+    (reference 6.10).
     """
-    if len(message.copies) != 1 or node.cluster.is_leaving:
+    if len(message.copies) != 1:
         return
     copy = message.copies[0]
-    if lifecycle.is_paused_in(node, copy.queue):
-        return
     job = node.jobs.get(copy.id)
-    if job is None and is_over(node, sender, copy.id):
+    if job is not None and not job.is_dummy:
+        add_holders(job, named(node, copy.holders))
+    if node.cluster.is_leaving or lifecycle.is_paused_in(node, copy.queue):
         return
     if job is None:
-        if node.memory.held > node.memory.soft:
+        if is_over(node, sender, copy.id) or node.memory.held > node.memory.soft:
             return
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)
         lifecycle.register(node, job, Cause.REPLJOB)
         journaling.hold(node, job)
-    elif not job.is_dummy:
-        add_holders(job, named(node, copy.holders))
     if not message.no_reply:
         post.to_node(node, sender, GotJob(copy.id))
 

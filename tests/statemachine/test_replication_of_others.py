@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED
-from disque_trio.statemachine.messages import GotJob, ReplJob
+from disque_trio.statemachine.messages import GotAck, GotJob, ReplJob
 from tests.rig import CALM, JOB, ME, N2, N3, STRANGER, Rig, copy_of
 from tests.statemachine.replicating import leaving_rig
 
@@ -79,6 +79,34 @@ def test_a_queue_paused_in_input_takes_no_copies() -> None:
 
     assert rig.node.jobs == {}
     assert rig.sent() == []
+
+
+def test_whoever_takes_no_copies_still_learns_who_has_those_of_a_job_that_is_here() -> None:
+    for order in (("CLUSTER", "LEAVING", "yes"), ("PAUSE", "q", "in")):
+        rig = Rig(peers=2)
+        job = rig.hold(copy_of(holders=(N2, ME)))
+        rig.ask(*order)
+        rig.sent()
+
+        rig.message(N2, ReplJob((copy_of(holders=(N2, ME, N3)),)))
+
+        assert job.holders == (N2, ME, N3)
+        assert rig.sent() == [], "a confirmation would count the copy"
+
+
+def test_a_leaving_node_asks_a_holder_that_was_named_late_before_it_lets_go_of_an_ack() -> None:
+    rig = Rig(peers=2)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("CLUSTER", "LEAVING", "yes")
+    rig.ask("ACKJOB", JOB)
+    rig.message(N2, ReplJob((copy_of(holders=(N2, ME, N3)),), no_reply=True))
+    rig.sent()
+
+    rig.message(N2, GotAck(JOB, known=True))
+
+    assert JOB in rig.node.jobs
+    rig.message(N3, GotAck(JOB, known=True))
+    assert JOB not in rig.node.jobs
 
 
 def test_a_copy_for_a_queue_paused_in_output_is_welcome() -> None:
