@@ -2,12 +2,14 @@
 
 Spark puts a zip of PySpark before the installed package. A zip has no compiled modules, so each
 process compiles what it imports: 1.1 s of processor instead of 0.4. Spark waits ten seconds for a
-process, no more, which on a busy machine is too little for that.
+process to connect, no more, which on a busy machine is too little for either: a process that is to
+connect does so first (`connecting.py`).
 """
 
 import hashlib
 import shlex
 import sys
+from pathlib import Path
 from typing import Final
 
 from disque_trio.pipeline import scripts
@@ -15,7 +17,8 @@ from disque_trio.pipeline.java import cache_folder
 
 _LAUNCHER: Final = """\
 #!/bin/sh
-# Made by disque_trio.pipeline: the installed PySpark instead of Spark's zip of it.
+# Made by disque_trio.pipeline: the installed PySpark instead of Spark's zip of it, and a
+# connection to Spark, where Spark waits for one, before PySpark is imported.
 rest="$PYTHONPATH:" kept=
 while [ -n "$rest" ]; do
   part=${{rest%%:*}} rest=${{rest#*:}}
@@ -23,13 +26,19 @@ while [ -n "$rest" ]; do
 done
 PYTHONPATH=$kept
 export PYTHONPATH
+if [ "$1" = -m ] && [ -n "$PYTHON_WORKER_FACTORY_PORT$PYTHON_WORKER_FACTORY_SOCK_PATH" ]; then
+  exec {python} -P -S {connecting} "$@"
+fi
 exec {python} "$@"
 """
+_CONNECTING: Final = Path(__file__).with_name("connecting.py")
 
 
 def launcher() -> str:
     """A script that is this Python; Python itself where no script can be kept."""
-    text = _LAUNCHER.format(python=shlex.quote(sys.executable))
+    text = _LAUNCHER.format(
+        python=shlex.quote(sys.executable), connecting=shlex.quote(str(_CONNECTING))
+    )
     path = cache_folder() / f"python-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     try:
         scripts.keep(path, text)

@@ -25,10 +25,10 @@ from tests.cluster.talk import LOOPBACK, Client, RefusedError
 DISQUE_TRIO: Final = (sys.executable, "-m", "disque_trio", "server")
 NODE_TIMEOUT: Final = 2000
 BUS_OFFSET: Final = 10_000
-START_S: Final = 60.0
+START_S: Final = 120.0
 """How long a server may take to answer, on a machine that is busy with other tests."""
-JOIN_S: Final = 60.0
-SOON_S: Final = 60.0
+JOIN_S: Final = 120.0
+SOON_S: Final = 120.0
 """What takes a moment where a machine has nothing else to do."""
 CALM: Final = ("--cluster-node-timeout", "15000")
 """For nodes that nobody kills: they do not give each other up while a machine lets them wait."""

@@ -38,6 +38,10 @@ ALWAYS: Final = (*KEEPING, "--appendfsync", "always")
 ROUNDS: Final = int(os.environ.get("KILL_ROUNDS", "50"))
 SEED: Final = int(os.environ.get("SOAK_SEED", "1"))
 MOST_WAITING: Final = 2000
+BETWEEN_KILLS: Final = 20
+"""At least so many jobs are added, and acknowledged, however long that takes."""
+LATEST_S: Final = 200
+"""A job that has not been delivered by then is lost."""
 
 
 @attrs.define(eq=False)
@@ -109,6 +113,13 @@ async def consume(rig: Rig, book: Book, names: dict[int, bytes]) -> None:
     await line.hang_up()
 
 
+async def under_load(book: Book) -> None:
+    """Wait until clients have got on with their work."""
+    added, acked = (len(jobs) + BETWEEN_KILLS for jobs in (book.added, book.acked))
+    while len(book.added) < added or len(book.acked) < acked:
+        await trio.sleep(0.02)
+
+
 async def storm(cluster: Cluster, rounds: int) -> Book:
     """Load, and again and again everything is killed at some moment and comes back."""
     book = Book()
@@ -119,6 +130,7 @@ async def storm(cluster: Cluster, rounds: int) -> Book:
             nursery.start_soon(produce, rig, book)
             nursery.start_soon(consume, rig, book, names)
         for _ in range(rounds):
+            await under_load(book)
             await trio.sleep(rig.rng.uniform(0.3, 2.0))
             for server in cluster.servers:
                 server.kill()
@@ -127,7 +139,7 @@ async def storm(cluster: Cluster, rounds: int) -> Book:
                 server.start()
             await trio.to_thread.run_sync(cluster.heal)
         rig.is_producing = False
-        with trio.move_on_after(60):
+        with trio.move_on_after(LATEST_S):
             while book.waiting():
                 await trio.sleep(0.1)
         await trio.sleep(5)

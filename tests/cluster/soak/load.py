@@ -32,8 +32,8 @@ PAUSED_QUEUE: Final = "soak:paused"
 TTL_S: Final = 120
 ONCE_TTL_S: Final = 30
 """At-most-once jobs that a worker has dropped are nobody's any more, and stay until they expire."""
-PATIENCE_S: Final = 15.0
-"""A node that lives answers by then; a node that dies ends the connection at once."""
+PATIENCE_S: Final = 60.0
+"""A node that lives answers by then, on a busy machine too; one that dies ends the connection."""
 MOST_WAITING: Final = 500
 """Producers wait while so many jobs have not been delivered."""
 
