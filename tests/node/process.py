@@ -13,7 +13,7 @@ import attrs
 
 from tests.cluster.processes import eventually, free_port
 
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 
 
 @attrs.define

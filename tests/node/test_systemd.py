@@ -12,7 +12,7 @@ from disque_trio.systemd import Supervisor
 from tests.cluster.processes import free_port
 from tests.node.process import running
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Listener:
