@@ -94,6 +94,7 @@ class Demand(enum.Enum):
     EXCESS = "so much more than the original's, at most"
     GROWTH = "from one case to another it grows so many times, at most"
     VALUE = "at least that"
+    LIMIT = "less than that"
 
 
 @attrs.frozen

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from benchmarks import acts
+from benchmarks import acts, meeting
 from benchmarks.case import (
     ALL,
     ALWAYS,
@@ -25,6 +25,7 @@ from benchmarks.case import (
 _LATENCY: Final = (Figure("p50", "ms p50"), Figure("p99", "ms p99"), Figure("p99.9", "ms p99.9"))
 _RESIDENT: Final = Figure("resident", "bytes/job")
 _IDLE: Final = Figure("idle", "% of a core")
+_WAIT: Final = (Figure("p50", "ms p50"), Figure("worst", "ms, the longest"))
 _EVENTS: Final = tuple(
     Figure(name, f"events/s, {what}", more_is_better=True)
     for name, what in (
@@ -135,6 +136,18 @@ _CLUSTER: Final = (
     ),
 )
 
+_MEETING: Final = tuple(
+    Case(f"meet-{name}", title, partial(meeting.meet, scene=scene), THREE, _WAIT)
+    for name, title, scene in (
+        ("first", "worker at B, first job at A", meeting.first_job),
+        ("second", "second job at A, worker at A", meeting.second_job),
+        ("nack", "worker at A, NACK at B", meeting.after_nack),
+        ("retry", "worker at A, RETRY is over at B", meeting.after_retry),
+        ("delay", "worker at A, DELAY is over at B", meeting.after_delay),
+        ("comers", "workers come and go at B, few jobs at A", meeting.comers),
+    )
+)
+
 _SEVEN_NODES: Final = (
     Case(
         "seven-add",
@@ -210,7 +223,7 @@ _SIMULATOR: Final = (
     Case("simulator", "simulator, a core", acts.simulate, NOWHERE, _EVENTS, frozenset(), 3),
 )
 
-CASES: Final = (*_ALONE, *_CLUSTER, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
+CASES: Final = (*_ALONE, *_CLUSTER, *_MEETING, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
 
 TARGETS: Final = (
     *(
@@ -222,6 +235,7 @@ TARGETS: Final = (
     Target("three-add-16", "speed", Demand.RATIO, 1.5),
     Target("three-drain", "speed", Demand.RATIO, 1.0),
     Target("federation", "speed", Demand.RATIO, 1.0),
+    *(Target(case.name, "p50", Demand.LIMIT, 20.0) for case in _MEETING),
     Target("resident", "resident", Demand.RATIO, 1.0),
     Target("three-idle", "idle", Demand.EXCESS, 1.0),
     Target("latency-10k", "p99", Demand.RATIO, 1 / 1.2),

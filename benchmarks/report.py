@@ -156,6 +156,9 @@ def _verdict(report: Report, case: Case, target: Target) -> Verdict:
         case Demand.VALUE:
             found = ours
             wanted, is_met = f"≥ {bound:,.0f}", found is not None and found >= bound
+        case Demand.LIMIT:
+            found = ours
+            wanted, is_met = f"< {bound:g}", found is not None and found < bound
     return Verdict(what, wanted, found, is_met)
 
 

@@ -73,6 +73,18 @@ def test_a_node_is_measured_by_clients_that_answer_what_they_get(
     assert "<svg" in target.with_suffix(".svg").read_text("utf-8")
 
 
+def test_what_a_worker_at_another_node_waits_is_measured(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    words = ["--quick", "--only", "meet-*", "--without", "redis-server,beanstalkd"]
+
+    assert main([*words, "--json", str(target)]) == 0
+
+    medians = json.loads(target.read_text("utf-8"))["medians"]
+    assert len(medians) == 6
+    for waits in (each["disque_trio"] for each in medians.values()):
+        assert 0 <= waits["p50"] <= waits["worst"] < 60_000
+
+
 def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
 
@@ -241,6 +253,8 @@ def test_a_ratio_above_one_is_better_whether_more_or_less_is() -> None:
         (Target("add", "cpu", Demand.GROWTH, 0.9, since="add"), 1.0, False),
         (Target("add", "speed", Demand.VALUE, 150), 150, True),
         (Target("add", "speed", Demand.VALUE, 151), 150, False),
+        (Target("add", "cpu", Demand.LIMIT, 11), 10, True),
+        (Target("add", "cpu", Demand.LIMIT, 10), 10, False),
         (Target("add", "cpu", Demand.GROWTH, 1.2, since="get"), None, False),
     ],
 )
