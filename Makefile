@@ -31,7 +31,9 @@ up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 
 test: $(SPARK) $(NODE) ## every check and test
 	$(MAKE) --jobs=2 --output-sync lint types machine
-	$(BIN)/python -m pytest -n 2 -m 'not soak and not spark and not pins' --ignore=tests/statemachine --ignore=tests/test_tidy.py
+	$(BIN)/python -m pytest -n 2 -m 'not soak and not pins' \
+		--ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/pipeline
+	$(BIN)/python -m pytest -m 'not spark' tests/pipeline  # alone: a JVM and its processes are many
 
 machine: $(STAMP)
 	$(BIN)/coverage erase
