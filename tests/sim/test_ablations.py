@@ -28,6 +28,7 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from tests.sim.ablations import broken, brokencopies, brokenrecords, upkeep, weather
+from tests.sim.mutants.plans import full
 
 Break = Callable[[broken.Patch], None]
 Weather = Callable[[int], Plan]
@@ -147,6 +148,9 @@ FOUND: Final = (
     Case(broken.counting_twice, weather.careless, "S14"),
     Case(broken.counting_nothing, weather.careless, "S14"),
     Case(broken.raising, weather.calm, "S12"),
+    # What clients ask for, and what operators say.
+    Case(broken.maxlen_ignored, full, "S20"),
+    Case(broken.stays_while_leaving, weather.shipped("leave-join-roll"), "S20", seeds=2),
 )
 
 

@@ -45,12 +45,13 @@ def test_what_was_written_comes_back_as_it_was() -> None:
         assert (found.how, found.records) == ("kept", records(5))
 
 
-def test_a_job_that_was_deleted_does_not_come_back() -> None:
+def test_a_job_that_was_deleted_is_read_with_its_end_and_then_no_more() -> None:
     one = disk()
     first, second = records(2)
     assert isinstance(first, LoadJob)
     one.write([first, second, DeleteJob(first.copy.id)])
 
+    assert one.load().records == [first, second, DeleteJob(first.copy.id)]
     assert one.load().records == [second]
 
 

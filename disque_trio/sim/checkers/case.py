@@ -72,6 +72,8 @@ class Case:
     flights: dict[int, Flight] = attrs.Factory(dict)
     operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
     """When a request for more time was made."""
+    has_maxlen: bool = False
+    """Does any ADDJOB say MAXLEN?"""
     births: dict[str, int] = attrs.Factory(dict)
     """By node: how many jobs it has made."""
     lines: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
@@ -202,5 +204,6 @@ def case_of(plan: Plan, *, is_live: bool) -> Case:
     """The case before the first row."""
     terms = terms_of(plan)
     case = Case(plan, is_live, terms, world_of(plan, terms))
+    case.has_maxlen = any(add.maxlen is not None for add in plan.adds)
     case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}
     return case

@@ -11,14 +11,20 @@ from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
 
 GOSSIP = ("ping", "pong", "meet")
+REPLY: Micros = 2 * SECOND
+"""So long after its timeout an ADDJOB that needs other nodes has its answer at the latest."""
 FORGOTTEN_FOR: Micros = 60 * SECOND
 """For so long no gossip brings a forgotten node back."""
 
 
 def on_add_end(case: Case, row: Row) -> None:
-    """L5: a node that is up answers an ADDJOB with REPLICATE 1 in time, whatever goes on."""
+    """L5: a node that is up answers an ADDJOB in time, and takes one with REPLICATE 1, whatever
+    goes on; in calm it takes each that there are enough nodes for."""
     add = case.adds.get((row.client, row.ref))
-    if add is None or add.options.replicate != 1 or _has_left(case, add):
+    if add is None:
+        return
+    if add.options.replicate != 1 or _has_left(case, add):
+        _check_answer(case, row, add)
         return
     if row.cause == "quit":
         return
@@ -28,6 +34,35 @@ def on_add_end(case: Case, row: Row) -> None:
     if row.kind == "add.unknown" or row.cause == "NOREPL":
         detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
         case.violate("L5", detail, node=row.node)
+
+
+def _check_answer(case: Case, row: Row, add: Add) -> None:
+    """Of an ADDJOB that needs other nodes."""
+    case.check("L5")
+    late = row.time - add.invoked - add.options.timeout
+    is_silent = row.cause == "timeout" and late > REPLY and add.options.timeout > 0
+    if is_silent and not _was_disturbed(case, row.node, add.invoked, row.time):
+        detail = "an ADDJOB was not answered in time, though the node was up"
+        case.violate("L5", detail, node=row.node)
+    # One that is refused at once, or has waited for the whole time.
+    is_due = row.kind == "add.refused" or late >= 0
+    if row.cause == "NOREPL" and is_due and _has_company(case, row, add):
+        detail = f"NOREPL with REPLICATE {add.options.replicate}, with nothing wrong"
+        case.violate("L5", detail, node=row.node)
+
+
+def _has_company(case: Case, row: Row, add: Add) -> bool:
+    """Could all nodes be reached, soon enough, and did all keep copies?"""
+    world, least = case.world, 4 * case.terms.latency + SECOND // 4
+    return (
+        not world.is_changing
+        and not case.terms.has_limit
+        and not world.closed
+        and not _has_left(case, add)
+        and add.options.replicate <= case.terms.nodes
+        and (not add.options.timeout or add.options.timeout > least)
+        and world.is_calm(add.invoked, row.time)
+    )
 
 
 def judge_unanswered(case: Case) -> None:

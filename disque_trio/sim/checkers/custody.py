@@ -8,7 +8,7 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
-from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.checkers.terms import SECOND, dummy_life
 from disque_trio.sim.rows import Row
 
 HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
@@ -112,13 +112,24 @@ def _fastacked(case: Case, _row: Row, job: Job, _copy: Copy) -> str:
 
 def _expired(case: Case, row: Row, job: Job, copy: Copy) -> str:
     """Its TTL is over."""
+    if copy.is_dummy:
+        return _forgotten_early(case, row, job, copy)
     options = job.options
-    if options is None or copy.is_dummy or job.born is None:
+    if options is None or job.born is None:
         return ""
     age = row.time - job.born
     if age >= case.terms.shortest(options.ttl):
         return ""
     return f"it is {age / SECOND:.3f} s old, and TTL is {options.ttl // SECOND} s"
+
+
+def _forgotten_early(case: Case, row: Row, job: Job, copy: Copy) -> str:
+    """A dummy ack is kept for as long as the id says that the job may live; one that has come back
+    from a disk is older than its hold."""
+    age, life = row.time - copy.since, dummy_life(job.id)
+    if copy.cause != "dummy" or age >= case.terms.shortest(life):
+        return ""
+    return f"it is a dummy ack of {age / SECOND:.3f} s, and the id says {life // SECOND} s"
 
 
 def _moved(_case: Case, _row: Row, job: Job, _copy: Copy) -> str:

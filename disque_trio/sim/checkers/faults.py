@@ -118,7 +118,8 @@ def on_leave(case: Case, row: Row) -> None:
     case.mark("leave")
     world = case.world
     if row.detail != "no":
-        world.leaving[row.node] = world.have_left[row.node] = None
+        world.leaving.setdefault(row.node, row.time)
+        world.have_left[row.node] = None
     elif row.node not in world.down:
         world.leaving.pop(row.node, None)
 

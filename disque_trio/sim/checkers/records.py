@@ -193,6 +193,8 @@ class Job:
     """What the first record of it said of its options, and in how many milliseconds it expires; 0
     if that is not known."""
     life: Millis = 0
+    came_behind: int = 0
+    """How many jobs its queue had at its origin when it was made, where that may matter."""
     copies: dict[str, Copy] = attrs.Factory(dict)
     destroyed: int = 0
     """Copies that faults have destroyed since it was born, and that have not been made again."""

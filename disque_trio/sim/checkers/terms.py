@@ -51,6 +51,7 @@ class Options:
     timeout: Micros = 0
     """0 is for ever."""
     is_async: bool = False
+    maxlen: int | None = None
     body: str | None = None
     """None where the trace has none."""
     is_default: bool = False
@@ -73,6 +74,7 @@ def read_options(detail: str, nodes: int) -> Options:
         delay=said.get("delay", 0) * SECOND,
         timeout=said.get("timeout", 0) * MILLI,
         is_async="async" in said,
+        maxlen=said.get("maxlen"),
         body=body if has_body else None,
         is_default="replicate" not in said,
     )

@@ -22,6 +22,7 @@ from disque_trio.sim.checkers import (
     liveness,
     mail,
     meetings,
+    refusals,
     replies,
     returns,
     safety,
@@ -266,6 +267,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         copyoptions.after_hold,
         timers.after_hold,
         safety.after_hold,
+        refusals.after_hold,
     ),
     "drop": (
         situations.on_drop,
@@ -295,6 +297,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.after_add_ok,
         timers.after_add_ok,
         durability.on_add_ok,
+        refusals.after_add_ok,
     ),
     "ack.invoke": (replies.on_invoke, agents.on_ack_invoke),
     "ack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),

@@ -83,7 +83,7 @@ class World:
     """Queues that are paused, by node: how, and since when."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
     """When a node's clock stepped or changed its rate."""
-    leaving: dict[str, None] = attrs.Factory(dict)
+    leaving: dict[str, Micros] = attrs.Factory(dict)
     have_left: dict[str, None] = attrs.Factory(dict)
     """Nodes that have ever been told to leave. When they learn that it is over no row tells."""
     removed: dict[str, None] = attrs.Factory(dict)

@@ -25,7 +25,8 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine import job as job_module
 from disque_trio.statemachine.base import ACTIVE, JobId, NodeId
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.cluster import Cluster, Peer
+from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
@@ -345,3 +346,16 @@ def without_tombstones(patch: Patch) -> None:
 def in_step(patch: Patch) -> None:
     """All holders of a job wake at the same time."""
     patch.setattr(lifecycle, "desync", lambda _: 0)
+
+
+# What clients ask for, and what operators say.
+
+
+def maxlen_ignored(patch: Patch) -> None:
+    """Nobody looks at MAXLEN."""
+    patch.setattr(addjob, "_check_length", nothing)
+
+
+def stays_while_leaving(patch: Patch) -> None:
+    """A node that was told to leave goes on as before, but for new jobs of its own clients."""
+    patch.setattr(Cluster, "is_leaving", False)

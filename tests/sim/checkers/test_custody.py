@@ -142,6 +142,15 @@ def test_two_names_are_not_three() -> None:
     assert told(tale) == ["n1 drops it (collected) though only 2 of 4 other holders have confirmed"]
 
 
+@pytest.mark.parametrize(("went", "due"), [(3_590.0, ["S2"]), (3_662.0, [])])
+def test_a_dummy_ack_is_kept_for_as_long_as_the_job_may_live(went: float, due: list[str]) -> None:
+    tale = Tale()
+    tale.say(1, "hold", "n1", job=JOB, cause="dummy")
+    tale.say(went, "drop", "n1", job=JOB, cause="expired")
+
+    assert broken(tale.verdict()) == due
+
+
 def test_a_dummy_ack_goes_once_everybody_was_asked_and_answered() -> None:
     tale = held()
     tale.say(1, "ack.invoke", "n1", job=ONCE, client="c1", ref=9)

@@ -60,6 +60,45 @@ def test_no_answer_at_all_is_none() -> None:
     assert broken(tale.verdict(end=30)) == ["L5"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "cause", "due"),
+    [
+        ("add.unknown", "timeout", ["L5"]),
+        ("add.refused", "NOREPL", ["L5"]),
+        ("add.refused", "MAXLEN", []),
+    ],
+)
+def test_in_calm_a_job_that_there_are_nodes_for_is_taken(
+    kind: str, cause: str, due: list[str]
+) -> None:
+    tale = Tale()
+    detail = "timeout=2000 replicate=3 retry=10 body=b"
+    tale.say(5, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    tale.say(12.5, kind, "n1", queue="q", client="p1", ref=9, cause=cause)
+
+    assert broken(tale.verdict()) == due
+
+
+@pytest.mark.parametrize("options", ["timeout=2000 replicate=4", "timeout=50 replicate=3"])
+def test_but_not_one_that_wants_more_nodes_or_less_time(options: str) -> None:
+    tale = Tale()
+    detail = f"{options} retry=10 body=b"
+    tale.say(5, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    tale.say(7, "add.refused", "n1", queue="q", client="p1", ref=9, cause="NOREPL")
+
+    assert tale.verdict().ok
+
+
+def test_nor_one_that_misses_a_node() -> None:
+    tale = Tale()
+    tale.crash(4, "n3")
+    detail = "timeout=2000 replicate=3 retry=10 body=b"
+    tale.say(5, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    tale.say(7, "add.refused", "n1", queue="q", client="p1", ref=9, cause="NOREPL")
+
+    assert tale.verdict().ok
+
+
 # L6
 
 

@@ -1,0 +1,43 @@
+"""What a node has to refuse (S20): jobs for a queue that has MAXLEN of them, and all jobs while it
+is about to leave."""
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.rows import Row
+
+
+def _has_long_been_leaving(case: Case, row: Row) -> bool:
+    """One that is stopped has not heard of it yet."""
+    since = case.world.leaving.get(row.node)
+    if since is None or case.is_live:
+        return False
+    case.check("S20")
+    return row.time - since > SECOND and not case.world.is_stopped(row.node, since, row.time)
+
+
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """S20: a node that leaves takes no copies. And notes how long the queue is that a new job comes
+    to, if that may be a reason to refuse it."""
+    if row.cause == "repljob" and _has_long_been_leaving(case, row):
+        case.violate("S20", "a node that is about to leave takes a copy", job.id, row.node)
+    if row.cause == "add" and case.has_maxlen:
+        job.came_behind = sum(
+            copy.queueing is not None and case.jobs[id].queue == row.queue
+            for id, copy in case.table(row.node).items()
+        )
+
+
+def after_add_ok(case: Case, row: Row, job: Job) -> None:
+    """S20: no job is taken into a queue that has MAXLEN jobs already. S20: a node that leaves has
+    handed a new job over when it answers."""
+    was_leaving = job.add is not None and job.add.was_leaving
+    if was_leaving and row.node in job.copies and _has_long_been_leaving(case, row):
+        case.violate("S20", "a node that is about to leave keeps a new job", job.id, row.node)
+    most = None if job.add is None else job.add.options.maxlen
+    if most is None or not case.has_maxlen:
+        return
+    case.check("S20")
+    if job.came_behind >= most:
+        detail = f"taken with MAXLEN {most} by a queue of {job.came_behind} jobs"
+        case.violate("S20", detail, job.id, row.node)

@@ -1,0 +1,51 @@
+"""S20: what is to be refused is."""
+
+import attrs
+import pytest
+
+from disque_trio.sim.checkers.verdict import judge
+from disque_trio.sim.plan import Add
+from tests.sim.checkers.tale import ONCE, Tale, broken
+
+
+@pytest.mark.parametrize(("maxlen", "due"), [(1, ["S20"]), (2, [])])
+def test_a_queue_of_maxlen_jobs_takes_no_more(maxlen: int, due: list[str]) -> None:
+    tale = Tale()
+    add = Add(at=0, node=1, producer="p1", queue="q", body="b", maxlen=maxlen)
+    tale.plan = attrs.evolve(tale.plan, adds=(add,))
+    tale.add(0)
+    tale.add(1, ONCE, to=(), options=f"replicate=1 retry=0 ttl=3600 maxlen={maxlen}", body="c")
+    judging = judge(tale.plan)
+
+    for row in tale.rows():
+        judging.see(row)
+
+    assert broken(judging.finish()) == due
+
+
+@pytest.mark.parametrize(("left", "due"), [(0.5, ["S20"]), (1.9, [])])
+def test_a_node_that_leaves_takes_no_copies(left: float, due: list[str]) -> None:
+    tale = Tale()
+    tale.say(left, "leave", "n2", detail="yes")
+    tale.add(2)
+
+    assert broken(tale.verdict()) == due
+
+
+@pytest.mark.parametrize(("left", "due"), [(0.5, ["S20"]), (1.9, [])])
+def test_a_node_that_leaves_keeps_no_new_jobs(left: float, due: list[str]) -> None:
+    tale = Tale()
+    tale.say(left, "leave", "n1", detail="yes")
+    tale.add(2)
+
+    assert broken(tale.verdict()) == due
+
+
+def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
+    tale = Tale()
+    tale.say(0.4, "pause", "n2")
+    tale.say(0.5, "leave", "n2", detail="yes")
+    tale.say(1.99, "resume", "n2")
+    tale.add(2)
+
+    assert tale.verdict().ok
