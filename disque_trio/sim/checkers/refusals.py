@@ -29,11 +29,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_add_ok(case: Case, row: Row, job: Job) -> None:
-    """S20: no job is taken into a queue that has MAXLEN jobs already. S20: a node that leaves has
-    handed a new job over when it answers."""
-    was_leaving = job.add is not None and job.add.was_leaving
-    if was_leaving and row.node in job.copies and _has_long_been_leaving(case, row):
-        case.violate("S20", "a node that is about to leave keeps a new job", job.id, row.node)
+    """S20: no job is taken into a queue that has MAXLEN jobs already."""
     most = None if job.add is None else job.add.options.maxlen
     if most is None or not case.has_maxlen:
         return

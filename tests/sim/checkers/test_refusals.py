@@ -32,15 +32,6 @@ def test_a_node_that_leaves_takes_no_copies(left: float, due: list[str]) -> None
     assert broken(tale.verdict()) == due
 
 
-@pytest.mark.parametrize(("left", "due"), [(0.5, ["S20"]), (1.9, [])])
-def test_a_node_that_leaves_keeps_no_new_jobs(left: float, due: list[str]) -> None:
-    tale = Tale()
-    tale.say(left, "leave", "n1", detail="yes")
-    tale.add(2)
-
-    assert broken(tale.verdict()) == due
-
-
 def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
     tale = Tale()
     tale.say(0.4, "pause", "n2")
