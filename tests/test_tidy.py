@@ -136,7 +136,7 @@ OWNERS: Final = {
         Queue.import_previous_count
     """,
     "offering": """
-        NodeState.demands Demand.askers Demand.pending Demand.pending_until
+        NodeState.demands Demand.askers Demand.pending
         Demand.pause Demand.again_at Asker.offer Asker.until Asker.credit Asker.credit_until
         Memory.held
     """,

@@ -149,8 +149,7 @@ def offer(node: NodeState, queue: Queue) -> None:
     for id in _not_offered(node, demand):
         _offer_to(node, demand, queue, [id])
         demand.pending = id
-        demand.pending_until = node.mono + ANSWER_WITHIN
-        node.timers.arm(demand, demand.pending_until)
+        node.timers.arm(demand, node.mono + ANSWER_WITHIN)
         return
 
 
@@ -196,13 +195,13 @@ def on_due(node: NodeState, demand: Demand) -> None:
     queue = node.queues.get(demand.name)
     if queue is None or not _may_go(node, queue):
         _withdraw(demand)
-    elif not demand.pending:
-        _offer_again(node, demand, queue)
-    elif demand.pending_until <= node.mono:
+    elif demand.pending:
         # The node may have stopped. The others have waited long enough.
         demand.pending = b""
         demand.again_at = node.mono + demand.pause
         _offer_to(node, demand, queue, _not_offered(node, demand))
+    else:
+        _offer_again(node, demand, queue)
     _arm(node, demand)
 
 
@@ -227,9 +226,7 @@ def _withdraw(demand: Demand) -> None:
 def _arm(node: NodeState, demand: Demand) -> None:
     askers = demand.askers.values()
     due = min(asker.until for asker in askers)
-    if demand.pending:
-        due = min(due, demand.pending_until)
-    elif any(asker.offer is Offer.MADE for asker in askers):
+    if any(asker.offer is Offer.MADE for asker in askers):
         due = min(due, demand.again_at)
     node.timers.arm(demand, due)
 

@@ -89,7 +89,6 @@ class Demand(Timed):
     """In the order in which they are offered jobs."""
     pending: NodeId = b""
     """Who has been offered jobs and is waited for; empty while nobody is."""
-    pending_until: Millis = 0
     pause: Millis = 500
     """How long to wait before offers that were not answered are made again."""
     again_at: Millis = 0

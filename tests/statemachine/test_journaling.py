@@ -355,3 +355,17 @@ def record_state(record: Record) -> int:
 def test_the_marks_of_a_stop_and_a_start_are_deletions_of_no_job() -> None:
     for mark in (STOPPED, STARTED):
         assert check_id(mark.id) == mark.id
+
+
+def test_what_a_node_gives_away_while_it_stops_has_left_its_queue_for_good() -> None:
+    rig = keeper(peers=1)
+    job = rig.add("REPLICATE", 1)
+    records(rig)
+    rig.machine.record_queues(on=True)
+
+    rig.message(N2, NeedJobs(b"q", 1))
+
+    found = records(rig)
+    assert [type(record) for record in found] == [LoadJob] * len(found)
+    assert found
+    assert job.state == ACTIVE

@@ -5,6 +5,7 @@ import pytest
 from disque_trio.statemachine import pressure
 from disque_trio.statemachine.base import QUEUED, Status
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.memory import CLIENT_BYTES
 from disque_trio.statemachine.messages import Enqueue, GotJob, ReplJob
 from disque_trio.statemachine.pressure import OOM, QUEUES_PER_REVIEW, WANT, level
 from tests.rig import CALM, ME, N2, N3, ONCE, Rig, copy_of
@@ -250,3 +251,12 @@ def test_of_a_backlog_that_has_gone_but_for_some_jobs_these_stay_as_they_are() -
     assert rig.queue().length == 0
     rig.advance(3000)
     assert rig.queue().length == 10
+
+
+def test_what_a_node_weighs_is_known_between_two_reviews() -> None:
+    rig = Rig()
+    before = pressure.weighed(rig.node)
+
+    rig.connect()
+
+    assert pressure.weighed(rig.node) == before + CLIENT_BYTES
