@@ -103,6 +103,8 @@ class Deeds:
         host = self._hosts[node]
         if not host.is_up:
             return False
+        if cause == "stop":
+            return host.stop()
         host.note("crash", cause=cause)
         host.crash(cause)
         return True
@@ -110,6 +112,9 @@ class Deeds:
     def start(self, node: int) -> bool:
         """Start it again. Without a journal it has nothing left but its name and whom it knows."""
         host = self._hosts[node]
+        if host.stopping is not None:
+            host.stopping.starts_again = True
+            return True
         if host.is_up or node in self._removed:
             return False
         host.start("empty")

@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.plan import Micros, Span
+from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer
 
@@ -86,6 +87,27 @@ class Disk:
         if self.is_broken:
             raise DiskError(BROKEN)
         self.durable = max(self.durable, count)
+
+    def replace(self, records: Sequence[Record]) -> None:
+        """Another file takes the place of this one, synced. Raises `DiskError`: it does not."""
+        if self.is_broken or self.is_full:
+            raise DiskError(BROKEN if self.is_broken else FULL)
+        self.records, self._tail = list(records), b""
+        self.durable = len(self.records)
+
+    def note_start(self) -> bool:
+        """If the mark of a stop is the last record, make it void, synced. Could that be done, or
+        need it not be?"""
+        if self.records[-1:] != [STOPPED]:
+            return True
+        if self.is_stalled:
+            return False
+        try:
+            self.write([STARTED])
+            self.sync(len(self.records))
+        except DiskError:
+            return False
+        return True
 
     def sync_time(self) -> Micros:
         """How long the next sync takes."""
@@ -175,7 +197,8 @@ def _read(data: bytes, rng: random.Random) -> list[Record]:
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:
-    """Only what counts: the last record of each job that was not deleted."""
+    """Only what counts: the last record of each job that was not deleted, and the marks of stops
+    and starts, as a file that is not written anew keeps them."""
     left: dict[bytes, Record] = {}
     for record in records:
         if isinstance(record, LoadJob):
@@ -183,4 +206,6 @@ def _compact(records: Sequence[Record]) -> list[Record]:
             left[record.copy.id] = record
         else:
             left.pop(record.id, None)
+            if record in (STOPPED, STARTED):
+                left[record.id] = record
     return list(left.values())

@@ -63,8 +63,8 @@ class FaultSpec:
     )
     mode: tuple[str, ...] | None = key(
         words_of(one_of(*words.MODES)),
-        "crash and restart: `kill` or `power`; pause-queue: `in`, `out` or `all`; of several one "
-        "is drawn",
+        "crash and restart: `kill`, `power` or `stop` (SIGTERM: a journal is written anew, with "
+        "the queues); pause-queue: `in`, `out` or `all`; of several one is drawn",
         default=None,
     )
     message: str | None = key(
@@ -99,8 +99,8 @@ _AMOUNTS: Final = {
     "memory": "share",
 }
 _MODES: Final = {
-    "crash": ("kill", "power"),
-    "restart": ("kill", "power"),
+    "crash": ("kill", "power", "stop"),
+    "restart": ("kill", "power", "stop"),
     "pause-queue": ("in", "out", "all"),
 }
 _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "share": "a share (5%)"}

@@ -10,7 +10,7 @@ the last good sync is tried again. All of this as `promises` and `appending` do 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from disque_trio.sim.disk import Disk, DiskError
@@ -20,6 +20,7 @@ from disque_trio.statemachine.base import Failure, LinkId, Now, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.rows import Flag
 from disque_trio.statemachine.commands.table import BY_NAME
+from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, GossipMessage, Message
 from disque_trio.statemachine.outbox import Outbox
@@ -68,6 +69,8 @@ class Journal:
         self._told = ""
         """The trouble that the machine knows of."""
         self._is_dead = False
+        self._anew: list[Record] | None = None
+        """The file that is written beside, before a stop."""
         disk.when_released = self._go_on
         if self._policy != "always":
             period = SYNC_EVERY if self._policy == "everysec" else FLUSH_EVERY
@@ -86,6 +89,8 @@ class Journal:
         if out.records:
             self._handed += len(out.records)
             self._unwritten += out.records
+            if self._anew is not None:
+                self._anew += out.records
             self._work()
         if self._told:
             out.messages = _heartbeat(out)
@@ -152,6 +157,43 @@ class Journal:
     def _wake(self) -> None:
         if self._row or self._told != self._trouble:
             self._office.give(self.look, None)
+
+    # Before a stop.
+
+    def has_trouble(self) -> bool:
+        """Is nothing kept just now?"""
+        return bool(self._trouble or self._told) or self._disk.is_stalled
+
+    def begin_anew(self) -> None:
+        """From now on everything that is recorded belongs to another file, too."""
+        self._anew = []
+
+    def write_anew(self, records: Iterable[Record]) -> None:
+        """Some of the jobs that there are."""
+        if self._anew is not None:
+            self._anew.extend(records)
+
+    def flush(self) -> None:
+        """Write and sync everything, and let go what has waited for that."""
+        if not self.has_trouble() and self._write():
+            try:
+                self._disk.sync(len(self._disk.records))
+            except DiskError as error:
+                self._fail(str(error))
+            else:
+                self._unsynced = []
+        self.look()
+
+    def seal(self) -> bool:
+        """Let the other file take this one's place, with the mark at its end. False if it cannot:
+        then this one stays as it is, without."""
+        if self._anew is None or self._row or self._unwritten or self.has_trouble():
+            return False
+        try:
+            self._disk.replace([*self._anew, STOPPED])
+        except DiskError:
+            return False
+        return True
 
     # The disk.
 

@@ -20,6 +20,7 @@ from disque_trio.sim.journal import Journal
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.record import Recorder
 from disque_trio.sim.spill import SimSpill, whole_message, whole_reply
+from disque_trio.sim.stopping import Stop
 from disque_trio.sim.streams import stream
 from disque_trio.sim.vector import VectorClock
 from disque_trio.spill import Spiller
@@ -28,6 +29,7 @@ from disque_trio.statemachine.chores import Chore, RaiseFileLimit, ReadVitals, S
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.journaling import STARTED
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.outbox import Outbox
@@ -62,7 +64,7 @@ class Host:
         "_alarm", "_clients", "_config", "_engine", "_factory", "_inbox", "_links", "_names",
         "_recorder", "_seed", "_wake_at", "clock", "disk", "id", "ip", "is_held", "is_paused",
         "journal", "lives", "machine", "name", "nodes_conf", "now", "number", "slowness",
-        "spiller", "tombstones", "vector",
+        "spiller", "stopping", "tombstones", "vector",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +106,7 @@ class Host:
         self.journal: Journal | None = None
         """Of this life, if it keeps one."""
         self.spiller: Spiller | None = None
+        self.stopping: Stop | None = None
         self.is_paused = False
         self.is_held = False
         """Inputs have to wait: the process is stopped, or busy with the last batch."""
@@ -179,6 +182,8 @@ class Host:
         """Let the machine have what the disk has kept, and go on with that file."""
         found = self.disk.load()
         machine.load(found.records, self.now)
+        if not self.disk.note_start():
+            machine.load([STARTED], self.now)
         machine.loaded(self.now)
         self.journal = Journal(self._engine, self, self.disk, machine)
         return found
@@ -190,12 +195,30 @@ class Host:
             self.journal = None
         if cause == "power":
             self.disk.lose_power()
-        self.machine = None
+        self.machine = self.stopping = None
         self.is_paused = self.is_held = False
         self._wake_at = NEVER
         self._inbox.clear()
         self._links.crashed(self)
         self._clients.crashed(self)
+
+    def stop(self) -> bool:
+        """Begin to end in order; with a journal it serves on for a while. False if it does so."""
+        if self.stopping is not None:
+            return False
+        if self.machine is None or self.journal is None:
+            self.end()
+        else:
+            self.stopping = Stop(self._engine, self, self.machine, self.journal)
+        return True
+
+    def end(self, *, has_queues: bool = False) -> None:
+        """The stop has come to its end."""
+        starts_again = self.stopping is not None and self.stopping.starts_again
+        self.note("crash", cause="stop", detail="queues" if has_queues else "")
+        self.crash("stop")
+        if starts_again:
+            self.start("empty")
 
     def pause(self) -> None:
         """Stop the process (SIGSTOP). The kernel goes on taking connections and data."""
@@ -338,8 +361,7 @@ class Host:
             return
         match chore:
             case Shutdown():
-                self.note("crash", cause="shutdown")
-                self.crash()
+                self.stop()
             case ReadVitals():
                 machine.done(client, Vitals(), self.now)
             case RaiseFileLimit():

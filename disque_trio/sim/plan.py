@@ -108,9 +108,9 @@ class Fault:
     Kinds: partition (`groups` can talk only within themselves), cut (directed, `nodes` pairs),
     clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
     share in parts per million), delay, half-open (at the target's end of each link its connections
-    are gone, and the source learns nothing of it), crash and restart (at once; `mode` kill or
-    power), pause, slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes as
-    `nodes` names), forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the
+    are gone, and the source learns nothing of it), crash and restart (at once; `mode` kill,
+    power or stop), pause, slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes
+    as `nodes` names), forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the
     share of it that is used already, in parts per million), disk-full, disk-error, disk-stall,
     disk-flip (one bit of the journal; not undone).
 

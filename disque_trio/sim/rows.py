@@ -33,7 +33,8 @@ out; `detail` is why: dropped (by a rule or a hostile link), cut, broken (with i
 crash, closed (the receiver has ended the connection), never linked. What is on its way when the run
 ends has neither ``recv`` nor ``lost``.
 
-World: ``crash`` (`cause` kill, power, shutdown), ``start`` (`cause` fresh, empty, loaded), ``wipe``
+World: ``crash`` (`cause` kill, power, shutdown or stop, `detail` queues if its journal has the mark
+of a stop), ``start`` (`cause` fresh, empty, loaded), ``wipe``
 (and ``start`` fresh, under another id), ``remove``, ``pause``, ``resume``, ``slow`` (`detail`
 milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``rule`` and
 ``unrule``, ``half-open`` and ``half-open.end`` (`peer` does not have the connection any more, and

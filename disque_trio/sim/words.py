@@ -58,7 +58,7 @@ LINK_FAULTS: Final = {
 }
 """Faults of links, which `shape` names."""
 NODE_FAULTS: Final = {
-    "crash": "the process is killed, or its power fails (`mode`); it starts again after `hold`",
+    "crash": "the process is killed or stopped, or power fails (`mode`); it starts after `hold`",
     "restart": "the same, and it starts again at once",
     "remove": "the process is killed for ever",
     "wipe": "the node loses its name and all it has, and joins as a new one",
@@ -91,4 +91,4 @@ SHAPES: Final = {
     "pair": "one link, in one direction",
 }
 """Which links a fault meets."""
-MODES: Final = ("kill", "power", "in", "out", "all")
+MODES: Final = ("kill", "power", "stop", "in", "out", "all")

@@ -99,6 +99,9 @@ FOUND: Final = (
     Case(brokenrecords.drops_not_written, upkeep.killings, "S15"),
     Case(brokenrecords.copies_not_written, upkeep.killings, "S15"),
     Case(brokenrecords.once_not_written, upkeep.killings_once, "S15"),
+    Case(brokenrecords.stopped_without_mark, upkeep.stoppings, "S21"),
+    Case(brokenrecords.mark_never_void, upkeep.stoppings, "S21"),
+    Case(brokenrecords.queues_not_followed, upkeep.stoppings, "S21"),
     Case(brokencopies.ids_told_wrong, weather.once, "S4"),
     # What copies say, when they are queued, and whom nodes know.
     Case(brokenrecords.retry_of_copies_doubled, weather.calm, "S16"),

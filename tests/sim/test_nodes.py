@@ -43,7 +43,7 @@ def test_shutdown_ends_the_node() -> None:
 
     assert sim.names() == ["n1", "n3"]
     assert pending.is_lost
-    assert [row.cause for row in of(sim.rows, "crash")] == ["shutdown"]
+    assert [row.cause for row in of(sim.rows, "crash")] == ["stop"]
 
 
 def test_quit_closes_the_connection_after_its_reply() -> None:

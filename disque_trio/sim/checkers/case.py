@@ -80,6 +80,10 @@ class Case:
     """By node and queue: its own jobs that wait there, a heap by age (S13)."""
     heard: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has heard of whom since the heal (L6)."""
+    stopped: dict[str, dict[str, None]] = attrs.Factory(dict)
+    """Nodes that were stopped in order, until they have started: what was queued there (S21)."""
+    due_again: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """Node and job that was queued there: since when the node runs again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has had an answer from whom since the heal (L10)."""
     missed: deque[Missed] = attrs.Factory(deque)

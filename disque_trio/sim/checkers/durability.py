@@ -235,9 +235,9 @@ def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:
         return True
-    if case.world.was_mute(node, since, crash.time) or crash.cause not in {"power", "kill"}:
+    if case.world.was_mute(node, since, crash.time) or crash.cause not in {"power", "kill", "stop"}:
         return True
-    if crash.cause == "kill":
+    if crash.cause != "power":
         return False
     lag = {"always": WRITE, "everysec": LAG}.get(case.terms.fsync)
     return lag is None or crash.time - since <= lag

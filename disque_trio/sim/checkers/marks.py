@@ -67,6 +67,7 @@ MARKS: Final[dict[str, str]] = {
     "memory.oom": "it refused a job for want of memory",
     "memory.evicted": "it dropped an acknowledgement or an at-most-once job that was delivered",
     "crash": "a process was killed",
+    "stop.in_order": "a node was stopped in order, with its queues in its journal",
     "restart": "a process was started again",
     "remove.two": "two nodes were lost for good within half a second",
     "copy.loaded": "a copy came back from the disk",

@@ -23,6 +23,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S18": "a node knows whom it should, and nobody whom it was told to forget",
     "S19": "replies tell what was done, and GETJOB gives what was asked for",
     "S20": "no job is taken beyond MAXLEN, nor by a node that leaves",
+    "S21": "after a stop in order what was queued is queued again at once, and nothing else",
     "L1": "every job is delivered within the bound",
     "L2": "and again, if nobody acknowledges it",
     "L3": "acknowledged jobs are collected within the bound",

@@ -123,6 +123,8 @@ class Copy:
     due_by: Micros = FOREVER
     """By when it must be queued, or postponed anew (L8)."""
     armed_at: Micros = NEVER
+    was_handed_out: bool = False
+    """It has come back after a stop in order, and a worker may have it (S21)."""
     before: "Copy | None" = None
     """What it was before the crash, until all is loaded."""
 

@@ -27,6 +27,7 @@ from disque_trio.sim.checkers import (
     returns,
     safety,
     situations,
+    stops,
     tables,
     timers,
 )
@@ -168,6 +169,7 @@ class Judge:
         case.marks["reply.lost"] += sum(len(job.open_serves) for job in case.jobs.values())
         liveness.finish(case, findings)
         returns.finish(case)
+        stops.look(case)
         tables.finish(case, findings)
         timers.finish(case)
         self._judge_losses()
@@ -229,6 +231,8 @@ def _see_received(case: Case, row: Row) -> None:
             timers.on_news(case, row)
         return
     case.note_row("gossip")
+    if case.due_again:
+        stops.look(case)
     if case.world.healed is not None:
         case.heard[row.node, row.peer] = None
         if row.cause == "pong":
@@ -279,6 +283,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         _retained,
     ),
     "queue": (
+        stops.before_queue,
         replies.note,
         custody.before_queue,
         safety.before_queue,
@@ -353,11 +358,11 @@ _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "slow": (faults.on_slow,),
     "memory": (faults.on_memory,),
     "pause-queue": (faults.on_pause_queue,),
-    "crash": (situations.on_crash, durability.on_crash, faults.on_crash),
+    "crash": (situations.on_crash, durability.on_crash, stops.on_crash, faults.on_crash),
     "start": (faults.on_start, tables.on_start),
     "wipe": (faults.on_wipe,),
     "remove": (situations.on_remove, faults.on_wipe),
-    "loaded": (durability.on_loaded,),
+    "loaded": (durability.on_loaded, stops.on_loaded),
     **dict.fromkeys(durability.TROUBLES, (durability.on_trouble,)),
     "disk.flip": (durability.on_flip,),
     "pause": (faults.on_pause,),

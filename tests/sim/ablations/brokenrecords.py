@@ -3,6 +3,7 @@
 Like `broken`: each function breaks one thing, until the patch is undone.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -22,6 +23,7 @@ from disque_trio.statemachine import (
     nodetable,
     offering,
     post,
+    recovery,
     replication,
     transfer,
 )
@@ -31,6 +33,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy, ReplJob, WillQueue, Working
+from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.state import Demand, NodeState
 from tests.sim.ablations.broken import Patch, nothing
 
@@ -279,6 +282,28 @@ def copies_not_written(patch: Patch) -> None:
             intact(node, job)
 
     patch.setattr(journaling, "hold", hold)
+
+
+def stopped_without_mark(patch: Patch) -> None:
+    """A stop in order leaves its mark out, or the start passes over it."""
+    patch.setattr(recovery, "STOPPED", journaling.STARTED)
+
+
+def mark_never_void(patch: Patch) -> None:
+    """The mark of a stop is heeded though the node has started since."""
+    intact = recovery.load
+
+    def load(node: NodeState, records: Iterable[Record]) -> None:
+        read = list(records)
+        intact(node, read)
+        node.was_stopped = journaling.STOPPED in read
+
+    patch.setattr(recovery, "load", load)
+
+
+def queues_not_followed(patch: Patch) -> None:
+    """What comes into a queue and leaves it while a node stops is not recorded."""
+    patch.setattr(journaling, "moved", nothing)
 
 
 def once_not_written(patch: Patch) -> None:

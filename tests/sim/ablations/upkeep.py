@@ -116,6 +116,36 @@ def killings(seed: int) -> Plan:
     )
 
 
+def stoppings(seed: int) -> Plan:
+    """Nodes with journals are stopped in order, and started, and now and then one is killed soon
+    afterwards. Most jobs wait in queues; workers are slow, and forget some of what they have."""
+    stops = tuple(
+        Fault(
+            kind="restart", at=at * SECOND, nodes=((at + seed) % 3 + 1,),
+            mode="kill" if at % 4 == 3 else "stop",
+        )
+        for at in range(3, 24)
+    )  # fmt: skip
+    mix = (("ackjob", 1.0), ("none", 1.0))
+    return plan(
+        "stoppings",
+        seed,
+        26,
+        nodes=3,
+        config=(
+            ("cluster-node-timeout", "1000"),
+            ("appendonly", "yes"),
+            ("appendfsync", "everysec"),
+        ),
+        adds=jobs(60, nodes=(1, 2, 3), replicate=1, retry_s=20, every=SECOND // 5)
+        + jobs(30, nodes=(1, 2, 3), replicate=2, retry_s=20, every=SECOND // 3)
+        + jobs(20, nodes=(1, 2, 3), replicate=1, retry_s=0, every=SECOND // 3),
+        consumers=workers((1, 2, 3), mix=mix, work=(SECOND // 4, SECOND)),
+        faults=stops,
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
 def killings_of_strangers(seed: int) -> Plan:
     """The same with workers that ack elsewhere, mostly where the job is not known."""
     return attrs.evolve(

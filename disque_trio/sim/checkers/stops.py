@@ -1,0 +1,107 @@
+"""S21: a node that is stopped in order and started again has its queues as they were.
+
+What was queued when it ended is queued there again at once, unless another holder has it queued or
+in hand. What was not, for a worker has it, or its DELAY is not over, is not: neither at once nor
+before a whole RETRY. That an operator killed the process, or the disk was in trouble, is no stop.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.mail import QUEUED, WORKING
+from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.terms import DESYNC, SECOND
+from disque_trio.sim.plan import Micros
+from disque_trio.sim.rows import Row
+
+SOON: Final[Micros] = 2 * SECOND
+"""One second until there are links, half a second to ask the others, and to spare."""
+
+
+def on_crash(case: Case, row: Row) -> None:
+    """A process ends: what is queued there now shall be again."""
+    case.stopped.pop(row.node, None)
+    for key in [key for key in case.due_again if key[0] == row.node]:
+        del case.due_again[key]
+    if (row.cause, row.detail) == ("stop", "queues"):
+        case.mark("stop.in_order")
+        case.stopped[row.node] = {
+            job_id: None for job_id, copy in case.table(row.node).items() if copy.queueing
+        }
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S21: only what was queued is queued as it was, and the rest not before its RETRY."""
+    case.due_again.pop((row.node, job.id), None)
+    copy = job.copies.get(row.node)
+    if copy is None or copy.cause != "loaded" or copy.last_queueing or case.is_live:
+        return
+    if row.cause == "loaded":
+        case.check("S21")
+        if job.id not in case.stopped.get(row.node, {}):
+            detail = f"{row.node} queues it as it starts, and had not when it was stopped in order"
+            case.violate("S21", detail, job.id, row.node)
+    elif row.cause == "retry" and copy.was_handed_out:
+        case.check("S21")
+        waited, least = row.time - copy.since, case.terms.shortest(case.retry_of(job)) - DESYNC
+        if waited < least:
+            detail = (
+                f"{row.node} queues it {waited / SECOND:.3f} s after its start; it was not queued "
+                f"when it was stopped in order, and RETRY is {case.retry_of(job) // SECOND} s"
+            )
+            case.violate("S21", detail, job.id, row.node)
+
+
+def on_loaded(case: Case, row: Row) -> None:
+    """The node runs again: what was queued, and is not yet, is due."""
+    queued = case.stopped.pop(row.node, None)
+    if queued is None or row.cause != "kept" or case.world.was_disk_unwell(row.node, row.time):
+        return
+    for job_id, copy in case.table(row.node).items():
+        job = case.jobs[job_id]
+        if job_id in queued:
+            case.check("S21")
+            if not copy.queueing and not copy.is_acked:
+                case.due_again[row.node, job_id] = row.time
+        else:
+            copy.was_handed_out = job.serves > 0
+
+
+def look(case: Case) -> None:
+    """S21: is something queued still not there that should be?"""
+    allowed = case.terms.longest(SOON) + 2 * case.terms.latency
+    for (node, job_id), since in list(case.due_again.items()):
+        if case.now - since <= allowed:
+            return
+        del case.due_again[node, job_id]
+        job = case.jobs.get(job_id)
+        copy = None if job is None else job.copies.get(node)
+        if job is None or copy is None or copy.is_acked or case.is_live:
+            continue
+        if not _is_taken(job, copy, since) and not _was_hindered(case, job, node, since):
+            detail = (
+                f"it was queued when {node} was stopped in order, and is not "
+                f"{(case.now - since) / SECOND:.3f} s after the start"
+            )
+            case.violate("S21", detail, job_id, node)
+
+
+def _is_taken(job: Job, copy: Copy, since: Micros) -> bool:
+    """Has another holder the job queued or in hand, or said so?"""
+    if job.ended is not None or any(other.queueing for other in job.copies.values()):
+        return True
+    if job.lease is not None and (job.lease.node != copy.node or job.lease.time >= since):
+        return True
+    return any(
+        receiver == copy.node and sort in {QUEUED, WORKING} and notice.got_at >= since
+        for (_, receiver, sort), notice in job.notices.items()
+    )
+
+
+def _was_hindered(case: Case, job: Job, node: str, since: Micros) -> bool:
+    world = case.world
+    if world.is_stopped(node, since, case.now) or world.was_mute(node, since, case.now):
+        return True
+    options = job.options
+    lasts = options is None or case.now < (job.born or 0) + case.terms.shortest(options.ttl)
+    return (node, job.queue) in world.closed or not lasts
