@@ -166,7 +166,7 @@ p = 0.3
         ),
         (
             HEAD + "[[fault]]\nkind = 'crash'\nat = '1s'\n\nshape = 'ring'\n",
-            "7: shape says nothing of crash, only of partition, clog, swizzle, drop or delay",
+            "7: shape says nothing of crash, only of partition, clog, swizzle, drop, delay or",
         ),
         (
             HEAD + "[[fault]]\nkind = 'crash'\n",
