@@ -40,10 +40,14 @@ MAX_DEMANDS: Final = 100_000
 
 
 def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
-    """Clients wait at the sender; or nobody does (0): the sender declines an offer."""
+    """Clients wait at the sender; or nobody does (0): the sender declines an offer.
+
+    What declines no offer has come late, over an earlier connection: clients may wait by now.
+    """
+    demand = node.demands.get(message.queue)
     if message.count:
         _answered(_remember(node, sender, message.queue), sender, Offer.NONE)
-    elif (demand := node.demands.get(message.queue)) is not None:
+    elif demand is not None and _has_offer(demand, sender):
         _answered(demand, sender, Offer.KNOWN)
     lifecycle.look_again(node, message.queue)
 
@@ -122,6 +126,12 @@ def _forget_silent(node: NodeState, demand: Demand) -> None:
         if asker.until <= node.mono or id not in node.cluster.nodes:
             del demand.askers[id]
             node.memory.held -= ASKER_BYTES
+
+
+def _has_offer(demand: Demand, sender: Peer) -> bool:
+    """Has the sender been offered jobs, and not answered?"""
+    asker = demand.askers.get(sender.id)
+    return asker is not None and asker.offer is Offer.MADE
 
 
 def _answered(demand: Demand, sender: Peer, offer: Offer) -> None:

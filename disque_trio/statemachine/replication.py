@@ -31,7 +31,7 @@ from disque_trio.statemachine.copies import (
     snapshot,
 )
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.job import STAMPS, Job
+from disque_trio.statemachine.job import DESYNC, STAMPS, Job
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
 from disque_trio.statemachine.state import NodeState
 
@@ -143,10 +143,17 @@ def on_client_due(node: NodeState, client: Client) -> None:
 def _keep_after_all(node: NodeState, job: Job) -> bool:
     """Under pressure a new job was to live on others only, and they were not quick to take it: they
     may be short of memory too, or out of reach. So this node holds it as well, which may be enough.
+
+    Likewise a node that does not leave any more. By then the others may have queued the job, and
+    may be done with it, and this node, of which they did not know, has heard nothing: so it waits
+    for a whole period, and asks them before it queues the job.
     """
     mine = node.cluster.myself.id
     if mine in job.holders or node.cluster.is_leaving:
         return False
+    if _may_be_out(node, job):
+        lifecycle.mark(job, BCAST_QUEUED)
+        lifecycle.restart_retry(node, job)
     add_holder(job, mine)
     job.confirmed = (*(job.confirmed or ()), mine)
     is_enough = len(job.confirmed) >= job.replicas
@@ -155,6 +162,12 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
         _send_to(node, job, job.holders, no_reply=True)
         achieved(node, job)
     return is_enough
+
+
+def _may_be_out(node: NodeState, job: Job) -> bool:
+    """May a holder have queued the job, because its first period is over?"""
+    period = job.retry if job.delay else 0
+    return bool(job.retry) and node.mono >= job.requeue_at + period - DESYNC
 
 
 def _widen(node: NodeState, addition: Addition, job: Job) -> None:
@@ -238,10 +251,12 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     job = node.jobs.get(copy.id)
     if job is not None and not job.is_dummy:
         add_holders(job, named(node, copy.holders))
+    if job is None and is_over(node, sender, copy.id):
+        return
     if node.cluster.is_leaving or lifecycle.is_paused_in(node, copy.queue):
         return
     if job is None:
-        if is_over(node, sender, copy.id) or node.memory.held > node.memory.soft:
+        if node.memory.held > node.memory.soft:
             return
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)

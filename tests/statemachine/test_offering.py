@@ -97,6 +97,15 @@ def test_who_declines_is_not_told_again_until_it_has_asked() -> None:
     assert said(rig) == [(N2, HaveJobs(b"q", 1))]
 
 
+def test_what_declines_no_offer_has_come_late_and_says_nothing_of_the_clients_of_now() -> None:
+    rig = wanted()
+
+    rig.message(N2, Waiting(b"q", 0))
+    add(rig)
+
+    assert offers(rig) == [(N2, 1)]
+
+
 def test_nodes_are_offered_jobs_one_after_the_other() -> None:
     rig = wanted(N3, N2, N4)
     add(rig)

@@ -1,8 +1,11 @@
 """Leaving nodes keep no copy."""
 
-from disque_trio.statemachine.base import QUEUED, Status
-from disque_trio.statemachine.messages import Enqueue, GotJob, SetAck
-from tests.rig import ME, N2, N3, Rig
+import pytest
+
+from disque_trio.statemachine.base import ACKED, ACTIVE, QUEUED, Status
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import Enqueue, GotJob, ReplJob, SetAck, WillQueue
+from tests.rig import JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.replicating import leaving_rig, repljobs, waiting_job
 
 
@@ -86,3 +89,53 @@ def test_who_was_asked_and_has_not_confirmed_is_not_taken_for_a_holder_that_has_
     assert job.confirmed is None
     rig.message(first, GotJob(job.id))
     assert job.confirmed is None
+
+
+def stays_after_all(rig: Rig, wait: int, *options: object) -> Job:
+    """A leaving node has sent a job to two, one of which has it; after a while the node stays."""
+    job = waiting_job(rig, "REPLICATE", 2, "RETRY", 3, *options)
+    rig.message(N2, GotJob(job.id))
+    rig.advance(wait)
+    rig.ask("CLUSTER", "LEAVING", "no", client=rig.connect())
+    rig.sent()
+    rig.advance(100)
+    return job
+
+
+def test_a_node_that_stays_after_all_keeps_a_job_that_nobody_can_have_queued_and_queues_it() -> (
+    None
+):
+    rig = leaving_rig()
+
+    job = stays_after_all(rig, 2500)
+
+    assert rig.reply() == Status(job.id)
+    assert ME in job.holders
+    assert job.state == QUEUED
+
+
+@pytest.mark.parametrize("options", [(), ("DELAY", 4)])
+def test_one_that_may_be_done_with_already_waits_for_a_period_and_asks(
+    options: tuple[object, ...],
+) -> None:
+    rig = leaving_rig()
+
+    job = stays_after_all(rig, 6900 if options else 2900, *options)
+
+    assert rig.reply() == Status(job.id)
+    assert job.state == ACTIVE
+    rig.sent()
+    rig.advance(2800)
+    assert (N2, WillQueue(job.id)) in rig.sent()
+    rig.message(N2, SetAck(job.id, 0))
+    assert job.state == ACKED
+
+
+def test_a_leaving_node_tells_whoever_sends_it_a_copy_that_the_job_is_over() -> None:
+    rig = leaving_rig(peers=1)
+    rig.message(N2, SetAck(JOB, 1))
+    rig.sent()
+
+    rig.message(N2, ReplJob((copy_of(),)))
+
+    assert rig.sent() == [(N2, SetAck(JOB, 0))]

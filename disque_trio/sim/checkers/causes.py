@@ -269,7 +269,10 @@ def _copy_was_late(story: Story) -> bool:
         return False
     first = min(ack.time for ack in story.job.acks)
     copies = [story.job.copies.get(node) for node in story.nodes()]
-    return any(copy is not None and copy.is_late and copy.disowned_at >= first for copy in copies)
+    return any(
+        copy is not None and copy.is_late and not copy.is_dummy and copy.disowned_at >= first
+        for copy in copies
+    )
 
 
 def _came_from_disk(story: Story) -> bool:

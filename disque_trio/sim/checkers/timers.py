@@ -42,7 +42,13 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
             _arm(case, copy, max(options.delay - passed, 0))
         return
     case.check("L8")
-    if job.first_queueing is None and not job.acks and not case.is_live:
+    if copy.queueing is None and copy.due_by == FOREVER and not copy.is_acked:
+        # Another holder has queued it, or was about to, and this one keeps a period from now on.
+        _arm_for_retry(case, job, copy)
+    is_period_over = bool(options.retry) and (
+        row.time - copy.since >= case.terms.shortest(options.retry - DESYNC)
+    )
+    if job.first_queueing is None and not job.acks and not case.is_live and not is_period_over:
         case.violate("L8", "its producer has its id, and no node has queued it", job.id, row.node)
 
 
@@ -69,6 +75,9 @@ def on_news(case: Case, row: Row) -> None:
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
     if job is None or copy is None or copy.queueing is not None or copy.is_acked:
+        return
+    if copy.cause == "add" and (job.add is None or not job.add.outcome):
+        # It waits for its copies, and not for its time.
         return
     _judge(case, job, copy)
     _arm_for_retry(case, job, copy)

@@ -66,6 +66,28 @@ def test_d7_a_copy_came_too_late() -> None:
     assert verdict.marks["late_repljob"] == 1
 
 
+def test_a_dummy_ack_is_no_copy_that_came_too_late() -> None:
+    """n2 gives the job to n3 over a slow link, and has dropped its copy when an ack comes to it."""
+    tale = leased()
+    tale.requeue(11, "n2")
+    tale.say(11.5, "unqueue", "n2", job=JOB, cause="given")
+    tale.say(11.5, "give", "n2", job=JOB, peer="n3", cause="given")
+    tale.say(
+        11.5, "send", "n2", peer="n3", cause="yourjobs", detail=f"jobs={JOB} holders=n2", ref=99
+    )
+    tale.requeue(12, "n3")
+    tale.serve(12, "n3", "c2")
+    tale.fastack(12.1, "n1")
+    tale.tell(12.101, "deljob", "n1", "n2")
+    tale.say(12.103, "drop", "n2", job=JOB, cause="deljob")
+    tale.say(12.2, "hold", "n2", job=JOB, cause="dummy")
+    tale.tell(12.2, "setack", "n2", "n3", lag=2, detail="holders=0")
+    tale.say(13, "recv", "n3", peer="n2", cause="yourjobs", detail=f"jobs={JOB} holders=n2", ref=99)
+    again(tale, 13, "n3", "import")
+
+    assert "D7" not in tale.verdict().duplicates
+
+
 def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
     tale = Tale()
     tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")

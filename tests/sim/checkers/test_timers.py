@@ -121,3 +121,34 @@ def test_a_copy_that_says_when_it_will_be_queued_is_taken_at_its_word() -> None:
     tale.requeue(12, "n2")
 
     assert late(tale, end=12.1)[0].startswith("it should have been queued there 0.9")
+
+
+def adding(*, answered: float) -> Tale:
+    """An ADDJOB waits for copies; another holder queues the job meanwhile, and delivers it."""
+    tale = Tale()
+    tale.say(
+        0, "add.invoke", "n1", queue="q", client="p1", ref=77,
+        detail=f"timeout=90000 {OPTIONS} body=b",
+    )  # fmt: skip
+    tale.say(0, "hold", "n1", job=JOB, cause="add", detail=RECORD)
+    tale.copy(0, "n1", "n2", record=RECORD)
+    tale.requeue(10, "n2")
+    tale.tell(10, "queued", "n2", "n1")
+    tale.serve(10.1, "n2")
+    tale.say(answered, "add.ok", "n1", job=JOB, client="p1", ref=77)
+    return tale
+
+
+def test_a_job_that_waits_for_copies_is_not_due() -> None:
+    tale = adding(answered=25)
+    tale.ack(19, "n2")
+    tale.say(24.9, "acked", "n1", job=JOB, cause="setack")
+
+    assert late(tale, end=26) == []
+
+
+def test_once_it_has_them_its_period_begins() -> None:
+    tale = adding(answered=15)
+    tale.requeue(25.5, "n1")
+
+    assert late(tale, end=25.6)[0].startswith("it should have been queued there 0.2")
