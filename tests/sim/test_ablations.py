@@ -57,6 +57,8 @@ class Case:
 
 
 _LAGGING: Final = weather.shipped("ack-vs-federation")
+_MOVED: Final = weather.shipped("moved-jobs")
+_LEAVING: Final = weather.shipped("leaving-adders")
 FOUND: Final = (
     # Who has it queued.
     Case(broken.ignoring(Queued), weather.backlog, "S10 D5", name="ignoring-queued"),
@@ -102,6 +104,7 @@ FOUND: Final = (
     Case(brokenrecords.stopped_without_mark, upkeep.stoppings, "S21"),
     Case(brokenrecords.mark_never_void, upkeep.stoppings, "S21"),
     Case(brokenrecords.queues_not_followed, upkeep.stoppings, "S21"),
+    Case(brokenrecords.receivers_not_written, _MOVED, "S2", seeds=12),
     Case(brokencopies.ids_told_wrong, weather.once, "S4"),
     # What copies say, when they are queued, and whom nodes know.
     Case(brokenrecords.retry_of_copies_doubled, weather.calm, "S16"),
@@ -134,6 +137,8 @@ FOUND: Final = (
     Case(broken.ignoring(GotAck), weather.calm, "L3", seeds=1, name="ignoring-gotack"),
     Case(brokencopies.not_told_on_return, weather.returners, "L10", seeds=2),
     Case(brokencopies.acks_overruled, _LAGGING, "S8", seeds=2),
+    Case(brokencopies.strangers_not_fastacked, _MOVED, "S19", seeds=1),
+    Case(brokencopies.leaving_adders_deaf, _LEAVING, "DX", seeds=12),
     Case(broken.without_tombstones, _LAGGING, "D7", seeds=2),
     # Federation and queues.
     Case(broken.given_and_kept, weather.once, "S5"),

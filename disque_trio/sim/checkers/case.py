@@ -183,6 +183,7 @@ class Case:
             job.notices.clear()
             job.incoming.clear()
             job.sent_to.clear()
+            job.given.clear()
             job.listed.clear()
         elif not job.open_serves:
             del self.jobs[job_id]

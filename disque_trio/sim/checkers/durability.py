@@ -123,6 +123,15 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
         job.renounced.pop(row.node, None)
 
 
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """A record says to whom its node has given the job: it was written before the job left."""
+    if row.cause != "loaded" or not job.is_at_least_once or case.seen.get("disk.flip"):
+        return
+    for (giver, receiver), at in job.given.items():
+        if giver == row.node and not _may_be_forgotten(case, giver, at):
+            job.listed.setdefault(giver, {})[receiver] = None
+
+
 def on_loaded(case: Case, row: Row) -> None:
     """The journal has been read: what has not come back is gone."""
     case.world.loading.pop(row.node, None)

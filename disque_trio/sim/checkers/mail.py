@@ -67,7 +67,10 @@ def _send_copies(case: Case, row: Row) -> Bases:
     """REPLJOB or YOURJOBS."""
     bases = _bases(case, row)
     for job_id, holders in _lists_in(row):
-        _learn_list(row, case.job(job_id), holders)
+        job = case.job(job_id)
+        _learn_list(row, job, holders)
+        if row.cause == "yourjobs":
+            job.given[row.node, row.peer] = row.time
     if row.cause == "repljob":
         _note_copy_sent(case, row)
     return bases

@@ -269,6 +269,8 @@ class Job:
     """By node: who has a copy, as far as it has been told."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """Who was sent a copy of the new job."""
+    given: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By giver and receiver: when the job was last sent to be queued there."""
     requests: dict[tuple[str, str], dict[tuple[str, int], Request]] = attrs.Factory(dict)
     """By node and verb: those that are under way."""
     done: dict[tuple[str, str], Micros] = attrs.Factory(dict)

@@ -1,7 +1,8 @@
 """Replies (S19): what a node answers is what it has done.
 
 ACKJOB, FASTACK, NACK, ENQUEUE, DEQUEUE and DELJOB tell how many jobs they concerned, which the
-node's own rows show; WORKING tells RETRY. GETJOB gives no more jobs than were asked for, of the
+node's own rows show; WORKING tells RETRY. A FASTACK of a job that is not there (0) goes to the
+other nodes. GETJOB gives no more jobs than were asked for, of the
 queues that were asked for, one of each from left to right, round after round.
 """
 
@@ -9,6 +10,7 @@ import itertools
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.mail import ACK
 from disque_trio.sim.checkers.records import NEVER, Job, Request
 from disque_trio.sim.checkers.terms import SECOND
 from disque_trio.sim.rows import Row
@@ -55,6 +57,24 @@ def on_end(case: Case, row: Row, job: Job) -> None:
         _complain(case, row, f"{verb} is answered with 1, and nothing was done")
     elif row.detail == "0" and done and request.is_alone:
         _complain(case, row, f"{verb} is answered with 0, and it was done")
+    elif verb == "fastack" and row.detail == "0" and not _was_passed_on(case, row, job, request):
+        _complain(case, row, "fastack is answered with 0, and no other node has been told")
+
+
+def _was_passed_on(case: Case, row: Row, job: Job, request: Request) -> bool:
+    """Has the node, which does not know the job, told another that it is over? It must, if it has
+    had a link to any."""
+    if not case.has_messages or not case.terms.is_stream or not request.is_alone:
+        return True
+    world = case.world
+    others = [node for node in world.nodes if node != row.node and world.is_up(node)]
+    if any(job.notice(row.node, node, ACK).sent >= request.time for node in others):
+        return True
+    return not any(
+        not world.is_parted(row.node, node, request.time, row.time)
+        and not world.may_be_strangers(row.node, node, row.time)
+        for node in others
+    )
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:

@@ -268,6 +268,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.before_hold,
         durability.before_hold,
         history.on_hold,
+        durability.after_hold,
         copyoptions.after_hold,
         timers.after_hold,
         safety.after_hold,

@@ -19,7 +19,7 @@ from disque_trio.statemachine import (
     resend,
     transfer,
 )
-from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
+from disque_trio.statemachine.base import ACKED, ACTIVE, WAIT_REPL, CommandError, JobId, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import adopt
@@ -248,3 +248,29 @@ def without_back_off(patch: Patch) -> None:
 def not_told_on_return(patch: Patch) -> None:
     """A holder that returns hears of acks when the next attempt to collect them is due."""
     patch.setattr(resend, "begin", nothing)
+
+
+def leaving_adders_deaf(patch: Patch) -> None:
+    """A leaving node whose ADDJOB waits for copies takes no notice of an acknowledgement."""
+    ack, on_setack = acks.ack, acks.on_setack
+
+    def is_deaf(node: NodeState, job_id: JobId) -> bool:
+        job = node.jobs.get(job_id)
+        return job is not None and job.state == WAIT_REPL and node.cluster.is_leaving
+
+    def hear(node: NodeState, sender: Peer, message: SetAck) -> None:
+        if not is_deaf(node, message.id):
+            on_setack(node, sender, message)
+
+    patch.setattr(acks, "ack", lambda node, id: not is_deaf(node, id) and ack(node, id))
+    patch.setitem(hearing.ON_MESSAGE, SetAck, hear)
+
+
+def strangers_not_fastacked(patch: Patch) -> None:
+    """FASTACK at a node that does not know the job is told to nobody."""
+    intact = acks.fast_ack
+
+    def fast_ack(node: NodeState, job_id: JobId) -> bool:
+        return job_id in node.jobs and intact(node, job_id)
+
+    patch.setattr(acks, "fast_ack", fast_ack)

@@ -306,6 +306,20 @@ def queues_not_followed(patch: Patch) -> None:
     patch.setattr(journaling, "moved", nothing)
 
 
+def receivers_not_written(patch: Patch) -> None:
+    """The journal does not say to whom its node has given a job."""
+    intact = transfer._give
+
+    def give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
+        if not job.retry:
+            return intact(node, job, receiver)
+        with patch.context() as inner:
+            inner.setattr(journaling, "hold", nothing)
+            return intact(node, job, receiver)
+
+    patch.setattr(transfer, "_give", give)
+
+
 def once_not_written(patch: Patch) -> None:
     """A job with RETRY 0 is not written down."""
     intact = journaling.hold

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.tale import ONCE, Tale, broken
+from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
 from tests.sim.checkers.test_durability import back, complaints, fallen, held
 
 FAR = "D-89abcdef-CCCCCCCCCCCCCCCCCCCCCCCC-003d"
@@ -138,3 +138,31 @@ def test_a_job_with_retry_0_that_waited_comes_back() -> None:
 
 def test_one_that_was_handed_out_does_not() -> None:
     assert complaints(once(is_served=True)) == []
+
+
+def given_before_a_crash(crash: str, *, confirmed: bool) -> Tale:
+    """n1 gives a job to n2, ends, has it back from its journal, and collects an ack."""
+    tale = Tale(config=(("appendonly", "yes"), ("appendfsync", "everysec")))
+    tale.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
+    tale.say(1, "unqueue", "n1", job=JOB, cause="given")
+    tale.say(1, "give", "n1", job=JOB, peer="n2", cause="given")
+    tale.tell(1, "yourjobs", "n1", "n2", "", lag=None, lost=1.1, detail=f"jobs={JOB} holders=n1,n2")
+    tale.say(1.2, "crash", "n1", cause=crash)
+    tale.say(3, "start", "n1", cause="loaded")
+    tale.say(3, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    tale.say(3, "loaded", "n1", cause="kept")
+    tale.ack(4)
+    if confirmed:
+        tale.tell(4.002, "setack", "n1", "n2", detail="holders=2")
+        tale.tell(4.005, "gotack", "n2", "n1", detail="unknown")
+    tale.say(5, "drop", "n1", job=JOB, cause="collected")
+    return tale
+
+
+def test_a_giver_asks_after_a_crash_whom_it_had_given_the_job() -> None:
+    assert broken(given_before_a_crash("kill", confirmed=False).verdict(end=6)) == ["S2"]
+    assert broken(given_before_a_crash("kill", confirmed=True).verdict(end=6)) == []
+
+
+def test_unless_power_has_taken_the_record() -> None:
+    assert broken(given_before_a_crash("power", confirmed=False).verdict(end=6)) == []

@@ -46,9 +46,28 @@ def test_a_reply_tells_what_was_done(
     tale.add(0)
     if verb != "dequeue":
         tale.serve(1)
+    if verb == "fastack" and not is_done:
+        tale.tell(2.001, "deljob", "n1", "n2")
     asked(tale, verb, reply, does=DONE[verb] if is_done else "")
 
     assert complaints(tale) == ([complaint.format(verb)] if complaint else [])
+
+
+@pytest.mark.parametrize("trouble", ["", "told", "cut", "others down"])
+def test_a_fastack_of_a_job_that_is_not_here_is_passed_on_if_there_is_a_link(trouble: str) -> None:
+    tale = Tale(nodes=4)
+    tale.add(0, node="n2", to=("n3",), options="replicate=2 retry=10 ttl=3600")
+    if trouble == "cut":
+        tale.cut(1, ["n1"], ["n2", "n3", "n4"], until=31)
+    for node in ("n2", "n3", "n4") if trouble == "others down" else ():
+        tale.say(1, "crash", node, cause="kill")
+    tale.say(30, "fastack.invoke", "n1", job=JOB, client="c1", ref=60)
+    if trouble == "told":
+        tale.tell(30.001, "deljob", "n1", "n3")
+    tale.say(30.002, "fastack.ok", "n1", job=JOB, client="c1", ref=60, detail="0")
+
+    expected = [] if trouble else ["fastack is answered with 0, and no other node has been told"]
+    assert complaints(tale) == expected
 
 
 def test_of_two_that_ask_at_once_one_is_told_nothing() -> None:
