@@ -91,7 +91,7 @@ def test_who_was_asked_and_has_not_confirmed_is_not_taken_for_a_holder_that_has_
     assert job.confirmed is None
 
 
-def stays_after_all(rig: Rig, wait: int, *options: object) -> Job:
+def stays_after_all(rig: Rig, wait: int, *options: str | int) -> Job:
     """A leaving node has sent a job to two, one of which has it; after a while the node stays."""
     job = waiting_job(rig, "REPLICATE", 2, "RETRY", 3, *options)
     rig.message(N2, GotJob(job.id))
@@ -116,7 +116,7 @@ def test_a_node_that_stays_after_all_keeps_a_job_that_nobody_can_have_queued_and
 
 @pytest.mark.parametrize("options", [(), ("DELAY", 4)])
 def test_one_that_may_be_done_with_already_waits_for_a_period_and_asks(
-    options: tuple[object, ...],
+    options: tuple[str | int, ...],
 ) -> None:
     rig = leaving_rig()
 

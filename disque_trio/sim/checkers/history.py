@@ -61,7 +61,7 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     elif cause == "loaded":
         _come_back(row, job, copy, before)
     else:
-        _, copy.base = job.incoming.pop(node, (0, None))
+        _, copy.base = job.incoming.pop((node, cause), (0, None))
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
 

@@ -284,8 +284,9 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
     holders = {job.origin: None, **job.copies, **job.disowned, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
-    if job.options is not None and job.options.is_async and job.options.replicate > 1:
-        # Its holders may be nodes that no copy could be sent to, of which no row tells.
+    options = job.options
+    if options is not None and options.is_async and len(job.sent_to) < options.replicate - 1:
+        # Some of its holders are nodes that no copy could be sent to, of which no row tells.
         asked = world.nodes
     return bool(world.names_forgotten) or not all(world.in_core(node) for node in asked)
 

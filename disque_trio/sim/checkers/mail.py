@@ -165,18 +165,23 @@ def _take_doubtful_notice(case: Case, row: Row, _flight: Flight | None) -> None:
 
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
-    """REPLJOB or YOURJOBS: the node may make a record of it. Of several in a batch it takes the
-    first, and with it begins a new list of holders."""
+    """REPLJOB or YOURJOBS: the node may make a record. Of several of a kind in a batch it takes
+    the first, and with the first of all it begins a new list of holders."""
     bases = {} if flight is None or flight[1] is None else flight[1]
     is_unwell = case.world.was_disk_unwell(row.node, row.time)
     for job_id, holders in _lists_in(row):
         base = bases.get(job_id)
         job = case.job(job_id)
-        last = job.incoming.get(row.node)
+        kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
+        is_first = all(last is None or last[0] != row.time for last in kinds)
+        last = job.incoming.get((row.node, row.cause))
         if last is None or last[0] != row.time:
-            job.incoming[row.node] = (row.time, None if base is None else row.mono + base)
-            if row.node not in job.copies:
-                job.listed.pop(row.node, None)
+            job.incoming[row.node, row.cause] = (
+                row.time,
+                None if base is None else row.mono + base,
+            )
+        if is_first and row.node not in job.copies:
+            job.listed.pop(row.node, None)
         if row.node not in job.copies or not is_unwell:
             # A node in trouble with its disk learns nothing new.
             _learn_list(row, job, holders)

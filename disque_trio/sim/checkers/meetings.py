@@ -41,6 +41,8 @@ def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
             node, other, row.time
         ):
             return True
+        if world.is_lagging(node, other, since, row.time):
+            return True
         if world.is_stopped(node, since, row.time) or world.was_mute(node, since, row.time):
             return True
     return row.peer in world.leaving or world.was_disk_unwell(row.node, row.time)

@@ -233,8 +233,8 @@ class Job:
     """Under way."""
     notices: dict[tuple[str, str, str], Notice] = attrs.Factory(dict)
     """By sender, receiver and sort."""
-    incoming: dict[str, tuple[Micros, Millis | None]] = attrs.Factory(dict)
-    """The base of the copy that a node has just received, and when."""
+    incoming: dict[tuple[str, str], tuple[Micros, Millis | None]] = attrs.Factory(dict)
+    """By node and message: the base of the copy that it has just received, and when."""
     let_go: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped its copy."""
     disowned: dict[str, Micros] = attrs.Factory(dict)

@@ -10,7 +10,7 @@ single messages. Until the next attempt nobody is judged for it.
 from disque_trio.sim.checkers.case import Case, Missed
 from disque_trio.sim.checkers.mail import ACK
 from disque_trio.sim.checkers.records import Job
-from disque_trio.sim.checkers.terms import MILLI, SECOND
+from disque_trio.sim.checkers.terms import SECOND
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
 
@@ -72,22 +72,16 @@ def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
         case.violate("L10", detail, missed.job, missed.holder)
 
 
-def _longest_delay(case: Case) -> Micros:
-    amounts = [fault.amount for fault in case.plan.faults if fault.kind == "delay"]
-    return max(amounts, default=0) * MILLI
-
-
 def _was_hindered(case: Case, missed: Missed) -> bool:
     """Has something kept the one from saying it, or the other from hearing it?"""
     world = case.world
     pair = (missed.knower, missed.holder)
-    # What left on a slow link is still on its way when the link is quick again, and what leaves
-    # later comes behind it.
-    before = missed.since - _longest_delay(case)
+    if world.is_lagging(*pair, missed.since, case.now):
+        return True
     for node in pair:
         if not world.in_core(node) or world.begin_of(node) > missed.since:
             return True
-        if world.is_stopped(node, before, case.now) or world.was_disk_unwell(node, case.now):
+        if world.is_stopped(node, missed.since, case.now) or world.was_disk_unwell(node, case.now):
             return True
     if world.may_be_strangers(missed.holder, missed.knower, case.now):
         return True

@@ -9,7 +9,7 @@ import re
 import attrs
 
 from disque_trio.sim.checkers.records import NEVER
-from disque_trio.sim.checkers.terms import SECOND, Terms
+from disque_trio.sim.checkers.terms import MILLI, SECOND, Terms
 from disque_trio.sim.network import MAX_BACKOFF
 from disque_trio.sim.plan import Micros, Plan
 from disque_trio.sim.rows import Row
@@ -29,6 +29,8 @@ class Spell:
     end: Micros | None = None
     is_parting: bool = attrs.field(default=False, kw_only=True)
     """Two nodes did not know each other; nothing else was wrong."""
+    lag: Micros = attrs.field(default=0, kw_only=True)
+    """By how much more what is sent in it is late."""
 
     def meets(self, since: Micros, until: Micros) -> bool:
         """Was any of it between these times?"""
@@ -81,6 +83,8 @@ class World:
     """When a node was stopped or slow, or the links from it."""
     closed: dict[tuple[str, str], tuple[str, Micros]] = attrs.Factory(dict)
     """Queues that are paused, by node: how, and since when."""
+    lags: dict[Pair, list[Spell]] = attrs.Factory(dict)
+    """When a link was slow in one direction, and until when its last messages are on their way."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
     """When a node's clock stepped or changed its rate."""
     leaving: dict[str, Micros] = attrs.Factory(dict)
@@ -167,6 +171,13 @@ class World:
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node paused or slow at any time between?"""
         return any(spell.meets(since, until) for spell in self.pauses.get(node, ()))
+
+    def is_lagging(self, one: str, other: str, since: Micros, until: Micros) -> bool:
+        """Was a link between these two slow at any time between, in either direction? What left on
+        a slow link is still on its way when the link is quick again, and what leaves later comes
+        behind it."""
+        spells = (*self.lags.get((one, other), ()), *self.lags.get((other, one), ()))
+        return any(spell.meets(since, until) for spell in spells)
 
     def is_closed(self, node: str, queue: str, way: str, now: Micros) -> bool:
         """Is the queue surely paused in that way, `in` or `out`? A restart forgets it."""
@@ -328,6 +339,15 @@ class World:
         if row.detail not in {"", "0"}:
             spell = self.slow[key] = Spell(row.time)
             self.pauses.setdefault(row.node, []).append(spell)
+        if row.kind == "delay":
+            self._on_lag(key, row.time, int(row.detail or 0) * MILLI)
+
+    def _on_lag(self, link: Pair, now: Micros, lag: Micros) -> None:
+        lags = self.lags.setdefault(link, [])
+        if lags and lags[-1].end is None:
+            lags[-1].end = now + lags[-1].lag
+        if lag:
+            lags.append(Spell(now, lag=lag))
 
     def on_pause_queue(self, row: Row) -> None:
         """A queue is paused, or not any more."""

@@ -120,3 +120,20 @@ def test_who_can_be_asked_by_one_that_knows_better_has_no_excuse() -> None:
 
 def test_a_copy_that_came_and_went_is_none_of_these() -> None:
     assert "L7" in broken(unrepaired(had_it=True).verdict(end=800))
+
+
+@pytest.mark.parametrize("to", [("n2", "n3"), ("n2",)])
+def test_an_async_job_waits_for_a_lost_node_only_if_a_copy_could_not_be_sent(
+    to: tuple[str, ...],
+) -> None:
+    tale = Tale(nodes=4, consumers=())
+    tale.add(0, to=to, options="replicate=3 retry=10 ttl=3600 async")
+    tale.ack(1)
+    for node in to:
+        tale.told_of_ack(1.01, "n1", node)
+    tale.say(3, "crash", "n4", cause="kill")
+    tale.say(4, "chaos.end")
+    tale.say(4.5, "rejoin")
+    tale.say(4, "heal.end", detail="n1,n2,n3")
+
+    assert ("L3" in broken(tale.verdict(end=900))) == (len(to) == 2)

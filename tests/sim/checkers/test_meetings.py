@@ -51,3 +51,17 @@ def test_who_is_about_to_leave_takes_no_jobs() -> None:
     tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
 
     assert "L9" not in broken(tale.verdict(end=25))
+
+
+def test_what_was_sent_while_a_link_was_slow_is_on_its_way_for_as_long_afterwards() -> None:
+    for pair, lag, is_excused in (
+        (("n1", "n2"), 2000, True),
+        (("n2", "n1"), 2000, True),
+        (("n1", "n2"), 500, False),
+        (("n1", "n3"), 2000, False),
+    ):
+        tale = calm()
+        tale.say(3, "delay", pair[0], peer=pair[1], detail=str(lag))
+        tale.say(4, "delay", pair[0], peer=pair[1], detail="0")
+        tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+        assert ("L9" not in broken(tale.verdict(end=25))) == is_excused, (pair, lag)

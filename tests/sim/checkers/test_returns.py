@@ -95,3 +95,16 @@ def test_nor_if_one_of_them_has_begun_anew_since() -> None:
     tale.say(13, "hold", "n2", job=JOB, cause="loaded")
 
     assert broken(answered(tale).verdict(end=25)) == ["L10"]
+
+
+def test_word_that_follows_others_on_a_slow_link_may_be_late_but_not_on_another() -> None:
+    for pair, lag, is_excused in (
+        (("n1", "n2"), 3000, True),
+        (("n2", "n1"), 3000, True),
+        (("n1", "n2"), 500, False),
+        (("n1", "n3"), 3000, False),
+    ):
+        tale = returning(told_at=None)
+        tale.say(15, "delay", pair[0], peer=pair[1], detail=str(lag))
+        tale.say(19, "delay", pair[0], peer=pair[1], detail="0")
+        assert ("L10" not in broken(tale.verdict(end=25))) == is_excused, (pair, lag)
