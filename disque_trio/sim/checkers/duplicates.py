@@ -16,7 +16,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.causes import RULES
 from disque_trio.sim.checkers.news import Story
 from disque_trio.sim.checkers.records import Job, Lease, Queueing
-from disque_trio.sim.checkers.world import Partition
+from disque_trio.sim.checkers.spells import Partition
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
 from disque_trio.sim.words import DUPLICATE_CAUSES

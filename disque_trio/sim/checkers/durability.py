@@ -16,8 +16,8 @@ from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
+from disque_trio.sim.checkers.spells import Spell
 from disque_trio.sim.checkers.terms import MILLI, SECOND
-from disque_trio.sim.checkers.world import Spell
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
 
