@@ -127,8 +127,13 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     """A record says to whom its node has given the job: it was written before the job left."""
     if row.cause != "loaded" or not job.is_at_least_once or case.seen.get("disk.flip"):
         return
-    for (giver, receiver), at in job.given.items():
-        if giver == row.node and not _may_be_forgotten(case, giver, at):
+    for (giver, receiver), at in list(job.given.items()):
+        if giver != row.node:
+            continue
+        if _may_be_forgotten(case, giver, at):
+            # It is gone for good, whatever later crashes leave.
+            del job.given[giver, receiver]
+        else:
             job.listed.setdefault(giver, {})[receiver] = None
 
 

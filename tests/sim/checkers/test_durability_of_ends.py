@@ -140,7 +140,7 @@ def test_one_that_was_handed_out_does_not() -> None:
     assert complaints(once(is_served=True)) == []
 
 
-def given_before_a_crash(crash: str, *, confirmed: bool) -> Tale:
+def given_before_a_crash(crash: str, *, confirmed: bool, again: bool = False) -> Tale:
     """n1 gives a job to n2, ends, has it back from its journal, and collects an ack."""
     tale = Tale(config=(("appendonly", "yes"), ("appendfsync", "everysec")))
     tale.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
@@ -151,6 +151,11 @@ def given_before_a_crash(crash: str, *, confirmed: bool) -> Tale:
     tale.say(3, "start", "n1", cause="loaded")
     tale.say(3, "hold", "n1", job=JOB, queue="q", cause="loaded")
     tale.say(3, "loaded", "n1", cause="kept")
+    if again:
+        tale.say(3.5, "crash", "n1", cause="kill")
+        tale.say(3.8, "start", "n1", cause="loaded")
+        tale.say(3.8, "hold", "n1", job=JOB, queue="q", cause="loaded")
+        tale.say(3.8, "loaded", "n1", cause="kept")
     tale.ack(4)
     if confirmed:
         tale.tell(4.002, "setack", "n1", "n2", detail="holders=2")
@@ -166,3 +171,9 @@ def test_a_giver_asks_after_a_crash_whom_it_had_given_the_job() -> None:
 
 def test_unless_power_has_taken_the_record() -> None:
     assert broken(given_before_a_crash("power", confirmed=False).verdict(end=6)) == []
+
+
+def test_a_record_that_power_has_taken_does_not_come_back_with_the_next_start() -> None:
+    tale = given_before_a_crash("power", confirmed=False, again=True)
+
+    assert broken(tale.verdict(end=20)) == []
