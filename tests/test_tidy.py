@@ -25,7 +25,7 @@ _RUNGS: Final = """
     pressure
     shortcuts copies waiters pausing recovery
     additions
-    replication transfer offering federation acks resend requeue delivery sessions repair
+    replication transfer offering federation greetings acks resend requeue delivery sessions repair
     failure handshake identity gossip membership nodesfile hearing
     commands.rows commands.usage commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
@@ -143,8 +143,9 @@ OWNERS: Final = {
     "federation": """
         Queue.responders Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
         Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.unmet
-        Supply.known Supply.asked Supply.asked_at Greetings.names Greetings.began Memory.held
+        Supply.known Supply.asked Supply.asked_at Memory.held
     """,
+    "greetings": "Greetings.names Greetings.again Greetings.began",
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client

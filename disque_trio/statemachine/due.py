@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from disque_trio.statemachine import (
     federation,
+    greetings,
     membership,
     offering,
     pressure,
@@ -25,7 +26,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Client: sessions.on_due,
     Queue: federation.on_queue_due,
     Demand: offering.on_due,
-    Greetings: federation.on_greetings_due,
+    Greetings: greetings.on_due,
     Cron: membership.on_cron,
     Repair: repair.on_due,
     Resend: resend.on_due,

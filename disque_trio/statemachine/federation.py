@@ -9,8 +9,7 @@ What a batch of inputs leaves unmet is looked at when they are all in (`settle`)
 come first, and a pipeline of jobs is one offer.
 
 Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supply`, the fields of
-`Supply` and `Greetings`, and, with `lifecycle`, `NodeState.unmet`; charges `Memory.held` for a
-`Supply`.
+`Supply` and, with `lifecycle`, `NodeState.unmet`; charges `Memory.held` for a `Supply`.
 """
 
 import enum
@@ -23,7 +22,7 @@ from disque_trio.statemachine.memory import SUPPLY_BYTES
 from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting, YourJobs
 from disque_trio.statemachine.offering import MAX_REQUEST
 from disque_trio.statemachine.queue import Queue, Supply
-from disque_trio.statemachine.state import Greetings, NodeState
+from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.transfer import import_rate, imported
 
 MIN_REQUEST: Final = 5
@@ -44,10 +43,6 @@ IDLE_CHECK: Final[Millis] = 10_000
 """How often a queue is looked at that nobody has used for long, but that is not empty."""
 MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits; the original's counters overflow (defect 17)."""
-GREETING_EVERY: Final[Millis] = 20
-GREET_AGAIN: Final[Millis] = 500
-MAX_GREETING: Final = 500
-"""Queues of which a new link is told at a time."""
 
 
 class Why(enum.Enum):
@@ -65,7 +60,7 @@ def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
 
     A queue paused in output asks for nothing, since nothing could be delivered (quirk 20).
     """
-    if not _may_ask(node, queue):
+    if not may_ask(node, queue):
         return
     if why is Why.CLIENTS_WAIT:
         node.unmet[queue.name] = True
@@ -83,7 +78,8 @@ def _share(queue: Queue, rate: int) -> int:
     return min(max(rate // max(len(queue.responders), 1), MIN_REQUEST), MAX_REQUEST)
 
 
-def _may_ask(node: NodeState, queue: Queue) -> bool:
+def may_ask(node: NodeState, queue: Queue) -> bool:
+    """May jobs of this queue be asked for, and delivered when they come?"""
     cluster = node.cluster
     return cluster.size > 1 and not cluster.is_leaving and not queue.paused & PAUSE_OUT
 
@@ -105,7 +101,7 @@ def settle(node: NodeState) -> None:
             continue
         if queue.length:
             offering.offer(node, queue)
-        elif node.hindrance is not None or not _may_ask(node, queue):
+        elif node.hindrance is not None or not may_ask(node, queue):
             continue
         elif queue.waiting or has_asked:
             _seek(node, queue)
@@ -198,7 +194,7 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
         lifecycle.look_again(node, queue.name)
         return
     supply.known[sender.id] = message.count
-    if _may_ask(node, queue) and node.hindrance is None:
+    if may_ask(node, queue) and node.hindrance is None:
         _ask_for_clients(node, queue, supply)
     if sender.id in supply.asked:
         watch(node, queue)
@@ -336,51 +332,3 @@ def on_queue_due(node: NodeState, queue: Queue) -> None:
     idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT
     node.timers.arm(queue, max(idle_at, node.mono + IDLE_CHECK))
     watch(node, queue)
-
-
-# New links.
-
-
-def greet(node: NodeState, peer: Peer) -> None:
-    """A link to a node of ours is new: tell the node who waits here and which jobs there are, some
-    queues at a time. Clients that come later make themselves known to everybody at once."""
-    node.greetings.began = node.mono
-    _plan_greeting(node, peer)
-    on_greetings_due(node, node.greetings)
-
-
-def greet_again(node: NodeState, link_id: LinkId) -> None:
-    """This link has lost messages, for it could not carry them all."""
-    link = node.cluster.links.get(link_id)
-    peer = link.peer if link is not None else None
-    if peer is not None and peer.is_ours and peer.id not in node.greetings.names:
-        _plan_greeting(node, peer)
-        node.timers.arm(node.greetings, node.mono + GREET_AGAIN)
-
-
-def _plan_greeting(node: NodeState, peer: Peer) -> None:
-    queues = node.queues.values()
-    node.greetings.names[peer.id] = [each.name for each in queues if each.waiting or each.length]
-
-
-def on_greetings_due(node: NodeState, greetings: Greetings) -> None:
-    """The next queues."""
-    for id, names in list(greetings.names.items()):
-        peer = node.cluster.nodes.get(id)
-        now = names[-MAX_GREETING:]
-        del names[-MAX_GREETING:]
-        if peer is None or not peer.is_connected or not names:
-            del greetings.names[id]
-        if peer is not None and peer.is_connected:
-            for name in now:
-                _greet(node, peer, name)
-    if greetings.names:
-        node.timers.arm(greetings, node.mono + GREETING_EVERY)
-
-
-def _greet(node: NodeState, peer: Peer, name: bytes) -> None:
-    queue = node.queues.get(name)
-    if queue is not None and queue.length:
-        offering.offer_anew(node, name, peer)
-    elif queue is not None and queue.waiting and _may_ask(node, queue):
-        post.to_node(node, peer, Waiting(name, len(queue.waiting)))

@@ -23,6 +23,7 @@ from disque_trio.statemachine import (
     delivery,
     due,
     federation,
+    greetings,
     hearing,
     journaling,
     links,
@@ -326,7 +327,7 @@ class Machine:
     def dropped(self, link: LinkId, frames: int) -> None:
         """So many frames found the send queue of their link full."""
         self.state.stats.frames_dropped += frames
-        federation.greet_again(self.state, link)
+        greetings.greet_again(self.state, link)
 
     def overflow(self) -> list[Job]:
         """Whose bodies shall go to disk, once `Memory.held` is above `Memory.brim`."""

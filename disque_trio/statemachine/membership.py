@@ -14,6 +14,7 @@ from typing import Final
 from disque_trio.statemachine import (
     federation,
     gossip,
+    greetings,
     handshake,
     identity,
     metrics,
@@ -73,7 +74,7 @@ def _hear_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     if sender.capabilities != frame.capabilities:
         sender.capabilities = frame.capabilities
         if sender.is_ours:
-            federation.greet(node, sender)
+            greetings.greet(node, sender)
     if isinstance(frame.message, Pong):
         is_back = resend.is_back(sender)
         gossip.on_pong(node, sender)

@@ -112,6 +112,8 @@ class Greetings(Timed):
     `federation` writes it."""
 
     names: dict[NodeId, list[bytes]] = attrs.Factory(dict)
+    again: dict[NodeId, Millis] = attrs.Factory(dict)
+    """Nodes that are to be told once more, and when."""
     began: Millis = 0
     """When a link last came up."""
 

@@ -45,4 +45,5 @@ def _passes(path: Path) -> None:
     result = execute(planfile.load(path)).result
 
     assert result.findings == ()
-    assert result.delivered
+    # A shrunk plan may be left without consumers.
+    assert any(result.marks.values())

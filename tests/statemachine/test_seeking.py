@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.statemachine import federation
+from disque_trio.statemachine import federation, greetings
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
 from disque_trio.statemachine.messages import (
     Frame,
@@ -272,7 +272,7 @@ def test_over_a_new_link_a_node_is_told_who_waits_and_what_there_is() -> None:
 
 
 def test_of_many_queues_some_are_told_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(federation, "MAX_GREETING", 4)
+    monkeypatch.setattr(greetings, "MAX_GREETING", 4)
     rig = rig_of_ours(peers=1)
     rig.request("GETJOB", "FROM", *[f"q{number}" for number in range(10)])
     rig.sent()
@@ -280,14 +280,14 @@ def test_of_many_queues_some_are_told_at_a_time(monkeypatch: pytest.MonkeyPatch)
     come_up(rig, N2)
     told = [len(rig.sent())]
     for _ in range(3):
-        rig.advance(federation.GREETING_EVERY + GRAIN)
+        rig.advance(greetings.GREETING_EVERY + GRAIN)
         told.append(len(rig.sent()))
 
     assert told == [4, 4, 2, 0]
 
 
 def test_a_node_that_goes_meanwhile_is_told_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(federation, "MAX_GREETING", 4)
+    monkeypatch.setattr(greetings, "MAX_GREETING", 4)
     rig = rig_of_ours(peers=1)
     rig.request("GETJOB", "FROM", *[f"q{number}" for number in range(10)])
     come_up(rig, N2)
@@ -319,7 +319,7 @@ def test_a_link_that_has_lost_messages_is_told_once_more() -> None:
     rig.machine.dropped(link, 3)
     assert rig.sent() == []
 
-    rig.advance(federation.GREET_AGAIN + GRAIN)
+    rig.advance(greetings.GREET_AGAIN + GRAIN)
 
     assert rig.sent() == [(N2, WAITS)]
 
@@ -343,3 +343,19 @@ def test_a_node_that_cannot_write_its_journal_asks_for_nothing() -> None:
     rig.sent()
 
     assert offered(rig) == [(N2, Waiting(b"q", 0))]
+
+
+def test_a_node_that_has_just_joined_is_told_a_few_times_for_it_may_not_know_us_yet() -> None:
+    rig = waiting()
+    rig.node.cluster.nodes[N2].created = rig.now.mono
+    come_up(rig, N2)
+    start = rig.now.mono
+    rig.sent()
+
+    told = []
+    while rig.now.mono < start + 10_000:
+        rig.advance(10)
+        told += [rig.now.mono - start for to, each in rig.sent() if (to, each) == (N2, WAITS)]
+
+    # After 4 s everybody is told anyway.
+    assert len([moment for moment in told if moment < 3700]) == 3

@@ -15,6 +15,7 @@ from disque_trio.statemachine import (
     due,
     federation,
     gossip,
+    greetings,
     handshake,
     hearing,
     journaling,
@@ -110,7 +111,7 @@ def offered_once(patch: Patch) -> None:
 
 def not_told_who_waits(patch: Patch) -> None:
     """Over a new link a node is not told that clients wait here."""
-    patch.setattr(federation, "greet", nothing)
+    patch.setattr(greetings, "greet", nothing)
 
 
 def asked_later(patch: Patch) -> None:

@@ -1,0 +1,93 @@
+"""Over a new link a node of ours is told who waits here and which jobs there are (docs/bus.md).
+
+What was said before may have been lost with the old link, or by a node that did not know this one.
+Owns the fields of `Greetings`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import offering, post
+from disque_trio.statemachine.base import LinkId, Millis, NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.federation import may_ask
+from disque_trio.statemachine.messages import Waiting
+from disque_trio.statemachine.state import Greetings, NodeState
+
+GREETING_EVERY: Final[Millis] = 20
+GREET_AGAIN: Final[Millis] = 500
+NEWCOMER: Final[Millis] = 3000
+"""For so long a node that has joined may not know all the others yet."""
+MAX_GREETING: Final = 500
+"""Queues of which a new link is told at a time."""
+
+
+def greet(node: NodeState, peer: Peer) -> None:
+    """A link to a node of ours is new: tell the node who waits here and which jobs there are, some
+    queues at a time. Clients that come later make themselves known to everybody at once.
+
+    A node that has just joined does not listen before it knows this one: it is told a few times.
+    """
+    greetings = node.greetings
+    greetings.began = node.mono
+    _plan_greeting(node, peer)
+    if node.mono - peer.created < NEWCOMER:
+        greetings.again[peer.id] = node.mono + GREET_AGAIN
+    on_due(node, greetings)
+
+
+def greet_again(node: NodeState, link_id: LinkId) -> None:
+    """This link has lost messages, for it could not carry them all."""
+    link = node.cluster.links.get(link_id)
+    peer = link.peer if link is not None else None
+    if peer is not None and peer.is_ours and peer.id not in node.greetings.again:
+        node.greetings.again[peer.id] = node.mono + GREET_AGAIN
+        _arm_greetings(node)
+
+
+def _plan_greeting(node: NodeState, peer: Peer) -> None:
+    queues = node.queues.values()
+    node.greetings.names[peer.id] = [each.name for each in queues if each.waiting or each.length]
+
+
+def on_due(node: NodeState, greetings: Greetings) -> None:
+    """The next queues, and nodes that are to be told once more."""
+    for id, due in list(greetings.again.items()):
+        if due <= node.mono:
+            _plan_greeting_again(node, greetings, id)
+    for id, names in list(greetings.names.items()):
+        peer = node.cluster.nodes.get(id)
+        now = names[-MAX_GREETING:]
+        del names[-MAX_GREETING:]
+        if peer is None or not peer.is_connected or not names:
+            del greetings.names[id]
+        if peer is not None and peer.is_connected:
+            for name in now:
+                _greet(node, peer, name)
+    _arm_greetings(node)
+
+
+def _plan_greeting_again(node: NodeState, greetings: Greetings, id: NodeId) -> None:
+    """The pauses are twice as long each time, as long as the node is new."""
+    del greetings.again[id]
+    peer = node.cluster.nodes.get(id)
+    if peer is not None:
+        _plan_greeting(node, peer)
+        age = node.mono - peer.created
+        if age < NEWCOMER:
+            greetings.again[id] = node.mono + max(age, GREET_AGAIN)
+
+
+def _arm_greetings(node: NodeState) -> None:
+    greetings = node.greetings
+    if greetings.names:
+        node.timers.arm(greetings, node.mono + GREETING_EVERY)
+    elif greetings.again:
+        node.timers.arm(greetings, min(greetings.again.values()))
+
+
+def _greet(node: NodeState, peer: Peer, name: bytes) -> None:
+    queue = node.queues.get(name)
+    if queue is not None and queue.length:
+        offering.offer_anew(node, name, peer)
+    elif queue is not None and queue.waiting and may_ask(node, queue):
+        post.to_node(node, peer, Waiting(name, len(queue.waiting)))
