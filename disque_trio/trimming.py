@@ -18,7 +18,7 @@ from disque_trio.statemachine import pressure
 from disque_trio.statemachine.state import NodeState
 from disque_trio.system import rss_bytes
 
-LOOK_EVERY_S: Final = 0.25
+LOOK_EVERY_S: Final = 1.0
 SHARE: Final = 50
 """After a trim, none for as many times as long as it took,"""
 LEAST_PAUSE_S: Final = 0.5

@@ -32,7 +32,7 @@ def test_the_copy_refuses_to_serve_jobs_that_the_original_has(fleet: Fleet) -> N
     ids = [first.client.add("q", f"job {n}", "REPLICATE", 2, "RETRY", 2) for n in range(JOBS)]
     copy = copied(fleet, first)
 
-    eventually(lambda: refusal(copy), SOON_S, "the copy refuses to serve")
+    eventually(lambda: refusal(copy).startswith("DUPLICATEID"), SOON_S, "the copy refuses to serve")
     taken = [job.id for server in (third, second, first) for job in server.client.get("q", 99, 500)]
     while len(set(taken)) < JOBS:
         taken += [job.id for job in third.client.get("q", 99, 5000)]
