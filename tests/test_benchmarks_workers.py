@@ -98,6 +98,8 @@ def test_an_interrupt_while_a_server_is_started_comes_when_it_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = subprocess.Popen
+    # A suite that runs in the background has it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupted(*words: Any, **options: Any) -> Any:
         started = start(*words, **options)
@@ -106,10 +108,11 @@ def test_an_interrupt_while_a_server_is_started_comes_when_it_is_known(
 
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     server = Server(tmp_path)
-
-    with pytest.raises(KeyboardInterrupt):
-        server.start()
-
-    assert server.is_meant_to_run
-    server.close()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            server.start()
+        assert server.is_meant_to_run
+    finally:
+        signal.signal(signal.SIGINT, before)
+        server.close()
     assert not running_in(tmp_path)

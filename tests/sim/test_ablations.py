@@ -58,7 +58,7 @@ class Case:
 
 _LAGGING: Final = weather.shipped("ack-vs-federation")
 _MOVED: Final = weather.shipped("moved-jobs")
-_LEAVING: Final = weather.shipped("leaving-adders")
+_LEAVING: Final = weather.shipped("leaving-adders", first=40)
 FOUND: Final = (
     # Who has it queued.
     Case(broken.ignoring(Queued), weather.backlog, "S10 D5", name="ignoring-queued"),
@@ -135,7 +135,7 @@ FOUND: Final = (
     Case(brokencopies.setack_not_heeded, weather.island, "S9", seeds=2),
     Case(brokencopies.acked_holders_silent, weather.deaf, "D2", seeds=6),
     Case(broken.ignoring(GotAck), weather.calm, "L3", seeds=1, name="ignoring-gotack"),
-    Case(brokencopies.not_told_on_return, weather.returners, "L10", seeds=2),
+    Case(brokencopies.not_told_on_return, weather.returners, "L10", seeds=6),
     Case(brokencopies.acks_overruled, _LAGGING, "S8", seeds=2),
     Case(brokencopies.strangers_not_fastacked, _MOVED, "S19", seeds=1),
     Case(brokencopies.leaving_adders_deaf, _LEAVING, "DX", seeds=12),
