@@ -114,13 +114,16 @@ def on_clock(case: Case, row: Row) -> None:
 
 
 def on_leave(case: Case, row: Row) -> None:
-    """A node announces that it will leave, or takes it back. Either outlives a restart."""
+    """A node announces that it will leave, or takes it back. Either outlives a restart; one that is
+    down hears of neither."""
     case.mark("leave")
     world = case.world
+    if row.node in world.down:
+        return
     if row.detail != "no":
         world.leaving.setdefault(row.node, row.time)
         world.have_left[row.node] = None
-    elif row.node not in world.down:
+    else:
         world.leaving.pop(row.node, None)
 
 

@@ -8,12 +8,19 @@ from disque_trio.sim.rows import Row
 
 
 def _has_long_been_leaving(case: Case, row: Row) -> bool:
-    """One that is stopped has not heard of it yet."""
-    since = case.world.leaving.get(row.node)
+    """One that is stopped has not heard of it yet; one that crashes at once may have forgotten."""
+    world, since = case.world, case.world.leaving.get(row.node)
     if since is None or case.is_live:
         return False
     case.check("S20")
-    return row.time - since > SECOND and not case.world.is_stopped(row.node, since, row.time)
+    has_crashed = any(
+        spell.meets(since, since + SECOND) for spell in world.outages.get(row.node, ())
+    )
+    return (
+        row.time - since > SECOND
+        and not has_crashed
+        and not world.is_stopped(row.node, since, row.time)
+    )
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:

@@ -40,3 +40,18 @@ def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
     tale.add(2)
 
     assert tale.verdict().ok
+
+
+@pytest.mark.parametrize(
+    ("crash", "start", "due"), [(0.3, 0.7, []), (0.5001, 0.8, []), (1.6, 1.7, ["S20"])]
+)
+def test_a_node_that_is_down_does_not_hear_that_it_leaves_and_remembers_it_if_it_has_heard(
+    crash: float, start: float, due: list[str]
+) -> None:
+    tale = Tale()
+    tale.say(crash, "crash", "n2", cause="kill")
+    tale.say(0.5, "leave", "n2", detail="yes")
+    tale.say(start, "start", "n2", cause="empty")
+    tale.add(2)
+
+    assert broken(tale.verdict()) == due
