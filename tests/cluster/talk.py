@@ -61,11 +61,15 @@ class Client:
             self.is_usable = False
             raise
 
-    def receive(self) -> Reply:
-        """The next reply; a `Failure` is raised as `RefusedError`."""
+    def reply(self) -> Reply:
+        """The next reply, which may be a `Failure`."""
         while not self._replies:
             self._replies += self._parser.feed(self._more())
-        reply = self._replies.pop(0)
+        return self._replies.pop(0)
+
+    def receive(self) -> Reply:
+        """The next reply; a `Failure` is raised as `RefusedError`."""
+        reply = self.reply()
         if isinstance(reply, Failure):
             raise RefusedError(reply.text.decode())
         return reply

@@ -1,6 +1,5 @@
 """Sound bytes of every kind, for fuzzers to begin with."""
 
-import json
 from typing import Final
 
 import attrs
@@ -33,7 +32,7 @@ from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire import frames
 from disque_trio.wire.journal import Format
 from disque_trio.wire.resp import encode_request
-from tests.conformance import CONFORMANCE
+from tests.conformance import JOURNALS, bus_messages
 from tests.rig import JOB, N2, N3, STRANGER
 from tests.wire.journals import file_of
 from tests.wire.test_jobs import COPY
@@ -68,7 +67,7 @@ HARMFUL: Final = frozenset({"shutdown", "debug", "config", "cluster", "client", 
 def journals() -> list[bytes]:
     """Append-only files of both formats."""
     files = [file_of(list(RECORDS), format_) for format_ in Format]
-    return [*files, *[path.read_bytes() for path in sorted(CONFORMANCE.glob("aof/*.aof"))]]
+    return [*files, *[path.read_bytes() for path in JOURNALS]]
 
 
 def bus_frames(sender: NodeId = N2) -> list[bytes]:
@@ -77,12 +76,8 @@ def bus_frames(sender: NodeId = N2) -> list[bytes]:
 
 
 def recorded_frames() -> list[bytes]:
-    """What original nodes said to each other; nothing where the recording is not at hand."""
-    path = CONFORMANCE / "bus-capture.jsonl"
-    if not path.exists():
-        return []
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [bytes.fromhex(line["hex"]) for line in lines if "hex" in line]
+    """What original nodes said to each other."""
+    return [bytes.fromhex(row["hex"]) for row in bus_messages()]
 
 
 def requests() -> list[bytes]:

@@ -4,6 +4,7 @@ from disque_trio.statemachine import nodetable
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MEET, MYSELF, NOADDR, PFAIL
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.nodesfile import NodesFileError, nodes_text, parse_nodes
+from tests.conformance import NODES_FILES
 from tests.rig import ME, N2, N3, N4, STRANGER, Rig
 
 OWN_LINE = b"a" * 40 + b" 127.0.0.1:7711 myself 0 0 connected\n"
@@ -85,6 +86,16 @@ def test_a_file_of_the_original_is_read() -> None:
 
     assert (myself.ip, myself.port, myself.flags) == ("::1", 7731, MYSELF | LEAVING)
     assert [peer.id for peer in others] == [b"212b997ebf7e686521c716e7fa65ed9fd5ef1930"]
+
+
+def test_the_files_that_original_nodes_left_are_read() -> None:
+    found = {}
+    for path in NODES_FILES:
+        myself, others = parse_nodes(path.read_bytes())
+        found[myself.port] = [(peer.ip, peer.port, peer.flags) for peer in others]
+
+    first, second = ("127.0.0.1", 7731, 0), ("127.0.0.1", 7732, 0)
+    assert found == {7731: [second], 7732: [first], 7733: [second, first]}
 
 
 @pytest.mark.parametrize(

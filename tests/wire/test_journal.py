@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from disque_trio.statemachine.base import ACKED
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer
-from tests.conformance import CONFORMANCE, needs_conformance
+from tests.conformance import JOURNALS
 from tests.strategies import cuts, pieces
 from tests.wire.journals import SALT, file_of, read, records
 from tests.wire.test_jobs import COPY, STORED
@@ -82,9 +82,8 @@ def test_a_reader_makes_the_writer_that_goes_on_with_the_file() -> None:
     assert read(FRAMED + reader.writer().encode(DeleteJob(ID))) == ([*RECORDS, DeleteJob(ID)], 0)
 
 
-@needs_conformance
 def test_the_files_of_original_nodes_are_written_back_byte_for_byte() -> None:
-    for path in sorted((CONFORMANCE / "aof").glob("*.aof")):
+    for path in JOURNALS:
         data = path.read_bytes()
 
         records, torn = read(data)
@@ -149,12 +148,11 @@ def test_zeros_with_something_behind_them_are_damage(format_: Format) -> None:
         assert found.offset == len(data)
 
 
-@needs_conformance
 @each_format
 def test_every_prefix_of_an_original_node_s_file_loads_to_an_earlier_moment(
     format_: Format,
 ) -> None:
-    for path in sorted((CONFORMANCE / "aof").glob("*.aof")):
+    for path in JOURNALS:
         records, _torn = read(path.read_bytes())
         data = file_of(records, format_)
         whole: list[int] = []

@@ -1,7 +1,7 @@
-"""Steps of the recorded transcripts that we answer otherwise on purpose: one list, with reasons.
+"""Steps of the transcripts that are answered differently on purpose: one list, with reasons.
 
 `tests/cluster/test_conformance.py` fails on every other difference, even of wording, and on lines
-here that have become untrue. Each reason stands in docs/differences.md too.
+here that are no longer true. Each reason stands in docs/differences.md too.
 """
 
 from typing import Final
@@ -19,4 +19,4 @@ class Departure:
 
 
 DEPARTURES: Final[tuple[Departure, ...]] = ()
-"""None so far: what the transcripts show is what the original does well."""
+"""None so far: the transcripts show nothing of the original's defects."""
