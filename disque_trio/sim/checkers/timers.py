@@ -37,9 +37,8 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     if copy is None or options is None or copy.cause != "add" or not job.terms:
         return
     if options.delay:
-        passed = row.time - copy.since
         if copy.last_queueing is None and copy.due_by == FOREVER and not copy.is_acked:
-            _arm(case, copy, max(options.delay - passed, 0))
+            _arm_after_add(case, job, copy, options.delay)
         return
     case.check("L8")
     if copy.queueing is None and copy.due_by == FOREVER and not copy.is_acked:
@@ -50,6 +49,18 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     )
     if job.first_queueing is None and not job.acks and not case.is_live and not is_period_over:
         case.violate("L8", "its producer has its id, and no node has queued it", job.id, row.node)
+
+
+def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
+    """It waits for its DELAY, unless it has heard of another that did not."""
+    has_heard = any(
+        receiver == copy.node and sort in NEWS and notice.got_at >= copy.since
+        for (_, receiver, sort), notice in job.notices.items()
+    )
+    if has_heard:
+        _arm_for_retry(case, job, copy)
+    else:
+        _arm(case, copy, max(delay - (case.now - copy.since), 0))
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:

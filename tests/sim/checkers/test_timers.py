@@ -1,3 +1,5 @@
+import pytest
+
 from disque_trio.sim.plan import Fault
 from tests.sim.checkers.tale import JOB, Tale
 
@@ -7,6 +9,12 @@ RECORD = "replicate=3 retry=10000 delay=0 made=7 body=1908338681 left=3600000 du
 
 def late(tale: Tale, end: float = 60) -> list[str]:
     return [v.detail for v in tale.verdict(end).violations if v.property == "L8"]
+
+
+def late_at(tale: Tale, node: str, end: float) -> list[str]:
+    """What is found of this node by itself."""
+    found = tale.verdict(end).violations
+    return [v.detail for v in found if (v.property, v.node) == ("L8", node)]
 
 
 def served(**plan: object) -> Tale:
@@ -101,6 +109,29 @@ def test_a_delay_is_over_in_time() -> None:
     assert late(tale, end=4.6) == [
         "it should have been queued there 0.470 s ago, 4.020 s after its period began"
     ]
+
+
+@pytest.mark.parametrize(("heard", "queued", "due"), [(True, 15, 0), (True, 16, 1), (False, 6, 1)])
+def test_who_learns_of_a_delivery_before_its_add_succeeds_keeps_a_period_from_then_on(
+    heard: bool, queued: float, due: int
+) -> None:
+    tale = Tale()
+    record = RECORD.replace("delay=0", "delay=4000").replace("due=10000", "due=14000")
+    options = f"{OPTIONS} delay=4".replace("replicate=3", "replicate=2")
+    tale.say(
+        0, "add.invoke", "n1", queue="q", client="p1", ref=77,
+        detail=f"timeout=90000 {options} body=b",
+    )  # fmt: skip
+    tale.say(0, "hold", "n1", job=JOB, cause="add", detail=record)
+    tale.copy(0, "n1", "n2", record=record)
+    tale.requeue(4, "n2", cause="delay-over")
+    tale.serve(4.1, "n2")
+    if heard:
+        tale.working(4.1, "n2", "n1")
+    tale.say(5, "add.ok", "n1", job=JOB, client="p1", ref=77)
+    tale.requeue(queued, "n1")
+
+    assert len(late_at(tale, "n1", queued)) == due
 
 
 def test_a_new_job_is_queued_before_its_producer_has_its_id() -> None:
