@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.marks import MARKS
 from disque_trio.sim.checkers.records import Add, Copy, Job
+from disque_trio.sim.checkers.spells import Spell
 from disque_trio.sim.checkers.terms import SECOND, Terms, life_of, terms_of
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.plan import Micros, Plan
@@ -86,6 +87,10 @@ class Case:
     """Node and job that was queued there: since when the node runs again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has had an answer from whom since the heal (L10)."""
+    unanswered: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """Who has asked whom whether it is there, and had no answer since; see `silence`."""
+    given_up: dict[tuple[str, str], Spell] = attrs.Factory(dict)
+    """When a node last had no link to another because it had no answer on it."""
     missed: deque[Missed] = attrs.Factory(deque)
     """Acknowledgements that a node has to tell another, in order of time (L10)."""
     rosters: dict[str, dict[str, list[str]]] = attrs.Factory(dict)

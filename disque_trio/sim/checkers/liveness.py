@@ -8,9 +8,10 @@ from disque_trio.sim.bounds import absence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.company import is_whole, judge_rejoin, judge_unanswered
 from disque_trio.sim.checkers.findings import Findings
-from disque_trio.sim.checkers.mail import QUEUED
-from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
+from disque_trio.sim.checkers.mail import ACK, QUEUED
+from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
+from disque_trio.sim.checkers.silence import had_given_up
 from disque_trio.sim.checkers.terms import MILLI, SECOND, backlog
 from disque_trio.sim.plan import Consumer, Micros
 
@@ -213,6 +214,8 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
             continue
         if _is_kept_waiting(case, job, copy) or _will_expire(case, job, copy):
             continue
+        if _was_fastack_kept(case, job, copy):
+            continue
         since = max(world.healed, job.last_event)
         bound = case.terms.collection
         if world.is_calm(job.last_event, case.now):
@@ -300,6 +303,27 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
         was_out = copy.is_late or job.serves > 0
         is_left = is_left or (was_out and not (job.is_at_least_once or copy.is_acked))
     return is_left or (job.options is not None and _has_expired(case, job))
+
+
+def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
+    """Has nothing but FASTACK ended the job, which is said once, and did every word of it for this
+    node get lost, or find no link? With RETRY 0 the job never comes again, so that the copy waits
+    for the end of its TTL (docs/guarantees.md)."""
+    if job.is_at_least_once or copy.is_acked or not job.acks:
+        return False
+    return all(
+        ack.kind == "fastack" and copy.since <= ack.time and _was_unsaid(case, job, ack, copy.node)
+        for ack in job.acks
+    )
+
+
+def _was_unsaid(case: Case, job: Job, ack: Ack, node: str) -> bool:
+    notice = job.notice(ack.node, node, ACK)
+    if notice.sent >= ack.time:
+        return notice.lost >= ack.time
+    return case.world.is_parted(ack.node, node, ack.time, ack.time) or had_given_up(
+        case, ack.node, node, ack.time, ack.time
+    )
 
 
 def _judge_leaks(case: Case) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.mail import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.records import Ack, Copy, Job, Lease, Notice, Queueing
@@ -200,9 +201,13 @@ def _is_list_unsaid(copy: Copy) -> bool:
 def _fate_without_link(
     story: Story, knower: str, queuer: str, since: Micros, until: Micros, *, is_ack: bool
 ) -> Fate:
-    """A link may be down for a while after a cut or an outage, or because one of the two was too
-    slow. Who has lost an ack to a crash cannot be asked for it."""
+    """A link may be down for a while after a cut or an outage, because one of the two was too slow,
+    or because a PONG was lost before that was to be said. Who has lost an ack to a crash cannot be
+    asked for it."""
     case = story.case
+    said = since if is_ack else max(since, story.before.time)
+    if silence.had_given_up(case, knower, queuer, since, said):
+        return Fate.KEPT
     has_forgotten = is_ack and knower not in story.acked_copies()
     if case.world.is_cut(knower, queuer, since, until) or case.world.was_out(queuer, since, until):
         return Fate.KEPT
@@ -222,5 +227,7 @@ def _was_stopped(story: Story, one: str, other: str, since: Micros, until: Micro
 
 def was_in_the_way(story: Story, node: str, other: str, since: Micros) -> bool:
     """Was there a cut, an outage or a stop, or its aftermath?"""
-    is_parted = story.case.world.is_parted(node, other, since, story.serve.time)
+    case = story.case
+    is_parted = case.world.is_parted(node, other, since, story.serve.time)
+    is_parted = is_parted or silence.had_given_up(case, node, other, since, since)
     return is_parted or _was_stopped(story, node, other, since, story.serve.time)

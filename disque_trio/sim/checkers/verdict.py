@@ -26,6 +26,7 @@ from disque_trio.sim.checkers import (
     replies,
     returns,
     safety,
+    silence,
     situations,
     stops,
     tables,
@@ -215,9 +216,11 @@ def _retry(plan: Plan, number: int) -> Micros:
 
 
 def _see_sent(case: Case, row: Row) -> None:
-    """What gossip says is nobody's business here."""
+    """What gossip says is nobody's business here; that a node asks for an answer is."""
     cause = row.cause
     if cause in company.GOSSIP:
+        if cause == "ping":
+            silence.on_ping(case, row)
         return
     mail.on_send(case, row)
     for check in _AFTER_SENDING.get(cause, ()):
@@ -231,6 +234,8 @@ def _see_received(case: Case, row: Row) -> None:
             timers.on_news(case, row)
         return
     case.note_row("gossip")
+    if row.cause == "pong":
+        silence.on_pong(case, row)
     if case.due_again:
         stops.look(case)
     if case.world.healed is not None:
