@@ -78,7 +78,7 @@ class Filler:
     def replicate(self, queue: bytes, body: int) -> None:
         """Its own job with three copies, confirmed by the others."""
         self.add(queue, body, b"REPLICATE", b"3")
-        job = self.client.additions[0].job
+        job = self.client.pending_adds[0].job
         assert job is not None
         for number, name in enumerate(OTHERS):
             self.receive(name, encode(name, 7711, 0, GotJob(job.id)), number)

@@ -129,7 +129,7 @@ class TracedMachine(Machine):
     def _expect(self, client: Client) -> None:
         """Who silences its answers is given none, neither now nor later."""
         waiting = self._requests.get(client.id)
-        if waiting and client.additions and client.additions[-1].is_silent:
+        if waiting and client.pending_adds and client.pending_adds[-1].is_silent:
             waiting.pop()
 
     def disconnect(self, client: Client, now: Now) -> None:

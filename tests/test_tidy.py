@@ -17,14 +17,14 @@ _RUNGS: Final = """
     base
     hints values pattern tombstones config directives redaction
     timers messages records events chores stats slowlog latency address cluster
-    client job jobtable queue memory outbox
+    job client jobtable queue memory outbox
     state
     invariants
     post trace journaling spilling heart links metrics
     lifecycle nodetable
     pressure
     shortcuts copies waiters pausing recovery
-    additions
+    pending_adds
     replication transfer offering federation greetings acks resend requeue delivery sessions repair
     failure handshake identity gossip membership nodesfile hearing
     commands.rows commands.usage commands.parse admission
@@ -52,7 +52,7 @@ RECEIVERS: Final = {
     "queue_for(node, name)": "Queue",
     "client": "Client",
     "blocking": "Client",
-    "addition": "Addition",
+    "pending": "PendingAdd",
     "caller": "Client",
     "peer": "Peer",
     "link.peer": "Peer",
@@ -114,8 +114,9 @@ OWNERS: Final = {
         Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
         NodeState.drawn
     """,
-    "additions": """
-        Client.additions Client.crest Job.addition Addition.job Addition.reply Addition.widen_at
+    "pending_adds": """
+        Client.pending_adds Client.crest Job.pending_add
+        PendingAdd.job PendingAdd.reply PendingAdd.widen_at
         NodeState.adding NodeState.adding_bytes Outbox.resumed
     """,
     "repair": """

@@ -1,21 +1,18 @@
 """One client connection, as the machine sees it.
 
-`blocked`, `queues` and the fields that go with them are written by `waiters`, `additions` by the
+`blocked`, `queues` and the fields that go with them are written by `waiters`, `pending_adds` by the
 module of that name; identity and modes by `sessions` and the CLIENT commands.
 """
 
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from disque_trio.statemachine.base import ClientId, Millis, Reply
+from disque_trio.statemachine.job import PendingAdd
 from disque_trio.statemachine.timers import Timed
-
-if TYPE_CHECKING:
-    from disque_trio.statemachine.job import Job
-    from disque_trio.statemachine.state import NodeState
 
 
 class Blocked(enum.Enum):
@@ -58,12 +55,12 @@ class Client(Timed):
     """When its wait ends; 0 is never."""
     queues: tuple[bytes, ...] = ()
     with_counters: bool = False
-    additions: "list[Addition]" = attrs.Factory(list)
+    pending_adds: list[PendingAdd] = attrs.Factory(list)
     """While it waits for copies: its ADDJOBs that are not answered, in order."""
     crest: int = 0
     """The most of them at a time since it was last told to go on."""
-    then: "Callable[[NodeState, Client, Any], Reply] | None" = None
-    """Makes the reply of the outcome of its chore."""
+    then: "Callable[[Any, Client, Any], Reply] | None" = None
+    """Makes the reply from the node's state, the client and the outcome of its chore."""
     protocol: int = 2
     """The version of the Redis protocol that it was greeted in."""
     reply_mode: ReplyMode = ReplyMode.ON
@@ -72,22 +69,3 @@ class Client(Timed):
     is_unix: bool = False
     command: str = ""
     """The last command's name in lower case; empty before the first."""
-
-
-@attrs.define(eq=False, weakref_slot=False)
-class Addition:
-    """An ADDJOB that waits for the copies of its job, or, being settled, for those before it."""
-
-    client: Client
-    job: "Job | None"
-    """None once it is settled."""
-    deadline: Millis
-    """When the wait ends; 0 is never."""
-    widen_at: Millis
-    """When its job may go to one more node."""
-    size: int
-    """Of the body of its job, in bytes."""
-    is_silent: bool
-    """CLIENT REPLY says that it shall not be answered."""
-    reply: Reply = None
-    """What it is answered in its turn."""

@@ -45,7 +45,7 @@ def _check_job(node: NodeState, job: Job) -> None:
     assert job.due == next_wake(job), f"{job.id!r} wakes at {job.due}, not {next_wake(job)}"
     assert (job.queue is None) == (job.body is None), f"{job.id!r} is half a dummy"
     assert not job.is_dummy or job.state == ACKED, f"dummy {job.id!r} in state {job.state}"
-    assert (job.addition is None) or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
+    assert (job.pending_add is None) or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
     assert len(dict.fromkeys(job.holders)) == len(job.holders), f"{job.id!r}: {job.holders}"
     if job.state == QUEUED:
         assert job.queue in node.queues, f"{job.id!r} is queued in no queue"
@@ -84,15 +84,15 @@ def _check_client(node: NodeState, client: Client) -> None:
 
 
 def _check_additions(client: Client) -> None:
-    assert (client.blocked is Blocked.COPIES) == bool(client.additions), client.id
-    assert not client.additions or client.additions[0].job is not None, (
+    assert (client.blocked is Blocked.COPIES) == bool(client.pending_adds), client.id
+    assert not client.pending_adds or client.pending_adds[0].job is not None, (
         f"client {client.id} could be answered"
     )
-    for addition in client.additions:
-        assert addition.client is client, f"client {client.id} waits for another one"
-        if addition.job is not None:
-            assert addition.job.addition is addition, f"nobody waits for {addition.job.id!r}"
-            due = min(addition.widen_at, addition.deadline or addition.widen_at)
+    for pending in client.pending_adds:
+        assert pending.client == client.id, f"client {client.id} waits for another one"
+        if pending.job is not None:
+            assert pending.job.pending_add is pending, f"nobody waits for {pending.job.id!r}"
+            due = min(pending.widen_at, pending.deadline or pending.widen_at)
             assert client.slot, f"client {client.id} waits for a moment that is in no timer slot"
             assert 0 < client.due <= due, f"{client.id}: {client.due}, {due}"
 
@@ -101,7 +101,7 @@ def _check_adding(node: NodeState) -> None:
     waiting = [
         each
         for client in node.clients.values()
-        for each in client.additions
+        for each in client.pending_adds
         if each.job is not None
     ]
     counted = node.adding, node.adding_bytes

@@ -1,7 +1,7 @@
 """The job record, its id, and the arithmetic of its deadlines (reference 3 and 4).
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
-`replication` (confirmed while it waits for copies), `additions` (who waits), `repair` (confirmed
+`replication` (confirmed while it waits for copies), `pending_adds` (who waits), `repair` (confirmed
 while it is active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line),
 `jobtable` (before and after).
 """
@@ -18,12 +18,13 @@ from disque_trio.statemachine.base import (
     JOB_ID_LENGTH,
     WAIT_REPL,
     Body,
+    ClientId,
     CommandError,
     JobId,
     Millis,
     NodeId,
+    Reply,
 )
-from disque_trio.statemachine.client import Addition
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.timers import Timed
 
@@ -72,7 +73,7 @@ class Job(Timed):
     gc_attempt: int = attrs.field(default=0, init=False)
     gc_at: Millis = 0
     """While acked: when its collection is tried next."""
-    addition: Addition | None = attrs.field(default=None, init=False)
+    pending_add: "PendingAdd | None" = attrs.field(default=None, init=False)
     """The ADDJOB that waits for its copies."""
     in_line: bool = attrs.field(default=False, init=False)
     """Its queue has an entry for it, live or stale."""
@@ -89,6 +90,25 @@ class Job(Timed):
     def is_dummy(self) -> bool:
         """An acknowledgement without a job (reference 6.5)."""
         return self.queue is None
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class PendingAdd:
+    """An ADDJOB that waits for the copies of its job, or, being settled, for those before it."""
+
+    client: ClientId
+    job: Job | None
+    """None once it is settled."""
+    deadline: Millis
+    """When the wait ends; 0 is never."""
+    widen_at: Millis
+    """When its job may go to one more node."""
+    size: int
+    """Of the body of its job, in bytes."""
+    is_silent: bool
+    """CLIENT REPLY says that it shall not be answered."""
+    reply: Reply = None
+    """What it is answered in its turn."""
 
 
 def next_wake(job: Job) -> Millis:

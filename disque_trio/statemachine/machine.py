@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from disque_trio.statemachine import (
-    additions,
     delivery,
     due,
     federation,
@@ -29,6 +28,7 @@ from disque_trio.statemachine import (
     links,
     membership,
     metrics,
+    pending_adds,
     pipelines,
     post,
     pressure,
@@ -169,7 +169,7 @@ class Machine:
         row = self._commands.get(args[0]) or self._commands[args[0].lower()]
         refusal = refusal_of(node, client, args, row) if must_check(node, client) else None
         reply = self._execute(client, args, row) if refusal is None else refusal
-        additions.answer(client, reply)
+        pending_adds.answer(client, reply)
         if node.ready:
             delivery.serve_ready(node)
         return row if refusal is None else None

@@ -6,8 +6,7 @@ copies `Job.confirmed`.
 
 from typing import Final
 
-from disque_trio.statemachine import additions, journaling, lifecycle, post
-from disque_trio.statemachine.additions import WIDEN_EVERY
+from disque_trio.statemachine import journaling, lifecycle, pending_adds, post
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
@@ -19,7 +18,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.client import Addition, Client
+from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import (
     add_holder,
@@ -31,8 +30,9 @@ from disque_trio.statemachine.copies import (
     snapshot,
 )
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.job import DESYNC, STAMPS, Job
+from disque_trio.statemachine.job import DESYNC, STAMPS, Job, PendingAdd
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
+from disque_trio.statemachine.pending_adds import WIDEN_EVERY
 from disque_trio.statemachine.state import NodeState
 
 RESEND_EVERY: Final[Millis] = 100
@@ -86,7 +86,7 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
         return
     lifecycle.register(node, job, Cause.ADD)
     job.confirmed = () if external else (node.cluster.myself.id,)
-    additions.begin(node, blocking, job, deadline)
+    pending_adds.begin(node, blocking, job, deadline)
     _send_to(node, job, job.holders, no_reply=False)
 
 
@@ -130,14 +130,14 @@ def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: boo
 
 def on_client_due(node: NodeState, client: Client) -> None:
     """A client waits for copies: of some job the time is up, or it goes to one more node."""
-    for addition in list(client.additions):
-        if (job := addition.job) is None:
+    for pending in list(client.pending_adds):
+        if (job := pending.job) is None:
             continue
-        if addition.deadline and node.mono >= addition.deadline:
+        if pending.deadline and node.mono >= pending.deadline:
             give_up(node, job, Failure(TIMED_OUT))
-        elif node.mono >= addition.widen_at and not _keep_after_all(node, job):
-            _widen(node, addition, job)
-    additions.rearm(node, client)
+        elif node.mono >= pending.widen_at and not _keep_after_all(node, job):
+            _widen(node, pending, job)
+    pending_adds.rearm(node, client)
 
 
 def _keep_after_all(node: NodeState, job: Job) -> bool:
@@ -170,23 +170,23 @@ def _may_be_out(node: NodeState, job: Job) -> bool:
     return bool(job.retry) and node.mono >= job.requeue_at + period - DESYNC
 
 
-def _widen(node: NodeState, addition: Addition, job: Job) -> None:
+def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
     """Add one node and tell all anew, for the list has changed; with none left, insist."""
     confirmed = job.confirmed or ()
     waiting_for = tuple(id for id in job.holders if id not in confirmed)
     if add_nodes(node, job, 1):
-        additions.widen_in(node, addition, WIDEN_EVERY)
+        pending_adds.widen_in(node, pending, WIDEN_EVERY)
         _send_to(node, job, (*waiting_for, job.holders[-1]), no_reply=False)
         _send_to(node, job, confirmed, no_reply=True)
     else:
-        additions.widen_in(node, addition, RESEND_EVERY)
+        pending_adds.widen_in(node, pending, RESEND_EVERY)
         _send_to(node, job, waiting_for, no_reply=False)
 
 
 def achieved(node: NodeState, job: Job) -> None:
     """Enough copies: answer the client, then let the job be queued where it lives."""
     confirmed = job.confirmed or ()
-    additions.settle(node, job, Status(job.id))
+    pending_adds.settle(node, job, Status(job.id))
     # Whoever has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if node.cluster.myself.id in job.holders:
@@ -203,7 +203,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
 
     Is it still held here? A node that keeps no copies leaves the acknowledgement to the holders.
     """
-    additions.settle(node, job, Status(job.id))
+    pending_adds.settle(node, job, Status(job.id))
     job.confirmed = None
     if node.cluster.myself.id in job.holders:
         return True
@@ -215,13 +215,13 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
 
 def give_up(node: NodeState, job: Job, reply: Reply) -> None:
     """Clean up a job that never got its copies, as far as nodes can be reached."""
-    additions.settle(node, job, reply)
+    pending_adds.settle(node, job, reply)
     _take_back(node, job)
 
 
 def abandon(node: NodeState, client: Client) -> None:
     """The client has gone, and whatever it waited for is taken back."""
-    for job in additions.abandon(node, client):
+    for job in pending_adds.abandon(node, client):
         _take_back(node, job)
 
 

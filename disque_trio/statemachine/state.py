@@ -159,7 +159,7 @@ class NodeState:
     """`replication`: what chance has said of which nodes get copies, and when."""
     adding: int = 0
     adding_bytes: int = 0
-    """`additions`: how many ADDJOBs wait for copies, and how large the bodies of their jobs are."""
+    """`pending_adds`: how many ADDJOBs wait for copies, and the bytes of their jobs' bodies."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     demands: dict[bytes, Demand] = attrs.Factory(dict)

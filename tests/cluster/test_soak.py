@@ -150,7 +150,7 @@ def _print(ledger: Ledger, watch: Watch) -> None:
         ("commands", f"{commands:,}"),
         ("ops/s", f"{commands / watch.loaded_s:,.0f}"),
         ("jobs added", f"{len(ledger.jobs):,}"),
-        ("additions without an answer", f"{ledger.additions_unsure:,}"),
+        ("pending_adds without an answer", f"{ledger.additions_unsure:,}"),
         ("deliveries", f"{sum(ledger.deliveries.values()):,}"),
         ("repeated deliveries", f"{ledger.repeated():,}"),
         ("of these not provoked by a worker", f"{ledger.repeated_unasked():,}"),

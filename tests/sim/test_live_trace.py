@@ -345,7 +345,7 @@ def test_each_add_of_a_pipeline_is_told_with_its_own_outcome() -> None:
     # Refused in its turn, and so not told of; nor is what a client does not hear.
     rig.node.memory.hard = -1
     assert rig.offer("ADDJOB", "q", "four", 0)
-    first, second, third = [each.job for each in rig.client.additions][:3]
+    first, second, third = [each.job for each in rig.client.pending_adds][:3]
     assert first is not None
     assert second is not None
     assert third is not None
@@ -367,7 +367,7 @@ def test_what_a_silent_client_adds_in_a_pipeline_is_told_without_an_outcome() ->
     rig.request("CLIENT", "REPLY", "SKIP")
     assert rig.offer("ADDJOB", "q", "one", 0, "REPLICATE", 2)
     assert rig.offer("ADDJOB", "q", "two", 0, "REPLICATE", 2)
-    first, second = [each.job for each in rig.client.additions]
+    first, second = [each.job for each in rig.client.pending_adds]
     assert first is not None
     assert second is not None
 

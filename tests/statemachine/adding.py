@@ -31,7 +31,7 @@ def fill(rig: Rig, client: Client, body: bytes) -> list[Job]:
 
 def last(client: Client) -> Job:
     """The job of the latest."""
-    job = client.additions[-1].job
+    job = client.pending_adds[-1].job
     assert job is not None
     return job
 

@@ -16,7 +16,7 @@ def waiting_job(rig: Rig, *options: bytes | str | int, timeout: int = 0) -> Job:
     """A job that somebody waits for."""
     rig.request("ADDJOB", "q", "body", timeout, *options)
     assert rig.client.blocked is Blocked.COPIES
-    job = rig.client.additions[-1].job
+    job = rig.client.pending_adds[-1].job
     assert job is not None
     return job
 

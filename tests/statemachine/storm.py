@@ -124,7 +124,7 @@ class Storm:
             if client not in self.odd:
                 owed = self.requests.get(client, 0) - self.replies.get(client, 0)
                 waits = client.blocked is not Blocked.NO
-                assert owed == (len(client.additions) or waits), client
+                assert owed == (len(client.pending_adds) or waits), client
 
     # Clients.
 

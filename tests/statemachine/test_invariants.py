@@ -107,17 +107,17 @@ def let_a_client_wait_beside_jobs(rig: Rig) -> None:
 
 
 def forget_a_client_s_job(rig: Rig) -> None:
-    rig.node.clients[3].additions[0].job = None
+    rig.node.clients[3].pending_adds[0].job = None
 
 
 def wait_beside_another_client(rig: Rig) -> None:
-    rig.node.clients[3].additions[0].client = rig.client
+    rig.node.clients[3].pending_adds[0].client = rig.client.id
 
 
 def forget_who_waits_for_copies(rig: Rig) -> None:
-    job = rig.node.clients[3].additions[0].job
+    job = rig.node.clients[3].pending_adds[0].job
     assert job is not None
-    job.addition = None
+    job.pending_add = None
 
 
 def lose_the_moment_to_widen(rig: Rig) -> None:

@@ -42,7 +42,7 @@ def test_a_client_that_goes_leaves_nothing_behind() -> None:
     client = rig.connect()
     rig.ask("MONITOR", client=client)
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, client=client)
-    job = client.additions[0].job
+    job = client.pending_adds[0].job
     assert job is not None
     rig.sent()
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import additions, lifecycle, replication, shortcuts
+from disque_trio.statemachine import lifecycle, pending_adds, replication, shortcuts
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
@@ -170,7 +170,7 @@ def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
     Not what is answered or refused by what became of those: a job of one copy would be queued
     before them, and MAXLEN looks at the queue.
     """
-    if len(args) < _LEAST or not additions.may_follow(node, client, args[2]):
+    if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
     try:
         return _TERMS[tuple(args[4:])].may_follow

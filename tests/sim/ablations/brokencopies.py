@@ -8,11 +8,11 @@ from typing import Any
 
 from disque_trio.statemachine import (
     acks,
-    additions,
     hearing,
     lifecycle,
     links,
     membership,
+    pending_adds,
     post,
     replication,
     requeue,
@@ -61,7 +61,7 @@ def without_widening(patch: Patch) -> None:
     """If nodes do not confirm, no other node is asked for a copy."""
 
     def widen(node: NodeState, addition: Any, job: Job) -> None:
-        additions.widen_in(node, addition, replication.RESEND_EVERY)
+        pending_adds.widen_in(node, addition, replication.RESEND_EVERY)
         replication._send_to(node, job, job.holders, no_reply=False)
 
     patch.setattr(replication, "_widen", widen)
@@ -123,7 +123,7 @@ def confirmed_by_one(patch: Patch) -> None:
 
     def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
         job = node.jobs.get(message.id)
-        if job is not None and job.addition is not None:
+        if job is not None and job.pending_add is not None:
             replication.achieved(node, job)
 
     patch.setitem(hearing.ON_MESSAGE, GotJob, on_gotjob)
@@ -154,7 +154,7 @@ def without_clean_up(patch: Patch) -> None:
     """When an ADDJOB fails, the copies stay where they are."""
 
     def give_up(node: NodeState, job: Job, reply: Any) -> None:
-        additions.settle(node, job, reply)
+        pending_adds.settle(node, job, reply)
         lifecycle.unregister(node, job, Cause.ADD_FAILED)
 
     patch.setattr(replication, "give_up", give_up)

@@ -2,16 +2,16 @@
 
 A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
 request waits until all are answered. What is settled out of turn is kept until its turn comes.
-Owns `Client.additions` and `crest`, `Job.addition`, all of an `Addition`, `NodeState.adding` and
-`adding_bytes`; adds to `Outbox.resumed`.
+Owns `Client.pending_adds` and `crest`, `Job.pending_add`, all of a `PendingAdd`,
+`NodeState.adding` and `adding_bytes`; adds to `Outbox.resumed`.
 """
 
 from typing import Final
 
 from disque_trio.statemachine import post, waiters
 from disque_trio.statemachine.base import PENDING, SILENCE, Millis, Reply
-from disque_trio.statemachine.client import Addition, Blocked, Client, ReplyMode
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.client import Blocked, Client, ReplyMode
+from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.state import NodeState
 
 MOST: Final = 128
@@ -32,11 +32,11 @@ def begin(node: NodeState, client: Client, job: Job, deadline: Millis) -> None:
     """From now on the client waits for the copies of this job too; deadline 0 is for ever."""
     widen_at = node.mono + WIDEN_EVERY
     size = len(job.body or b"")
-    addition = Addition(client, job, deadline, widen_at, size, client.reply_mode is not _ON)
-    job.addition = addition
+    pending = PendingAdd(client.id, job, deadline, widen_at, size, client.reply_mode is not _ON)
+    job.pending_add = pending
     node.adding += 1
     node.adding_bytes += size
-    _append(client, addition)
+    _append(client, pending)
     if client.blocked is not Blocked.COPIES:
         waiters.block(node, client, Blocked.COPIES, 0)
     due = min(deadline, widen_at) if deadline else widen_at
@@ -48,7 +48,7 @@ def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
     """May an ADDJOB be taken while the client waits for the copies of others?"""
     if client.blocked is not Blocked.COPIES or client.is_closing or node.mono < node.paused_until:
         return False
-    waiting = len(client.additions)
+    waiting = len(client.pending_adds)
     return (
         waiting < MOST
         and waiting * len(body) < ROOM
@@ -61,27 +61,27 @@ def answer(client: Client, reply: Reply) -> None:
     """An ADDJOB that followed others is answered, but not before them."""
     if reply is PENDING:
         return
-    assert client.additions, f"client {client.id} is answered in the turn of nothing"
+    assert client.pending_adds, f"client {client.id} is answered in the turn of nothing"
     is_silent = client.reply_mode is not _ON
-    _append(client, Addition(client, None, 0, 0, 0, is_silent, reply))
+    _append(client, PendingAdd(client.id, None, 0, 0, 0, is_silent, reply))
 
 
-def _append(client: Client, addition: Addition) -> None:
-    client.additions.append(addition)
-    client.crest = max(client.crest, len(client.additions))
+def _append(client: Client, pending: PendingAdd) -> None:
+    client.pending_adds.append(pending)
+    client.crest = max(client.crest, len(client.pending_adds))
 
 
 def settle(node: NodeState, job: Job, reply: Reply) -> None:
     """Who waits for this job's copies does not any more: answer it when its turn comes, and with it
     those behind it that have been settled already."""
-    addition = job.addition
-    assert addition is not None, f"{job.id!r} waits for copies, and nobody for it"
-    _release(node, addition)
-    job.addition = addition.job = None
-    addition.reply = reply
-    client = addition.client
-    waiting = client.additions
-    if waiting[0] is not addition:
+    pending = job.pending_add
+    assert pending is not None, f"{job.id!r} waits for copies, and nobody for it"
+    _release(node, pending)
+    job.pending_add = pending.job = None
+    pending.reply = reply
+    client = node.clients[pending.client]
+    waiting = client.pending_adds
+    if waiting[0] is not pending:
         return
     answered = 0
     for each in waiting:
@@ -98,31 +98,31 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
         node.out.resumed.append(client)
 
 
-def _release(node: NodeState, addition: Addition) -> None:
+def _release(node: NodeState, pending: PendingAdd) -> None:
     node.adding -= 1
-    node.adding_bytes -= addition.size
+    node.adding_bytes -= pending.size
 
 
 def abandon(node: NodeState, client: Client) -> list[Job]:
     """The client has gone: nobody waits for these jobs any more."""
     jobs = []
-    for addition in client.additions:
-        if (job := addition.job) is not None:
-            _release(node, addition)
-            job.addition = None
+    for pending in client.pending_adds:
+        if (job := pending.job) is not None:
+            _release(node, pending)
+            job.pending_add = None
             jobs.append(job)
-    client.additions.clear()
+    client.pending_adds.clear()
     return jobs
 
 
-def widen_in(node: NodeState, addition: Addition, wait: Millis) -> None:
+def widen_in(node: NodeState, pending: PendingAdd, wait: Millis) -> None:
     """Its job may go to one more node, but not before that."""
-    addition.widen_at = node.mono + wait
+    pending.widen_at = node.mono + wait
 
 
 def rearm(node: NodeState, client: Client) -> None:
     """Come back at the next deadline or widening of any of its jobs."""
-    waiting = [each for each in client.additions if each.job is not None]
+    waiting = [each for each in client.pending_adds if each.job is not None]
     if waiting:
         dues = [each.widen_at for each in waiting]
         dues += [each.deadline for each in waiting if each.deadline]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine import additions
+from disque_trio.statemachine import pending_adds
 from disque_trio.statemachine.base import (
     QUEUED,
     WAIT_REPL,
@@ -123,7 +123,7 @@ def test_a_name_in_small_letters_is_the_same() -> None:
     assert rig.offer("addjob", "q", "body", 0)
     assert rig.offer("AddJob", "q", "body", 0)
 
-    assert len(rig.client.additions) == 3
+    assert len(rig.client.pending_adds) == 3
 
 
 def test_a_client_whose_addjobs_are_renamed_is_heeded_by_the_new_name() -> None:
@@ -150,11 +150,11 @@ def test_while_clients_are_paused_nothing_follows() -> None:
 
 def test_so_many_wait_and_no_more() -> None:
     rig = Rig(peers=1)
-    jobs = [add(rig) for _ in range(additions.MOST)]
+    jobs = [add(rig) for _ in range(pending_adds.MOST)]
 
     assert not rig.offer("ADDJOB", "q", "body", 0)
 
-    [*many, last] = jobs[: additions.MOST // 2]
+    [*many, last] = jobs[: pending_adds.MOST // 2]
     for job in many:
         confirm(rig, job)
         assert rig.outboxes[-1].resumed == []
@@ -165,7 +165,7 @@ def test_so_many_wait_and_no_more() -> None:
 
 def test_large_bodies_wait_a_few_at_a_time() -> None:
     rig = Rig(peers=1)
-    body = b"x" * (additions.ROOM // 4)
+    body = b"x" * (pending_adds.ROOM // 4)
     taken = 0
     while rig.offer("ADDJOB", "q", body, 0):
         taken += 1
@@ -176,7 +176,7 @@ def test_large_bodies_wait_a_few_at_a_time() -> None:
 
 def test_with_half_of_the_large_bodies_answered_the_client_goes_on() -> None:
     rig = Rig(peers=1)
-    body = b"x" * (additions.ROOM // 8)
+    body = b"x" * (pending_adds.ROOM // 8)
     jobs = fill(rig, rig.client, body)
     assert len(jobs) == 8
 
@@ -195,13 +195,13 @@ def test_the_additions_of_all_clients_together_are_bounded() -> None:
     clients = [rig.connect() for _ in range(10)]
     jobs = [fill(rig, client, b"body") for client in clients]
 
-    assert sum(map(len, jobs)) == additions.MOST_OF_ALL + 2, "each has one"
+    assert sum(map(len, jobs)) == pending_adds.MOST_OF_ALL + 2, "each has one"
     assert [len(some) for some in jobs[-3:]] == [104, 1, 1]
 
 
 def test_the_bodies_of_all_clients_together_are_bounded() -> None:
     rig = Rig(peers=1)
-    body = b"x" * (additions.ROOM // 8)
+    body = b"x" * (pending_adds.ROOM // 8)
     clients = [rig.connect() for _ in range(6)]
 
     taken = [len(fill(rig, client, body)) for client in clients]

@@ -94,7 +94,7 @@ def test_who_goes_leaves_none_of_them_behind() -> None:
 
     assert rig.sent() == [(N2, DelJob(jobs[0].id)), (N2, DelJob(jobs[2].id))]
     assert list(rig.node.jobs) == [jobs[1].id]
-    assert rig.client.additions == []
+    assert rig.client.pending_adds == []
 
 
 def test_who_is_killed_is_answered_nothing_more() -> None:
