@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks import meters, simulator
-from benchmarks.case import Kind, Sample
-from benchmarks.contenders import Subject
+from benchmarks.case import Sample
+from benchmarks.contenders import Kind, Subject
 from benchmarks.load import errands
 from benchmarks.load.team import Errand, rate, work
 from benchmarks.tool import CLIENTS, BenchmarkError, ops_per_second

@@ -2,25 +2,11 @@
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-if TYPE_CHECKING:
-    from benchmarks.contenders import Subject
-
-
-class Kind(enum.Enum):
-    """What a contender speaks."""
-
-    DISQUE = "disque"
-    REDIS = "redis"
-    BEANSTALKD = "beanstalkd"
-
-
-DISQUE: Final = frozenset({Kind.DISQUE})
-RESP: Final = frozenset({Kind.DISQUE, Kind.REDIS})
-ALL: Final = frozenset(Kind)
+from benchmarks.contenders import DISQUE, Kind, Place, Subject
 
 
 @attrs.frozen
@@ -46,18 +32,6 @@ CPU: Final = Figure("cpu", "CPU µs/op")
 RATE: Final = (SPEED, CPU)
 
 
-@attrs.frozen
-class Place:
-    """How servers are started for a case."""
-
-    name: str
-    nodes: int = 1
-    journal: str = ""
-    """`everysec` or `always`; nothing for none."""
-    is_fresh: bool = False
-    """A new server for each sample, instead of one that is flushed."""
-
-
 ALONE: Final = Place("alone")
 FRESH: Final = Place("fresh", is_fresh=True)
 THREE: Final = Place("three", nodes=3)
@@ -69,7 +43,7 @@ NOWHERE: Final = Place("nowhere", nodes=0)
 
 Sample = dict[str, float]
 """A value for each figure, by name."""
-Act = Callable[["Subject", float], Sample]
+Act = Callable[[Subject, float], Sample]
 """Takes a sample. The number is the size of it: 1 as in the table, less for a quick look."""
 
 

@@ -5,15 +5,12 @@ from typing import Final
 
 from benchmarks import acts, meeting
 from benchmarks.case import (
-    ALL,
     ALWAYS,
     CPU,
-    DISQUE,
     EVERYSEC,
     FRESH,
     NOWHERE,
     RATE,
-    RESP,
     SEVEN,
     THREE,
     Case,
@@ -21,6 +18,7 @@ from benchmarks.case import (
     Figure,
     Target,
 )
+from benchmarks.contenders import ALL, DISQUE, RESP
 
 _LATENCY: Final = (Figure("p50", "ms p50"), Figure("p99", "ms p99"), Figure("p99.9", "ms p99.9"))
 _RESIDENT: Final = Figure("resident", "bytes/job")

@@ -1,6 +1,7 @@
 """Who is measured: our server, the one it is compared with, redis-server and beanstalkd."""
 
 import contextlib
+import enum
 import shutil
 import socket
 import time
@@ -11,7 +12,6 @@ from typing import Final
 import attrs
 
 from benchmarks import meters
-from benchmarks.case import Kind, Place
 from benchmarks.load.dialects import Beanstalkd, Dialect, Disque, Redis
 from benchmarks.spies import Spies
 from benchmarks.tool import BenchmarkError
@@ -28,6 +28,33 @@ _START_S: Final = 30.0
 _POLL_S: Final = 0.002
 _LARGEST: Final = str(64 << 20)
 """Bytes of a job that beanstalkd takes."""
+
+
+class Kind(enum.Enum):
+    """What a contender speaks."""
+
+    DISQUE = "disque"
+    REDIS = "redis"
+    BEANSTALKD = "beanstalkd"
+
+
+DISQUE: Final = frozenset({Kind.DISQUE})
+RESP: Final = frozenset({Kind.DISQUE, Kind.REDIS})
+ALL: Final = frozenset(Kind)
+
+
+@attrs.frozen
+class Place:
+    """How servers are started for a case."""
+
+    name: str
+    nodes: int = 1
+    journal: str = ""
+    """`everysec` or `always`; nothing for none."""
+    is_fresh: bool = False
+    """A new server for each sample, instead of one that is flushed."""
+
+
 _DIALECTS: Final[dict[Kind, Dialect]] = {
     Kind.DISQUE: Disque(),
     Kind.REDIS: Redis(),

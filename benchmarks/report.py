@@ -9,9 +9,9 @@ import attrs
 from rich.table import Table
 
 from benchmarks import meters
-from benchmarks.case import Case, Demand, Figure, Kind, Sample, Target
+from benchmarks.case import Case, Demand, Figure, Sample, Target
 from benchmarks.compare import Rows
-from benchmarks.contenders import OURS, Contender
+from benchmarks.contenders import OURS, Contender, Kind
 
 SCHEMA: Final = 1
 

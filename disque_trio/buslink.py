@@ -8,19 +8,17 @@ machine's business.
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
 from disque_trio.multiplexing import IN, OUT
+from disque_trio.node import Node
 from disque_trio.proof import Proof, ProofError
-from disque_trio.readiness import Stream
+from disque_trio.readiness import Readiness, Stream
+from disque_trio.session import LinkSession
 from disque_trio.system import keep_alive
-from disque_trio.tls import TlsSocket, explained
-
-if TYPE_CHECKING:
-    from disque_trio.bus import Bus
-    from disque_trio.session import LinkSession
+from disque_trio.tls import Keeper, TlsSocket, explained
 
 READ_SIZE: Final = 1 << 18
 PROOF_SIZE: Final = 256
@@ -29,6 +27,41 @@ SILENCE_S: Final = 10
 """How long an accepted link may take to say what a node says."""
 
 KEEPALIVE_S: Final = 60
+
+
+class Links:
+    """What all bus channels of a node share."""
+
+    __slots__ = (
+        "accepted",
+        "challenges",
+        "node",
+        "opening",
+        "readiness",
+        "source_ip",
+        "strangers",
+        "tls",
+    )
+
+    def __init__(self, readiness: Readiness, node: Node, source_ip: str, tls: Keeper) -> None:
+        self.readiness = readiness
+        self.node = node
+        self.source_ip = source_ip
+        """The first bind address: dials come from there (reference 1.1)."""
+        self.tls = tls
+        self.accepted = 0
+        self.strangers = 0
+        """Accepted links that have not shown yet that they are nodes'."""
+        self.opening: dict[LinkChannel, float] = {}
+        """Links of which that is not sure, and when they are given up."""
+        self.challenges: dict[bytes, None] = {}
+        """What this node has asked for a proof of, and not been given yet."""
+
+    def sweep(self) -> None:
+        """Once a second: give up links that have had their time."""
+        now = trio.current_time()
+        for channel in [each for each, until in self.opening.items() if until < now]:
+            channel.give_up("it takes too long to show that it is a node", "silence")
 
 
 class LinkChannel(Stream):
@@ -49,7 +82,7 @@ class LinkChannel(Stream):
 
     PIECE = 1 << 20
 
-    def __init__(self, bus: "Bus", sock: socket.socket, session: "LinkSession | None") -> None:
+    def __init__(self, bus: Links, sock: socket.socket, session: LinkSession | None) -> None:
         super().__init__(bus.readiness, sock)
         self.bus = bus
         self.session = session

@@ -3,7 +3,8 @@
 One encoding per message, one send per link, one write per client. Owns the sessions of a node.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from disque_trio.allowance import (
     LEAST_UNREAD,
@@ -13,7 +14,7 @@ from disque_trio.allowance import (
     owes_too_much,
     weight,
 )
-from disque_trio.ports import Hub, Log
+from disque_trio.ports import LinkPort, Log
 from disque_trio.session import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
 from disque_trio.statemachine.base import (
     BATCHES,
@@ -34,9 +35,8 @@ from disque_trio.wire.batches import Part, part_of
 from disque_trio.wire.frames import FrameParser, encode, encode_parts
 from disque_trio.wire.replies import encode_reply, encode_status
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
+Dial = Callable[[LinkSession, str, int], LinkPort | None]
+"""`Hub.dial`."""
 LOOK_EVERY: Final[Millis] = 100
 HEARTBEAT: Final = (GossipMessage, Fail)
 """Messages that say nothing of jobs: they keep this node among the living."""
@@ -45,7 +45,7 @@ HEARTBEAT: Final = (GossipMessage, Fail)
 class Carriage:
     """The connections of a node, and what goes out on them."""
 
-    def __init__(self, machine: Machine, hub: Hub, watch: Watch, log: Log) -> None:
+    def __init__(self, machine: Machine, dial: Dial, watch: Watch, log: Log) -> None:
         self.sessions: dict[ClientId, Session] = {}
         self.links: dict[LinkId, LinkSession] = {}
         self.lost: Callable[[LinkSession], None] = lambda _: None
@@ -54,7 +54,7 @@ class Carriage:
         """Called for a client that is choked no longer."""
         self._machine = machine
         self._state = machine.state
-        self._hub = hub
+        self._open_link = dial
         self._watch = watch
         self._log = log
         self._traffic = machine.state.facts.traffic
@@ -103,7 +103,7 @@ class Carriage:
 
     def _dial(self, link: LinkId, ip: str, port: int) -> None:
         session = self.link(link)
-        session.port = self._hub.dial(session, ip, port + 10_000)
+        session.port = self._open_link(session, ip, port + 10_000)
         if session.port is None:
             self.lost(session)
 

@@ -8,19 +8,17 @@ linger for ever.
 import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from disque_trio.allowance import is_stranger
 from disque_trio.multiplexing import IN, OUT, RDHUP
+from disque_trio.node import Node
 from disque_trio.readiness import Listener, Readiness, Stream
+from disque_trio.session import Session
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
 from disque_trio.strangers import DENIED, TOO_MANY, Strangers, is_barred
 from disque_trio.system import NOTSENT_LOWAT, keep_alive
-
-if TYPE_CHECKING:
-    from disque_trio.node import Node
-    from disque_trio.session import Session
 
 READ_SIZE: Final = 1 << 16
 SHY_SIZE: Final = 1 << 12
@@ -43,7 +41,7 @@ class Clients:
         "shaking", "strangers",
     )  # fmt: skip
 
-    def __init__(self, readiness: Readiness, node: "Node") -> None:
+    def __init__(self, readiness: Readiness, node: Node) -> None:
         self.readiness = readiness
         self.node = node
         self.channels: dict[ClientChannel, None] = {}
@@ -98,7 +96,7 @@ class ClientChannel(Stream):
         "session",
     )
 
-    session: "Session"
+    session: Session
     """Not there before the node knows it."""
 
     def __init__(self, clients: Clients, sock: socket.socket) -> None:

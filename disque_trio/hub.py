@@ -11,7 +11,7 @@ only an idle hub pays for a wait with a deadline.
 import socket
 from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -19,16 +19,14 @@ from disque_trio.bus import Bus, BusListener
 from disque_trio.clients import ClientListener, Clients
 from disque_trio.listeners import Listeners, open_doors
 from disque_trio.multiplexing import IN, resolve
+from disque_trio.node import Node
 from disque_trio.pollers import open_poller
 from disque_trio.ports import LinkPort
 from disque_trio.readiness import Listener, Readiness
+from disque_trio.session import LinkSession
 from disque_trio.statemachine.config import Config
 from disque_trio.tls import Keeper
 from disque_trio.tlsclients import TlsClientListener
-
-if TYPE_CHECKING:
-    from disque_trio.node import Node
-    from disque_trio.session import LinkSession
 
 BREATH_S: Final = 0.0005
 """How often Trio breathes in between: a turn of some requests takes a part of that."""
@@ -77,7 +75,7 @@ class SocketHub:
         self._came_at = 0.0
         self._is_brisk = False
 
-    def dial(self, session: "LinkSession", ip: str, port: int) -> LinkPort | None:
+    def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort | None:
         """Open a bus connection; None if it cannot even begin."""
         return self._bus.dial(session, ip, port)
 
@@ -113,7 +111,7 @@ class SocketHub:
         return bool(self._clients.owing)
 
     async def run(
-        self, node: "Node", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Carry until cancelled, and then close everything."""
         try:
@@ -124,7 +122,7 @@ class SocketHub:
         finally:
             self._readiness.close()
 
-    def _listen(self, node: "Node") -> None:
+    def _listen(self, node: Node) -> None:
         self._clients = Clients(self._readiness, node)
         self._bus = Bus(self._readiness, node, self._source_ip, self._tls)
         self._let_in(self._client_sockets, self._tls_sockets)
@@ -136,7 +134,7 @@ class SocketHub:
         for listener in listeners:
             self._readiness.add(listener, IN)
 
-    async def _turns(self, node: "Node") -> None:
+    async def _turns(self, node: Node) -> None:
         readiness = self._readiness
         alarm = readiness.alarm
         handlers, bury = readiness.handlers, readiness.bury
@@ -169,7 +167,7 @@ class SocketHub:
                 readiness.revive()
                 is_busy = must_turn = True
 
-    async def _rest(self, node: "Node", *, is_busy: bool) -> None:
+    async def _rest(self, node: Node, *, is_busy: bool) -> None:
         """Let Trio do what else there is; with nothing to do, until there is something."""
         if node.is_napping:
             await trio.sleep(node.seconds_left())
@@ -180,7 +178,7 @@ class SocketHub:
                 await self._readiness.poller.wait()
             self._nap = None
 
-    def _look(self, node: "Node", *, may_linger: bool) -> list[tuple[int, int]]:
+    def _look(self, node: Node, *, may_linger: bool) -> list[tuple[int, int]]:
         """What is ready. Where work comes quickly, more of it is worth a millisecond: to nap and to
         be woken costs a client that asks in turn three times as much as its request."""
         events = self._readiness.poll()

@@ -48,7 +48,7 @@ class Node:
         self,
         machine: Machine,
         clock: Clock,
-        hub: Hub,
+        hub: "Hub[Node, LinkSession]",
         store: NodesStore,
         host: Host,
         log: Log,
@@ -71,7 +71,7 @@ class Node:
         self.spiller: Spiller | None = None
         self._traffic = self.state.facts.traffic
         self._journal = journal
-        self._carriage = Carriage(machine, hub, self._watch, log)
+        self._carriage = Carriage(machine, hub.dial, self._watch, log)
         self._carriage.lost = self.link_lost
         self._promises: Promises | None = None
         if journal is not None:

@@ -5,7 +5,7 @@ runs on both. Nothing here does anything.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -13,13 +13,10 @@ from disque_trio.statemachine.base import Millis, Now, Spilled
 from disque_trio.statemachine.chores import Connection, Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 
-if TYPE_CHECKING:
-    from disque_trio.node import Node
-    from disque_trio.session import LinkSession
-
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+Node_contra = TypeVar("Node_contra", contravariant=True)
+Link_contra = TypeVar("Link_contra", contravariant=True)
 
 
 class Clock(Protocol):
@@ -67,10 +64,14 @@ class LinkPort(Protocol):
         """Close at once; no input follows from this link."""
 
 
-class Hub(Protocol):
-    """Whatever carries bytes between a node, its clients and its peers."""
+class Hub(Protocol[Node_contra, Link_contra]):
+    """Whatever carries bytes between a node, its clients and its peers.
 
-    def dial(self, session: "LinkSession", ip: str, port: int) -> LinkPort | None:
+    A node is `disque_trio.node.Node`, a link's session what the node wants to be told of the link
+    with. Both are type variables, since nothing here may import what is built on it.
+    """
+
+    def dial(self, session: Link_contra, ip: str, port: int) -> LinkPort | None:
         """Open a bus connection; `Node.link_up` or `Node.link_lost` follows, never at once.
 
         None if it cannot even begin; then neither follows.
@@ -92,7 +93,7 @@ class Hub(Protocol):
         """Is a client owed bytes that have not left?"""
 
     async def run(
-        self, node: "Node", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, node: Node_contra, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Carry until cancelled, and then close everything."""
 

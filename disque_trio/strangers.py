@@ -6,14 +6,12 @@ that whoever knows no password cannot take the places of those who do.
 """
 
 import ipaddress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import trio
 
+from disque_trio.node import Node
 from disque_trio.statemachine.config import Config
-
-if TYPE_CHECKING:
-    from disque_trio.node import Node
 
 DENIED: Final = (
     b"-DENIED This node is in protected mode: it has no password, so it serves clients of its own"
@@ -59,7 +57,7 @@ class Stranger(Protocol):
 class Strangers:
     """Those that have come and not authenticated themselves, as far as is known."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
         self._groups: dict[str, dict[Stranger, float]] = {}
         """By address, with the time when each of them came."""

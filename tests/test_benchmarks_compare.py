@@ -12,9 +12,9 @@ import pytest
 from benchmarks import compare, drawing, history
 from benchmarks import report as reports
 from benchmarks.__main__ import main
-from benchmarks.case import CPU, FRESH, RATE, SPEED, Case, Demand, Kind, Place, Sample, Target
+from benchmarks.case import CPU, FRESH, RATE, SPEED, Case, Demand, Sample, Target
 from benchmarks.cases import CASES, TARGETS
-from benchmarks.contenders import Contender, Subject
+from benchmarks.contenders import Contender, Kind, Place, Subject
 from benchmarks.load.dialects import BeanstalkReader, Redis
 from benchmarks.tool import BenchmarkError
 

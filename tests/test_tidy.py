@@ -256,7 +256,11 @@ def test_the_wire_knows_only_words_and_messages(path: Path) -> None:
 PIPELINE: Final = "disque_trio.pipeline"
 BELOW_THE_PIPELINE: Final = ("sim", "wire", "statemachine")
 """Packages that the pipeline may know."""
-CLIENT: Final = ("disque_trio.cli.connection.", "disque_trio.cli.trouble.")
+CLIENT: Final = (
+    "disque_trio.cli.address.",
+    "disque_trio.cli.connection.",
+    "disque_trio.cli.trouble.",
+)
 """The client that blocks, which it shares with the command line."""
 
 

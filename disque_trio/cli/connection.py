@@ -17,6 +17,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.cli.address import Address, Tls
 from disque_trio.cli.trouble import ConnectionFailedError, LostError, lost, not_connected
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.system import keep_alive
@@ -25,35 +26,6 @@ from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 _CHUNK: Final = 1 << 16
 _KEEPALIVE_S: Final = 15
 """A GETJOB may wait for days: this is how soon it learns that the node's machine is gone."""
-
-
-@attrs.frozen(kw_only=True)
-class Tls:
-    """How to speak TLS: files in PEM."""
-
-    cacert: str | None = None
-    """Whom to trust; None is whom the system trusts."""
-    cert: str | None = None
-    key: str | None = None
-    server_name: str | None = None
-    """Whose certificate the node should have; None is the host's."""
-    is_insecure: bool = False
-    """Take any certificate."""
-
-
-@attrs.frozen(kw_only=True)
-class Address:
-    """Where a node listens: host and port, or a Unix socket, which takes precedence."""
-
-    host: str = "127.0.0.1"
-    port: int = 7711
-    path: str | None = None
-    tls: Tls | None = None
-
-    def __str__(self) -> str:
-        if self.path is not None:
-            return self.path
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @attrs.define(eq=False)

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from disque_trio import __version__
-from disque_trio.cli.connection import Address, Tls
+from disque_trio.cli.address import Address, Tls
 from disque_trio.cli.frame import port
 
 FOREVER: Final = -1

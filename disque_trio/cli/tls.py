@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Any
 
-from disque_trio.cli.connection import Tls
+from disque_trio.cli.address import Tls
 from disque_trio.cli.trouble import ConnectionFailedError
 
 

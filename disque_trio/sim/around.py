@@ -1,46 +1,45 @@
 """What surrounds a simulated node: who carries its links, and who its clients' connections."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from disque_trio.statemachine.base import LinkId, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.messages import Message
 
-if TYPE_CHECKING:
-    from disque_trio.sim.nodes import Host
+Host_contra = TypeVar("Host_contra", contravariant=True)
 
 
-class Links(Protocol):
+class Links(Protocol[Host_contra]):
     """Who carries links (`wires`)."""
 
-    def dial(self, host: "Host", link: LinkId, ip: str, port: int) -> None:
+    def dial(self, host: Host_contra, link: LinkId, ip: str, port: int) -> None:
         """Open a link."""
 
-    def send(self, host: "Host", links: Sequence[LinkId], message: Message) -> None:
+    def send(self, host: Host_contra, links: Sequence[LinkId], message: Message) -> None:
         """Send on these links."""
 
-    def hang_up(self, host: "Host", link: LinkId) -> None:
+    def hang_up(self, host: Host_contra, link: LinkId) -> None:
         """End a link."""
 
-    def crashed(self, host: "Host") -> None:
+    def crashed(self, host: Host_contra) -> None:
         """The process has ended, and with it its links."""
 
 
-class Clients(Protocol):
+class Clients(Protocol[Host_contra]):
     """Who carries clients' connections (`lanes`)."""
 
-    def reply(self, host: "Host", client: Client, reply: Reply) -> None:
+    def reply(self, host: Host_contra, client: Client, reply: Reply) -> None:
         """Answer a client."""
 
-    def close(self, host: "Host", client: Client) -> None:
+    def close(self, host: Host_contra, client: Client) -> None:
         """Disconnect a client."""
 
-    def feed(self, host: "Host", client: Client) -> None:
+    def feed(self, host: Host_contra, client: Client) -> None:
         """Give the machine what the client has sent meanwhile."""
 
-    def client_name(self, host: "Host", client: int) -> str:
+    def client_name(self, host: Host_contra, client: int) -> str:
         """How the run calls the client of that number."""
 
-    def crashed(self, host: "Host") -> None:
+    def crashed(self, host: Host_contra) -> None:
         """The process has ended, and with it its clients' connections."""

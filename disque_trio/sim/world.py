@@ -29,7 +29,7 @@ START_SPREAD: Final[Micros] = 100_000
 """Nodes start within so much of each other, so that their hearts do not beat together."""
 
 
-class Wiring(Links, Protocol):
+class Wiring(Links[Host], Protocol):
     """`Wires`, or what another engine has instead."""
 
     def add(self, host: Host) -> None:

@@ -2,7 +2,8 @@ import socket
 
 import pytest
 
-from disque_trio.cli.connection import Address, Connection
+from disque_trio.cli.address import Address
+from disque_trio.cli.connection import Connection
 from disque_trio.cli.trouble import ConnectionFailedError, LostError
 from disque_trio.statemachine.base import OK, Failure, Reply, Status
 from tests.cli.fakenode import PONG, Answer, fake_node

@@ -10,7 +10,8 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from disque_trio.cli.connection import Address, Connection
+from disque_trio.cli.address import Address
+from disque_trio.cli.connection import Connection
 from disque_trio.cli.formats import for_people
 from disque_trio.cli.interactive import Prompt, history, history_path, is_secret
 from disque_trio.cli.session import Session

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from disque_trio.cli.connection import Address
+from disque_trio.cli.address import Address
 from disque_trio.cli.options import Options, parse
 
 

@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-from disque_trio.cli.connection import Tls
+from disque_trio.cli.address import Tls
 from disque_trio.cli.tls import secured
 
 HANG_UP = struct.pack("ii", 1, 0)

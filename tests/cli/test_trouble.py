@@ -9,7 +9,8 @@ import attrs
 import pytest
 import trustme
 
-from disque_trio.cli.connection import Address, Connection, Tls
+from disque_trio.cli.address import Address, Tls
+from disque_trio.cli.connection import Connection
 from disque_trio.cli.trouble import ConnectionFailedError, LostError, lost, not_connected
 from tests.cli.fakenode import fake_node
 

@@ -9,7 +9,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.connection import Address, Connection
+from disque_trio.cli.address import Address
+from disque_trio.cli.connection import Connection
 from disque_trio.cli.trouble import ConnectionFailedError
 from disque_trio.listeners import BUS_OFFSET
 from disque_trio.statemachine.base import Failure, Reply, Status

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.connection import Address
+from disque_trio.cli.address import Address
 from disque_trio.cli.frame import port
 from disque_trio.cli.options import add_tls, password_from, tls_from
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.connection import Address, Connection
+from disque_trio.cli.address import Address
+from disque_trio.cli.connection import Connection
 from disque_trio.cli.trouble import ConnectionFailedError
 from disque_trio.pipeline.connector.options import Link
 from disque_trio.pipeline.errors import PipelineError

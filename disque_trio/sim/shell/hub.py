@@ -7,28 +7,42 @@ have; when nothing comes, it sleeps until the node's deadline, on Trio's clock.
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import trio
 
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
 from disque_trio.session import LinkSession
+from disque_trio.sim.clock import NodeClock
+from disque_trio.sim.live import LiveEngine
+from disque_trio.sim.plan import Micros
 from disque_trio.statemachine.base import FOREVER, Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
-
-if TYPE_CHECKING:
-    from disque_trio.sim.shell.hosts import NodeHost
 
 Act = Callable[[Node], None]
 """Something that happens to a node."""
 
 
+class SimulatedHost(Protocol):
+    """What the hub and the ports need of the host on which their node runs."""
+
+    clock: NodeClock
+    live: LiveEngine
+    now: Now
+    nodes_conf: bytes
+    slowness: Micros
+    is_paused: bool
+
+    def tell(self) -> None:
+        """Write down what the machine has done."""
+
+
 class HostClock:
     """The clocks of a simulated host, as its node reads them."""
 
-    def __init__(self, host: "NodeHost") -> None:
+    def __init__(self, host: SimulatedHost) -> None:
         self._host = host
 
     def now(self) -> Now:
@@ -46,7 +60,7 @@ class HostClock:
 class HostStore:
     """A disk that never fails."""
 
-    def __init__(self, host: "NodeHost") -> None:
+    def __init__(self, host: SimulatedHost) -> None:
         self._host = host
 
     def save(self, text: bytes) -> None:
@@ -111,7 +125,7 @@ class Dialler(Protocol):
 class SimHub:
     """Carries inputs into one life of a node."""
 
-    def __init__(self, host: "NodeHost", dial: Dialler) -> None:
+    def __init__(self, host: SimulatedHost, dial: Dialler) -> None:
         self.is_dead = False
         """The process has been killed: it does nothing more, wherever it was."""
         self.is_open = True

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from disque_trio.cli.connection import Address, Tls
+from disque_trio.cli.address import Address, Tls
 from disque_trio.cli.doctor import nodes
 from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine, examine, survey
 from disque_trio.statemachine.base import Failure, Reply, Status

@@ -1,0 +1,32 @@
+"""Where a node is: host and port, or a Unix socket, and how to speak TLS with it."""
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Tls:
+    """How to speak TLS: files in PEM."""
+
+    cacert: str | None = None
+    """Whom to trust; None is whom the system trusts."""
+    cert: str | None = None
+    key: str | None = None
+    server_name: str | None = None
+    """Whose certificate the node should have; None is the host's."""
+    is_insecure: bool = False
+    """Take any certificate."""
+
+
+@attrs.frozen(kw_only=True)
+class Address:
+    """Where a node listens: host and port, or a Unix socket, which takes precedence."""
+
+    host: str = "127.0.0.1"
+    port: int = 7711
+    path: str | None = None
+    tls: Tls | None = None
+
+    def __str__(self) -> str:
+        if self.path is not None:
+            return self.path
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
