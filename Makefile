@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs clean help
+.PHONY: up test machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -96,5 +96,9 @@ docs: $(STAMP) ## write the generated pages anew
 	$(BIN)/python -m disque_trio.docs > docs/commands.md
 	$(BIN)/python -m disque_trio.sim.reference > docs/scenario-keys.md
 
+site: $(STAMP) ## the documentation as a site, in site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
