@@ -8,6 +8,9 @@ import pytest
 from disque_trio import docs
 from disque_trio.__main__ import COMMANDS
 from disque_trio.cli.doctor.options import parse as parse_doctor
+from disque_trio.sim.checkers.causes import RULES
+from disque_trio.sim.checkers.duplicates import CAUSES
+from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.statemachine.commands.table import ROWS
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -59,3 +62,13 @@ def test_the_commands_that_the_pages_show_exist(words: list[str]) -> None:
     assert words[0] in COMMANDS or words[0].isupper() or words[0].startswith("-")
     if words[0] == "doctor":
         parse_doctor(words[1:], {})
+
+
+def test_the_page_of_guarantees_has_each_property_and_each_cause_once() -> None:
+    page = (DOCS / "guarantees.md").read_text()
+    rows = re.findall(r"^\| ([SLD](?:\d+[a-c]?|X)) \| ([^|]*) \|", page, re.MULTILINE)
+    causes = [(name, cause) for name, cause in rows if name.startswith("D")]
+
+    assert [name for name, _ in rows if name not in CAUSES] == list(PROPERTIES)
+    assert dict(causes) == CAUSES
+    assert {name for name, _ in causes} == {name for name, _ in RULES} | {"D13"}
