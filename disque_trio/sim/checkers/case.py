@@ -14,6 +14,7 @@ from disque_trio.sim.checkers.spells import Spell
 from disque_trio.sim.checkers.terms import SECOND, Terms, life_of, terms_of
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.plan import Micros, Plan
+from disque_trio.sim.rows import Row
 
 MOST_VIOLATIONS = 1_000
 """Of a run that goes wrong altogether the rest would say nothing new."""
@@ -87,6 +88,8 @@ class Case:
     """Node and job that was queued there: since when the node runs again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has had an answer from whom since the heal (L10)."""
+    unheard: dict[str, Row] = attrs.Factory(dict)
+    """The last order to leave, or not to, to a node that was down."""
     unanswered: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """Who has asked whom whether it is there, and had no answer since; see `silence`."""
     given_up: dict[tuple[str, str], Spell] = attrs.Factory(dict)

@@ -1,9 +1,16 @@
 """Rows about the world: what they change in it, what they destroy, and who may complain of that."""
 
+from typing import Final
+
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
+from disque_trio.sim.checkers.terms import MILLI
+from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
+
+WAY: Final[Micros] = 10 * MILLI
+"""For so long an operator's order may be on its way."""
 
 
 def on_cut(case: Case, row: Row) -> None:
@@ -72,6 +79,9 @@ def on_start(case: Case, row: Row) -> None:
     elif row.time > 0:
         case.mark("join")
     case.world.on_start(row)
+    order = case.unheard.pop(row.node, None)
+    if order is not None and row.time - order.time <= WAY:
+        _obey(case, order)
     jobs = list(case.table(row.node))
     history.on_start(case, row)
     _look_again(case, jobs)
@@ -115,11 +125,16 @@ def on_clock(case: Case, row: Row) -> None:
 
 def on_leave(case: Case, row: Row) -> None:
     """A node announces that it will leave, or takes it back. Either outlives a restart; one that is
-    down hears of neither."""
+    down hears of neither, unless it starts in that moment."""
     case.mark("leave")
+    if row.node in case.world.down:
+        case.unheard[row.node] = row
+    else:
+        _obey(case, row)
+
+
+def _obey(case: Case, row: Row) -> None:
     world = case.world
-    if row.node in world.down:
-        return
     if row.detail != "no":
         world.leaving.setdefault(row.node, row.time)
         world.have_left[row.node] = None

@@ -55,3 +55,17 @@ def test_a_node_that_is_down_does_not_hear_that_it_leaves_and_remembers_it_if_it
     tale.add(2)
 
     assert broken(tale.verdict()) == due
+
+
+@pytest.mark.parametrize(("start", "due"), [(1, []), (1.1, ["S20"])])
+def test_an_order_that_comes_just_before_the_start_may_be_heard(
+    start: float, due: list[str]
+) -> None:
+    tale = Tale()
+    tale.say(-0.5, "leave", "n2", detail="yes")
+    tale.say(0.9, "crash", "n2", cause="kill")
+    tale.say(1, "leave", "n2", detail="no")
+    tale.say(start, "start", "n2", cause="empty")
+    tale.add(2)
+
+    assert broken(tale.verdict()) == due
