@@ -13,7 +13,6 @@ from markdown_it.token import Token
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
-TO_COME: Final = [DOCS / "original.md"]
 
 
 def tracked() -> list[Path]:
@@ -67,22 +66,32 @@ def test_every_link_leads_to_a_file_and_to_a_heading(page: Path) -> None:
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
 
-        if target in TO_COME and not target.exists():
-            continue
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_index_lists_every_page() -> None:
-    pages = {page.name for page in DOCS.glob("*.md") if page not in TO_COME} - {"index.md"}
+@pytest.mark.parametrize("folder", [DOCS, DOCS / "decisions"], ids=lambda folder: folder.name)
+def test_the_index_of_a_folder_lists_every_page(folder: Path) -> None:
+    pages = {path.name for path in folder.glob("*.md")} - {"index.md"}
 
-    assert set(listed(DOCS / "index.md")) & pages == pages
+    assert set(listed(folder / "index.md")) & pages == pages
 
 
-def test_the_site_has_the_pages_in_the_order_of_the_index() -> None:
-    expected = ["index.md", *listed(DOCS / "index.md")]
+def test_the_site_has_the_pages_in_the_order_of_the_indexes() -> None:
+    expected = ["index.md"]
+    for name in listed(DOCS / "index.md"):
+        expected.append(name)
+        if name.endswith("/index.md"):
+            folder = name.removesuffix("index.md")
+            expected += [folder + each for each in listed(DOCS / name)]
 
     assert nav() == expected
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    numbers = [int(path.name[:4]) for path in sorted((DOCS / "decisions").glob("0*.md"))]
+
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_an_anchor_is_what_github_makes_of_a_heading(tmp_path: Path) -> None:
