@@ -1,7 +1,7 @@
 """A bus socket: connected, let in, carrying frames, and a queue that drops whole frames when full.
 
 A peer that has stopped keeps its connections, and what is sent to it would pile up until the link
-is recycled (reference 8.2, defect 32). So a link owes its peer at most `bus-send-buffer` bytes;
+is recycled (original, defect 32). So a link owes its peer at most `bus-send-buffer` bytes;
 frames beyond that are lost, which every part of the protocol stands. Dialling again is the
 machine's business.
 """
@@ -47,7 +47,7 @@ class Links:
         self.readiness = readiness
         self.node = node
         self.source_ip = source_ip
-        """The first bind address: dials come from there (reference 1.1)."""
+        """The first bind address: dials come from there (original 1.1)."""
         self.tls = tls
         self.accepted = 0
         self.strangers = 0

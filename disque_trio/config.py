@@ -1,4 +1,4 @@
-"""Configuration files: read at start, written anew by CONFIG REWRITE (reference 2.13, 7.8).
+"""Configuration files: read at start, written anew by CONFIG REWRITE (original 2.13, 7.8).
 
 What a directive means is said in `statemachine.directives`. Here are lines, files and the command
 line. Reading changes nothing in the process: `dir` is resolved and checked, and `Config.dir` is

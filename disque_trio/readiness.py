@@ -17,7 +17,7 @@ from disque_trio.multiplexing import IN, Poller
 MAX_EVENTS: Final = 1024
 """Events per turn; the others come up in the next one."""
 MAX_ACCEPTS: Final = 64
-"""Connections accepted per turn and listener. With a thousand, as in the original (reference 1.1),
+"""Connections accepted per turn and listener. With a thousand, as in the original (original 1.1),
 bystanders wait four times as long in a flood of them (`make crowd`)."""
 MAX_SHAKES: Final = 8
 """Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""

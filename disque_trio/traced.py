@@ -1,4 +1,4 @@
-"""A machine that tells what happens to it: the live node's part of the trace (ARCHITECTURE 10).
+"""A machine that tells what happens to it (docs/engines.md, "Traces of live nodes").
 
 It is the machine of every other node, with somebody at the door who writes down what goes in and
 out. A node without `trace-file` has the plain one, and pays nothing. The rows of a batch are handed

@@ -1,4 +1,4 @@
-"""What each file of the package looks like (CONTRIBUTING.md, house rules)."""
+"""What each file of the package looks like (CONTRIBUTING.md, "House rules")."""
 
 import ast
 import re

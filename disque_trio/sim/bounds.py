@@ -1,4 +1,4 @@
-"""How long after the heal the promises of liveness may take to come true (simulation-study 4.3).
+"""How long after the heal liveness may take to hold (docs/guarantees.md, "Liveness").
 
 With the constants of the node, and the slowest of what the plan asks for.
 """

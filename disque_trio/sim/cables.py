@@ -20,7 +20,7 @@ from disque_trio.wire.frames import one_by_one
 REFUSED_AFTER: Final[Micros] = 500
 """How long a dial takes to an address where nobody can be."""
 _TYPE: Final = slice(12, 14)
-"""Where a frame's header has the number of its type (reference 5.2)."""
+"""Where a frame's header has the number of its type (original 5.2)."""
 _NAMES: Final = (
     "ping",
     "pong",

@@ -1,8 +1,9 @@
-"""One node's two clocks against true time (simulation-study 4.1).
+"""One node's two clocks against true time.
 
 The monotonic clock runs at its own rate and never goes back. The wall clock is the monotonic one
 plus all steps, unless somebody holds it still. True time is integer microseconds and may be
-negative (the warm-up); so are all numbers here, and nothing is rounded twice.
+negative (the warm-up); so are all numbers here, and nothing is rounded twice
+(docs/simulation.md, "How links, nodes and clocks behave").
 """
 
 from typing import Final

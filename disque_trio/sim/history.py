@@ -1,7 +1,7 @@
 """What clients do and learn, as rows: of the words of a request and of its reply.
 
 Every engine and every agent goes through here, so that one checker can judge them all
-(simulation-study 4.1). Other commands than those about jobs leave no rows.
+(docs/guarantees.md, "Terms"). Other commands than those about jobs leave no rows.
 """
 
 from typing import Final

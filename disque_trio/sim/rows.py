@@ -1,4 +1,4 @@
-"""The trace row: everything that happens, in a simulation or on a live node (ARCHITECTURE 10).
+"""The trace row: what happens, in a simulation or on a live node (docs/simulation.md, "Traces").
 
 One row is one event. Checkers, pictures, shrinking and the data pipeline all read rows and nothing
 else, so a history of a real cluster can be judged like a simulated one.

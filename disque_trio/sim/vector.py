@@ -1,4 +1,4 @@
-"""Vector clocks: what every event of a run may have been caused by (simulation-study 4.1).
+"""What every event of a run may have been caused by (docs/simulation.md, "Vector clocks").
 
 Each node and each client has one component, in the order in which the run made them. Clocks of
 before a newcomer are shorter; what is missing is 0.

@@ -1,4 +1,4 @@
-"""Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (reference 6.5).
+"""Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (original 6.5).
 
 An acknowledged job stays as a record until every node that may hold a copy is known to have it as
 acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt` while a job is
@@ -76,7 +76,7 @@ def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
     """Acknowledge the job; False when the record has gone to other nodes with its replication.
 
     An acknowledgement proves that the job exists somewhere else already, so an ADDJOB that still
-    waits for it has succeeded (reference 6.5 for SETACK; defect 26 for ACKJOB).
+    waits for it has succeeded (original 6.5 for SETACK; original, defect 26 for ACKJOB).
     """
     if job.state == WAIT_REPL and not replication.achieved_by_ack(node, job):
         return False
@@ -86,7 +86,7 @@ def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def _remember_unknown(node: NodeState, job_id: JobId) -> None:
-    """A dummy ack: keep the acknowledgement for whoever holds the job (reference 2.4, 6.5)."""
+    """A dummy ack: keep the acknowledgement for whoever holds the job (original 2.4, 6.5)."""
     cluster = node.cluster
     if cluster.size == 1 or not is_at_least_once(job_id):
         return
@@ -154,8 +154,8 @@ def _awaits_strangers(node: NodeState, job: Job) -> bool:
 def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
     """Whose confirmation is awaited: the job's holders, or everybody for a dummy ack.
 
-    Of those that are not in the table some have been forgotten (docs/differences.md, defects 16 and
-    33), others have not been met yet; neither can be asked.
+    Of those that are not in the table some have been forgotten (original, defects 16 and 33),
+    others have not been met yet; neither can be asked.
     """
     nodes = node.cluster.nodes
     confirmed = job.confirmed or ()
@@ -246,7 +246,7 @@ def _is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -
 
 def answer_setack(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
     """GOTACK. A dummy ack is not known as a copy, or two of them would dismiss each other
-    while the real holder is away (docs/differences.md, dummy acks)."""
+    while the real holder is away (docs/differences.md, "Two dummy acks for one job")."""
     post.to_node(node, sender, GotAck(job_id, known=job is not None and not job.is_dummy))
 
 

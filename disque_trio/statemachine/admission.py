@@ -1,4 +1,4 @@
-"""The checks before a command runs, in the original's order (reference 1.4)."""
+"""The checks before a command runs, in the original's order (original 1.4)."""
 
 from typing import Final
 

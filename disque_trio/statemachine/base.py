@@ -28,7 +28,7 @@ MAX_SECONDS: Final = 0xFFFF_FFFF
 
 @attrs.define
 class Now:
-    """The two clocks, read together by the driver (ARCHITECTURE, decision 5).
+    """The two clocks, read together by the driver.
 
     `mono` never goes back and serves every timer. `wall` is Unix time and serves what crosses
     machines: creation stamps and what people see. `micros` is the rest of the wall clock below
@@ -40,7 +40,7 @@ class Now:
     micros: int = 0
 
 
-# Job states, with the numbers that serialized jobs carry (reference 4.1).
+# Job states, with the numbers that serialized jobs carry (original 4.1).
 WAIT_REPL: Final = 0
 ACTIVE: Final = 1
 QUEUED: Final = 2
@@ -63,7 +63,7 @@ LEASED: Final = 32
 GIVEN: Final = 64
 """This node has given the job to another one, whom the rest may not know. Never leaves the node."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
-"""The flags that a message may carry (reference 4.5)."""
+"""The flags that a message may carry (original 4.5)."""
 
 # Capabilities of nodes, which a frame's header announces (docs/bus.md).
 
@@ -74,11 +74,11 @@ MEETS: Final = 2
 CAPABILITIES: Final = BATCHES | MEETS
 """What a node of ours announces, in PING, PONG and MEET."""
 
-# Queue pause bits (reference 2.9).
+# Queue pause bits (original 2.9).
 PAUSE_IN: Final = 1
 PAUSE_OUT: Final = 2
 
-# Node flags, with the numbers that gossip carries (reference 5.2).
+# Node flags, with the numbers that gossip carries (original 5.2).
 PFAIL: Final = 1
 FAIL: Final = 2
 MYSELF: Final = 4

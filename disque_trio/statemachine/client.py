@@ -25,7 +25,7 @@ class Blocked(enum.Enum):
 
 
 class ReplyMode(enum.Enum):
-    """CLIENT REPLY (reference 2.14)."""
+    """CLIENT REPLY (original 2.14)."""
 
     ON = "on"
     OFF = "off"

@@ -110,9 +110,9 @@ class Cluster:
     links: dict[LinkId, Link] = attrs.Factory(dict)
     last_link: LinkId = 0
     reachable: list[Peer] = attrs.Factory(list)
-    """Nodes that may be given copies (reference 5.8)."""
+    """Nodes that may be given copies (original 5.8)."""
     size: int = 1
-    """Known nodes that are not in handshake, this one included (reference 5.8)."""
+    """Known nodes that are not in handshake, this one included (original 5.8)."""
     places: int = 1
     """How many copies may make sense: nodes, or where nodes are workers, addresses."""
     is_crowded: bool = False
@@ -134,9 +134,9 @@ class Cluster:
 
     @property
     def is_leaving(self) -> bool:
-        """Is this node about to leave? It keeps no new jobs (reference 6.9)."""
+        """Is this node about to leave? It keeps no new jobs (original 6.9)."""
         return bool(self.myself.flags & LEAVING)
 
 
 UNREACHABLE = HANDSHAKE | LEAVING | PFAIL | FAIL | NOADDR
-"""Flags that keep a node out of `Cluster.reachable`; NOADDR is docs/differences.md, defect 13."""
+"""Flags that keep a node out of `Cluster.reachable`; NOADDR is mended (original, defect 13)."""

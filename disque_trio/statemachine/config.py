@@ -1,4 +1,4 @@
-"""Every tunable of a node, with its unit and default (reference 2.13).
+"""Every tunable of a node, with its unit and default (original 2.13).
 
 The record is frozen: CONFIG SET puts a new one in its place. How each field is spelled, parsed,
 checked and shown is in `directives`.
@@ -95,7 +95,7 @@ class Config:
     delivery_lease: bool = True
     """A delivery starts the retry period anew, here and at the other holders; ours alone."""
     bus_send_buffer: int = 32 << 20
-    """Bytes queued for one bus link before frames are dropped; ours alone (defect 32)."""
+    """Bytes queued for one bus link before frames are dropped; ours alone (original, defect 32)."""
     workers: int = 1
     """Processes of this machine, each a node of the cluster; ours alone, as is what follows."""
     replica_repair_after_s: int = 600

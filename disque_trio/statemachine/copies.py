@@ -1,4 +1,4 @@
-"""Jobs that cross machines: a live job as a `JobCopy`, and a copy as a live job (reference 4.5).
+"""Jobs that cross machines: a live job as a `JobCopy`, and a copy as a live job (original 4.5).
 
 Owns `Job.holders`.
 """

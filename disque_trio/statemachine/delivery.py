@@ -1,4 +1,4 @@
-"""Handing jobs to clients: GETJOB's rounds, and those who wait (reference 2.3, 6.6)."""
+"""Handing jobs to clients: GETJOB's rounds, and those who wait (original 2.3, 6.6)."""
 
 from collections.abc import Sequence
 from itertools import islice

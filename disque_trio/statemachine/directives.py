@@ -1,7 +1,7 @@
 """Every directive in one table: its name, how it is read, checked, shown and written.
 
 The file and CONFIG SET do not always take the same values; where they differ, the table says so
-(reference 2.13). Nothing here touches a file: reading and writing them is the shell's part.
+(original 2.13). Nothing here touches a file: reading and writing them is the shell's part.
 """
 
 import difflib

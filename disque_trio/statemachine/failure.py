@@ -1,4 +1,4 @@
-"""Failure detection: suspicion (PFAIL) by silence, a verdict (FAIL) by majority (reference 5.7).
+"""Failure detection: suspicion (PFAIL) by silence, a verdict (FAIL) by majority (original 5.7).
 
 Handles Fail. Owns `Peer.reports`. A node that does not answer a ping in time is suspected here;
 one that a majority suspects has failed, which is told to everybody. Both end with its next PONG.

@@ -1,4 +1,4 @@
-"""Jobs where the clients are: a node whose clients find a queue empty asks others (reference 6.7).
+"""Jobs where the clients are: a node whose clients find a queue empty asks others (original 6.7).
 
 Nodes of ours are told once that clients wait (WAITING), and say which of them have jobs (HAVEJOBS;
 `offering`). Those are asked for as many as clients wait (NEEDJOBS), and send them (`transfer`).
@@ -42,7 +42,7 @@ POLL_MEMORY: Final[Millis] = 1000
 IDLE_CHECK: Final[Millis] = 10_000
 """How often a queue is looked at that nobody has used for long, but that is not empty."""
 MAX_ATTEMPT: Final = 7
-"""Enough for both delays to reach their limits; the original's counters overflow (defect 17)."""
+"""Enough for both delays to reach their limits. More would overflow (original, defect 17)."""
 
 
 class Why(enum.Enum):
@@ -58,7 +58,7 @@ class Why(enum.Enum):
 def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
     """Ask other nodes for jobs, as often as it makes sense.
 
-    A queue paused in output asks for nothing, since nothing could be delivered (quirk 20).
+    A queue paused in output asks for nothing: nothing could be delivered (original, defect 20).
     """
     if not may_ask(node, queue):
         return

@@ -1,4 +1,4 @@
-"""Gossip: what PING, PONG and MEET tell of third nodes, and pings themselves (reference 5.6, 5.7).
+"""Gossip: what PING, PONG and MEET tell of third nodes, and pings themselves (original 5.6, 5.7).
 
 Owns `Peer.ping_sent` and `Peer.pong_received`. A few nodes are told of in each message, failing
 ones first; so every node hears of every other and of what others think of it.

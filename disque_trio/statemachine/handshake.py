@@ -1,4 +1,4 @@
-"""Handshakes: from an address to a member of the cluster (reference 5.5, 5.6).
+"""Handshakes: from an address to a member of the cluster (original 5.5, 5.6).
 
 Somebody whose name is not known yet stands in the node table under a random name, flagged
 HANDSHAKE. The heartbeat dials the address; the first answer brings the name. Whoever introduces

@@ -1,6 +1,6 @@
 """The cluster's heartbeat: when it comes next. What it does is in `membership`.
 
-Hearts beat ten times a second (reference 5.7), but a beat in which there is nothing to do is left
+Hearts beat ten times a second (original 5.7), but a beat in which there is nothing to do is left
 out: an idle node wakes twice a second, to ping somebody and to see the answer. What a beat may have
 to react to rouses the heart, so nothing is done later than if it beat all the time.
 

@@ -1,4 +1,4 @@
-"""The job record, its id, and the arithmetic of its deadlines (reference 3 and 4).
+"""The job record, its id, and the arithmetic of its deadlines (original 3 and 4).
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
 `replication` (confirmed while it waits for copies), `pending_adds` (who waits), `repair` (confirmed
@@ -88,7 +88,7 @@ class Job(Timed):
 
     @property
     def is_dummy(self) -> bool:
-        """An acknowledgement without a job (reference 6.5)."""
+        """An acknowledgement without a job (original 6.5)."""
         return self.queue is None
 
 
@@ -112,7 +112,7 @@ class PendingAdd:
 
 
 def next_wake(job: Job) -> Millis:
-    """When the job timer must look at this job: the earliest of its deadlines (reference 4.4)."""
+    """When the job timer must look at this job: the earliest of its deadlines (original 4.4)."""
     wake = job.expires
     if job.state == ACKED:
         due = job.gc_at
@@ -131,7 +131,7 @@ def gc_wait(attempt: int) -> Millis:
 
 
 def make_id(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
-    """A job id of 144 random `bits` (reference 3; defect 10 of the original is not mirrored)."""
+    """A job id of 144 random `bits` (original 3.2, but for original, defect 10)."""
     return id_with(node, bits, id_end(ttl_s, at_least_once))
 
 
@@ -153,7 +153,7 @@ def id_end(ttl_s: int, is_at_least_once: bool) -> bytes:
 
 
 def is_well_formed(job_id: bytes) -> bool:
-    """The shape that the original checks, no more (reference 3.3)."""
+    """The shape that the original checks, no more (original 3.3)."""
     if len(job_id) != JOB_ID_LENGTH:
         return False
     return job_id[10] == job_id[35] == job_id[1] == 0x2D and job_id[0] == 0x44
@@ -167,7 +167,7 @@ def check_id(job_id: bytes) -> JobId:
 
 
 def ttl_minutes(job_id: JobId) -> int:
-    """The TTL field; a digit that is not hexadecimal counts as 0 (reference 3.3)."""
+    """The TTL field; a digit that is not hexadecimal counts as 0 (original 3.3)."""
     minutes = 0
     for digit in job_id[36:40].lower():
         minutes = minutes * 16 + max(0, b"0123456789abcdef".find(digit))
@@ -185,5 +185,5 @@ def rank(node: NodeId, job_id: JobId) -> int:
 
 
 def wins(mine: NodeId, other: NodeId, job_id: JobId) -> bool:
-    """Does `other` keep a job that both have queued? The job's id decides (reference 5.12)."""
+    """Does `other` keep a job that both have queued? The job's id decides (original 5.12)."""
     return rank(other, job_id) > rank(mine, job_id)

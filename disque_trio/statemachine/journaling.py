@@ -1,4 +1,4 @@
-"""The journal's records: what a restart must know of this node's jobs (reference 7.1).
+"""The journal's records: what a restart must know of this node's jobs (original 7.1).
 
 Nothing is recorded while there is no journal. Of a job the journal has the last record; what
 changes without one (a place in the queue, counters, further holders) starts anew after a restart.
@@ -84,7 +84,7 @@ def has_record(job: Job) -> bool:
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:
-    """The job in storage form (reference 4.5): it expires at a second of the wall clock.
+    """The job in storage form (original 4.5): it expires at a second of the wall clock.
 
     An acknowledged job has no body any more, and a dummy ack neither queue nor holders.
     """

@@ -1,4 +1,4 @@
-"""The life of a job in this node: registered, queued, fetched, acknowledged, gone (reference 6.1).
+"""The life of a job in this node: registered, queued, fetched, acknowledged, gone (original 6.1).
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
 and `body` of one that has gone;
@@ -35,7 +35,7 @@ _SPREAD: Final = 2 * DESYNC
 LINKS_UP: Final[Millis] = 1000
 """How long after a start nodes have links, if they can have any."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
-"""An empty queue that nobody used for this long is dropped (reference 6.11)."""
+"""An empty queue that nobody used for this long is dropped (original 6.11)."""
 
 
 def register(node: NodeState, job: Job, cause: Cause) -> None:
@@ -49,7 +49,7 @@ def register(node: NodeState, job: Job, cause: Cause) -> None:
 
 def begin(node: NodeState, job: Job) -> None:
     """Take the origin's job into the table if it is not there, and queue it now or, with a delay,
-    when its time comes (reference 6.3)."""
+    when its time comes (original 6.3)."""
     if job.id not in node.jobs:
         # As `_hold` does, for a job that cannot be evicted.
         node.jobs.put(job)
@@ -213,7 +213,7 @@ def may_be_queued(job: Job) -> bool:
 
 
 def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Queue the job; False, and no change, if it may not be (reference 6.1).
+    """Queue the job; False, and no change, if it may not be (original 6.1).
 
     The first time is silent, for nobody else would queue it now; later ones are announced with
     QUEUED, so that the other holders postpone.
@@ -253,7 +253,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def count_delivery(job: Job, *, nack: bool, redelivery: bool) -> None:
-    """Count a NACK or an additional delivery; both wrap at 16 bits (reference 4.1)."""
+    """Count a NACK or an additional delivery; both wrap at 16 bits (original 4.1)."""
     if nack:
         job.nacks = (job.nacks + 1) & 0xFFFF
     if redelivery:
@@ -311,7 +311,7 @@ def start_lease(node: NodeState, job: Job) -> None:
     """A delivery starts the retry period anew, here and at the other holders.
 
     So a worker always has the whole of RETRY; in the original it has what is left since the job
-    was queued (docs/differences.md, delivery lease).
+    was queued (docs/differences.md, "Delivery lease").
     """
     if job.retry and node.config.delivery_lease:
         lease(node, job)
@@ -336,7 +336,7 @@ def lease_runs(node: NodeState, job: Job) -> bool:
 
 
 def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
-    """Nobody shall work on it again; the copies are collected by `acks` (reference 6.5)."""
+    """Nobody shall work on it again; the copies are collected by `acks` (original 6.5)."""
     dequeue(node, job, Cause.ACKED)
     job.state = ACKED
     node.memory.evictable[job.id] = job
@@ -369,7 +369,7 @@ def next_collection(node: NodeState, attempt: int) -> Millis:
 
 
 def drop_queue_if_idle(node: NodeState, queue: Queue, limit: Millis = QUEUE_IDLE_LIMIT) -> bool:
-    """Forget a queue that is empty, unpaused, without clients and long unused (reference 6.11)."""
+    """Forget a queue that is empty, unpaused, without clients and long unused (original 6.11)."""
     if len(queue) or queue.waiting or queue.paused:
         return False
     if node.mono - queue.accessed < limit:

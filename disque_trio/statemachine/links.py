@@ -1,4 +1,4 @@
-"""Bus links: which connection leads to which node (reference 5.1).
+"""Bus links: which connection leads to which node (original 5.1).
 
 Every node opens one link to every other node and says there what it has to say itself; answers
 to pings go back on the link that the ping came by. Links that others opened are nobody's: who

@@ -1,6 +1,6 @@
 """The machine: inputs come in, an outbox goes out. The only module that knows every verb.
 
-Driver contract (ARCHITECTURE, decision 1):
+Driver contract (docs/design.md, "The machine"):
 
 1. `now` never goes back on its monotonic clock.
 2. Any number of inputs, then one `take()`. It completes them first; a driver that looks before it

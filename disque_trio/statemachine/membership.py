@@ -1,4 +1,4 @@
-"""Membership: the heartbeat, and what PING, PONG and MEET do (reference 5.5 to 5.9).
+"""Membership: the heartbeat, and what PING, PONG and MEET do (original 5.5 to 5.9).
 
 Handles Ping, Pong, Meet and the cron timer, and gives the CLUSTER commands their verbs. The
 rooms below it: `links`, `nodetable`, `failure`, `handshake`, `gossip`. Owns `Peer.capabilities`

@@ -1,4 +1,4 @@
-"""What nodes say to each other: one class per bus message, in five shapes (reference 5.3).
+"""What nodes say to each other: one class per bus message, in five shapes (original 5.3).
 
 A message is never changed once it is in an outbox. The sender's name, port and flags travel in
 the frame around it (`Frame`), the byte layouts are in `wire.frames`.
@@ -11,7 +11,7 @@ from disque_trio.statemachine.base import Body, JobId, NodeId
 
 @attrs.define
 class JobCopy:
-    """A job as it crosses machines or lies in a file: plain numbers, nothing live (reference 4.5).
+    """A job as it crosses machines or lies in a file: plain numbers, nothing live (original 4.5).
 
     `etime` is the number as written: seconds left plus one on the bus, Unix seconds in storage.
     `delay` and `retry` are seconds. `flags`, `state` and `gc_attempt` are as in `base` and `job`.
@@ -218,7 +218,7 @@ Message = (
 
 @attrs.define
 class Frame:
-    """One message with what its header says of the sender (reference 5.2).
+    """One message with what its header says of the sender (original 5.2).
 
     `flags` are the sender's own node flags. `capabilities` is the number in the header's first
     two reserved bytes, which original nodes write as zero and ignore.

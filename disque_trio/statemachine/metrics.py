@@ -1,4 +1,4 @@
-"""INFO's instantaneous metrics, refused bus input, and CONFIG RESETSTAT (reference 2.11, 2.13).
+"""INFO's instantaneous metrics, refused bus input, and CONFIG RESETSTAT (original 2.11, 2.13).
 
 A counter is looked at when the machine is emptied and a tenth of a second is over, not by a
 timer: an idle node is left alone, and the tenths in which nothing came are filled with zeros

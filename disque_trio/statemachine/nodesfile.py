@@ -1,4 +1,4 @@
-"""The text of nodes.conf and of CLUSTER NODES: one line for each node (reference 5.10).
+"""The text of nodes.conf and of CLUSTER NODES: one line for each node (original 5.10).
 
 Pure in both directions; the shell reads and writes the file. A file that does not make sense is
 refused whole, for a node that starts under a wrong name or without its cluster does harm.

@@ -23,7 +23,7 @@ from disque_trio.statemachine.links import hang_up
 from disque_trio.statemachine.state import NodeState
 
 BLACKLIST_TTL: Final[Millis] = 60_000
-"""How long gossip may not bring a forgotten node back (reference 5.9)."""
+"""How long gossip may not bring a forgotten node back (original 5.9)."""
 
 
 def add(node: NodeState, peer: Peer) -> None:
@@ -77,7 +77,8 @@ def _set_flags(node: NodeState, peer: Peer, flags: int) -> None:
 
 
 def refresh(node: NodeState) -> None:
-    """Work out anew who may be given copies (reference 5.8; defect 13: only whom one can reach).
+    """Work out anew who may be given copies (original 5.8): only whom one can reach (original,
+    defect 13).
 
     It follows from the nodes, their flags and their addresses, and whoever changes one of these
     says so here.

@@ -4,7 +4,7 @@ A node of ours says WAITING when its clients find a queue empty. Whoever gets jo
 has no client for them answers HAVEJOBS, and gives the jobs when it is asked for them by NEEDJOBS.
 So a job leaves only for a client that waits at that moment. One node is offered jobs at a time; the
 others follow when it has declined, or does not answer in time. What each node has been offered is
-remembered, so nothing is said twice (docs/bus.md, Federation).
+remembered, so nothing is said twice (docs/bus.md, "Federation").
 
 Owns `NodeState.demands` and the fields of `Demand` and `Asker`; charges `Memory.held` for them.
 """

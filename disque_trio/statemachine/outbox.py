@@ -1,8 +1,7 @@
-"""What a batch of inputs leads to, as data (ARCHITECTURE, decision 1).
+"""What a batch of inputs leads to, as data (docs/design.md, "The machine").
 
 The driver carries it out in this order: records, as durable as `appendfsync` says; then dials,
-messages, replies, closes, hangups; then chores, then the clients that may be read again
-(docs/design.md).
+messages, replies, closes, hangups; then chores, then the clients that may be read again.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Paused queues: PAUSE here and from other nodes (reference 2.9, 6.8). Owns `Queue.paused`."""
+"""Paused queues: PAUSE here and from other nodes (original 2.9, 6.8). Owns `Queue.paused`."""
 
 from disque_trio.statemachine import lifecycle, pressure
 from disque_trio.statemachine.base import PAUSE_IN, PAUSE_OUT

@@ -1,7 +1,7 @@
 """Sending: what goes to which link, and what a client is answered.
 
 Everything is best effort, as in the original: a message to a node without a link is dropped
-(reference 5.1). Writes `Cluster.messages_sent`, `Outbox.messages` and `Outbox.replies`, nothing
+(original 5.1). Writes `Cluster.messages_sent`, `Outbox.messages` and `Outbox.replies`, nothing
 else.
 """
 

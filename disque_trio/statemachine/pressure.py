@@ -1,4 +1,4 @@
-"""Memory pressure: what a node stops doing when memory runs short (reference 6.10, docs/memory.md).
+"""Memory pressure: what a node stops doing when memory runs short (original 6.10, docs/memory.md).
 
 Beyond 75 % of `maxmemory` it hands new jobs to others and takes no more copies, beyond 95 % it
 drops what the guarantee allows before each command, and if that is not enough takes no new jobs.
@@ -44,7 +44,7 @@ QUEUES_PER_REVIEW: Final = 1000
 DUMMY_SHARE: Final = 10
 """Dummy acks may fill a tenth of `maxmemory`: their ids come from clients, as many as they like."""
 IDLE_LIMITS: Final[tuple[Millis, ...]] = (lifecycle.QUEUE_IDLE_LIMIT, 10_000, 2000)
-"""How long an empty queue is kept, by level (reference 6.11)."""
+"""How long an empty queue is kept, by level (original 6.11)."""
 
 WANT: Final = 2
 

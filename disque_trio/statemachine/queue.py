@@ -1,4 +1,4 @@
-"""A queue: its jobs in order of creation, its waiting clients, its counters (reference 2.7, 4.3).
+"""A queue: its jobs in order of creation, its waiting clients, its counters (original 2.7, 4.3).
 
 The order of two jobs never changes, for it comes from creation stamp and id. So most jobs arrive
 in order and stand in a deque; the others (requeued after younger ones, imported) in a heap. A job
@@ -49,7 +49,7 @@ class Queue(Timed):
     waiting: dict[ClientId, Client] = attrs.Factory(dict)
     jobs_in: int = 0
     jobs_out: int = 0
-    # Federation (reference 6.7).
+    # Federation (original 6.7).
     responders: dict[NodeId, Millis] = attrs.Factory(dict)
     import_started: Millis = 0
     import_count: int = 0

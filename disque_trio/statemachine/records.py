@@ -1,4 +1,4 @@
-"""What a node writes down of its jobs: the records of the append-only file (reference 7.1)."""
+"""What a node writes down of its jobs: the records of the append-only file (original 7.1)."""
 
 import attrs
 

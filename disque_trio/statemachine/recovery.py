@@ -1,11 +1,11 @@
-"""Jobs that come back from the journal at start, before any link is up (reference 7.4, 7.5).
+"""Jobs that come back from the journal at start, before any link is up (original 7.4, 7.5).
 
 A job that may be in a worker's hands waits for a whole retry period; one whose delay is not over,
-for that (defect 24). An at-most-once job is queued again only if it is certain that nobody has
-been given it: see `_is_untouched`. An acknowledgement goes on being collected.
+for that (original, defect 24). An at-most-once job is queued again only if it is certain that
+nobody has been given it: see `_is_untouched`. An acknowledgement goes on being collected.
 
 After a controlled restart what was queued is queued again at once, and that is no additional
-delivery (defect 23): when the journal ends as that of a node that was stopped in order
+delivery (original, defect 23): when the journal ends as that of a node that was stopped in order
 (`journaling.STOPPED`), or when the operator says so (`aof-enqueue-jobs-once`). In the first case
 the other holders of a job are asked before, for nobody knows how long the node was away.
 

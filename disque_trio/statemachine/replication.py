@@ -1,4 +1,4 @@
-"""Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (reference 2.2, 6.2).
+"""Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (original 2.2, 6.2).
 
 Owns `NodeState.last_made`, `last_number`, `drawn_at` and `drawn`, and while a job waits for its
 copies `Job.confirmed`.
@@ -45,7 +45,7 @@ JOB_REMOVED: Final = (
 
 
 def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
-    """Must a new job live on other nodes only (reference 6.9, 6.10)?
+    """Must a new job live on other nodes only (original 6.9, 6.10)?
 
     A leaving node keeps no copy. One that is short of memory keeps none either, where enough
     others can be reached, and if it will hear of their copies: they may be short too.
@@ -243,7 +243,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
 
     Who has a copy already learns of further holders in any case: it has to ask them before it lets
     go of an acknowledgement. Short of memory a node takes no copy that it does not have already
-    (reference 6.10).
+    (original 6.10).
     """
     if len(message.copies) != 1:
         return

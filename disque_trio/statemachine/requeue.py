@@ -1,4 +1,4 @@
-"""The re-queue machine: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (reference 6.4, 5.11).
+"""The re-queue machine: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (original 6.4, 5.11).
 
 Whoever of the holders wakes first warns the others, and half a second later queues the job unless
 one of them has it queued. Adds to `Job.holders` those who show that they hold a copy.
@@ -138,7 +138,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     """Queue our copy, now or later: the origin keeps none (external replication).
 
     A job with RETRY 0 comes without a time to be queued at, so it is given one; the original
-    loses it here (defect 14).
+    loses it here (original, defect 14).
     """
     job = node.jobs.get(message.id)
     if job is None or job.state != ACTIVE or lifecycle.has_been_out(job):

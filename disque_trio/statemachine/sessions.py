@@ -1,4 +1,4 @@
-"""Client connections: they come, are held back, do chores, go (reference 1.4 to 1.6).
+"""Client connections: they come, are held back, do chores, go (original 1.4 to 1.6).
 
 Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `hindrance` while
 the journal cannot be written; `Client.is_closing`,
@@ -188,7 +188,7 @@ def leave_silence(client: Client) -> None:
 
 
 def flush(node: NodeState) -> None:
-    """Remove all jobs and queues; whoever waits is answered (reference 2.14)."""
+    """Remove all jobs and queues; whoever waits is answered (original 2.14)."""
     for job in list(node.jobs.values()):
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)

@@ -1,4 +1,4 @@
-"""SLOWLOG's memory: the commands that took long (reference 2.14). Written by `commands.slowlog`."""
+"""SLOWLOG's memory: the commands that took long (original 2.14). Written by `commands.slowlog`."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""Everything that a node knows, in one flat record (ARCHITECTURE, decision 2). No methods."""
+"""Everything that a node knows, in one flat record (docs/design.md, "The machine"). No methods."""
 
 import enum
 import random

@@ -69,7 +69,7 @@ class CommandStat:
 @attrs.define
 class Sampler:
     """Commands, and bytes that clients sent and were sent, as counted before and after each of the
-    last sixteen tenths of a second (reference 2.11).
+    last sixteen tenths of a second (original 2.11).
 
     `last_time` is the begin of the tenth that runs.
     """

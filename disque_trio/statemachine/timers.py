@@ -4,7 +4,7 @@ Every object with a deadline is `Timed` and stands in the wheel at most once. A 
 moves later leaves its entry where it is: when the entry comes up, the owner is put back at its
 real time. So a job whose lease is renewed a thousand times costs one entry. One that is
 acknowledged leaves an empty slot at most, and those are swept when they outnumber the others
-(reference 4.4; the original's millisecond polling, quirk 11, is not mirrored).
+(original 4.4, but for the polling of original, defect 11).
 
 Owns `Timed.due`, `Timed.slot` and `Slot.number`.
 """

@@ -1,4 +1,4 @@
-"""How long commands take: INFO commandstats, SLOWLOG and LATENCY (reference 2.14).
+"""How long commands take: INFO commandstats, SLOWLOG and LATENCY (original 2.14).
 
 Owns `CommandStat.calls` and `ns`.
 """

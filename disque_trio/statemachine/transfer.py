@@ -1,4 +1,4 @@
-"""Jobs that move to another node's queue: YOURJOBS, given and taken in (docs/bus.md, Federation).
+"""Jobs that move to another node's queue: YOURJOBS, given and taken in (docs/bus.md, "Federation").
 
 Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_previous_count`.
 """
@@ -72,7 +72,7 @@ def give(
 
 def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
     """What the receiver gets. An at-most-once job leaves this node; another keeps waiting here,
-    and knows from now on that the receiver may hold it (defect 16)."""
+    and knows from now on that the receiver may hold it (original, defect 16)."""
     trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
     if job.retry:
         add_holder(job, receiver.id)
@@ -95,7 +95,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     job = node.jobs.get(copy.id)
     is_news = job is None or not job.retry
     if job is not None and job.state == ACKED:
-        # Resurrecting it here is the original's defect 15; the sender learns of the ack instead.
+        # It is not brought back (original, defect 15); the sender learns of the ack instead.
         _tell_of_ack(node, sender, job, copy)
         return None
     if job is None and is_over(node, sender, copy.id):
@@ -144,7 +144,8 @@ def _tell_of_ack(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> None
 
 def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
     """Only the giver knows who has the job queued now. Without a word to the other holders, the
-    first whose period is over would queue it too (docs/differences.md, importers)."""
+    first whose period is over would queue it too (docs/differences.md, "Who has an imported job
+    queued")."""
     if job.retry:
         others = [id for id in job.holders if id != giver.id]
         post.to_ids(node, others, Queued(job.id))

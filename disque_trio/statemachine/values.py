@@ -93,7 +93,7 @@ _UNITS: Final = {
 
 
 def number_from(words: Sequence[str], *, least: int, most: int = _INT64_MAX) -> int:
-    """A whole number within bounds. Nothing at all is 0, as in every command (reference 1.4)."""
+    """A whole number within bounds. Nothing at all is 0, as in every command (original 1.4)."""
     word = words[0] or "0"
     if not _NUMBER.fullmatch(word) or not least <= int(word) <= most:
         bounds = f" from {least} up" if most == _INT64_MAX else f" from {least} to {most}"

@@ -1,4 +1,4 @@
-"""Clients that wait: they are blocked, released, timed out (reference 1.5, 6.6).
+"""Clients that wait: they are blocked, released, timed out (original 1.5, 6.6).
 
 Owns `Client.blocked`, `queues`, `deadline`, `with_counters` and `Queue.waiting`, sets
 `Client.active` and `Outbox.resumed`, and arms the client's timer: for the end of its wait, or for
@@ -75,7 +75,7 @@ def release_all_for_jobs(node: NodeState, reply: Reply) -> None:
 
 
 def release_leaving(node: NodeState) -> None:
-    """Send those who wait for jobs elsewhere. ADDJOB waiters go on (defect 2)."""
+    """Send those who wait for jobs elsewhere. ADDJOB waiters go on (original, defect 2)."""
     release_all_for_jobs(node, Failure(LEAVING_ERROR))
 
 

@@ -1,4 +1,4 @@
-"""The original's append-only file: commands as a client would send them (reference 7.1).
+"""The original's append-only file: commands as a client would send them (original 7.1).
 
 There are two. LOADJOB carries a whole job in storage form, DELJOB an id. They are always written
 in canonical form, and nothing else is taken for sound: there is no checksum to go by.

@@ -1,4 +1,4 @@
-"""The cluster bus: frames as the original nodes write and read them (reference 5.2 to 5.4).
+"""The cluster bus: frames as the original nodes write and read them (original 5.2 to 5.4).
 
 Big-endian, but for the jobs inside (`jobs`). Not everything in a frame means something: reserved
 bytes are written as zero and not looked at, except the first two, which carry the sender's

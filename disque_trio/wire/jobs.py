@@ -1,7 +1,7 @@
-"""Serialized jobs: how a job crosses machines and lies in files (reference 4.5).
+"""Serialized jobs: how a job crosses machines and lies in files (original 4.5).
 
-Little-endian. Every inner length is checked against the outer one before it is used (defect 12 of
-the original), so a copy is either whole and exact or refused.
+Little-endian. Every inner length is checked against the outer one before it is used
+(original, defect 12), so a copy is either whole and exact or refused.
 """
 
 import struct

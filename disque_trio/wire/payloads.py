@@ -1,4 +1,4 @@
-"""What stands in a frame behind its header, for each type of message (reference 5.3, 5.4).
+"""What stands in a frame behind its header, for each type of message (original 5.3, 5.4).
 
 What a message about one job says besides the job is two numbers: the message flags of the header,
 and an aux number behind the id. The original gives each such message a frame of its own; so a

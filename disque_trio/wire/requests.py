@@ -2,7 +2,7 @@
 
 `RequestParser` has two ways, which agree on every byte. The quick one takes short requests in
 canonical form, whole or many at once (`canonical`). Everything else goes the strict way, in
-`_parse`: inline requests, long arguments, parts of requests, mistakes (reference 1.2, 1.3).
+`_parse`: inline requests, long arguments, parts of requests, mistakes (original 1.2, 1.3).
 """
 
 from typing import Final

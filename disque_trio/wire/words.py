@@ -1,4 +1,4 @@
-"""Splits a line into words, as inline requests are split (reference 1.2).
+"""Splits a line into words, as inline requests are split (original 1.2).
 
 White space separates words. Double quotes know the escapes \\n \\r \\t \\b \\a \\\\ \\" and \\xHH,
 single quotes only \\'. A quote may open inside a word; what closes it also ends the word.

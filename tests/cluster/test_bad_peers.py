@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parametrize("multiplexing", ["epoll", "tasks"], scope="
 
 
 def frame(kind: int, payload: bytes, sender: bytes = b"f" * 40, length: int = 0) -> bytes:
-    """A bus frame, whatever is in it (reference 5.2)."""
+    """A bus frame, whatever is in it (original 5.2)."""
     length = length or 144 + len(payload)
     start = struct.pack(">4sIHHHH40s80x", b"DbuZ", length, 1, 0, kind, 0, sender)
     return start + struct.pack(">HHBB2x", 7711, 4, 0, 0) + payload

@@ -149,7 +149,7 @@ def test_a_node_that_is_alone_or_leaves_remembers_none() -> None:
 
 
 def test_acks_for_a_dead_node_go_when_it_is_forgotten() -> None:
-    # The original crashed here (defect 34).
+    # The original crashed here (original, defect 34).
     rig = Rig(peers=1)
     rig.lose_link(N2)
     ids = [JOB[:11] + b"%024d" % n + JOB[35:] for n in range(5)]

@@ -65,7 +65,7 @@ def test_a_change_that_leaves_deliveries_paused_serves_nobody() -> None:
     assert len(rig.replies(worker)) == 1
 
 
-# The table of reference 6.8, as far as other files do not have it.
+# The table of original 6.8, as far as other files do not have it.
 
 
 def test_a_pause_of_input_does_not_keep_jobs_from_going_out() -> None:

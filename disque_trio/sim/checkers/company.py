@@ -1,4 +1,4 @@
-"""What nodes owe to whoever adds a job, and to each other: L5 and L6 (simulation-study 4.3)."""
+"""What nodes owe to whoever adds a job, and to each other: L5 and L6 (docs/guarantees.md)."""
 
 from collections.abc import Iterator
 

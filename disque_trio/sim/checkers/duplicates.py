@@ -1,7 +1,8 @@
-"""Why a job was delivered again: a cause for every duplicate (simulation-study 4.4).
+"""Why a job was delivered again: a cause for every duplicate.
 
 From the serve back to the stay in a queue that enabled it, over the givers if the job moved, and
-from there to what the nodes concerned did not know: the first rule that fits names the cause.
+from there to what the nodes concerned did not know: the first rule that fits names the cause
+(docs/guarantees.md, "Causes of duplicates").
 
 Our nodes lease jobs, so what a requeuer should have known of is the last *lease* (a delivery, or
 more time for a worker), and D1 asks that the lease was over. A holder that could not be told of it

@@ -1,4 +1,4 @@
-"""Liveness: what must happen once all is healed, and by when (simulation-study 4.3).
+"""Liveness: what must happen once all is healed, and by when (docs/guarantees.md, "Liveness").
 
 T0 is the end of the heal, the core is who was healed. Most is judged at the end of the run; a run
 that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
@@ -265,7 +265,7 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
 def _believe_in_copies(case: Case, job: Job, fit: list[str], due: int) -> bool:
     """Is the node gone that had added the job, and had sent some other a copy that never came? Only
     that one knew who had confirmed: the holders that are left go by its list, in which there are as
-    many as there shall be (docs/guarantees.md, what is not promised)."""
+    many as there shall be (docs/guarantees.md, "What is not promised")."""
     if job.origin not in case.world.removed:
         return False
     holders = [node for node in job.copies if node in fit]

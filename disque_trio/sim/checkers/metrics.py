@@ -1,4 +1,4 @@
-"""Figures of a run (simulation-study 4.5)."""
+"""Figures of a run (docs/guarantees.md, "Figures of a run")."""
 
 from collections.abc import Sequence
 

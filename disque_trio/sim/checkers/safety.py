@@ -1,4 +1,4 @@
-"""Safety: what must hold at every instant (simulation-study 4.2), but for custody (S2).
+"""Safety: what must hold at every instant but for custody (S2; docs/guarantees.md, "Safety").
 
 Each function looks at one kind of row. Those named `before_…` look before `history` has folded the
 row, the others afterwards.

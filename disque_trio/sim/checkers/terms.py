@@ -1,4 +1,4 @@
-"""What a plan entitles its jobs to: options, periods and bounds (simulation-study 4.3).
+"""What a plan entitles its jobs to: options, periods and bounds (docs/guarantees.md, "Terms").
 
 All are true time, in microseconds.
 

@@ -101,7 +101,7 @@ class Curves:
 
 
 def is_at_least_once(job: str) -> bool:
-    """The number at the end of an id is odd for those (reference 2.2)."""
+    """The number at the end of an id is odd for those (original 2.2)."""
     return job[-1:] in "13579bdf" or not job.startswith("D-")
 
 

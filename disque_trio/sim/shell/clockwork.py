@@ -1,4 +1,4 @@
-"""Trio with virtual time and a scheduler that a seed decides (simulation-study 5.3).
+"""Trio with virtual time and a scheduler that a seed decides (docs/engines.md, "trio").
 
 The scheduler's switch and its random source are private to Trio. They are touched here and nowhere
 else, and a test fails if a new Trio has them no more.

@@ -1,6 +1,6 @@
 """Where real nodes are, so that every link between two of them runs through a proxy of ours.
 
-A node dials others where it has met them (reference 5.5). It dials from its own `bind` address, and
+A node dials others where it has met them (original 5.5). It dials from its own `bind` address, and
 learns where others are from where their connections come. So each node has two addresses in the
 loopback network, with one port for all:
 

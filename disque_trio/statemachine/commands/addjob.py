@@ -1,4 +1,4 @@
-"""ADDJOB (reference 2.2): what is asked, whether it can be, and the new job."""
+"""ADDJOB (original 2.2): what is asked, whether it can be, and the new job."""
 
 from typing import Final
 
@@ -183,7 +183,7 @@ def _parsed(words: tuple[bytes, ...]) -> Terms:
 
 
 def _in(options: Options, max_ttl_s: int) -> Terms:
-    """TTL and RETRY as far as they can be counted (defect 3)."""
+    """TTL and RETRY as far as they can be counted (original, defect 3)."""
     ttl = min(options.ttl, max_ttl_s)
     retry = options.retry
     if retry is None:

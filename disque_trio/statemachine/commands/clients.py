@@ -1,4 +1,4 @@
-"""CLIENT: who is connected, under what name, and how they are answered (reference 2.14).
+"""CLIENT: who is connected, under what name, and how they are answered (original 2.14).
 
 Owns `Client.name`, `library` and `library_version`, and sets `Client.reply_mode`.
 """

@@ -1,4 +1,4 @@
-"""CLUSTER and HELLO (reference 2.10, 2.12)."""
+"""CLUSTER and HELLO (original 2.10, 2.12)."""
 
 from typing import Final
 
@@ -32,7 +32,8 @@ USAGE: Final = (
 
 
 def nodes(node: NodeState) -> Reply:
-    """What HELLO tells: this node and where the others are; not those in handshake (defect 28)."""
+    """What HELLO tells: this node and where the others are, but for those in handshake (original,
+    defect 28)."""
     known: list[Reply] = [
         [peer.id, peer.ip.encode(), b"%d" % peer.port, b"%d" % _priority(node, peer)]
         for peer in node.cluster.nodes.values()

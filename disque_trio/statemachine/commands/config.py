@@ -1,4 +1,4 @@
-"""CONFIG: look at and change the configuration of the running node (reference 2.13).
+"""CONFIG: look at and change the configuration of the running node (original 2.13).
 
 Owns `NodeState.config`, which it replaces whole; everybody reads it afresh, so most directives
 need nothing more. Those that the process must agree to take effect once it has.

@@ -1,6 +1,6 @@
 """HELLO: Disque's question for the nodes, and the Redis protocol's greeting; and RESET.
 
-`HELLO` alone is Disque's (reference 2.10). With a protocol version it is what Redis clients of
+`HELLO` alone is Disque's (original 2.10). With a protocol version it is what Redis clients of
 today open a connection with; the original refuses it. Version 3 changes nothing but the shape of
 this reply, of CONFIG GET's and COMMAND's, and of nulls. Owns `Client.protocol`.
 """

@@ -1,4 +1,4 @@
-"""INFO: the node in figures (reference 2.11; what is missing or new is in docs/differences.md).
+"""INFO: the node in figures (original 2.11; what is missing or new is in docs/differences.md).
 
 What only the process knows comes from the driver, so sections with such fields are a chore.
 """

@@ -1,4 +1,4 @@
-"""COMMAND (reference 2.14): the command table, as clients read it.
+"""COMMAND (original 2.14): the command table, as clients read it.
 
 A client of version 2 of the protocol gets the six elements of a command that the original has;
 one of version 3 expects the ten of today's Redis, with sets and maps.

@@ -1,4 +1,4 @@
-"""Commands that take job ids (reference 2.4 to 2.6)."""
+"""Commands that take job ids (original 2.4 to 2.6)."""
 
 from disque_trio.statemachine import acks, lifecycle, replication, requeue
 from disque_trio.statemachine.base import (
@@ -89,7 +89,7 @@ def show(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def describe(node: NodeState, job: Job) -> list[Reply]:
-    """The thirty elements of SHOW. A dummy ack shows zeros and nulls (defect 6)."""
+    """The thirty elements of SHOW. A dummy ack shows zeros and nulls (original, defect 6)."""
     left = max(job.expires - node.mono, 0)
     reply: list[Reply] = [b"id", job.id, b"queue", job.queue]
     reply += [b"state", STATE_NAMES[job.state], b"repl", job.replicas, b"ttl", -(-left // 1000)]

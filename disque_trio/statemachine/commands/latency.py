@@ -1,4 +1,4 @@
-"""LATENCY, and the memory behind it: the worst pause of each second, by event (reference 2.14).
+"""LATENCY, and the memory behind it: the worst pause of each second, by event (original 2.14).
 
 Owns `NodeState.latency`: a `LatencyMonitor` with `Samples` by event.
 """

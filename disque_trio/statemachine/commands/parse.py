@@ -30,7 +30,7 @@ def integer(
     largest: int = MAX_INTEGER,
     name: bytes = b"",
 ) -> int:
-    """A signed 64-bit integer; the empty string counts as 0 (reference 1.4).
+    """A signed 64-bit integer; the empty string counts as 0 (original 1.4).
 
     Raises CommandError: `error`, the word, and the `name` of what it is for, if it has one.
     """

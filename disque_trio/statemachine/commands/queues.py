@@ -1,4 +1,4 @@
-"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (reference 2.3, 2.7, 2.9)."""
+"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (original 2.3, 2.7, 2.9)."""
 
 from collections.abc import Sequence
 from typing import Final

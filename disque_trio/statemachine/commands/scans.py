@@ -1,4 +1,4 @@
-"""QSCAN and JSCAN: every queue or job, a piece at a time (reference 2.8).
+"""QSCAN and JSCAN: every queue or job, a piece at a time (original 2.8).
 
 An iteration runs over what there was when it began, so whatever is there all the time is returned
 once, and what goes meanwhile is left out. The node remembers some iterations, and forgets the one

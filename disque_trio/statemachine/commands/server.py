@@ -1,5 +1,5 @@
 """Commands about the server itself: PING, ECHO, AUTH, SELECT, TIME, SHUTDOWN, MONITOR, DEBUG
-(reference 2.14).
+(original 2.14).
 
 Owns `Client.authenticated` and `Stats.wrong_passwords`.
 """
@@ -197,7 +197,8 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _load_anew(node: NodeState, _client: Client, found: list[Record] | str) -> Reply:
-    """The jobs that go and come are in the journal already: no record is written (defect 9)."""
+    """The jobs that go and come are in the journal already, so no record is written (original,
+    defect 9)."""
     if isinstance(found, str):
         raise CommandError(b"ERR %b" % encode(found))
     sessions.flush(node)

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 _TABLES: Final = {
-    "rows": "one row for each event of a trace (docs/simulation.md, Traces)",
+    "rows": 'one row for each event of a trace (docs/simulation.md, "Traces")',
     "traces": "one row for each trace: its plan, and what the plan entitles its jobs to",
     "results": "one row for each seed of a sweep: what the judge has said of it",
 }
