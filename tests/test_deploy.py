@@ -138,8 +138,8 @@ def test_the_log_may_be_moved_at_any_time(tmp_path: Path) -> None:
 
 def test_what_the_page_says_most_clusters_say_is_a_configuration(tmp_path: Path) -> None:
     page = (ROOT / "docs/deploying.md").read_text()
-    begin = page.index("       port 7711")
-    block = page[begin : page.index("\n\n", begin)]
+    begin = page.index("    port 7711")
+    block = page[begin : page.index("    ```", begin)]
     for name in ("password", "cluster"):
         (tmp_path / name).touch(mode=0o600)
         (tmp_path / name).write_text("0123456789abcdef" * 4)
