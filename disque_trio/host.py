@@ -36,7 +36,7 @@ _LEAST_LINKS: Final = 64
 """Each way, where the system does not allow as many files as all of this wants."""
 _COLLECTOR: Final = (2_000, 2, 30_000)
 """Its defaults cost a factor of three while jobs pile up, for it looks at all of them again and
-again (docs/design.md). With these it looks at each job twice: a pause lasts
+again (decision 36). With these it looks at each job twice: a pause lasts
 1 ms, every fourth 2 ms. With ten times as many jobs at a time it took no less in all, and every
 tenth pause 50 ms."""
 

@@ -1,7 +1,7 @@
 """The hub: one Trio task that owns every hot socket of a node.
 
 A Trio task and stream for each connection did 51,000 ADDJOB/s where this shape does as many as
-the original (docs/design.md): the sockets stand in an epoll of our own, or
+the original (decision 32): the sockets stand in an epoll of our own, or
 what there is in its place (`multiplexing`). Trio waits for that one descriptor, and whatever is
 ready is read before anything is answered.
 While there is work, Trio breathes at a checkpoint between two turns, unless it has just done so;

@@ -2,9 +2,9 @@
 
 A hub (`hub`, or a simulated one) calls `begin`, any number of inputs, then `settle`, which ticks
 the machine if it is due, takes its outbox once and carries it out: records, dials, messages,
-replies, closes, hangups, chores (docs/design.md). Only `run` awaits, so a batch is never
-interrupted; what depends on a journal that is slow is held back by `promises`. Which client is fed
-when, and who has to wait, is `feeding`.
+replies, closes, hangups, chores (docs/design.md, "The machine"). Only `run` awaits, so a batch is
+never interrupted; what depends on a journal that is slow is held back by `promises`. Which client
+is fed when, and who has to wait, is `feeding`.
 """
 
 from collections.abc import Callable

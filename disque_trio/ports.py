@@ -1,4 +1,4 @@
-"""What a node needs of its world, as small protocols (docs/design.md).
+"""What a node needs of its world, as small protocols (docs/design.md, "Ports").
 
 `server` fills them with sockets, files and clocks, a simulation with its own: the very same `Node`
 runs on both. Nothing here does anything.

@@ -16,6 +16,7 @@ ORIGINAL: Final = HOME / "docs/original.md"
 _NUMBERS: Final = r"\d+(?:\.\d+)?(?:(?:, | and | to )\d+(?:\.\d+)?)*"
 SECTION: Final = re.compile(rf"\boriginal ({_NUMBERS})(?![-\w])")
 DEFECT: Final = re.compile(rf"(original, )?\bdefects? ({_NUMBERS})")
+DECISION: Final = re.compile(r"\bdecision (\d+)\b")
 PAGE: Final = re.compile(r'\b((?:docs/[\w/-]+|CONTRIBUTING)\.md)(?:\]\([^)]*\))?(?:, "([^"]+)")?')
 FILE: Final = re.compile(
     r"(?<![\w/.-])((?:tests|scenarios|disque_trio|benchmarks)/[\w/-]+\.(?:py|md))\b"
@@ -65,6 +66,8 @@ def citations(text: str, is_original: bool = False) -> Iterator[tuple[str, bool]
     for found in DEFECT.finditer(text):
         is_named = is_original or found[1] is not None
         yield found[0], is_named and set(re.findall(r"\d+", found[2])) <= defects()
+    for found in DECISION.finditer(text):
+        yield found[0], any(HOME.glob(f"docs/decisions/{int(found[1]):04}-*.md"))
     for found in PAGE.finditer(text):
         page = HOME / found[1]
         yield found[0], page.is_file() and (found[2] is None or found[2] in names(page))
@@ -105,6 +108,7 @@ def test_the_page_about_the_original_has_its_sections_and_defects() -> None:
         "# Not so here (original,\n# defect 35).",
         "Not so here (original, defects 3 and 35).",
         "Not so here (defect 3).",
+        "See why (decision 999).",
         "See docs/nowhere.md.",
         'See docs/bus.md, "Confederation".',
         'See [the bus](docs/bus.md), and ([docs/bus.md](docs/bus.md), "Confederation").',
@@ -123,6 +127,7 @@ def test_a_citation_of_what_is_not_there_is_found(text: str) -> None:
     [
         "Taken in (original 5.2 to 5.4), and (original 6.3, docs/memory.md).",
         "Not so here (original, defects 3\n    and 34), but in original nodes of 1.0-rc1.",
+        "See why (decision 3).",
         'See docs/bus.md, "Federation".',
         'See docs/differences.md, "Importers\n    and holders".',
         "As in tests/test_citations.py.",

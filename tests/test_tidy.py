@@ -1,4 +1,4 @@
-"""What the design promises of the code itself, checked on its syntax trees (docs/design.md)."""
+"""What docs/design.md, "The machine", promises of the code itself, checked on its syntax trees."""
 
 import ast
 import re

@@ -1,8 +1,8 @@
 """One simulated node: the real machine, on a host with clocks of its own that can be paused.
 
-The host keeps the driver contract (docs/design.md): inputs, then `take`, then everything in the
-outbox in its order. Links are the business of `wires`, clients that of `lanes`; both give their
-inputs to `Host.give`, which holds them back while the process is stopped or slow.
+The host keeps the driver contract (docs/design.md, "The machine"): inputs, then `take`, then
+everything in the outbox in its order. Links are the business of `wires`, clients that of `lanes`;
+both give their inputs to `Host.give`, which holds them back while the process is stopped or slow.
 
 With `appendonly yes` a host has a disk (`disk`), and each life a journal (`journal`) that says when
 a batch may leave. What a life has written comes back in the next one, as far as it has survived.

@@ -28,7 +28,7 @@ MAX_SECONDS: Final = 0xFFFF_FFFF
 
 @attrs.define
 class Now:
-    """The two clocks, read together by the driver.
+    """The two clocks, read together by the driver (decision 3).
 
     `mono` never goes back and serves every timer. `wall` is Unix time and serves what crosses
     machines: creation stamps and what people see. `micros` is the rest of the wall clock below

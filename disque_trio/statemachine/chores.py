@@ -2,7 +2,7 @@
 
 A handler puts a chore into the outbox and answers PENDING; the driver carries it out and gives
 the outcome to `Machine.done`, where the client's continuation turns it into the reply. So the
-machine itself never calls out (docs/design.md).
+machine itself never calls out (decision 8).
 """
 
 import attrs

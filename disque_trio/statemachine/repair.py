@@ -1,4 +1,4 @@
-"""Repair of copies: jobs that have lost holders for good get new ones (docs/design.md).
+"""Repair of copies: jobs that have lost holders for good get new ones (decision 19).
 
 A holder is lost when it has been forgotten, or has been failing for longer than
 `replica-repair-after`. Of the holders that are left one adds copies until the job has as many as
