@@ -28,7 +28,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Fail, GossipMessage
+from disque_trio.statemachine.messages import GossipMessage
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.watch import Watch
 from disque_trio.wire.batches import Part, part_of
@@ -38,8 +38,6 @@ from disque_trio.wire.replies import encode_reply, encode_status
 Dial = Callable[[LinkSession, str, int], LinkPort | None]
 """`Hub.dial`."""
 LOOK_EVERY: Final[Millis] = 100
-HEARTBEAT: Final = (GossipMessage, Fail)
-"""Messages that say nothing of jobs: they keep this node among the living."""
 
 
 class Carriage:
@@ -82,18 +80,6 @@ class Carriage:
             self._close(client)
         for link in out.hangups:
             self.hang_up(link)
-
-    def carry_heartbeat(self, out: Outbox, now: Now) -> None:
-        """What does not depend on any job, out of the outbox."""
-        for link, ip, port in out.dials:
-            self._dial(link, ip, port)
-        out.dials = []
-        first = [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
-        if first:
-            rest = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
-            out.messages = first
-            self._post(out, now)
-            out.messages = rest
 
     def link(self, link: LinkId) -> LinkSession:
         """A session for a link that is about to be."""

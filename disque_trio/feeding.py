@@ -2,9 +2,10 @@
 
 A client's requests go to the machine as long as the machine takes them. What is left stands in
 `Session.backlog`, and the hub reads no further from that client meanwhile. That happens while the
-client is blocked or paused, while too much waits for the disk, and while the client is choked: it
-owes us the reading of more than `session.CHOKE` bytes of replies, or so many wait for the journal.
-So a client that never reads, or outruns the disk, holds a bounded amount of memory.
+client is blocked or paused, while too much waits for the disk (though not for who only looks), and
+while the client is choked: it owes us the reading of more than `session.CHOKE` bytes of replies, or
+so many wait for the journal. So a client that never reads, or outruns the disk, holds a bounded
+amount of memory.
 
 Who has lately been answered much, such as 100 KB of QPEEK, is given one request per batch, and
 none once this batch's answers to those like it have come to `ROOM`: they take turns, and whoever
@@ -15,6 +16,7 @@ so that a simulated node does the same each time.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
 from time import perf_counter_ns
 from typing import Final
 
@@ -51,6 +53,8 @@ class Feeder:
     def __init__(self, machine: Machine, carriage: Carriage, watch: Watch) -> None:
         self.turn = TURN
         """Requests per client in this batch: none while too much waits for the disk."""
+        self.may_look = True
+        """May who only looks be served even then?"""
         self.hungry: dict[Session, None] = {}
         """Those whose backlog can go on in the next batch."""
         self._room = self._room_for_new = ROOM
@@ -88,7 +92,7 @@ class Feeder:
         """Give the machine every request of the client that it takes in this turn: as many as
         `least` though the turn of all has been used up."""
         backlog = session.backlog
-        turn, state = self.turn, self._machine.state
+        turn, state = self.turn or self._looks(backlog), self._machine.state
         if turn > self._left:
             turn = min(turn, max(self._left, least))
         if state.config.requirepass and is_stranger(session.client, state.config):
@@ -115,6 +119,13 @@ class Feeder:
         self._left -= begun_with - turn
         if backlog or session.parser.pending or session.fault is not None or session.is_held:
             self._after_turn(session, now)
+
+    def _looks(self, backlog: deque[list[bytes]]) -> int:
+        """Too much waits for the disk: how many of these, from the first on, only look?"""
+        if not self.may_look:
+            return 0
+        looks = takewhile(self._machine.only_looks, islice(backlog, TURN))
+        return sum(1 for _ in looks)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
         """Those that the machine does not take, since the client has to wait."""

@@ -383,4 +383,5 @@ class Node:
             if has_queues:
                 self.settle()
                 self._is_sealed = True
+                self._feeder.may_look = False
             await journal.close(has_queues=has_queues)

@@ -1,8 +1,8 @@
 """Promises: what a batch says leaves the node only once the journal has what it promises.
 
 Replies and messages about jobs wait, in order, for their batch's records and for all batches before
-it; the heartbeat does not, so that a slow disk does not look like a dead node. While there is no
-journal, or the batch is kept at once, nothing waits.
+it; what promises nothing does not (`overtaking`), so that a slow disk does not look like a dead
+node. While there is no journal, or the batch is kept at once, nothing waits.
 
 When the journal is in trouble nothing is promised: clients are answered MISCONF in place of what
 could not be kept, and the node is silent about jobs, so that their other holders take over. What
@@ -14,11 +14,9 @@ from collections.abc import Callable
 
 from disque_trio.carriage import Carriage
 from disque_trio.journal import Journal
+from disque_trio.overtaking import overtaking
 from disque_trio.session import Session
 from disque_trio.statemachine.base import Failure, Now, Reply
-from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.rows import Flag
-from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 
@@ -71,17 +69,23 @@ class Promises:
             self._journal.record(out.records)
             self._journal.weigh()
             out.records = []
-        if self._told:
-            self._carry_without_promises(out, now)
-        elif end.trouble:
-            self.look(now)
-            self._carriage.carry_heartbeat(out, now)
+        if end.trouble or self._told:
+            if not self._told:
+                self.look(now)
+            self._carry_ahead(out, end.last)
             self._break(out)
         elif self._waiting or end.kept < end.last:
-            self._carriage.carry_heartbeat(out, now)
-            self._waiting.append((end.last, out, self._carriage.delay(out, now)))
+            self._carry_ahead(out, end.kept)
+            if out:
+                self._waiting.append((end.last, out, self._carriage.delay(out, now)))
         else:
             self._carry(out)
+
+    def _carry_ahead(self, out: Outbox, kept: int) -> None:
+        """What promises nothing, out of the outbox."""
+        early = overtaking(out, kept, self._end.last)
+        if early is not None:
+            self._carry(early)
 
     def look(self, now: Now) -> None:
         """A batch begins: the journal may have got further, or into trouble, or out of it."""
@@ -116,19 +120,3 @@ class Promises:
         hindrance = self._machine.state.hindrance
         assert hindrance is not None, "the machine does not know of the trouble"
         return reply if isinstance(reply, Failure) else hindrance
-
-    def _carry_without_promises(self, out: Outbox, now: Now) -> None:
-        """There is trouble: jobs do not change, but for what other nodes and time have done."""
-        self._carriage.carry_heartbeat(out, now)
-        out.messages = []
-        out.replies = [
-            (client, self._error(reply) if _writes(client) else reply)
-            for client, reply in out.replies
-        ]
-        self._carry(out)
-
-
-def _writes(client: Client) -> bool:
-    """Is its last command one that changes jobs? While there is trouble, that has waited."""
-    row = BY_NAME.get(client.command)
-    return row is not None and Flag.WRITE in row.flags

@@ -177,18 +177,18 @@ OWNERS: Final = {
     "metrics": "NodeState.stats Sampler.last_time",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",
-    "commands.server": "Client.authenticated Stats.wrong_passwords",
+    "commands.server": "Client.authenticated Outbox.changing Stats.wrong_passwords",
     "commands.greeting": "Client.protocol",
     "commands.scans": "NodeState.scans NodeState.job_scans NodeState.last_scan",
     "commands.slowlog": "Slowlog.entries Slowlog.next_id",
     "commands.latency": "LatencyMonitor.events Samples.worst",
     "machine": """
         NodeState.mono NodeState.wall NodeState.micros NodeState.out Client.active Client.command
-        Cluster.messages_received Stats.commands_processed Stats.protocol_errors
+        Cluster.messages_received Outbox.changing Stats.commands_processed Stats.protocol_errors
         Stats.frames_dropped
     """,
     "timing": "CommandStat.calls CommandStat.ns",
-    "pipelines": "Client.active Client.command Stats.commands_processed",
+    "pipelines": "Client.active Client.command Outbox.changing Stats.commands_processed",
 }
 """Which module writes which field. Its docstring says so too."""
 

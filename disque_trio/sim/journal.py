@@ -4,25 +4,23 @@ Each batch's records are written before anything of the batch leaves the node; u
 always`` they are synced first, too. One sync is under way at a time, and takes all that was written
 when it began. What does not leave yet stands in a row.
 
-The heartbeat does not wait. When the disk refuses, nothing is promised: clients hear MISCONF in
-place of what could not be kept, and the node is silent about jobs; once a second everything since
-the last good sync is tried again. All of this as `promises` and `appending` do it in a process.
+What promises nothing does not wait (`overtaking`). When the disk refuses, nothing is promised:
+clients hear MISCONF in place of what could not be kept, and the node is silent about jobs; once a
+second everything since the last good sync is tried again. All of this as `promises` and `appending`
+do it in a process.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
+from disque_trio.overtaking import overtaking
 from disque_trio.sim.disk import Disk, DiskError
 from disque_trio.sim.engine import Engine
 from disque_trio.sim.plan import Micros
-from disque_trio.statemachine.base import Failure, LinkId, Now, Reply
-from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.rows import Flag
-from disque_trio.statemachine.commands.table import BY_NAME
+from disque_trio.statemachine.base import Failure, Now, Reply
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Fail, GossipMessage, Message
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.records import Record
 
@@ -30,8 +28,6 @@ TRY_AGAIN: Final[Micros] = 1_000_000
 """How long until what was refused is tried again."""
 STILL: Final[Micros] = 50_000
 """How often a sync looks whether the disk still hangs."""
-HEARTBEAT: Final = (GossipMessage, Fail)
-"""Messages that say nothing of jobs."""
 SYNC_EVERY: Final[Micros] = 1_000_000
 FLUSH_EVERY: Final[Micros] = 10_000_000
 """How often the system itself syncs what nobody has asked to be synced."""
@@ -92,34 +88,25 @@ class Journal:
             if self._anew is not None:
                 self._anew += out.records
             self._work()
-        if self._told:
-            out.messages = _heartbeat(out)
-            out.replies = [
-                (client, self._error(reply) if _writes(client) else reply)
-                for client, reply in out.replies
-            ]
-            return False
-        if self._trouble:
-            self.look()
-            heartbeat = _heartbeat(out)
+        if self._told or self._trouble:
+            if not self._told:
+                self.look()
+            self._carry_ahead(out, self._handed)
             self._break(out)
-            out.messages = heartbeat
             return False
         if not self._row and not (out.records and self._safe() < self._handed):
             return False
-        self._send_heartbeat(out)
-        self._row.append((self._handed, out))
+        left = self._row[0][0] - 1 if self._row else self._safe()
+        self._carry_ahead(out, left)
+        if out:
+            self._row.append((self._handed, out))
         return True
 
-    def _send_heartbeat(self, out: Outbox) -> None:
+    def _carry_ahead(self, out: Outbox, left: int) -> None:
         """A slow disk should not look like a dead node."""
-        heartbeat = _heartbeat(out)
-        if heartbeat or out.dials:
-            early = Outbox()
-            early.dials, early.messages = out.dials, heartbeat
+        early = overtaking(out, left, self._handed)
+        if early is not None:
             self._office.carry_out(self._machine, early)
-            out.messages = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
-            out.dials = []
 
     def _break(self, out: Outbox) -> None:
         """It could not be kept: nobody hears of it but by an error."""
@@ -263,14 +250,3 @@ class Journal:
             self._engine.later(TRY_AGAIN, self._try_again, None)
         elif self._write():
             self._begin_sync()
-
-
-def _heartbeat(out: Outbox) -> list[tuple[Sequence[LinkId], Message]]:
-    """What does not depend on any job."""
-    return [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
-
-
-def _writes(client: Client) -> bool:
-    """Is its last command one that changes jobs?"""
-    row = BY_NAME.get(client.command)
-    return row is not None and Flag.WRITE in row.flags

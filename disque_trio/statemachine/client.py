@@ -1,7 +1,8 @@
 """One client connection, as the machine sees it.
 
 `blocked`, `queues` and the fields that go with them are written by `waiters`, `pending_adds` by the
-module of that name; identity and modes by `sessions` and the CLIENT commands.
+module of that name; identity and modes by `sessions` and the CLIENT commands; `awaits` by the
+driver.
 """
 
 import enum
@@ -69,3 +70,5 @@ class Client(Timed):
     is_unix: bool = False
     command: str = ""
     """The last command's name in lower case; empty before the first."""
+    awaits: int = 0
+    """The batch of the journal for which its answers had to wait last."""

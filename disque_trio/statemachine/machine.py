@@ -11,7 +11,7 @@ Driver contract (docs/design.md, "The machine"):
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
 
 Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
-and in `Stats` what it says of requests and frames; sets `Client.active`.
+`Outbox.changing`, and in `Stats` what it says of requests and frames; sets `Client.active`.
 """
 
 import random
@@ -131,6 +131,8 @@ class Machine:
         ):
             return self._unusual_request(client, args, row)
         client.command = row.name
+        if row.may_change:
+            node.out.changing[client] = None
         node.stats.commands_processed += 1
         try:
             reply = row.handler(node, client, args)
@@ -149,6 +151,11 @@ class Machine:
         one; how many that were. `clock` tells nanoseconds, for `timed` alone."""
         self._set_clocks(now)
         return pipelines.take(self.state, self._commands.get, client, requests, clock)
+
+    def only_looks(self, args: list[bytes]) -> bool:
+        """Is this a request that changes no job, whoever asks?"""
+        row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
+        return row is None or not row.may_change
 
     def follows(self, client: Client, args: list[bytes]) -> bool:
         """Is this an ADDJOB that may be taken, by `follow`, while the client waits for copies?"""
@@ -199,6 +206,8 @@ class Machine:
     def _execute(self, client: Client, args: list[bytes], row: Command) -> Reply:
         node = self.state
         client.command = row.name
+        if row.may_change:
+            node.out.changing[client] = None
         node.stats.commands_processed += 1
         if node.monitors:
             self._show_to_monitors(client, redacted(row.name, args))

@@ -31,6 +31,8 @@ class Outbox:
     chores: list[tuple[Client, Chore]]
     resumed: list[Client]
     """Clients whose further requests may be fed again."""
+    changing: dict[Client, None]
+    """Clients of whom a command that may change jobs was carried out: an answer promises that."""
     nodes_changed: bool
     """The node table differs from what nodes.conf says."""
 
@@ -44,6 +46,7 @@ class Outbox:
         self.hangups = []
         self.chores = []
         self.resumed = []
+        self.changing = {}
         self.nodes_changed = False
 
     def __bool__(self) -> bool:

@@ -5,7 +5,7 @@ the command's row and its counters are found once for a run of plain commands (`
 they change nothing of that, but for the memory in use, which is looked at each time. A pipeline of
 PINGs takes half of the time that way. Whatever is not plain is left to `Machine.request`.
 
-Sets `Client.active` and `command`, and `Stats.commands_processed`.
+Sets `Client.active` and `command`, `Outbox.changing` and `Stats.commands_processed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,6 +41,8 @@ def take(
         if not run:
             break
         client.command = row.name
+        if row.may_change:
+            node.out.changing[client] = None
         taken += run
     node.stats.commands_processed += taken
     return taken

@@ -20,7 +20,7 @@ NO = Config(appendonly=True, appendfsync="no")
 MISCONF = b"-MISCONF Errors writing to the AOF file: %b\r\n"
 NO_SPACE = MISCONF % b"No space left on device"
 IO_ERROR = MISCONF % b"Input/output error"
-STALLED = MISCONF % b"no answer from the disk for 10 seconds"
+STALLED = MISCONF % b"no answer from the disk"
 ADD = b"ADDJOB q x 0 REPLICATE 1\r\n"
 WALL_S = 1_800_000_000
 

@@ -47,6 +47,8 @@ async def test_a_client_with_too_much_that_waits_is_cut_off_where_the_limits_say
     monitor, client = world.client(), world.client()
     await monitor.ask("MONITOR")
     world.disk.latency = 5
+    monitor.send(ADD)
+    await trio.sleep(0.1)
     client.send(ADD + PING * 300)
 
     await trio.sleep(1)
@@ -95,7 +97,7 @@ async def test_after_trouble_an_answer_waits_for_what_was_not_kept_meanwhile(
     client = world.client()
     assert world.node._journal is not None
     end = world.node._journal.end
-    await client.ask("ADDJOB", "q", "x", "0", "RETRY", "0", "DELAY", "15")
+    job = await client.ask("ADDJOB", "q", "x", "0", "RETRY", "0", "DELAY", "15")
     world.disk.latency = 0.5
     await client.ask("BGREWRITEAOF")
     await trio.sleep(0.8)
@@ -106,9 +108,9 @@ async def test_after_trouble_an_answer_waits_for_what_was_not_kept_meanwhile(
     await until(lambda: not end.trouble)
 
     # What the job's turn has left is still to be written; this asks for nothing to be.
-    client.send(b"QLEN q\r\n")
+    client.send(b"ENQUEUE %b\r\n" % job[1:41])
     await trio.sleep(2)
     assert client.read == b""
 
-    await client.expect(b":1\r\n")
+    await client.expect(b":0\r\n")
     assert len(read(world.disk.durable)) == 2

@@ -345,3 +345,13 @@ def test_the_same_inputs_lead_to_the_same_outputs() -> None:
         return [(client.id, reply) for out in rig.outboxes for client, reply in out.replies]
 
     assert run() == run()
+
+
+@pytest.mark.parametrize("words", [[b"PING"], [b"qlen", b"q"], [b"INFO"], [b"NOSUCH"]])
+def test_a_look_is_known_beforehand(words: list[bytes]) -> None:
+    assert Rig().machine.only_looks(words)
+
+
+@pytest.mark.parametrize("words", [[b"ADDJOB", b"q", b"x", b"0"], [b"getjob", b"FROM", b"q"]])
+def test_so_is_what_may_change_jobs(words: list[bytes]) -> None:
+    assert not Rig().machine.only_looks(words)

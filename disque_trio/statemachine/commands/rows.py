@@ -44,6 +44,8 @@ class Command:
     least: int = attrs.field(init=False)
     """Words, the name included; and how many at most."""
     most: int = attrs.field(init=False)
+    may_change: bool = attrs.field(init=False)
+    """Does it change jobs, so that its answer promises something?"""
     is_plain: bool = attrs.field(init=False)
     """Does it touch jobs and queues alone, and nothing that is looked at before each request?"""
 
@@ -58,6 +60,10 @@ class Command:
     @most.default
     def _at_most(self) -> int:
         return self.arity if self.arity > 0 else sys.maxsize
+
+    @may_change.default
+    def _writes(self) -> bool:
+        return Flag.WRITE in self.flags
 
     @is_plain.default
     def _is_among_the_plain(self) -> bool:

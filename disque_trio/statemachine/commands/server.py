@@ -1,7 +1,7 @@
 """Commands about the server itself: PING, ECHO, AUTH, SELECT, TIME, SHUTDOWN, MONITOR, DEBUG
 (original 2.14).
 
-Owns `Client.authenticated` and `Stats.wrong_passwords`.
+Owns `Client.authenticated` and `Stats.wrong_passwords`; adds to `Outbox.changing`.
 """
 
 import hmac
@@ -175,6 +175,7 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     match [args[1].lower(), *args[2:]]:
         case [b"flushall"]:
             sessions.flush(node)
+            node.out.changing[client] = None
             return OK
         case [b"loadaof"]:
             if not node.config.appendonly:

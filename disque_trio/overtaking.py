@@ -1,0 +1,48 @@
+"""What may leave before its batch does, when the batch has to wait for the journal.
+
+The heartbeat, so that a slow disk does not look like a dead node; and answers that promise nothing:
+those of commands that only look. A client is answered in the order of its requests all the same: a
+look waits for whatever the same client has asked before, answered or not. Owns `Client.awaits`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.chores import ReadVitals
+from disque_trio.statemachine.commands.rows import Flag
+from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.messages import Fail, GossipMessage
+from disque_trio.statemachine.outbox import Outbox
+
+HEARTBEAT: Final = (GossipMessage, Fail)
+"""Messages that say nothing of jobs: they keep this node among the living."""
+_WRITERS: Final = frozenset(row.name for row in ROWS if Flag.WRITE in row.flags)
+
+
+def overtaking(out: Outbox, kept: int, number: int) -> Outbox | None:
+    """Take out of the outbox what need not wait, when all up to batch `kept` has left. The rest
+    waits for batch `number`, and so does what its clients are answered from now on."""
+    changing = out.changing
+    for client in changing:
+        client.awaits = number
+    looks = []
+    for each in out.replies:
+        client = each[0]
+        if client.awaits > kept or client in changing or client.command in _WRITERS:
+            client.awaits = number
+        else:
+            looks.append(each)
+    if not (looks or out.messages or out.dials or out.chores or out.resumed):
+        return None
+    early = Outbox()
+    if looks:
+        early.replies, lookers = looks, dict(looks)
+        out.replies = [each for each in out.replies if each[0] not in lookers]
+    early.dials, out.dials = out.dials, []
+    early.resumed, out.resumed = out.resumed, []
+    early.messages = [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
+    if early.messages:
+        out.messages = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
+    early.chores = [each for each in out.chores if isinstance(each[1], ReadVitals)]
+    if early.chores:
+        out.chores = [each for each in out.chores if not isinstance(each[1], ReadVitals)]
+    return early
