@@ -39,7 +39,7 @@ ALLOWED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D9", "D12")
 """Causes of duplicates that faults and careless clients may have; the others are bugs."""
 MESSAGES: Final = (
     "repljob", "gotjob", "queued", "willqueue", "working", "setack", "gotack", "deljob",
-    "needjobs", "yourjobs", "waiting", "havejobs",
+    "needjobs", "yourjobs", "waiting", "havejobs", "holders",
 )  # fmt: skip
 DEEDS: Final = ("ackjob", "fastack", "nack", "none", "die", "elsewhere", "working")
 _NODE_TIMEOUT: Final = ("cluster-node-timeout", "1000")

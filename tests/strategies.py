@@ -28,6 +28,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     JobCopy,
     Meet,
     Message,
@@ -123,6 +124,7 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(NeedJobs, payloads(20), u32, st.booleans()),
         st.builds(Waiting, payloads(20), u32),
         st.builds(HaveJobs, payloads(20), u32),
+        st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
         messages_about_a_job(),
     )

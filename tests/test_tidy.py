@@ -24,7 +24,7 @@ _RUNGS: Final = """
     lifecycle nodetable
     pressure
     shortcuts copies waiters pausing recovery
-    pending_adds
+    pending_adds introductions
     replication transfer offering federation greetings acks resend requeue delivery sessions repair
     failure handshake identity gossip membership nodesfile hearing
     commands.rows commands.usage commands.parse admission

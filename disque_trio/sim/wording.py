@@ -17,6 +17,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     JobsMessage,
     Meet,
     Message,
@@ -119,6 +120,11 @@ def _of_number(name: str) -> Callable[[Waiting | HaveJobs, Names], Wording]:
     )
 
 
+def _of_holders(message: Holders, names: Names) -> Wording:
+    holders = ",".join([names.get(holder, "?") for holder in message.holders])
+    return Wording("holders", message.id.decode("latin-1"), detail=f"holders={holders}")
+
+
 def _of_pause(message: Pause, _names: Names) -> Wording:
     queue = message.queue.decode("utf-8", "replace")
     return Wording("pause", queue=queue, detail=f"bits={message.bits}")
@@ -143,4 +149,5 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Pause: _of_pause,
     Waiting: _of_number("waiting"),
     HaveJobs: _of_number("havejobs"),
+    Holders: _of_holders,
 }

@@ -62,6 +62,9 @@ LEASED: Final = 32
 """This node has given the lease that runs, or ran last. Never leaves the node."""
 GIVEN: Final = 64
 """This node has given the job to another one, whom the rest may not know. Never leaves the node."""
+GROWN: Final = 128
+"""This node has learned of a holder whom the others may not know, and has not told them. Never
+leaves the node."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
 
@@ -71,7 +74,9 @@ BATCHES: Final = 1
 """It reads many messages about jobs in one frame (`wire.batches`)."""
 MEETS: Final = 2
 """It tells which clients wait and which jobs there are: WAITING, HAVEJOBS."""
-CAPABILITIES: Final = BATCHES | MEETS
+LISTS: Final = 4
+"""It reads who may hold a job: HOLDERS."""
+CAPABILITIES: Final = BATCHES | MEETS | LISTS
 """What a node of ours announces, in PING, PONG and MEET."""
 
 # Queue pause bits (original 2.9).

@@ -146,3 +146,16 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
         return False
     post.to_node(node, sender, SetAck(job_id, 0))
     return True
+
+
+def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, ...]) -> None:
+    """The sender has heard nothing of the ack, and may know of holders that have not either.
+
+    It may be gone before it can ask them. A dummy ack asks everybody as it is.
+    """
+    known = job.holders
+    if not job.is_dummy:
+        add_holders(job, named(node, holders))
+    news = SetAck(job.id, len(job.holders))
+    post.to_node(node, sender, news)
+    post.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)

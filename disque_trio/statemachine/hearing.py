@@ -11,6 +11,7 @@ from disque_trio.statemachine import (
     delivery,
     failure,
     federation,
+    introductions,
     offering,
     pausing,
     repair,
@@ -25,6 +26,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     Message,
     NeedJobs,
     Pause,
@@ -53,6 +55,7 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     YourJobs: federation.on_yourjobs,
     Waiting: offering.on_waiting,
     HaveJobs: federation.on_havejobs,
+    Holders: introductions.on_holders,
     Pause: pausing.on_pause,
 }
 

@@ -160,6 +160,14 @@ class Working(JobMessage):
 
 
 @attrs.define
+class Holders:
+    """These nodes may hold a copy of the job, as far as I know. Ours."""
+
+    id: JobId
+    holders: tuple[NodeId, ...]
+
+
+@attrs.define
 class QueueMessage:
     """Shape of NEEDJOBS and PAUSE."""
 
@@ -213,6 +221,7 @@ class Batch:
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | GotJob | Enqueue | Queued | SetAck
     | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause | Batch | Waiting | HaveJobs
+    | Holders
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, is_over
 from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.introductions import introduce, learn
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, wins
 from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
@@ -42,6 +43,7 @@ def _announce(node: NodeState, job: Job) -> None:
     if not job.flags & BCAST_WILLQUEUE or job.requeue_at - ANNOUNCE_AHEAD > node.mono:
         return
     if job.state == ACTIVE:
+        introduce(node, job)
         post.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
     lifecycle.unmark(job, BCAST_WILLQUEUE | LEASED)
@@ -75,7 +77,8 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
             add_holder(job, sender.id)
         post.to_node(node, sender, SetAck(job.id, len(job.holders)))
         return None
-    add_holder(job, sender.id)
+    if sender.id not in job.holders:
+        learn(job, (sender.id,))
     return job
 
 
@@ -85,6 +88,8 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     if job is None:
         return
     lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
+    if message.redelivery:
+        introduce(node, job)
     if lifecycle.lease_runs(node, job) and not (message.nack or message.told):
         # It has not heard of the lease. Ours is not renewed, or two nodes could go on like this.
         post.to_node(node, sender, Working(job.id))
@@ -128,6 +133,7 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
     job = _pending(node, sender, message.id)
     if job is None:
         return
+    introduce(node, job)
     if job.state == QUEUED:
         post.to_holders(node, job, Queued(job.id))
     elif lifecycle.lease_runs(node, job):

@@ -9,10 +9,18 @@ from typing import Final
 from disque_trio.statemachine import journaling, lifecycle, post, trace
 from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, Millis
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, add_holders, adopt, is_over, named, snapshot
+from disque_trio.statemachine.copies import (
+    add_holder,
+    adopt,
+    is_over,
+    named,
+    snapshot,
+    tell_of_ack,
+)
 from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.introductions import learn
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import JobCopy, Queued, SetAck, Working, YourJobs
+from disque_trio.statemachine.messages import JobCopy, Queued, Working, YourJobs
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -96,7 +104,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     is_news = job is None or not job.retry
     if job is not None and job.state == ACKED:
         # It is not brought back (original, defect 15); the sender learns of the ack instead.
-        _tell_of_ack(node, sender, job, copy)
+        tell_of_ack(node, sender, job, copy.holders)
         return None
     if job is None and is_over(node, sender, copy.id):
         return None
@@ -104,9 +112,9 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         job = adopt(node, copy)
         lifecycle.register(node, job, Cause.YOURJOBS)
     else:
-        add_holders(job, named(node, copy.holders))
+        learn(job, named(node, copy.holders))
     if job.retry:
-        add_holder(job, sender.id)
+        learn(job, (sender.id,))
     if lifecycle.lease_runs(node, job):
         # The giver has not heard of it yet: it may even have given the job twice.
         post.to_node(node, sender, Working(job.id))
@@ -127,19 +135,6 @@ def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
         return None
     _show_to_holders(node, job, sender)
     return node.queues[job.queue]
-
-
-def _tell_of_ack(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> None:
-    """The giver has heard nothing of the ack, and may know of holders that have not either.
-
-    It may be gone before it can ask them. A dummy ack asks everybody as it is.
-    """
-    known = job.holders
-    if not job.is_dummy:
-        add_holders(job, named(node, copy.holders))
-    news = SetAck(job.id, len(job.holders))
-    post.to_node(node, sender, news)
-    post.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)
 
 
 def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from disque_trio.statemachine.base import NODE_ID_LENGTH, JobId
+from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -19,6 +19,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     JobCopy,
     JobMessage,
     Meet,
@@ -49,6 +50,7 @@ WAITS: Final = 32
 REPLJOB: Final = 4
 WAITING: Final = 17
 HAVEJOBS: Final = 18
+HOLDERS: Final = 19
 """Ours, for nodes that announce that they understand them. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
@@ -159,6 +161,10 @@ def _number(message: NeedJobs | Waiting | HaveJobs) -> bytes:
     return _PAIR.pack(message.count, len(message.queue)) + message.queue
 
 
+def _write_holders(message: Holders) -> Body:
+    return 0, 0, message.id + b"".join(message.holders)
+
+
 def _write_pause(message: Pause) -> Body:
     return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
 
@@ -230,6 +236,13 @@ def _read_havejobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> 
     return HaveJobs(data[at:end], number)
 
 
+def _read_holders(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    expect(end - at >= JOB_ID_LENGTH and (end - at - JOB_ID_LENGTH) % NODE_ID_LENGTH == 0)
+    first = at + JOB_ID_LENGTH
+    ids = [data[place : place + NODE_ID_LENGTH] for place in range(first, end, NODE_ID_LENGTH)]
+    return Holders(data[at:first], tuple(ids))
+
+
 def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
     bits, at = _pair(data, at, end)
     return Pause(data[at:end], bits)
@@ -268,6 +281,7 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     Pause: (15, _write_pause),
     Waiting: (WAITING, _write_number),
     HaveJobs: (HAVEJOBS, _write_number),
+    Holders: (HOLDERS, _write_holders),
 }
 READERS: Final[dict[int, Reader]] = {
     0: _read_ping,
@@ -280,5 +294,6 @@ READERS: Final[dict[int, Reader]] = {
     15: _read_pause,
     WAITING: _read_waiting,
     HAVEJOBS: _read_havejobs,
+    HOLDERS: _read_holders,
     **{number: _job_reader(number) for number in SAID},
 }

@@ -14,6 +14,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     Meet,
     Message,
     NeedJobs,
@@ -56,6 +57,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
     NeedJobs(b"q1", 5),
     Waiting(b"q1", 2),
     HaveJobs(b"q1", 3),
+    Holders(JOB, (b"b" * 40, b"c" * 40)),
     Working(JOB),
     Pause(b"q1", 3),
 )

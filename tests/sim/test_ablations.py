@@ -58,6 +58,7 @@ class Case:
 
 _LAGGING: Final = weather.shipped("ack-vs-federation")
 _MOVED: Final = weather.shipped("moved-jobs")
+_CARELESS: Final = weather.shipped("careless-clients", first=2)
 _LEAVING: Final = weather.shipped("leaving-adders", first=40)
 FOUND: Final = (
     # Who has it queued.
@@ -85,6 +86,7 @@ FOUND: Final = (
     Case(broken.half_the_delay, weather.delays, "S6"),
     # Copies.
     Case(brokencopies.senders_unlisted, weather.short_lives, "D3c S11", seeds=4),
+    Case(brokencopies.holders_not_introduced, _CARELESS, "D6", seeds=1),
     Case(brokencopies.lists_not_joined, _LAGGING, "S2", seeds=4),
     Case(brokencopies.importers_unlisted, _LAGGING, "S2 D3c", seeds=4),
     Case(brokencopies.confirmed_by_one, weather.calm, "S1"),

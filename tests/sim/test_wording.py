@@ -12,6 +12,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     JobCopy,
     Meet,
     Message,
@@ -72,6 +73,7 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         ),
         (Waiting(b"mail", 2), Wording("waiting", queue="mail", detail="count=2")),
         (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
+        (Holders(JOB, (ONE, b"?")), Wording("holders", ID, detail="holders=n1,?")),
         (Pause(b"mail", 3), Wording("pause", queue="mail", detail="bits=3")),
     ],
 )  # fmt: skip

@@ -24,6 +24,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     Meet,
     Message,
     NeedJobs,
@@ -171,6 +172,10 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         {"queued": Outcome("queued", lambda _: [(N2, HaveJobs(b"q", 1))])},
     ),
     "HaveJobs": (lambda _: HaveJobs(b"q", 0), {}),
+    "Holders": (
+        lambda job_id: Holders(job_id, (N2, N3, ME)),
+        {"acked": Outcome("acked", set_ack(3)), "dummy": Outcome("dummy", set_ack(0))},
+    ),
     "YourJobs": (
         given,
         {
@@ -255,4 +260,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 18
+    assert len(types) == 19

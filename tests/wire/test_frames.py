@@ -12,6 +12,7 @@ from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
     HaveJobs,
+    Holders,
     JobCopy,
     Meet,
     Message,
@@ -101,6 +102,8 @@ GOLDEN: list[tuple[Message, bytes]] = [
     ),
     (Waiting(b"zz", 3), head(0x9A, 17) + bytes.fromhex("00000003 00000002 7a7a")),
     (HaveJobs(b"zz", 0), head(0x9A, 18) + bytes.fromhex("00000000 00000002 7a7a")),
+    (Holders(JOB, ()), head(184, 19) + JOB),
+    (Holders(JOB, (b"b" * 40, b"c" * 40)), head(264, 19) + JOB + b"b" * 40 + b"c" * 40),
     (
         YourJobs((COPY, COPY)),
         head(486, 13) + bytes.fromhex("00000002 0000014e") + SENT + SENT,
@@ -211,7 +214,9 @@ def test_nothing_is_said_of_fewer_than_eight_bytes() -> None:
     [
         (head(144, 0)[:8] + b"\x00\x02" + head(144, 0)[10:], "version unknown"),
         (head(144, 16), "number of jobs wrong"),
-        (head(144, 19), "type unknown"),
+        (head(144, 20), "type unknown"),
+        (head(180, 19) + JOB[:36], "length wrong for its type"),
+        (head(185, 19) + JOB + b"b", "length wrong for its type"),
         (head(144, 17), "length wrong for its type"),
         (head(144, 0, count=1), "length wrong for its type"),
         (head(148, 1) + bytes(4), "length wrong for its type"),
@@ -307,7 +312,7 @@ def test_damage_means_the_same_however_it_is_cut(written: list[Frame], draw: st.
 def test_any_payload_of_any_type_is_a_message_or_refused(data: bytes, shares: list[float]) -> None:
     parser = FrameParser()
 
-    for kind in range(18):
+    for kind in range(20):
         for part in pieces(head(144 + len(data), kind, len(data) // 104) + data, shares):
             parser.feed(part)
 

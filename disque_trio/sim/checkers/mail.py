@@ -187,6 +187,16 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
             _learn_list(row, job, holders)
 
 
+def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
+    """HOLDERS: whoever has a copy learns who else may have one."""
+    _hear_of_copy(case, row, flight)
+    for job_id, holders in _lists_in(row):
+        job = case.job(job_id)
+        copy = job.copies.get(row.node)
+        if copy is not None and not copy.is_dummy:
+            _learn_list(row, job, holders)
+
+
 def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
     """GOTACK."""
     job = case.job(row.job)
@@ -236,6 +246,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "deljob": _take_notice,
     "willqueue": _hear_of_copy,
     "gotjob": _hear_of_copy,
+    "holders": _take_list,
     "gotack": _take_confirmation,
 }
 _RECEIVING_FROM_STRANGERS: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {

@@ -42,7 +42,13 @@ from tests.sim.ablations.broken import Patch, nothing
 
 def senders_unlisted(patch: Patch) -> None:
     """Nobody learns of a holder by hearing from it."""
-    patch.setattr(requeue, "add_holder", nothing)
+    for name in ("add_holder", "learn"):
+        patch.setattr(requeue, name, nothing)
+
+
+def holders_not_introduced(patch: Patch) -> None:
+    """Nobody tells holders of each other that it has heard from."""
+    patch.setattr(requeue, "introduce", nothing)
 
 
 def lists_not_joined(patch: Patch) -> None:
@@ -53,7 +59,7 @@ def lists_not_joined(patch: Patch) -> None:
 
 def importers_unlisted(patch: Patch) -> None:
     """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
-    for name in ("add_holder", "add_holders"):
+    for name in ("add_holder", "learn"):
         patch.setattr(transfer, name, nothing)
 
 

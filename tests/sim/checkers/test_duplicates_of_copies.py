@@ -6,15 +6,20 @@ from tests.sim.checkers.duplicated import acknowledged, again, behind_a_cut, lea
 from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
 
 
-def test_d6_the_server_did_not_know_the_holder() -> None:
+@pytest.mark.parametrize(("is_introduced", "cause"), [(True, "DX"), (False, "D6")])
+def test_d6_the_server_did_not_know_the_holder_and_nothing_once_it_was_told(
+    is_introduced: bool, cause: str
+) -> None:
     tale = Tale()
     tale.add(0, to=("n3",), options="replicate=2 retry=10 ttl=3600")
     tale.copy(1, "n3", "n2")
+    if is_introduced:
+        tale.tell(2, "holders", "n3", "n1", detail="holders=n1,n3,n2")
     tale.serve(5)
     tale.working(5, "n1", "n3")
     again(tale, 10)
 
-    assert tale.verdict().duplicates == {"D6": 1}
+    assert tale.verdict().duplicates == {cause: 1}
 
 
 def test_d6_the_acker_did_not_know_the_holder() -> None:

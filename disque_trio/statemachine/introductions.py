@@ -1,0 +1,75 @@
+"""Holders of a job that do not know each other learn of each other: HOLDERS (decision 62).
+
+A holder tells the nodes on its list what it does with a job. Two nodes that were given the job on
+the two sides of a cut stand on no list in common: each queues it again and again, and nobody tells
+one that the other has a worker on it. But both have told their givers. So whoever hears of a holder
+that it did not know tells all holders of its list, once, when the job is to be queued again: most
+jobs are acknowledged before.
+"""
+
+from disque_trio.statemachine import lifecycle, post
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    BCAST_WILLQUEUE,
+    GROWN,
+    LISTS,
+    QUEUED,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holders, is_over, named, tell_of_ack
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import Holders, Queued, WillQueue, Working
+from disque_trio.statemachine.state import NodeState
+
+
+def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
+    """These nodes may hold a copy. If that is news here, it may be news for the others."""
+    known = job.holders
+    add_holders(job, ids)
+    if job.holders is not known and job.retry:
+        lifecycle.mark(job, GROWN)
+
+
+def introduce(node: NodeState, job: Job) -> None:
+    """The job is about to be queued again: tell its holders of each other, if that may be news."""
+    if not job.flags & GROWN:
+        return
+    lifecycle.unmark(job, GROWN)
+    find = node.cluster.nodes.get
+    peers = [peer for id in job.holders if (peer := find(id)) is not None and peer.link]
+    if len(peers) > 1:
+        links = [peer.link for peer in peers if peer.capabilities & LISTS]
+        post.broadcast(node, links, Holders(job.id, job.holders))
+
+
+def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
+    """Learn who else may hold the job, and tell these nodes how it stands here."""
+    job = node.jobs.get(message.id)
+    if job is None:
+        is_over(node, sender, message.id)
+        return
+    if job.state == ACKED:
+        tell_of_ack(node, sender, job, message.holders)
+        return
+    known = job.holders
+    add_holders(job, (*named(node, message.holders), sender.id))
+    if not job.retry:
+        return
+    if all(id in message.holders for id in known):
+        # Whoever was told this knows all that is known here.
+        lifecycle.unmark(job, GROWN)
+    else:
+        lifecycle.mark(job, GROWN)
+    _tell_how_it_stands(node, job, [id for id in job.holders if id not in known])
+
+
+def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
+    """What the other holders have heard from here since the period began."""
+    if job.state == QUEUED:
+        post.to_ids(node, ids, Queued(job.id))
+    elif lifecycle.lease_runs(node, job):
+        post.to_ids(node, ids, Working(job.id))
+    elif job.state == ACTIVE and not job.flags & BCAST_WILLQUEUE:
+        post.to_ids(node, ids, WillQueue(job.id))
