@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from tests.cluster.processes import Fleet, Server
-from tests.conformance import TRANSCRIPTS
+from tests.conformance import JOURNALS, NODES_FILES, TRANSCRIPTS, bus_messages
 from tests.conformance.departures import DEPARTURES
 from tests.conformance.replay import Outcome, is_as_recorded, replay
 
@@ -58,9 +58,11 @@ def replayed(shared_fleet: Fleet) -> Replayed:
         return Replayed(list(pool.map(replay_one, paths)), servers[0])
 
 
-def test_the_transcripts_are_all_there() -> None:
+def test_the_recordings_are_all_there() -> None:
     assert len(TRANSCRIPTS) == 130
     assert sum(path.name.startswith("random-") for path in TRANSCRIPTS) == 100
+    assert (len(JOURNALS), len(NODES_FILES)) == (3, 3)
+    assert len(bus_messages()) == 309
 
 
 def test_every_transcript_is_replayed_to_its_end(replayed: Replayed) -> None:
