@@ -133,11 +133,12 @@ class Crew:
         on_signals(stop, reload)
 
     def _stop(self, reason: str) -> None:
+        """Called again, it lets the workers know that it is to be sooner."""
         if not self._stopping.is_set():
             self._manager.tell("STOPPING=1")
             self._log.notice("stopping all workers", reason=reason)
             self._stopping.set()
-            self._signal_all(signal.SIGTERM)
+        self._signal_all(signal.SIGTERM)
 
     def _signal_all(self, number: signal.Signals) -> None:
         for worker in self._workers:
