@@ -91,8 +91,10 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
 
 
 def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> None:
+    """Now, or after what is left of its delay."""
     chosen = holders[int(node.rng.random() * len(holders))]
-    post.to_ids(node, (chosen,), Enqueue(job.id, job.delay // 1000))
+    left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
+    post.to_ids(node, (chosen,), Enqueue(job.id, left))
 
 
 def add_nodes(node: NodeState, job: Job, count: int) -> int:
@@ -184,7 +186,11 @@ def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
 
 
 def achieved(node: NodeState, job: Job) -> None:
-    """Enough copies: answer the client, then let the job be queued where it lives."""
+    """Enough copies: answer the client, then let the job be queued where it lives.
+
+    Who keeps none leaves that to the holders once one of them may have queued it: they do not know
+    of this node, and the one that it chose might not know either.
+    """
     confirmed = job.confirmed or ()
     pending_adds.settle(node, job, Status(job.id))
     # Whoever has not confirmed may refuse copies: `repair` must not count it.
@@ -194,7 +200,7 @@ def achieved(node: NodeState, job: Job) -> None:
         return
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     others = tuple(id for id in confirmed if id in node.cluster.nodes)
-    if others and not job.flags & BCAST_QUEUED:
+    if others and not job.flags & BCAST_QUEUED and not _may_be_out(node, job):
         _let_one_queue(node, job, others)
 
 

@@ -141,7 +141,8 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
-    """Queue our copy, now or later: the origin keeps none (external replication).
+    """Queue our copy, now or later: the origin keeps none (external replication). Never later than
+    it would be without being told.
 
     A job with RETRY 0 comes without a time to be queued at, so it is given one; the original
     loses it here (original, defect 14).
@@ -152,7 +153,10 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     if job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         return
     lifecycle.unmark(job, BCAST_QUEUED)
-    lifecycle.requeue_in(node, job, message.delay * 1000)
+    wait = message.delay * 1000
+    if job.requeue_at:
+        wait = min(wait, max(job.requeue_at - node.mono, 0))
+    lifecycle.requeue_in(node, job, wait)
     if not message.delay:
         lifecycle.enqueue(node, job, Cause.TOLD)
     if not job.retry:

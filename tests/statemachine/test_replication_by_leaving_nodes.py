@@ -24,6 +24,33 @@ def test_a_leaving_node_gives_a_job_to_others_and_has_one_of_them_queue_it() -> 
     assert rig.node.jobs == {}
 
 
+@pytest.mark.parametrize(
+    ("waited", "options", "told"),
+    [
+        (2000, (), [0]),
+        (2900, (), []),
+        (2900, ("DELAY", 4), [2]),
+        (5000, ("DELAY", 4), [0]),
+        (6900, ("DELAY", 4), []),
+        (6900, ("RETRY", 0), [0]),
+    ],
+)
+def test_a_holder_is_told_to_queue_when_the_delay_is_over_unless_one_may_have_done_so_already(
+    waited: int, options: tuple[str | int, ...], told: list[int]
+) -> None:
+    rig = leaving_rig(peers=1)
+    job = waiting_job(
+        rig, "REPLICATE", 1, *(("RETRY", 3) if "RETRY" not in options else ()), *options
+    )
+    rig.advance(waited)
+    rig.sent()
+
+    rig.message(N2, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+    assert rig.sent() == [(N2, Enqueue(job.id, delay=delay)) for delay in told]
+
+
 def test_even_a_single_copy_goes_to_another_node() -> None:
     rig = leaving_rig(peers=1)
     job = waiting_job(rig, "REPLICATE", 1)

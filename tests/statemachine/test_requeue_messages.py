@@ -242,6 +242,15 @@ def test_told_to_queue_later_it_warns_the_others_first() -> None:
     assert rig.sent() == []
 
 
+def test_told_to_queue_later_than_it_would_by_itself_it_keeps_its_own_time() -> None:
+    rig = holder_rig()
+    due = rig.node.jobs[JOB].requeue_at
+
+    rig.message(N2, Enqueue(JOB, delay=1000))
+
+    assert rig.node.jobs[JOB].requeue_at == due
+
+
 @pytest.mark.parametrize("delay", [0, 5])
 def test_an_at_most_once_job_that_came_without_a_time_is_given_one(delay: int) -> None:
     rig = Rig(peers=2)
