@@ -9,7 +9,7 @@ single messages. Until the next attempt nobody is judged for it.
 
 from disque_trio.sim.checkers.case import Case, Missed
 from disque_trio.sim.checkers.mail import ACK
-from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.records import Copy, Job
 from disque_trio.sim.checkers.terms import SECOND
 from disque_trio.sim.plan import Micros
 from disque_trio.sim.rows import Row
@@ -27,9 +27,17 @@ def on_pong(case: Case, row: Row) -> None:
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
         if mine is None or theirs is None or not mine.is_acked or theirs.is_acked:
             continue
+        if not _was_there(case, theirs):
+            continue
         is_listed = mine.is_dummy or row.peer in job.listed.get(row.node, ())
         if is_listed and not _was_swallowed(case, job, *pair):
             case.missed.append(Missed(job.id, row.node, row.peer, row.time))
+
+
+def _was_there(case: Case, copy: Copy) -> bool:
+    """Had the holder its copy before the heal, so that it has missed something?"""
+    healed = case.world.healed
+    return copy.cause == "loaded" or (healed is not None and copy.since <= healed)
 
 
 def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:

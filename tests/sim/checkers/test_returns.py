@@ -1,5 +1,7 @@
 """L10: word of an ack reaches a holder that returns at once."""
 
+import pytest
+
 from tests.sim.checkers.tale import JOB, Tale, broken
 from tests.sim.checkers.waits import waiting
 
@@ -21,6 +23,19 @@ def test_a_holder_that_returns_hears_of_the_ack_within_a_second() -> None:
 
     assert "L10" not in broken(verdict)
     assert verdict.checks["L10"] == 1
+
+
+@pytest.mark.parametrize(
+    ("cause", "came", "is_due"),
+    [("repljob", 20.5, False), ("loaded", 20.5, True), ("repljob", 19, True)],
+)
+def test_a_copy_that_is_made_after_the_heal_has_missed_nothing(
+    *, cause: str, came: float, is_due: bool
+) -> None:
+    tale = returning(told_at=None)
+    tale.say(came, "hold", "n2", job=JOB, cause=cause)
+
+    assert ("L10" in broken(tale.verdict(end=25))) == is_due
 
 
 def test_it_may_not_wait_for_the_next_attempt() -> None:
