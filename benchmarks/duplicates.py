@@ -18,10 +18,10 @@ from rich.table import Table
 
 from disque_trio.cli.sim.options import seeds_from
 from disque_trio.sim.checkers.verdict import judge
-from disque_trio.sim.expand import expand
-from disque_trio.sim.scenario import Scenario
-from disque_trio.sim.scenariofile import load
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.scenario import Scenario
 
 COPIES: Final = (1, 2, 3)
 DEFAULTS: Final = ("split-brain-halves", "kill-restart")

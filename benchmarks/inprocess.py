@@ -25,12 +25,12 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from disque_trio.host import SystemHost, tame_collector
-from disque_trio.listeners import Listeners
-from disque_trio.logs import open_log
+from disque_trio.driver.sessions import Session
+from disque_trio.net.listeners import Listeners
 from disque_trio.node import Node
-from disque_trio.server import assemble, hub_for
-from disque_trio.session import Session
+from disque_trio.serving.logs import open_log
+from disque_trio.serving.process import SystemHost, tame_collector
+from disque_trio.serving.server import assemble, hub_for
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
 from disque_trio.wire.resp import encode_request

@@ -27,11 +27,11 @@ from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
-from disque_trio.sim import tracefile
-from disque_trio.sim.expand import expand
-from disque_trio.sim.rows import Row
-from disque_trio.sim.scenariofile import load
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.traces import files as traces_files
+from disque_trio.tracing.rows import Row
 
 SCENARIOS: Final = ("split-brain-halves", "kill-restart")
 _FOLDER: Final = Path(__file__).parents[1] / "scenarios"
@@ -78,7 +78,7 @@ def _files(folder: Path, wanted: int) -> tuple[list[str], int]:
         for scenario, lines, count in originals:
             plan = expand(load(str(_FOLDER / f"{scenario}.toml")), seed)
             path = folder / f"{scenario}-{seed}.jsonl"
-            tracefile.create(str(path), plan).close()
+            traces_files.create(str(path), plan).close()
             with path.open("ab") as file:
                 file.write(lines)
             files.append(str(path))
@@ -91,7 +91,7 @@ def _trace(folder: Path, scenario: str) -> tuple[str, bytes, int]:
     """A run's rows as lines, and how many there are."""
     plan = expand(load(str(_FOLDER / f"{scenario}.toml")), 3)
     path = folder / "original.jsonl"
-    writer = tracefile.create(str(path), plan)
+    writer = traces_files.create(str(path), plan)
     rows: list[Row] = []
     simulate(plan, rows.append)
     writer.write(rows)

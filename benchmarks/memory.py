@@ -17,7 +17,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from disque_trio.host import facts, tame_collector
+from disque_trio.serving.process import facts, tame_collector
 from disque_trio.statemachine import pressure
 from disque_trio.statemachine.base import MYSELF, Now
 from disque_trio.statemachine.cluster import Peer

@@ -33,18 +33,13 @@ _NAMED: Final = 4
 _WIDE: Final = 160
 MARKS: Final = ("<!-- profiles -->\n", "<!-- end of profiles -->\n")
 ROOMS: Final[dict[str, Sequence[str]]] = {
-    "sockets": (
-        "hub.py", "readiness.py", "clients.py", "tlsclients.py", "buslink.py", "bus.py", "trio/*",
-    ),
-    "shell": (
-        "node.py", "feeding.py", "carriage.py", "session.py", "watch.py", "promises.py",
-        "allowance.py", "host.py", "ports.py",
-    ),
-    "bytes": ("wire/*",),
-    "journal": ("journal*.py", "appending.py", "rewriting.py"),
+    "sockets": ("net/*", "bus.py", "trio/*"),
+    "driver": ("node.py", "driver/*", "serving/process.py", "ports.py"),
+    "wire": ("wire/*",),
+    "storage": ("storage/*",),
     "machine": ("statemachine/*",),
-}  # fmt: skip
-"""Parts of a node by their files: who carries, who feeds, who parses and encodes, who decides."""
+}
+"""Parts of a node by their files."""
 ELSEWHERE: Final = "else"
 
 

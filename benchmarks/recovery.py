@@ -21,7 +21,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from disque_trio.host import tame_collector
+from disque_trio.serving.process import tame_collector
 from disque_trio.statemachine.base import MYSELF, QUEUED, Now
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config

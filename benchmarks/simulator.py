@@ -22,9 +22,9 @@ from rich.table import Table
 from benchmarks import chart
 from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.verdict import judge
-from disque_trio.sim.engine import Engine
-from disque_trio.sim.plan import Add, Consumer, Plan
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.wire.frames import encode

@@ -11,8 +11,8 @@ from typing import Final
 from disque_trio import __version__
 
 COMMANDS: Final = {
-    "server": "disque_trio.server",
-    "up": "disque_trio.up",
+    "server": "disque_trio.serving.server",
+    "up": "disque_trio.serving.up",
     "cli": "disque_trio.cli",
     "sim": "disque_trio.cli.sim",
     "aof": "disque_trio.cli.aof",

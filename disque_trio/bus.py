@@ -3,11 +3,11 @@
 import socket
 from typing import Final
 
-from disque_trio.buslink import LinkChannel, Links, plain_ip, set_up
-from disque_trio.host import link_room
-from disque_trio.multiplexing import IN, OUT
-from disque_trio.readiness import Listener
-from disque_trio.session import LinkSession
+from disque_trio.driver.sessions import LinkSession
+from disque_trio.net.bus_links import LinkChannel, Links, plain_ip, set_up
+from disque_trio.net.file_limits import link_room
+from disque_trio.net.multiplexing import IN, OUT
+from disque_trio.net.readiness import Listener
 from disque_trio.system import non_blocking
 
 MAX_STRANGERS: Final = 256

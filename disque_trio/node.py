@@ -13,22 +13,22 @@ from typing import Final
 
 import trio
 
-from disque_trio.carriage import Carriage
-from disque_trio.errands import Errands
-from disque_trio.feeding import TURN, Feeder
-from disque_trio.journal import Journal
+from disque_trio.driver.chores import Errands
+from disque_trio.driver.group_commit import Promises
+from disque_trio.driver.input import TURN, Feeder
+from disque_trio.driver.operator_log import Watch
+from disque_trio.driver.output import Carriage
+from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPort, Log, NodesStore
-from disque_trio.promises import Promises
-from disque_trio.revival import revive
-from disque_trio.session import LinkSession, Session
-from disque_trio.spill import Spiller
 from disque_trio.statemachine.base import FOREVER, Millis
 from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep, StartJournal
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.stopping import keep_queues, write_queues
-from disque_trio.watch import Watch
+from disque_trio.storage.journal import Journal
+from disque_trio.storage.restore import revive
+from disque_trio.storage.spill import Spiller
+from disque_trio.storage.stopping import keep_queues, write_queues
 from disque_trio.wire.requests import RequestParser
 
 HURRY_AFTER: Final[Millis] = 1000

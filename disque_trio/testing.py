@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.sim.checkers.verdict import Judge, Verdict, judge
-from disque_trio.sim.nodes import MachineFactory
-from disque_trio.sim.operators import Pending
-from disque_trio.sim.plan import Add, ClockPlan, Consumer, Expect, Fault, Micros, Plan
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.nodes import MachineFactory
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Expect, Fault, Micros, Plan
 from disque_trio.sim.steering import Simulation, Trouble
+from disque_trio.sim.workload.operators import Pending
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.machine import Machine
 

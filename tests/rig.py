@@ -20,13 +20,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import (
-    Frame,
-    GossipMessage,
-    JobCopy,
-    Message,
-    ReplJob,
-)
+from disque_trio.statemachine.messages import Frame, GossipMessage, JobCopy, Message, ReplJob
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 

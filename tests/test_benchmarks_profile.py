@@ -14,7 +14,7 @@ from benchmarks.profile import main, profile_of, room_of
 from benchmarks.spies import Frame, Spies, tally
 from benchmarks.tool import BenchmarkError
 
-RUN = "run (trio/_core/_run.py:2424);SocketHub._turns (disque_trio/hub.py:127)"
+RUN = "run (trio/_core/_run.py:2424);SocketHub._turns (disque_trio/net/hub.py:127)"
 ARM = "Timers.arm (disque_trio/statemachine/timers.py:70)"
 ADD = next(case for case in CASES if case.name == "add")
 
@@ -36,7 +36,7 @@ def test_a_sample_counts_for_the_function_on_top() -> None:
 
     assert tally(lines) == {
         Frame("Timers.arm", "statemachine/timers.py"): 9,
-        Frame("SocketHub._turns", "hub.py"): 1,
+        Frame("SocketHub._turns", "net/hub.py"): 1,
         Frame("run", "trio/_core/_run.py"): 4,
     }
 
@@ -52,9 +52,9 @@ def test_what_is_no_stack_does_not_count() -> None:
     ("file", "room"),
     [
         ("statemachine/commands/addjob.py", "machine"),
-        ("wire/resp.py", "bytes"),
+        ("wire/resp.py", "wire"),
         ("trio/_core/_run.py", "sockets"),
-        ("journalfile.py", "journal"),
+        ("storage/journal_file.py", "storage"),
         ("logging/__init__.py", "else"),
     ],
 )
@@ -70,7 +70,8 @@ def test_every_file_that_a_room_names_is_there() -> None:
 
 
 def test_kernel_and_rooms_make_up_the_whole() -> None:
-    arm, turn = Frame("Timers.arm", "statemachine/timers.py"), Frame("SocketHub._turns", "hub.py")
+    arm = Frame("Timers.arm", "statemachine/timers.py")
+    turn = Frame("SocketHub._turns", "net/hub.py")
 
     found = profile_of(ADD, {"cpu": 20.0}, seen({arm: 30, turn: 10}, user=80, kernel=20))
 
@@ -91,7 +92,9 @@ PRETENDER = """#!{python}
 import signal, sys, time
 out = sys.argv[sys.argv.index("--output") + 1]
 def end(*_):
-    open(out, "w").write("run (disque_trio/hub.py:1);make (disque_trio/statemachine/job.py:1) 8\\n")
+    open(out, "w").write(
+        "run (disque_trio/net/hub.py:1);make (disque_trio/statemachine/job.py:1) 8\\n"
+    )
     sys.exit(0)
 signal.signal(signal.SIGINT, end)
 print("py-spy> Sampling process 250 times a second. Press Control-C to exit.", flush=True)

@@ -14,12 +14,12 @@ from typing import Final
 
 import pytest
 
-from disque_trio.config import load
-from disque_trio.secretfiles import with_secrets
+from disque_trio.serving.config_file import load
+from disque_trio.serving.secret_files import with_secrets
 from tests.cluster.processes import eventually, free_port
 from tests.cluster.talk import connection
-from tests.node.process import running
-from tests.node.test_systemd import Listener
+from tests.serving.process import running
+from tests.serving.test_systemd import Listener
 
 ROOT: Final = Path(__file__).parents[1]
 DEPLOY: Final = ROOT / "deploy"

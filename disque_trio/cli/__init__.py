@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import Final
 
 from disque_trio.cli import formats
-from disque_trio.cli.connection import Connection
 from disque_trio.cli.options import FOREVER, Options, parse
 from disque_trio.cli.pipe import Pipe
 from disque_trio.cli.session import Session, complain
-from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.client.connection import Connection
+from disque_trio.client.errors import ConnectionFailedError
 
 _FORMS: Final = {
     "people": formats.for_people,

@@ -17,10 +17,10 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import clear
 from prompt_toolkit.styles import Style
 
-from disque_trio.cli.address import Address
 from disque_trio.cli.completion import Commands, hint
 from disque_trio.cli.session import Session, complain
-from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.client.address import Address
+from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 _STYLE: Final = Style.from_dict({"hint": "ansibrightblack italic"})

@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from disque_trio import __version__
-from disque_trio.cli.address import Address, Tls
 from disque_trio.cli.frame import port
+from disque_trio.client.address import Address, Tls
 
 FOREVER: Final = -1
 """`-r -1`: repeat until interrupted."""

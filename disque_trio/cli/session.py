@@ -12,10 +12,10 @@ from typing import BinaryIO, Final, NoReturn
 
 import attrs
 
-from disque_trio.cli.connection import Connection
 from disque_trio.cli.formats import Form, for_people
 from disque_trio.cli.options import FOREVER
-from disque_trio.cli.trouble import LostError
+from disque_trio.client.connection import Connection
+from disque_trio.client.errors import LostError
 from disque_trio.statemachine.base import OK, Failure, Reply
 from disque_trio.wire.words import UnbalancedQuotesError, split
 

@@ -6,8 +6,8 @@ A pair that no seed has seen is a part of the protocol that no sweep has tried.
 from collections import Counter
 from typing import Final
 
-from disque_trio.sim.checkers.mail import jobs_in
-from disque_trio.sim.rows import Row
+from disque_trio.sim.checkers.messages import jobs_in
+from disque_trio.tracing.rows import Row
 
 UNKNOWN: Final = "unknown"
 """The node has no copy."""

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.store import Lake, LakeError, Part
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 
 
 class Barn:

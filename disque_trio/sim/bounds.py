@@ -5,8 +5,8 @@ With the constants of the node, and the slowest of what the plan asks for.
 
 from typing import Final
 
-from disque_trio.sim.network import DIAL_WAITS, STALL
-from disque_trio.sim.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.model.network import DIAL_WAITS, STALL
+from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT

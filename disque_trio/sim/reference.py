@@ -4,11 +4,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from disque_trio.sim import words
-from disque_trio.sim.checkers.marks import MARKS
 from disque_trio.sim.checkers.properties import PROPERTIES
-from disque_trio.sim.scenario import Scenario
-from disque_trio.sim.schema import Key, keys
+from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios.marks import MARKS
+from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.sim.scenarios.schema import Key, keys
 
 _TITLES: Final = {"producer": "[[producer]]", "consumer": "[[consumer]]", "fault": "[[fault]]"}
 
@@ -25,15 +25,15 @@ def _page() -> Iterator[str]:
     yield ""
     yield "Written by `make docs`. [simulation.md](simulation.md) tells how to use them."
     yield from _tables(Scenario, "The file", "")
-    yield from _words("Faults of links", "kind", words.LINK_FAULTS)
-    yield from _words("Faults of nodes", "kind", words.NODE_FAULTS)
-    yield from _words("Shapes", "shape", words.SHAPES)
-    yield from _words("Ways to end a job", "way", words.WAYS)
-    yield from _words("Engines", "engine", words.ENGINES)
+    yield from _words("Faults of links", "kind", vocabulary.LINK_FAULTS)
+    yield from _words("Faults of nodes", "kind", vocabulary.NODE_FAULTS)
+    yield from _words("Shapes", "shape", vocabulary.SHAPES)
+    yield from _words("Ways to end a job", "way", vocabulary.WAYS)
+    yield from _words("Engines", "engine", vocabulary.ENGINES)
     yield from _words("Marks, for `expect.sometimes`", "mark", MARKS)
     yield from _words("Properties that are judged", "property", PROPERTIES)
-    yield from _list("Families that every scenario has", words.BUILT_IN_FAMILIES)
-    yield from _list("Events, for `when`", words.EVENTS)
+    yield from _list("Families that every scenario has", vocabulary.BUILT_IN_FAMILIES)
+    yield from _list("Events, for `when`", vocabulary.EVENTS)
 
 
 def _tables(record: type, title: str, path: str) -> Iterator[str]:

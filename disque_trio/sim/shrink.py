@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from disque_trio.sim.plan import Add, Consumer, Fault, Latency, LinkPlan, Micros, Plan
+from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Latency, LinkPlan, Micros, Plan
 
 _Item = TypeVar("_Item")
 

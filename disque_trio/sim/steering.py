@@ -18,18 +18,18 @@ from typing import Final
 
 import attrs
 
-from disque_trio.sim.faults import Link
-from disque_trio.sim.network import Rule
-from disque_trio.sim.nodes import MachineFactory
-from disque_trio.sim.operators import Operator, Pending, Word
-from disque_trio.sim.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
-from disque_trio.sim.rows import Row
-from disque_trio.sim.simulation import LOOK, QUIET, Run
-from disque_trio.sim.streams import stream
-from disque_trio.sim.workload import Worker
+from disque_trio.sim.engines.heap.nodes import MachineFactory
+from disque_trio.sim.engines.heap.run import LOOK, QUIET, Run
+from disque_trio.sim.model.faults import Link
+from disque_trio.sim.model.network import Rule
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
+from disque_trio.sim.workload.agents import Worker
+from disque_trio.sim.workload.operators import Operator, Pending, Word
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.state import NodeState
+from disque_trio.tracing.rows import Row
 
 Name = str | int
 """``n1``, or 1."""

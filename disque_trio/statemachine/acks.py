@@ -8,7 +8,7 @@ acked.
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, post, pressure, replication
+from disque_trio.statemachine import journaling, lifecycle, pressure, replication, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -92,7 +92,7 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
         return
     if cluster.is_leaving:
         # It will not be here to remember, but it can pass the news on once.
-        post.to_all(node, SetAck(job_id, 0))
+        send.to_all(node, SetAck(job_id, 0))
         return
     job = Job(
         id=job_id,
@@ -127,7 +127,7 @@ def try_collect(node: NodeState, job: Job) -> None:
         job.confirmed = node.cluster.myself.holding
     missing = unconfirmed(node, job)
     if missing:
-        post.to_ids(node, missing, SetAck(job.id, len(job.holders)))
+        send.to_ids(node, missing, SetAck(job.id, len(job.holders)))
     elif not _awaits_strangers(node, job):
         collect(node, job)
 
@@ -171,15 +171,15 @@ def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
     missing = [id for id in ids if id not in confirmed and (job.is_dummy or id in job.holders)]
     if missing:
         job.confirmed = confirmed or node.cluster.myself.holding
-        post.to_ids(node, missing, SetAck(job.id, len(job.holders)))
+        send.to_ids(node, missing, SetAck(job.id, len(job.holders)))
 
 
 def collect(node: NodeState, job: Job) -> None:
     """Every copy is known to be acknowledged: let all go."""
     if _misses_holders(node, job):
-        post.to_all(node, SetAck(job.id, 0))
+        send.to_all(node, SetAck(job.id, 0))
     elif not job.is_dummy:
-        post.to_holders(node, job, DelJob(job.id))
+        send.to_holders(node, job, DelJob(job.id))
     lifecycle.unregister(node, job, Cause.COLLECTED)
 
 
@@ -210,7 +210,7 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         if _is_last_but_one(node, sender, job, message):
             # As if DELJOB had come with it.
             lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
-            post.to_node(node, sender, GotAck(job.id, known=False))
+            send.to_node(node, sender, GotAck(job.id, known=False))
             return
         if not _settle(node, job, Cause.SETACK):
             return
@@ -247,7 +247,7 @@ def _is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -
 def answer_setack(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
     """GOTACK. A dummy ack is not known as a copy, or two of them would dismiss each other
     while the real holder is away (docs/differences.md, "Two dummy acks for one job")."""
-    post.to_node(node, sender, GotAck(job_id, known=job is not None and not job.is_dummy))
+    send.to_node(node, sender, GotAck(job_id, known=job is not None and not job.is_dummy))
 
 
 def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
@@ -283,7 +283,7 @@ def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
     if job is not None:
         if job.state != ACKED and job.flags & GIVEN:
             others = [id for id in job.holders if id != sender.id]
-            post.to_ids(node, others, SetAck(job.id, 0))
+            send.to_ids(node, others, SetAck(job.id, 0))
         replication.drop(node, job, Cause.DELJOB)
 
 
@@ -292,13 +292,13 @@ def fast_ack(node: NodeState, job_id: JobId) -> bool:
     job = node.jobs.get(job_id)
     if job is None:
         node.tombstones.bury(job_id)
-        post.to_all(node, DelJob(job_id))
+        send.to_all(node, DelJob(job_id))
         return False
     if not lifecycle.is_ours_alone(node, job):
         node.tombstones.bury(job_id)
     if _misses_holders(node, job):
-        post.to_all(node, DelJob(job_id))
+        send.to_all(node, DelJob(job_id))
     else:
-        post.to_holders(node, job, DelJob(job_id))
+        send.to_holders(node, job, DelJob(job_id))
     replication.drop(node, job, Cause.FASTACK)
     return True

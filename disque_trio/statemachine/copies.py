@@ -5,7 +5,7 @@ Owns `Job.holders`.
 
 from functools import lru_cache
 
-from disque_trio.statemachine import post
+from disque_trio.statemachine import send
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
@@ -144,7 +144,7 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
     """Is a job that is not here known to be over? Then the sender, who still has it, learns so."""
     if job_id not in node.tombstones:
         return False
-    post.to_node(node, sender, SetAck(job_id, 0))
+    send.to_node(node, sender, SetAck(job_id, 0))
     return True
 
 
@@ -157,5 +157,5 @@ def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, 
     if not job.is_dummy:
         add_holders(job, named(node, holders))
     news = SetAck(job.id, len(job.holders))
-    post.to_node(node, sender, news)
-    post.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)
+    send.to_node(node, sender, news)
+    send.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)

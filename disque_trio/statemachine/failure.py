@@ -5,7 +5,7 @@ one that a majority suspects has failed, which is told to everybody. Both end wi
 Failure only steers where new copies go and where clients connect: jobs never move because of it.
 """
 
-from disque_trio.statemachine import post
+from disque_trio.statemachine import send
 from disque_trio.statemachine.base import FAIL, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Fail
@@ -26,7 +26,7 @@ def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
     peer.reports[reporter] = node.mono
     if peer.flags & PFAIL and _votes(node, peer) > node.cluster.size // 2:
         _convict(node, peer)
-        post.to_all(node, Fail(peer.id))
+        send.to_all(node, Fail(peer.id))
 
 
 def withdraw(peer: Peer, reporter: NodeId) -> None:

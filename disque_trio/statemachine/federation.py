@@ -15,7 +15,7 @@ Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supp
 import enum
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, offering, post, transfer
+from disque_trio.statemachine import lifecycle, offering, send, transfer
 from disque_trio.statemachine.base import FOREVER, HANDSHAKE, PAUSE_OUT, LinkId, Millis
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.memory import SUPPLY_BYTES
@@ -130,8 +130,8 @@ def _tell_everybody(node: NodeState, queue: Queue) -> None:
     for peer in node.cluster.nodes.values():
         if peer.link and not peer.flags & HANDSHAKE:
             (ours if peer.is_ours else theirs).append(peer.link)
-    post.broadcast(node, theirs, NeedJobs(queue.name, 1))
-    post.broadcast(node, ours, Waiting(queue.name, max(len(queue.waiting), 1)))
+    send.broadcast(node, theirs, NeedJobs(queue.name, 1))
+    send.broadcast(node, ours, Waiting(queue.name, max(len(queue.waiting), 1)))
 
 
 def _is_due(node: NodeState, queue: Queue) -> bool:
@@ -153,7 +153,7 @@ def _ask_responders(node: NodeState, queue: Queue, wanted: int) -> None:
     if theirs:
         queue.adhoc_at = node.mono
         queue.adhoc_attempt = min(queue.adhoc_attempt + 1, MAX_ATTEMPT)
-        post.to_ids(node, theirs, NeedJobs(queue.name, wanted))
+        send.to_ids(node, theirs, NeedJobs(queue.name, wanted))
 
 
 def _next_adhoc(queue: Queue) -> Millis:
@@ -182,7 +182,7 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
     queue = node.queues.get(message.queue)
     if queue is None:
         if message.count:
-            post.to_node(node, sender, Waiting(message.queue, 0))
+            send.to_node(node, sender, Waiting(message.queue, 0))
         return
     supply = queue.supply
     if supply is None:
@@ -199,7 +199,7 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
     if sender.id in supply.asked:
         watch(node, queue)
     else:
-        post.to_node(node, sender, Waiting(message.queue, 0))
+        send.to_node(node, sender, Waiting(message.queue, 0))
 
 
 def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
@@ -258,7 +258,7 @@ def _ask(
     if peer is None or not peer.is_connected:
         del supply.known[id]
         return 0
-    post.to_node(node, peer, NeedJobs(queue.name, count, waits))
+    send.to_node(node, peer, NeedJobs(queue.name, count, waits))
     supply.asked[id] = count if waits else 0
     supply.asked_at = node.mono
     return count

@@ -6,7 +6,7 @@ ones first; so every node hears of every other and of what others think of it.
 
 from typing import Final
 
-from disque_trio.statemachine import post
+from disque_trio.statemachine import send
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, MEET, NOADDR, PFAIL, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer, Process
 from disque_trio.statemachine.failure import recover, report, withdraw
@@ -25,9 +25,9 @@ _FAILING: Final = PFAIL | FAIL
 def ping(node: NodeState, peer: Peer) -> None:
     """Ask whether the node is there, on our link; an unanswered ping keeps its time."""
     if peer.flags & MEET:
-        post.to_node(node, peer, Meet(section(node)))
+        send.to_node(node, peer, Meet(section(node)))
         return
-    post.to_node(node, peer, Ping(section(node)))
+    send.to_node(node, peer, Ping(section(node)))
     peer.ping_sent = peer.ping_sent or node.mono
 
 

@@ -6,7 +6,7 @@ Owns the fields of `Greetings`.
 
 from typing import Final
 
-from disque_trio.statemachine import offering, post
+from disque_trio.statemachine import offering, send
 from disque_trio.statemachine.base import LinkId, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.federation import may_ask
@@ -90,4 +90,4 @@ def _greet(node: NodeState, peer: Peer, name: bytes) -> None:
     if queue is not None and queue.length:
         offering.offer_anew(node, name, peer)
     elif queue is not None and queue.waiting and may_ask(node, queue):
-        post.to_node(node, peer, Waiting(name, len(queue.waiting)))
+        send.to_node(node, peer, Waiting(name, len(queue.waiting)))

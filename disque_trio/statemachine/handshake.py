@@ -14,13 +14,7 @@ from disque_trio.statemachine.address import is_port, literal_ip, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, MEET, Millis
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.messages import Frame
-from disque_trio.statemachine.nodetable import (
-    add,
-    learn_address,
-    remove,
-    rename,
-    unmark,
-)
+from disque_trio.statemachine.nodetable import add, learn_address, remove, rename, unmark
 from disque_trio.statemachine.state import NodeState
 
 MAX_HANDSHAKES: Final = 100

@@ -7,7 +7,7 @@ that it did not know tells all holders of its list, once, when the job is to be 
 jobs are acknowledged before.
 """
 
-from disque_trio.statemachine import lifecycle, post
+from disque_trio.statemachine import lifecycle, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -41,7 +41,7 @@ def introduce(node: NodeState, job: Job) -> None:
     peers = [peer for id in job.holders if (peer := find(id)) is not None and peer.link]
     if len(peers) > 1:
         links = [peer.link for peer in peers if peer.capabilities & LISTS]
-        post.broadcast(node, links, Holders(job.id, job.holders))
+        send.broadcast(node, links, Holders(job.id, job.holders))
 
 
 def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
@@ -68,8 +68,8 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
 def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
     """What the other holders have heard from here since the period began."""
     if job.state == QUEUED:
-        post.to_ids(node, ids, Queued(job.id))
+        send.to_ids(node, ids, Queued(job.id))
     elif lifecycle.lease_runs(node, job):
-        post.to_ids(node, ids, Working(job.id))
+        send.to_ids(node, ids, Working(job.id))
     elif job.state == ACTIVE and not job.flags & BCAST_WILLQUEUE:
-        post.to_ids(node, ids, WillQueue(job.id))
+        send.to_ids(node, ids, WillQueue(job.id))

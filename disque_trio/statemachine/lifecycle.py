@@ -9,7 +9,7 @@ in is recorded by whoever takes it in, once it is settled.
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, post, spilling, trace
+from disque_trio.statemachine import journaling, send, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -229,7 +229,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if nack or job.flags & BCAST_QUEUED:
         count_delivery(job, nack=nack, redelivery=not nack)
         told = cause is Cause.ENQUEUE
-        post.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
+        send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
     else:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
@@ -322,7 +322,7 @@ def lease(node: NodeState, job: Job) -> None:
     job.flags |= LEASED
     restart_retry(node, job)
     if job.holders is not node.cluster.myself.holding:
-        post.to_holders(node, job, Working(job.id))
+        send.to_holders(node, job, Working(job.id))
 
 
 def lease_runs(node: NodeState, job: Job) -> bool:

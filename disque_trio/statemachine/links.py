@@ -12,7 +12,7 @@ from the dial, or from being accepted, until one side ends it.
 from disque_trio.statemachine.address import literal_ip
 from disque_trio.statemachine.base import LinkId
 from disque_trio.statemachine.cluster import Link, Peer
-from disque_trio.statemachine.heart import rouse
+from disque_trio.statemachine.heartbeat import rouse
 from disque_trio.statemachine.state import NodeState
 
 

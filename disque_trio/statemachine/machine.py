@@ -20,19 +20,19 @@ from typing import Final
 
 from disque_trio.statemachine import (
     delivery,
+    dispatch,
     due,
     federation,
     greetings,
-    hearing,
     journaling,
     links,
     membership,
     metrics,
     pending_adds,
     pipelines,
-    post,
     pressure,
     recovery,
+    send,
     sessions,
     spilling,
     timing,
@@ -139,7 +139,7 @@ class Machine:
         except CommandError as error:
             reply = Failure(error.text)
         if reply is not PENDING:
-            post.answer(node, client, reply)
+            send.answer(node, client, reply)
         if node.ready:
             delivery.serve_ready(node)
         return row
@@ -192,11 +192,11 @@ class Machine:
         if refusal is None and row is not None:
             refusal = refusal_of(node, client, args, row)
         if refusal is not None:
-            post.answer(node, client, refusal)
+            send.answer(node, client, refusal)
         elif row is None:
-            post.answer(node, client, strays.answer(node, client, args[0], self._commands))
+            send.answer(node, client, strays.answer(node, client, args[0], self._commands))
         else:
-            post.answer_if_any(node, client, self._execute(client, args, row))
+            send.answer_if_any(node, client, self._execute(client, args, row))
         sessions.leave_silence(client)
         strays.after(client, args, row)
         if node.ready:
@@ -219,13 +219,13 @@ class Machine:
     def _show_to_monitors(self, client: Client, args: Sequence[bytes]) -> None:
         line = Status(server.monitor_line(self.state, client, args))
         for monitor in self.state.monitors.values():
-            post.answer(self.state, monitor, line)
+            send.answer(self.state, monitor, line)
 
     def refuse(self, client: Client, text: bytes, now: Now) -> None:
         """The client does not speak the protocol: tell it so and close."""
         self._set_clocks(now)
         self.state.stats.protocol_errors += 1
-        post.answer(self.state, client, Failure(text))
+        send.answer(self.state, client, Failure(text))
         sessions.close(self.state, client)
 
     def timed(self, row: Command, args: list[bytes], ns: int) -> None:
@@ -327,7 +327,7 @@ class Machine:
         if sender is None or sender.flags & HANDSHAKE or sender is cluster.myself:
             metrics.count_refused(node, "unknown sender", 1)
             return
-        hearing.hear(node, sender, messages)
+        dispatch.hear(node, sender, messages)
 
     def refused(self, reason: str, times: int) -> None:
         """Count bus input that was dropped; the driver counts what never became a frame."""

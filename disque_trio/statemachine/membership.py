@@ -18,15 +18,15 @@ from disque_trio.statemachine import (
     handshake,
     identity,
     metrics,
-    post,
     repair,
     resend,
+    send,
 )
 from disque_trio.statemachine.address import is_node_id, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, NOADDR, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.failure import suspect_if_silent
-from disque_trio.statemachine.heart import HEARTBEAT, beat, rest
+from disque_trio.statemachine.heartbeat import HEARTBEAT, beat, rest
 from disque_trio.statemachine.links import dial, hang_up
 from disque_trio.statemachine.messages import Frame, Gossip, GossipMessage, Meet, Ping, Pong
 from disque_trio.statemachine.nodetable import (
@@ -93,7 +93,7 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     told = gossip.section(node)
     if sender is not None and frame.incarnation:
         told += _other_process(node, link, sender, frame)
-    post.on_link(node, link.id, Pong(told))
+    send.on_link(node, link.id, Pong(told))
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:

@@ -7,15 +7,7 @@ refused whole, for a node that starts under a wrong name or without its cluster 
 from typing import Final
 
 from disque_trio.statemachine.address import MAX_PORT, is_node_id, literal_ip
-from disque_trio.statemachine.base import (
-    FAIL,
-    HANDSHAKE,
-    LEAVING,
-    MYSELF,
-    NOADDR,
-    PFAIL,
-    NodeId,
-)
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.gossip import wall_time
 from disque_trio.statemachine.state import NodeState

@@ -9,16 +9,9 @@ nodes that go. Whatever nodes.conf shows is changed here, so that no change of i
 from typing import Final
 
 from disque_trio.statemachine.address import is_port
-from disque_trio.statemachine.base import (
-    HANDSHAKE,
-    LEAVING,
-    MYSELF,
-    NOADDR,
-    Millis,
-    NodeId,
-)
+from disque_trio.statemachine.base import HANDSHAKE, LEAVING, MYSELF, NOADDR, Millis, NodeId
 from disque_trio.statemachine.cluster import UNREACHABLE, Link, Peer
-from disque_trio.statemachine.heart import rouse
+from disque_trio.statemachine.heartbeat import rouse
 from disque_trio.statemachine.links import hang_up
 from disque_trio.statemachine.state import NodeState
 

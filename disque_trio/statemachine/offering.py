@@ -12,7 +12,7 @@ Owns `NodeState.demands` and the fields of `Demand` and `Asker`; charges `Memory
 from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, post, transfer
+from disque_trio.statemachine import lifecycle, send, transfer
 from disque_trio.statemachine.base import PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
@@ -63,7 +63,7 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
         left = queue.length
     if sender.is_ours:
         if not given:
-            post.to_node(node, sender, HaveJobs(message.queue, left))
+            send.to_node(node, sender, HaveJobs(message.queue, left))
         demand = _remember(node, sender, message.queue)
         _answered(demand, sender, Offer.KNOWN if left else Offer.NONE)
         if left:
@@ -193,7 +193,7 @@ def _offer_to(node: NodeState, demand: Demand, queue: Queue, ids: Iterable[NodeI
     for id in ids:
         asker = demand.askers[id]
         asker.offer = Offer.MADE
-    post.to_ids(node, ids, HaveJobs(queue.name, queue.length))
+    send.to_ids(node, ids, HaveJobs(queue.name, queue.length))
 
 
 def on_due(node: NodeState, demand: Demand) -> None:

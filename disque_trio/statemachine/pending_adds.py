@@ -8,7 +8,7 @@ Owns `Client.pending_adds` and `crest`, `Job.pending_add`, all of a `PendingAdd`
 
 from typing import Final
 
-from disque_trio.statemachine import post, waiters
+from disque_trio.statemachine import send, waiters
 from disque_trio.statemachine.base import PENDING, SILENCE, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.job import Job, PendingAdd
@@ -87,7 +87,7 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     for each in waiting:
         if each.job is not None:
             break
-        post.answer(node, client, SILENCE if each.is_silent else each.reply)
+        send.answer(node, client, SILENCE if each.is_silent else each.reply)
         answered += 1
     del waiting[:answered]
     if not waiting:

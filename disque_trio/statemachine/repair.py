@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import journaling, post, replication
+from disque_trio.statemachine import journaling, replication, send
 from disque_trio.statemachine.base import (
     ACTIVE,
     FAIL,
@@ -189,9 +189,9 @@ def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     journaling.hold(node, job)
     node.repair.awaited[job.id] = node.mono + PATIENCE
     copy = _copy(node, job)
-    post.to_ids(node, chosen, ReplJob((copy,)))
+    send.to_ids(node, chosen, ReplJob((copy,)))
     # They need to know of the new holders: whoever of them is acknowledged has to tell these too.
-    post.to_ids(node, others, ReplJob((copy,), no_reply=True))
+    send.to_ids(node, others, ReplJob((copy,), no_reply=True))
     return len(copy.body)
 
 

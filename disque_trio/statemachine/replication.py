@@ -6,7 +6,7 @@ copies `Job.confirmed`.
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, pending_adds, post
+from disque_trio.statemachine import journaling, lifecycle, pending_adds, send
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
@@ -94,7 +94,7 @@ def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> Non
     """Now, or after what is left of its delay."""
     chosen = holders[int(node.rng.random() * len(holders))]
     left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
-    post.to_ids(node, (chosen,), Enqueue(job.id, left))
+    send.to_ids(node, (chosen,), Enqueue(job.id, left))
 
 
 def add_nodes(node: NodeState, job: Job, count: int) -> int:
@@ -127,7 +127,7 @@ def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
 
 def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: bool) -> None:
     if ids:
-        post.to_ids(node, ids, ReplJob((snapshot(node, job),), no_reply=no_reply))
+        send.to_ids(node, ids, ReplJob((snapshot(node, job),), no_reply=no_reply))
 
 
 def on_client_due(node: NodeState, client: Client) -> None:
@@ -213,7 +213,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
     job.confirmed = None
     if node.cluster.myself.id in job.holders:
         return True
-    post.to_holders(node, job, SetAck(job.id, len(job.holders)))
+    send.to_holders(node, job, SetAck(job.id, len(job.holders)))
     node.tombstones.bury(job.id)
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     return False
@@ -232,7 +232,7 @@ def abandon(node: NodeState, client: Client) -> None:
 
 
 def _take_back(node: NodeState, job: Job) -> None:
-    post.to_holders(node, job, DelJob(job.id))
+    send.to_holders(node, job, DelJob(job.id))
     lifecycle.unregister(node, job, Cause.ADD_FAILED)
 
 
@@ -269,7 +269,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         lifecycle.register(node, job, Cause.REPLJOB)
         journaling.hold(node, job)
     if not message.no_reply:
-        post.to_node(node, sender, GotJob(copy.id))
+        send.to_node(node, sender, GotJob(copy.id))
 
 
 def _confirm_late(job: Job, holder: NodeId) -> None:

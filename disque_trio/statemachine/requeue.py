@@ -4,7 +4,7 @@ Whoever of the holders wakes first warns the others, and half a second later que
 one of them has it queued. Adds to `Job.holders` those who show that they hold a copy.
 """
 
-from disque_trio.statemachine import acks, journaling, lifecycle, post, replication
+from disque_trio.statemachine import acks, journaling, lifecycle, replication, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -44,7 +44,7 @@ def _announce(node: NodeState, job: Job) -> None:
         return
     if job.state == ACTIVE:
         introduce(node, job)
-        post.to_holders(node, job, WillQueue(job.id))
+        send.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
     lifecycle.unmark(job, BCAST_WILLQUEUE | LEASED)
 
@@ -75,7 +75,7 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
         # Its collection waits for the sender from now on.
         if not job.is_dummy:
             add_holder(job, sender.id)
-        post.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        send.to_node(node, sender, SetAck(job.id, len(job.holders)))
         return None
     if sender.id not in job.holders:
         learn(job, (sender.id,))
@@ -92,7 +92,7 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
         introduce(node, job)
     if lifecycle.lease_runs(node, job) and not (message.nack or message.told):
         # It has not heard of the lease. Ours is not renewed, or two nodes could go on like this.
-        post.to_node(node, sender, Working(job.id))
+        send.to_node(node, sender, Working(job.id))
         return
     if job.state == QUEUED:
         _settle_who_queues(node, sender, job)
@@ -105,7 +105,7 @@ def _settle_who_queues(node: NodeState, sender: Peer, job: Job) -> None:
     if wins(node.cluster.myself.id, sender.id, job.id):
         lifecycle.dequeue(node, job, Cause.YIELD)
     else:
-        post.to_node(node, sender, Queued(job.id))
+        send.to_node(node, sender, Queued(job.id))
 
 
 def _postpone(node: NodeState, job: Job) -> None:
@@ -135,9 +135,9 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
         return
     introduce(node, job)
     if job.state == QUEUED:
-        post.to_holders(node, job, Queued(job.id))
+        send.to_holders(node, job, Queued(job.id))
     elif lifecycle.lease_runs(node, job):
-        post.to_node(node, sender, Working(job.id))
+        send.to_node(node, sender, Working(job.id))
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:

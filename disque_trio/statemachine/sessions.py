@@ -9,15 +9,8 @@ the journal cannot be written; `Client.is_closing`,
 from collections.abc import Callable
 from typing import Any
 
-from disque_trio.statemachine import lifecycle, metrics, offering, post, replication, waiters
-from disque_trio.statemachine.base import (
-    NULL_ARRAY,
-    PENDING,
-    CommandError,
-    Failure,
-    Millis,
-    Reply,
-)
+from disque_trio.statemachine import lifecycle, metrics, offering, replication, send, waiters
+from disque_trio.statemachine.base import NULL_ARRAY, PENDING, CommandError, Failure, Millis, Reply
 from disque_trio.statemachine.chores import Chore
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.events import Cause
@@ -157,7 +150,7 @@ def done(node: NodeState, client: Client, outcome: object) -> None:
     except CommandError as error:
         reply = Failure(error.text)
     if reply is not PENDING:
-        post.answer(node, client, reply)
+        send.answer(node, client, reply)
         node.out.resumed.append(client)
 
 

@@ -6,17 +6,10 @@ Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_
 from collections.abc import Callable
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, post, trace
+from disque_trio.statemachine import journaling, lifecycle, send, trace
 from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, Millis
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import (
-    add_holder,
-    adopt,
-    is_over,
-    named,
-    snapshot,
-    tell_of_ack,
-)
+from disque_trio.statemachine.copies import add_holder, adopt, is_over, named, snapshot, tell_of_ack
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.introductions import learn
 from disque_trio.statemachine.job import Job
@@ -74,7 +67,7 @@ def give(
         size += len(job.body or b"")
         copies.append(_give(node, job, receiver))
     if copies:
-        post.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
+        send.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
     return len(copies)
 
 
@@ -117,7 +110,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         learn(job, (sender.id,))
     if lifecycle.lease_runs(node, job):
         # The giver has not heard of it yet: it may even have given the job twice.
-        post.to_node(node, sender, Working(job.id))
+        send.to_node(node, sender, Working(job.id))
         return None
     queue = _queue(node, sender, job)
     if queue is not None and (queue.waiting or not is_for_clients):
@@ -143,4 +136,4 @@ def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
     queued")."""
     if job.retry:
         others = [id for id in job.holders if id != giver.id]
-        post.to_ids(node, others, Queued(job.id))
+        send.to_ids(node, others, Queued(job.id))

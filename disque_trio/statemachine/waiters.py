@@ -7,7 +7,7 @@ the end of its idleness.
 
 from collections.abc import Sequence
 
-from disque_trio.statemachine import post
+from disque_trio.statemachine import send
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.lifecycle import drop_queue_if_idle, queue_for
@@ -43,7 +43,7 @@ def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) ->
 def release(node: NodeState, client: Client, reply: Reply) -> None:
     """Answer a waiting client and let its further requests come."""
     unblock(node, client)
-    post.answer(node, client, reply)
+    send.answer(node, client, reply)
     node.out.resumed.append(client)
 
 

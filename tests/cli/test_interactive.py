@@ -10,13 +10,13 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from disque_trio.cli.address import Address
-from disque_trio.cli.connection import Connection
 from disque_trio.cli.formats import for_people
 from disque_trio.cli.interactive import Prompt, history, history_path, is_secret
 from disque_trio.cli.session import Session
+from disque_trio.client.address import Address
+from disque_trio.client.connection import Connection
 from disque_trio.statemachine.base import OK, Failure
-from tests.cli.fakenode import FakeNode, fake_node, press_ctrl_c
+from tests.client.fakenode import FakeNode, fake_node, press_ctrl_c
 
 CTRL_C = "\x03"
 CTRL_D = "\x04"

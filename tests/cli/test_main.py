@@ -10,7 +10,7 @@ import pytest
 
 from disque_trio.cli import main
 from disque_trio.statemachine.base import OK, Failure, Reply, Status
-from tests.cli.fakenode import Answer, fake_node, press_ctrl_c
+from tests.client.fakenode import Answer, fake_node, press_ctrl_c
 
 JOB: Reply = [[b"q", b"D-1", b"hello"]]
 

@@ -2,8 +2,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from disque_trio.cli.address import Address
 from disque_trio.cli.options import Options, parse
+from disque_trio.client.address import Address
 
 
 def parsed(line: str, environment: Mapping[str, str] | None = None) -> Options:

@@ -6,7 +6,7 @@ import pytest
 
 from disque_trio.cli import main
 from disque_trio.statemachine.base import Status
-from tests.cli.fakenode import fake_node
+from tests.client.fakenode import fake_node
 
 
 def piped(data: bytes, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:

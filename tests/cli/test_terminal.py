@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from tests.cli.fakenode import fake_node
+from tests.client.fakenode import fake_node
 
 # The first terminal that the leader of a session opens is the one whose Ctrl-C reaches it.
 PROGRAM: Final = """

@@ -51,7 +51,7 @@ def hide(kernel: str) -> None:
     """Make this process think that it is on macOS."""
     import trio  # noqa: F401, PLC0415
 
-    from tests.node import kqueue  # noqa: PLC0415
+    from tests.net import kqueue  # noqa: PLC0415
 
     _without("select", lambda key: key.startswith(_KEYWORDS))
     _without("socket", lambda key: key in _OF_SOCKET)

@@ -11,9 +11,9 @@ import attrs
 import pytest
 
 from disque_trio.__main__ import main
-from disque_trio.cli.address import Address, Tls
-from disque_trio.cli.connection import Connection
-from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.client.address import Address, Tls
+from disque_trio.client.connection import Connection
+from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.statemachine.base import Failure, Reply
 from tests.certificates import Authority
 from tests.cluster.processes import Server, eventually

@@ -17,15 +17,7 @@ from rich.table import Table
 
 from tests.cluster.processes import NODE_TIMEOUT, Cluster, Fleet, Server
 from tests.cluster.soak.ledger import EXPLAINED, Ledger, Promise
-from tests.cluster.soak.load import (
-    TTL_S,
-    Rig,
-    consume,
-    look_on,
-    pause_and_resume,
-    produce,
-    resume,
-)
+from tests.cluster.soak.load import TTL_S, Rig, consume, look_on, pause_and_resume, produce, resume
 
 SECONDS: Final = float(os.environ.get("SOAK_SECONDS", "600"))
 SEED: Final = int(os.environ.get("SOAK_SEED", "1"))

@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.proof import Proof
+from disque_trio.net.cluster_auth import Proof
 from disque_trio.wire.frames import HEADER_LENGTH
 from disque_trio.wire.resp import encode_request
 from tests.cluster.processes import BUS_OFFSET

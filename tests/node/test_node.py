@@ -3,9 +3,9 @@
 import trio
 from trio.testing import MockClock
 
-from disque_trio.allowance import MONITOR_LIMIT
-from disque_trio.feeding import TURN
-from disque_trio.session import CHOKE
+from disque_trio.driver.input import TURN
+from disque_trio.driver.limits import MONITOR_LIMIT
+from disque_trio.driver.sessions import CHOKE
 from disque_trio.statemachine.config import Config
 from tests.node.world import World, until
 

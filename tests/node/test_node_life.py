@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio import node as node_module
-from disque_trio.feeding import TURN
+from disque_trio.driver.input import TURN
 from disque_trio.node import GRACE_S
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from disque_trio.journal import Journal
+from disque_trio.driver.sessions import LinkSession, Session
+from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
-from disque_trio.session import LinkSession, Session
 from disque_trio.statemachine.base import MYSELF, Millis, NodeId, Now
 from disque_trio.statemachine.chores import Connection, Shutdown, Vitals
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.stats import Facts
-from disque_trio.tls import Keeper
-from tests.node.disks import MemoryDisk
+from disque_trio.storage.journal import Journal
+from tests.storage.disks import MemoryDisk
 
 WALL = 1_800_000_000_000
 ME: NodeId = b"a" * 40

@@ -12,8 +12,8 @@ from disque_trio.__main__ import main
 from disque_trio.cli.pipeline import query
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.report import facts
-from disque_trio.sim.jsonlines import line_of
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.jsonlines import line_of
+from disque_trio.tracing.rows import Row
 from tests.pipeline.test_report import TOLD
 
 Capture = pytest.CaptureFixture[str]

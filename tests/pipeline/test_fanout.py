@@ -16,7 +16,7 @@ from disque_trio.cli.sim.spark import Cutter, Outcome
 from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout, told
-from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenarios.scenario import Scenario
 from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import scenario
 

@@ -16,8 +16,8 @@ from disque_trio.cli.sim.progress import Progress
 from disque_trio.cli.sim.spark import Piece, run_piece
 from disque_trio.pipeline.coverage import Coverage
 from disque_trio.pipeline.lake.store import Lake
-from disque_trio.sim.rows import Row
-from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.tracing.rows import Row
 from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import lines, scenario
 

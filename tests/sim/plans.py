@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from disque_trio.sim.plan import Add, Consumer, Expect, Fault, Micros, Plan
+from disque_trio.sim.scenarios.plan import Add, Consumer, Expect, Fault, Micros, Plan
 
 SECOND: Final[Micros] = 1_000_000
 DUPLICATES: Final = ("D1", "D2", "D3c", "D4", "D5", "D7", "D12")

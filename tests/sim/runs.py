@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from disque_trio.sim.plan import Add, Consumer, Fault, Plan
-from disque_trio.sim.rows import Row
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Plan
+from disque_trio.tracing.rows import Row
 
 SECOND = 1_000_000
 FAST_DETECTION = (("cluster-node-timeout", "2000"),)

@@ -2,16 +2,8 @@
 
 import sys
 
-from disque_trio.sim.plan import (
-    Add,
-    ClockPlan,
-    Consumer,
-    Fault,
-    Latency,
-    LinkPlan,
-    Plan,
-)
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Fault, Latency, LinkPlan, Plan
 
 SECOND = 1_000_000
 MIX = tuple(

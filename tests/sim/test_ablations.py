@@ -11,9 +11,9 @@ import attrs
 import pytest
 
 from disque_trio.sim.checkers.verdict import Verdict, judge
-from disque_trio.sim.nodes import MachineError
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.nodes import MachineError
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.messages import (
     DelJob,
     GotAck,

@@ -10,7 +10,7 @@ from disque_trio.sim.bounds import (
     reconnect_bound,
     retry_of,
 )
-from disque_trio.sim.plan import Add, ClockPlan, Consumer, Fault, Plan
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Fault, Plan
 
 SECOND = 1_000_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import disque_trio.sim
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.run import simulate
 from tests.sim.storm import storm
 
 ROOT = Path(__file__).parents[2]

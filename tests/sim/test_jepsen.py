@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from disque_trio.cli.sim.execution import execute
-from disque_trio.sim.expand import expand
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.scenariofile import load
-from disque_trio.sim.words import ENGINES
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.scenarios.vocabulary import ENGINES
 from tests.sim.plans import SECOND
-from tests.sim.test_shipped import ROOT
+from tests.sim.scenarios.test_shipped import ROOT
 
 LENGTH: Final = 30 * SECOND
 PACES: Final = (5, 2, 1)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from disque_trio.cli.sim.execution import execute
-from disque_trio.sim import planfile
+from disque_trio.sim.scenarios import plan_file
 
 ROOT: Final = Path(__file__).parents[2]
 PINS: Final = sorted(ROOT.glob("scenarios/pins/*.json"))
@@ -42,7 +42,7 @@ def test_a_pin_passes(path: Path) -> None:
 
 
 def _passes(path: Path) -> None:
-    result = execute(planfile.load(path)).result
+    result = execute(plan_file.load(path)).result
 
     assert result.findings == ()
     # A shrunk plan may be left without consumers.

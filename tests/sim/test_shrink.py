@@ -5,11 +5,11 @@ import attrs
 import pytest
 
 from disque_trio.cli.sim.execution import execute
-from disque_trio.sim.expand import expand
-from disque_trio.sim.plan import Add, Consumer, Fault, Plan
-from disque_trio.sim.scenariofile import load
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Plan
 from disque_trio.sim.shrink import Shrinker, operations
-from disque_trio.sim.simulation import simulate
 from disque_trio.statemachine import lifecycle
 from disque_trio.statemachine.base import LinkId, Now
 from disque_trio.statemachine.events import Cause

@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from disque_trio.cli.sim.execution import execute
-from disque_trio.sim.expand import expand
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.scenariofile import load
-from disque_trio.sim.simulation import simulate
-from disque_trio.sim.visits import Visits
-from disque_trio.sim.workload import Worker
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.workload.agents import Worker
+from disque_trio.sim.workload.visits import Visits
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.machine import Machine
 

@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.sim.plan import LinkPlan
+from disque_trio.sim.scenarios.plan import LinkPlan
 from disque_trio.sim.steering import LimitError, Simulation
 from disque_trio.statemachine.base import ACTIVE, NULL_ARRAY, QUEUED, Failure, JobId, Status
 from tests.sim.runs import of, plan

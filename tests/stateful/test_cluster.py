@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from disque_trio.sim.plan import Plan
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.testing import ClusterStateMachine, plans, verdict_of
 
 QUICK = settings(

@@ -1,11 +1,6 @@
 """ADDJOBs of one client that wait for their copies at once."""
 
-from disque_trio.statemachine.base import (
-    Failure,
-    NodeId,
-    Reply,
-    Status,
-)
+from disque_trio.statemachine.base import Failure, NodeId, Reply, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import GotJob

@@ -1,12 +1,7 @@
 """What the tests of federation begin with."""
 
-from disque_trio.statemachine.base import (
-    JobId,
-    NodeId,
-)
-from disque_trio.statemachine.messages import (
-    YourJobs,
-)
+from disque_trio.statemachine.base import JobId, NodeId
+from disque_trio.statemachine.messages import YourJobs
 from tests.rig import JOB, Rig, copy_of
 
 

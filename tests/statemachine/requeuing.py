@@ -1,8 +1,6 @@
 """What the tests of requeue begin with."""
 
-from disque_trio.statemachine.base import (
-    JobId,
-)
+from disque_trio.statemachine.base import JobId
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 
 GRAIN = 8

@@ -10,16 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from disque_trio.statemachine.base import (
-    FAIL,
-    LEAVING,
-    MYSELF,
-    NOADDR,
-    PFAIL,
-    JobId,
-    NodeId,
-    Now,
-)
+from disque_trio.statemachine.base import FAIL, LEAVING, MYSELF, NOADDR, PFAIL, JobId, NodeId, Now
 from disque_trio.statemachine.chores import (
     Chore,
     RaiseFileLimit,

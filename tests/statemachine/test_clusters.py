@@ -1,13 +1,6 @@
 import itertools
 
-from disque_trio.statemachine.base import (
-    FAIL,
-    LEAVING,
-    MYSELF,
-    NOADDR,
-    PFAIL,
-    WAIT_REPL,
-)
+from disque_trio.statemachine.base import FAIL, LEAVING, MYSELF, NOADDR, PFAIL, WAIT_REPL
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Fail, Meet, Ping, Pong
 from tests.cluster_rig import ClusterRig

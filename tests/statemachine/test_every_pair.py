@@ -8,14 +8,8 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import (
-    STATE_NAMES,
-    Failure,
-    JobId,
-    NodeId,
-    Status,
-)
-from disque_trio.statemachine.hearing import ON_MESSAGE
+from disque_trio.statemachine.base import STATE_NAMES, Failure, JobId, NodeId, Status
+from disque_trio.statemachine.dispatch import ON_MESSAGE
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,

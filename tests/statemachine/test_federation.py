@@ -1,14 +1,6 @@
 from disque_trio.statemachine import transfer
-from disque_trio.statemachine.base import (
-    HANDSHAKE,
-    MYSELF,
-    NodeId,
-)
-from disque_trio.statemachine.messages import (
-    Frame,
-    NeedJobs,
-    Pong,
-)
+from disque_trio.statemachine.base import HANDSHAKE, MYSELF, NodeId
+from disque_trio.statemachine.messages import Frame, NeedJobs, Pong
 from tests.rig import CALM, JOB, N2, N3, Rig
 from tests.statemachine.federating import give, ids
 

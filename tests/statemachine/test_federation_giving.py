@@ -2,14 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_trio.statemachine.base import (
-    ACKED,
-    ACTIVE,
-    BCAST_QUEUED,
-    QUEUED,
-    WAIT_REPL,
-    NodeId,
-)
+from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL, NodeId
 from disque_trio.statemachine.messages import (
     DelJob,
     GotAck,

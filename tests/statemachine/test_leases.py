@@ -1,16 +1,9 @@
 import pytest
 
-from disque_trio.statemachine.base import (
-    ACTIVE,
-    BCAST_WILLQUEUE,
-)
+from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import (
-    Queued,
-    WillQueue,
-    Working,
-)
+from disque_trio.statemachine.messages import Queued, WillQueue, Working
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.requeuing import GRAIN, I_WIN, SPREAD, advance_to, holder_rig
 

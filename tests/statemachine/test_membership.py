@@ -1,13 +1,5 @@
 from disque_trio.statemachine import membership, nodetable
-from disque_trio.statemachine.base import (
-    FAIL,
-    HANDSHAKE,
-    LEAVING,
-    MYSELF,
-    NOADDR,
-    PFAIL,
-    NodeId,
-)
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Frame, Gossip, Meet, Message, Ping, Pong
 from tests.rig import ME, N2, N3, N4, STRANGER, Rig

@@ -1,13 +1,7 @@
 import pytest
 
 from disque_trio.statemachine.base import ACKED
-from disque_trio.statemachine.memory import (
-    DUMMY_BYTES,
-    JOB_BYTES,
-    QUEUE_BYTES,
-    of_job,
-    of_queue,
-)
+from disque_trio.statemachine.memory import DUMMY_BYTES, JOB_BYTES, QUEUE_BYTES, of_job, of_queue
 from tests.rig import JOB, ME, N2, N3, Rig, copy_of
 
 

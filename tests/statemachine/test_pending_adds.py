@@ -3,12 +3,7 @@
 import pytest
 
 from disque_trio.statemachine import pending_adds
-from disque_trio.statemachine.base import (
-    QUEUED,
-    WAIT_REPL,
-    Failure,
-    Status,
-)
+from disque_trio.statemachine.base import QUEUED, WAIT_REPL, Failure, Status
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import GotJob

@@ -1,11 +1,6 @@
 """How the waiting of several ADDJOBs of one client ends, and what others see of it."""
 
-from disque_trio.statemachine.base import (
-    ACTIVE,
-    QUEUED,
-    WAIT_REPL,
-    Status,
-)
+from disque_trio.statemachine.base import ACTIVE, QUEUED, WAIT_REPL, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import DelJob, SetAck
 from tests.rig import N2, Rig

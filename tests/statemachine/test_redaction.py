@@ -1,8 +1,8 @@
 import pytest
 
-from disque_trio.sim.rows import Row
 from disque_trio.statemachine.redaction import redacted
-from disque_trio.traced import TracedMachine
+from disque_trio.tracing.live import TracedMachine
+from disque_trio.tracing.rows import Row
 from tests.rig import Rig
 
 

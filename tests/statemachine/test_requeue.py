@@ -1,18 +1,8 @@
 import pytest
 
-from disque_trio.statemachine.base import (
-    ACKED,
-    ACTIVE,
-    BCAST_QUEUED,
-    QUEUED,
-    Status,
-)
+from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, Status
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import (
-    Enqueue,
-    Queued,
-    WillQueue,
-)
+from disque_trio.statemachine.messages import Enqueue, Queued, WillQueue
 from tests.rig import CALM, JOB, N2, N3, Rig, copy_of
 from tests.statemachine.requeuing import GRAIN, SPREAD, advance_to, holder_rig
 

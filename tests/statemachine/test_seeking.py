@@ -2,14 +2,7 @@ import pytest
 
 from disque_trio.statemachine import federation, greetings
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
-from disque_trio.statemachine.messages import (
-    Frame,
-    HaveJobs,
-    Message,
-    NeedJobs,
-    Pong,
-    Waiting,
-)
+from disque_trio.statemachine.messages import Frame, HaveJobs, Message, NeedJobs, Pong, Waiting
 from disque_trio.statemachine.nodetable import remove
 from tests.rig import CALM, N2, N3, Rig
 from tests.statemachine.federating import give, ids

@@ -15,10 +15,10 @@ from typing import Final
 from disque_trio.cli.doctor import startup
 from disque_trio.cli.doctor.findings import Finding, note, problem, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
-from disque_trio.config import ConfigFileError, load
-from disque_trio.host import MAX_LINKS
-from disque_trio.multiplexing import MultiplexingError, resolve
-from disque_trio.secretfiles import SecretFileError, with_secrets
+from disque_trio.net.file_limits import MAX_LINKS
+from disque_trio.net.multiplexing import MultiplexingError, resolve
+from disque_trio.serving.config_file import ConfigFileError, load
+from disque_trio.serving.secret_files import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
 
 HERE: Final = "this machine"

@@ -9,10 +9,10 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.address import Address
-from disque_trio.cli.connection import Connection
-from disque_trio.cli.trouble import ConnectionFailedError
-from disque_trio.listeners import BUS_OFFSET
+from disque_trio.client.address import Address
+from disque_trio.client.connection import Connection
+from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.net.listeners import BUS_OFFSET
 from disque_trio.statemachine.base import Failure, Reply, Status
 
 _LINE_WORDS: Final = 6

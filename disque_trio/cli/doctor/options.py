@@ -6,9 +6,9 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.address import Address
 from disque_trio.cli.frame import port
 from disque_trio.cli.options import add_tls, password_from, tls_from
+from disque_trio.client.address import Address
 
 _DESCRIPTION: Final = """\
 Asks a node, and every node that it knows, how they are, and tells what is wrong and what to do.

@@ -10,13 +10,13 @@ from typing import Any, Final, Protocol
 import attrs
 
 from disque_trio.cli.frame import UsageError
-from disque_trio.sim import simulation
 from disque_trio.sim.checkers.verdict import Verdict, judge
-from disque_trio.sim.engine import NEVER
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
-from disque_trio.sim.simulation import FormingError, Outcome, UnplayableError
-from disque_trio.sim.tcp.lateness import forgiving
+from disque_trio.sim.engines.events import NEVER
+from disque_trio.sim.engines.heap import run as heap_run
+from disque_trio.sim.engines.heap.run import FormingError, Outcome, UnplayableError
+from disque_trio.sim.engines.tcp.lateness import forgiving
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 
 Watcher = Callable[[Row], None]
 
@@ -31,7 +31,10 @@ class Engine(Protocol):
         """Run it; every row goes to the observer."""
 
 
-_MODULES: Final = {"trio": "disque_trio.sim.trio_engine", "tcp": "disque_trio.sim.tcp_engine"}
+_MODULES: Final = {
+    "trio": "disque_trio.sim.engines.trio.run",
+    "tcp": "disque_trio.sim.engines.tcp.run",
+}
 REPEATABLE: Final = ("heap", "trio")
 """Engines in which a plan has one history."""
 
@@ -39,7 +42,7 @@ REPEATABLE: Final = ("heap", "trio")
 def engine_called(name: str) -> Engine:
     """The engine. Those that need more than the machines are imported only when asked for."""
     if name == "heap":
-        return simulation.simulate
+        return heap_run.simulate
     try:
         found: Engine = import_module(_MODULES[name]).simulate
     except ModuleNotFoundError as error:

@@ -10,10 +10,10 @@ import attrs
 
 from disque_trio.cli.sim.execution import REPEATABLE, Result, Watcher
 from disque_trio.pipeline.coverage import Coverage
-from disque_trio.sim import planfile
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
-from disque_trio.sim.streams import stream
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class Reaper:
         text = None
         if not result.is_ok or self._is_chosen(result.seed):
             self.barn.bring(plan, run, self._rows)
-            text = planfile.dump(plan)
+            text = plan_file.dump(plan)
         self._rows = []
         return Crop(run, dict(self._coverage.counts), text)
 

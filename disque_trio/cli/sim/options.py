@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from disque_trio.cli.frame import Family, add_json, add_settings, count, share
-from disque_trio.sim.words import ENGINES
+from disque_trio.sim.scenarios.vocabulary import ENGINES
 
 _EPILOG: Final = """\
 A FILE is a scenario (.toml), a plan (.json), or a trace (.jsonl, .arrow, .parquet).

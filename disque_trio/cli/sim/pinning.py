@@ -10,7 +10,7 @@ from disque_trio.cli.sim.execution import execute
 from disque_trio.cli.sim.options import Options
 from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.cli.sim.sources import plan_from, write_text
-from disque_trio.sim import planfile
+from disque_trio.sim.scenarios import plan_file
 
 FOLDER: Final = "pins"
 """Beside the scenario, if nothing else is said."""
@@ -26,7 +26,7 @@ def pin(options: Options) -> int:
     result = execute(plan).result
     if options.out is None:
         target.parent.mkdir(exist_ok=True)
-    write_text(str(target), planfile.dump(plan, options.note))
+    write_text(str(target), plan_file.dump(plan, options.note))
     console = report.out()
     report.show_result(console, result)
     for finding in result.findings[:1]:

@@ -25,9 +25,9 @@ from disque_trio.cli.sim.execution import (
 )
 from disque_trio.cli.sim.harvest import Crop, Harvest, Reaper
 from disque_trio.cli.sim.sources import scenario_from
-from disque_trio.sim.expand import expand
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.scenarios.scenario import Scenario
 
 _AHEAD = 4
 """Seeds handed out for each process, so that none waits for work."""

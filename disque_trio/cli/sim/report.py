@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from disque_trio.cli.sim.execution import Finding, Result
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 MOST_FINDINGS = 8
 _WIDE = 200

@@ -11,7 +11,7 @@ from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import Result
 from disque_trio.cli.sim.pool import Done
 from disque_trio.cli.sim.sources import plan_from
-from disque_trio.sim import planfile
+from disque_trio.sim.scenarios import plan_file
 
 FILE = "results.jsonl"
 FAILURES = "failures"
@@ -69,7 +69,7 @@ class Store:
             if not result.is_ok:
                 note = f"{result.findings[0].property}: {result.findings[0].text}"
                 target = self._failures / f"{result.scenario}-{result.seed}.json"
-                target.write_text(planfile.dump(plan_from(path, result.seed), note), "utf-8")
+                target.write_text(plan_file.dump(plan_from(path, result.seed), note), "utf-8")
         except OSError as error:
             raise UsageError(
                 f"cannot write to {self._directory}: {error.strerror or error}; "

@@ -8,8 +8,8 @@ from disque_trio.cli.sim.execution import Finding, Result, execute
 from disque_trio.cli.sim.options import Options
 from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.cli.sim.sources import check_writable, plan_from, write_text
-from disque_trio.sim import planfile
-from disque_trio.sim.plan import Plan
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.shrink import Shrinker, operations
 
 LARGE = 12
@@ -42,7 +42,7 @@ def shrink(options: Options) -> int:
         shrinker.tries = 8
         smallest = _with_progress(shrinker, smallest)
     note = f"shrunk from {path}, seed {plan.seed}: {wanted}"
-    write_text(target, planfile.dump(smallest, note))
+    write_text(target, plan_file.dump(smallest, note))
     spent = " (budget spent: it might get smaller)" if shrinker.is_spent else ""
     console.print(f"{_size(smallest)} after {shrinker.runs} runs{spent}; saved in {target}")
     if (last := violation(execute(smallest).result, wanted)) is not None:

@@ -30,10 +30,12 @@ from disque_trio.cli.sim.sources import (
     replay_command,
     write_text,
 )
-from disque_trio.sim import livetraces, planfile, tracefile
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
-from disque_trio.sim.tracefile import TraceError
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.traces import files as traces_files
+from disque_trio.sim.traces import merge_live
+from disque_trio.sim.traces.files import TraceError
+from disque_trio.tracing.rows import Row
 
 _LINES = 100
 """Rows are written in batches of so many."""
@@ -66,7 +68,7 @@ def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
     if not options.trace.endswith(TRACES):
         raise UsageError(f"{options.trace}: a trace ends in {', '.join(TRACES)}")
     try:
-        writer = tracefile.create(options.trace, plan)
+        writer = traces_files.create(options.trace, plan)
     except TraceError as error:
         raise UsageError(str(error)) from None
     scribe = _Scribe(writer)
@@ -83,7 +85,7 @@ def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
 class _Scribe:
     """Writes a trace. A disk that is full is no failure of the node that is just being watched."""
 
-    def __init__(self, writer: tracefile.TraceWriter) -> None:
+    def __init__(self, writer: traces_files.TraceWriter) -> None:
         self._writer = writer
         self.error: OSError | None = None
 
@@ -162,7 +164,7 @@ def expand_(options: Options) -> int:
     """`sim expand`."""
     (path,) = options.files
     plan = plan_from(path, options.seed)
-    text = planfile.dump(plan, f"{path}, seed {plan.seed}")
+    text = plan_file.dump(plan, f"{path}, seed {plan.seed}")
     if options.out is None:
         sys.stdout.write(text)
     else:
@@ -206,7 +208,7 @@ def replay(options: Options) -> int:
     plan, rows = _history(options.files)
     done = _judge(plan, rows)
     status = _finish(options, plan, done, rows, f"disque-trio sim replay {' '.join(options.files)}")
-    if plan.scenario == livetraces.SCENARIO:
+    if plan.scenario == merge_live.SCENARIO:
         return status
     difference = _first_difference(rows, plan, options.engine)
     if difference is not None and not options.is_json:
@@ -217,20 +219,20 @@ def replay(options: Options) -> int:
 def _history(paths: Iterable[str]) -> tuple[Plan, list[Row]]:
     """The rows of the traces, in order of time, and their plan."""
     try:
-        traces = [tracefile.read(path) for path in paths]
+        traces = [traces_files.read(path) for path in paths]
         plans = [trace.plan for trace in traces if trace.plan is not None]
         if plans and len(traces) > 1:
             raise UsageError("one trace of a simulated run at a time")
         if plans:
             return plans[0], list(traces[0].rows)
-        rows = livetraces.together([trace.rows for trace in traces])
+        rows = merge_live.together([trace.rows for trace in traces])
     except TraceError as error:
         raise UsageError(str(error)) from None
-    return livetraces.plan_of(rows), rows
+    return merge_live.plan_of(rows), rows
 
 
 def _judge(plan: Plan, rows: list[Row]) -> Run:
-    done = judged(plan, rows, is_live=plan.scenario == livetraces.SCENARIO)
+    done = judged(plan, rows, is_live=plan.scenario == merge_live.SCENARIO)
     return attrs.evolve(done, result=attrs.evolve(done.result, engine="trace"))
 
 

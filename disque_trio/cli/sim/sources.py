@@ -6,12 +6,12 @@ from pathlib import Path
 import attrs
 
 from disque_trio.cli.frame import UsageError
-from disque_trio.sim import planfile
-from disque_trio.sim.expand import expand
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.planfile import PlanError
-from disque_trio.sim.scenario import Scenario
-from disque_trio.sim.scenariofile import ScenarioError, load
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import ScenarioError, load
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.scenarios.plan_file import PlanError
+from disque_trio.sim.scenarios.scenario import Scenario
 
 TRACES = (".jsonl", ".arrow", ".parquet")
 
@@ -39,7 +39,7 @@ def plan_from(path: str, seed: int | None) -> Plan:
     if not path.endswith(".json"):
         raise UsageError(f"{path} is neither a scenario (.toml) nor a plan (.json)")
     try:
-        return planfile.load(path)
+        return plan_file.load(path)
     except PlanError as error:
         raise UsageError(str(error)) from None
     except OSError as error:

@@ -14,7 +14,7 @@ from disque_trio.cli.sim.pool import Done, Task, cycles_collected_between_seeds,
 from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout
-from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenarios.scenario import Scenario
 
 PIECE_S: Final = 10.0
 """What a piece should take. Spark adds some 50 ms to each."""

@@ -35,7 +35,7 @@ from disque_trio.cli.sim.sources import (
 from disque_trio.cli.sim.tally import Tally
 from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
-from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenarios.scenario import Scenario
 
 DETAILED = 10
 """So many failures are told with all that is known; the rest in a line each."""

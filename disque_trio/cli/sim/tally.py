@@ -5,7 +5,7 @@ from collections import Counter
 import attrs
 
 from disque_trio.cli.sim.execution import Result
-from disque_trio.sim.scenario import Scenario
+from disque_trio.sim.scenarios.scenario import Scenario
 
 SUMS = ("added", "delivered", "lost", "steps", "end")
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.connection import Connection
-from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.client.connection import Connection
+from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.pipeline.connector.nodes import (
     NodeGoneError,
     Nodes,

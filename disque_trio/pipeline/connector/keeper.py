@@ -15,13 +15,7 @@ from typing import Final
 import attrs
 
 from disque_trio.pipeline.connector.leases import Leases
-from disque_trio.pipeline.connector.nodes import (
-    NodeGoneError,
-    Nodes,
-    items,
-    number,
-    words,
-)
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, items, number, words
 from disque_trio.pipeline.connector.offsets import Jobs
 from disque_trio.pipeline.connector.options import Link, Stream
 from disque_trio.pipeline.errors import PipelineError

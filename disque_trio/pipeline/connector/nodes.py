@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.address import Address
-from disque_trio.cli.connection import Connection
-from disque_trio.cli.trouble import ConnectionFailedError
+from disque_trio.client.address import Address
+from disque_trio.client.connection import Connection
+from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.pipeline.connector.options import Link
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status

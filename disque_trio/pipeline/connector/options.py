@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.address import Address, Tls
+from disque_trio.client.address import Address, Tls
 from disque_trio.pipeline.errors import PipelineError
 
 MAX_JOBS_PER_TRIGGER: Final = 10_000

@@ -20,8 +20,8 @@ from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.shape import RESULTS, ROWS, RUN_DIGITS
 from disque_trio.pipeline.lake.store import Lake, Part
 from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
-from disque_trio.sim.jsonlines import RowError, rows_of
-from disque_trio.sim.tracefile import PLAN_KIND
+from disque_trio.sim.traces.files import PLAN_KIND
+from disque_trio.tracing.jsonlines import RowError, rows_of
 
 _BLOCK: Final = 4 << 20
 _BATCH: Final = 1 << 16

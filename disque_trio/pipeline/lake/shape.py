@@ -13,10 +13,10 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from disque_trio.sim import planfile
-from disque_trio.sim.checkers.terms import Terms, terms_of
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.checkers.obligations import Terms, terms_of
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 
 RUN_DIGITS: Final = 16
 """How much of a digest names a run."""
@@ -140,7 +140,7 @@ def traces_table(plan: Plan | None, run: str) -> pa.Table:
             if not consumer.stop
             for queue in consumer.queues
         ],
-        "plan": None if plan is None else json.dumps(json.loads(planfile.dump(plan))),
+        "plan": None if plan is None else json.dumps(json.loads(plan_file.dump(plan))),
     }
     return pa.Table.from_pylist([facts], schema=TRACES)
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake.shape import LIVE, RUN_DIGITS
 from disque_trio.pipeline.lake.store import Source
-from disque_trio.sim import planfile
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.planfile import PlanError
-from disque_trio.sim.tracefile import PLAN_KIND
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.scenarios.plan_file import PlanError
+from disque_trio.sim.traces.files import PLAN_KIND
 
 _BLOCK: Final = 1 << 20
 _PLAN_KEY: Final = b"disque_trio.plan"
@@ -141,7 +141,7 @@ def _facts(line: bytes) -> dict[str, Any]:
 
 def _plan(text: str) -> Plan:
     try:
-        return planfile.parse(text, "its plan")
+        return plan_file.parse(text, "its plan")
     except PlanError as error:
         raise BadFileError(str(error)) from None
 

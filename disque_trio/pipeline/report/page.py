@@ -12,7 +12,7 @@ from disque_trio.pipeline.report.facts import QUANTILES, Curve, Facts, Latency, 
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
 from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.picture import sheet
-from disque_trio.sim.words import MESSAGES
+from disque_trio.sim.scenarios.vocabulary import MESSAGES
 
 _STYLE: Final = resources.files("disque_trio.pipeline.report") / "page.css"
 _PLOTS_MOST: Final = 12

@@ -8,13 +8,13 @@ from collections import deque
 
 import attrs
 
-from disque_trio.sim.checkers.marks import MARKS
+from disque_trio.sim.checkers.intervals import Spell
+from disque_trio.sim.checkers.obligations import SECOND, Terms, life_of, terms_of
 from disque_trio.sim.checkers.records import Add, Copy, Job
-from disque_trio.sim.checkers.spells import Spell
-from disque_trio.sim.checkers.terms import SECOND, Terms, life_of, terms_of
 from disque_trio.sim.checkers.world import World, world_of
-from disque_trio.sim.plan import Micros, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.marks import MARKS
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.tracing.rows import Row
 
 MOST_VIOLATIONS = 1_000
 """Of a run that goes wrong altogether the rest would say nothing new."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from disque_trio.sim.checkers import news
-from disque_trio.sim.checkers.mail import ACK, WORKING
-from disque_trio.sim.checkers.news import Fate, Story
+from disque_trio.sim.checkers import propagation
+from disque_trio.sim.checkers.messages import ACK, WORKING
+from disque_trio.sim.checkers.obligations import MILLI
+from disque_trio.sim.checkers.propagation import Fate, Story
 from disque_trio.sim.checkers.records import NEVER, Ack
-from disque_trio.sim.checkers.terms import MILLI
-from disque_trio.sim.plan import Micros
+from disque_trio.sim.scenarios.plan import Micros
 
 AHEAD: Final = 500 * MILLI
 """WILLQUEUE goes out so long before a requeue."""
@@ -91,7 +91,7 @@ def _is_cut_yet(story: Story, acks: list[Ack]) -> bool:
 
 def _fates_of_ack(story: Story, knowing: dict[str, Micros]) -> list[Fate]:
     return [
-        news.of_ack(story, node, queuer, since)
+        propagation.of_ack(story, node, queuer, since)
         for node, since in knowing.items()
         for queuer in story.nodes()
         if node != queuer
@@ -152,7 +152,9 @@ def _news_was_kept(story: Story) -> bool:
     if _knew_of_lease(story):
         return False
     for node in story.informants():
-        fates = [news.of_lease(story, node, queuer) for queuer in story.nodes() if queuer != node]
+        fates = [
+            propagation.of_lease(story, node, queuer) for queuer in story.nodes() if queuer != node
+        ]
         if Fate.KEPT in fates or Fate.LATE in fates:
             return Fate.KEPT in fates
     return False
@@ -192,7 +194,7 @@ def _news_was_late(story: Story) -> bool:
         apart = abs(story.root.time - story.before.time)
         return apart <= 2 * story.case.terms.latency + AHEAD
     return any(
-        news.of_lease(story, node, queuer) is Fate.LATE
+        propagation.of_lease(story, node, queuer) is Fate.LATE
         for node in story.informants()
         for queuer in story.nodes()
         if queuer != node
@@ -208,8 +210,8 @@ def _ack_is_late(story: Story) -> bool:
         if Fate.LATE in _fates_of_ack(story, knowing) or _is_passed_on_late(story, knowing):
             return True
     return any(
-        news.of_ack(story, ack.node, queuer, ack.time) is Fate.LATE
-        and not news.was_in_the_way(story, ack.node, queuer, ack.time)
+        propagation.of_ack(story, ack.node, queuer, ack.time) is Fate.LATE
+        and not propagation.was_in_the_way(story, ack.node, queuer, ack.time)
         for ack in story.acks("fastack")
         for queuer in story.nodes()
         if queuer != ack.node
@@ -218,7 +220,7 @@ def _ack_is_late(story: Story) -> bool:
 
 def _is_passed_on_late(story: Story, knowing: dict[str, Micros]) -> bool:
     return any(
-        news.is_ack_passed_on_late(story, node, queuer, since)
+        propagation.is_ack_passed_on_late(story, node, queuer, since)
         for node, since in knowing.items()
         for queuer in story.nodes()
         if node != queuer
@@ -290,7 +292,7 @@ def _fastack_was_cut_off(story: Story) -> bool:
     return any(
         ack.node != node
         and (
-            news.was_in_the_way(story, ack.node, node, ack.time)
+            propagation.was_in_the_way(story, ack.node, node, ack.time)
             or story.job.notice(ack.node, node, ACK).lost >= ack.time
         )
         for ack in story.acks("fastack")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.mail import number_in
+from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import Job, Lease
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 MOST: Final = 0xFFFF
 """Then they begin at 0 again."""

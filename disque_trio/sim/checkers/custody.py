@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import SECOND, dummy_life
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
-from disque_trio.sim.checkers.terms import SECOND, dummy_life
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
 

@@ -15,12 +15,12 @@ import attrs
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.causes import RULES
-from disque_trio.sim.checkers.news import Story
+from disque_trio.sim.checkers.intervals import Partition
+from disque_trio.sim.checkers.propagation import Story
 from disque_trio.sim.checkers.records import Job, Lease, Queueing
-from disque_trio.sim.checkers.spells import Partition
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
-from disque_trio.sim.words import DUPLICATE_CAUSES
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.scenarios.vocabulary import DUPLICATE_CAUSES
+from disque_trio.tracing.rows import Row
 
 CAUSES: Final[dict[str, str]] = {
     "D0": "a consumer asked for it",

@@ -14,12 +14,12 @@ import attrs
 
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.intervals import Spell
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
-from disque_trio.sim.checkers.spells import Spell
-from disque_trio.sim.checkers.terms import MILLI, SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 LAG: Final = 2 * SECOND
 """How far `everysec` may be behind."""

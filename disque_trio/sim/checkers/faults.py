@@ -4,10 +4,10 @@ from typing import Final
 
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import MILLI
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
-from disque_trio.sim.checkers.terms import MILLI
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 WAY: Final[Micros] = 10 * MILLI
 """For so long an operator's order may be on its way."""

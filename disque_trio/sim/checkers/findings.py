@@ -2,7 +2,7 @@
 
 import attrs
 
-from disque_trio.sim.plan import Micros
+from disque_trio.sim.scenarios.plan import Micros
 
 
 @attrs.define

@@ -8,9 +8,9 @@ function takes in one kind of row, judges nothing, and notes the marks that the 
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import MILLI, dummy_life
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Give, Job, Lease, Queueing
-from disque_trio.sim.checkers.terms import MILLI, dummy_life
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 ASKED: Final = "fastack asked"
 """A client has asked a node for FASTACK, and the node has not been seen to act yet."""

@@ -6,14 +6,14 @@ that ends before a bound proves nothing for the jobs concerned, which `Findings.
 
 from disque_trio.sim.bounds import absence
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.company import is_whole, judge_rejoin, judge_unanswered
+from disque_trio.sim.checkers.cluster_liveness import is_whole, judge_rejoin, judge_unanswered
 from disque_trio.sim.checkers.findings import Findings
-from disque_trio.sim.checkers.mail import ACK, QUEUED
+from disque_trio.sim.checkers.messages import ACK, QUEUED
+from disque_trio.sim.checkers.obligations import MILLI, SECOND, backlog
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.silence import had_given_up
-from disque_trio.sim.checkers.terms import MILLI, SECOND, backlog
-from disque_trio.sim.plan import Consumer, Micros
+from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 # While the run lasts.
 

@@ -5,9 +5,9 @@ Whether anything kept their messages back only the rows of the world tell.
 """
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.terms import SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.checkers.obligations import SECOND
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 
 def on_unmet(case: Case, row: Row) -> None:

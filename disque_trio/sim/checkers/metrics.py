@@ -7,7 +7,7 @@ import attrs
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.duplicates import UNAVOIDABLE, Duplicate
 from disque_trio.sim.checkers.findings import Findings
-from disque_trio.sim.plan import Micros
+from disque_trio.sim.scenarios.plan import Micros
 
 
 @attrs.frozen

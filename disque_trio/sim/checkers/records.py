@@ -5,8 +5,8 @@
 
 import attrs
 
-from disque_trio.sim.checkers.terms import Options, is_at_least_once
-from disque_trio.sim.plan import Micros
+from disque_trio.sim.checkers.obligations import Options, is_at_least_once
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 
 NEVER: Micros = -(1 << 62)

@@ -2,9 +2,9 @@
 is about to leave."""
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import Job
-from disque_trio.sim.checkers.terms import SECOND
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 
 def _has_long_been_leaving(case: Case, row: Row) -> bool:

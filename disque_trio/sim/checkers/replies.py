@@ -10,10 +10,10 @@ import itertools
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.mail import ACK
+from disque_trio.sim.checkers.messages import ACK
+from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job, Request
-from disque_trio.sim.checkers.terms import SECOND
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 _DEEDS: Final = {
     ("acked", "ackjob"): "ack",

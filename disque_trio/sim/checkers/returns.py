@@ -8,11 +8,11 @@ single messages. Until the next attempt nobody is judged for it.
 """
 
 from disque_trio.sim.checkers.case import Case, Missed
-from disque_trio.sim.checkers.mail import ACK
+from disque_trio.sim.checkers.messages import ACK
+from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import Copy, Job
-from disque_trio.sim.checkers.terms import SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 
 def on_pong(case: Case, row: Row) -> None:

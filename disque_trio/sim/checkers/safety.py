@@ -7,14 +7,14 @@ row, the others afterwards.
 import heapq
 from typing import Final
 
-from disque_trio.sim.checkers import copyoptions
+from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.mail import ACK
+from disque_trio.sim.checkers.messages import ACK
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
-from disque_trio.sim.checkers.terms import MILLI, SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
-from disque_trio.sim.vector import precedes
+from disque_trio.sim.model.vector_clocks import precedes
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
 """Why a node queues a job that no client has asked it to queue."""
@@ -125,7 +125,7 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
     if not waiting:
         del case.unclaimed[queue, body]
     add.job, job.add = job.id, add
-    copyoptions.compare_with_request(case, job)
+    copy_options.compare_with_request(case, job)
     _check_delay(case, job)
     return add
 

@@ -7,9 +7,9 @@ whose PING is unanswered sends another only over a new link.
 """
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.spells import Spell
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.checkers.intervals import Spell
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 
 def on_ping(case: Case, row: Row) -> None:

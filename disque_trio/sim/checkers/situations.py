@@ -4,8 +4,8 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import Job
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 TOGETHER: Final[Micros] = 500_000
 """Nodes that are lost within so much of each other are lost to one pass of repair."""

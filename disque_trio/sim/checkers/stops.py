@@ -8,11 +8,11 @@ before a whole RETRY. That an operator killed the process, or the disk was in tr
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.mail import QUEUED, WORKING
+from disque_trio.sim.checkers.messages import QUEUED, WORKING
+from disque_trio.sim.checkers.obligations import DESYNC, SECOND
 from disque_trio.sim.checkers.records import Copy, Job
-from disque_trio.sim.checkers.terms import DESYNC, SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 SOON: Final[Micros] = 2 * SECOND
 """One second until there are links, half a second to ask the others, and to spare."""

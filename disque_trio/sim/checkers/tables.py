@@ -9,11 +9,11 @@ think nothing wrong of each other.
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.company import is_whole
+from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
-from disque_trio.sim.checkers.terms import SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.checkers.obligations import SECOND
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 HEARS_WITHIN: Final[Micros] = SECOND // 10
 """So soon after an operator says FORGET the node has gone from the table."""

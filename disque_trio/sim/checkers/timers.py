@@ -11,10 +11,10 @@ other off, each keeps to its own period. Judged of traces that tell what records
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
-from disque_trio.sim.checkers.terms import DESYNC, MILLI, SECOND
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 SLACK: Final[Micros] = 20 * MILLI
 """For a batch to end, and a timer that comes up late."""

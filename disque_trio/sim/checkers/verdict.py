@@ -10,9 +10,9 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.checkers import (
-    agents,
-    company,
-    copyoptions,
+    client_events,
+    cluster_liveness,
+    copy_options,
     counters,
     custody,
     duplicates,
@@ -20,8 +20,8 @@ from disque_trio.sim.checkers import (
     faults,
     history,
     liveness,
-    mail,
     meetings,
+    messages,
     refusals,
     replies,
     returns,
@@ -38,8 +38,8 @@ from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.metrics import Metrics, measure
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.checkers.unjudged import not_judged, notes
-from disque_trio.sim.plan import Micros, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen(kw_only=True)
@@ -121,14 +121,14 @@ class Judge:
                 self._deliver(row, job)
         elif kind == "get.deliver":
             self._deliver(row, case.job(row.job))
-        elif row.cause not in company.GOSSIP:
+        elif row.cause not in cluster_liveness.GOSSIP:
             for each in _OF_THE_WORLD.get(kind, ()):
                 each(case, row)
 
     def _deliver(self, row: Row, job: Job) -> None:
         """A consumer has a job in hand."""
         case = self.case
-        serve = agents.on_deliver(case, row, job)
+        serve = client_events.on_deliver(case, row, job)
         self._deliveries += 1
         self._distinct += job.deliveries == 1
         safety.on_deliver(case, row, job)
@@ -140,7 +140,7 @@ class Judge:
         counters.check(case, row, job, serve)
         liveness.on_deliver(case, job, serve, self._findings)
         if job.deliveries == 1:
-            agents.note_recovery(case, job)
+            client_events.note_recovery(case, job)
             duplicates.note_first(job, serve)
         else:
             self._repeat(row, job, serve)
@@ -218,18 +218,18 @@ def _retry(plan: Plan, number: int) -> Micros:
 def _see_sent(case: Case, row: Row) -> None:
     """What gossip says is nobody's business here; that a node asks for an answer is."""
     cause = row.cause
-    if cause in company.GOSSIP:
+    if cause in cluster_liveness.GOSSIP:
         if cause == "ping":
             silence.on_ping(case, row)
         return
-    mail.on_send(case, row)
+    messages.on_send(case, row)
     for check in _AFTER_SENDING.get(cause, ()):
         check(case, row)
 
 
 def _see_received(case: Case, row: Row) -> None:
-    if row.cause not in company.GOSSIP:
-        mail.on_recv(case, row)
+    if row.cause not in cluster_liveness.GOSSIP:
+        messages.on_recv(case, row)
         if row.cause in timers.NEWS:
             timers.on_news(case, row)
         return
@@ -274,7 +274,7 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         durability.before_hold,
         history.on_hold,
         durability.after_hold,
-        copyoptions.after_hold,
+        copy_options.after_hold,
         timers.after_hold,
         safety.after_hold,
         refusals.after_hold,
@@ -304,25 +304,25 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "add.ok": (
         custody.before_add_ok,
         safety.before_add_ok,
-        agents.on_add_ok,
+        client_events.on_add_ok,
         safety.after_add_ok,
         timers.after_add_ok,
         durability.on_add_ok,
         refusals.after_add_ok,
     ),
-    "ack.invoke": (replies.on_invoke, agents.on_ack_invoke),
-    "ack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),
-    "ack.unknown": (replies.on_end, agents.on_ack_unknown),
+    "ack.invoke": (replies.on_invoke, client_events.on_ack_invoke),
+    "ack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
+    "ack.unknown": (replies.on_end, client_events.on_ack_unknown),
     "fastack.invoke": (
         situations.on_fastack,
         _note_kind,
         replies.on_invoke,
-        agents.on_ack_invoke,
+        client_events.on_ack_invoke,
     ),
-    "fastack.ok": (replies.on_end, agents.on_ack_ok, durability.on_ack_ok),
-    "fastack.unknown": (replies.on_end, agents.on_ack_unknown),
-    "nack.invoke": (replies.on_invoke, agents.on_again_invoke),
-    "enqueue.invoke": (replies.on_invoke, agents.on_again_invoke),
+    "fastack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
+    "fastack.unknown": (replies.on_end, client_events.on_ack_unknown),
+    "nack.invoke": (replies.on_invoke, client_events.on_again_invoke),
+    "enqueue.invoke": (replies.on_invoke, client_events.on_again_invoke),
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
         (
@@ -332,16 +332,16 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         ),
         (replies.on_end,),
     ),
-    "working.invoke": (agents.on_working_invoke,),
+    "working.invoke": (client_events.on_working_invoke,),
     "working.ok": (
         safety.before_working_ok,
         replies.on_working_ok,
-        agents.on_working_end,
+        client_events.on_working_end,
         timers.on_working,
         _forget,
     ),
-    "working.refused": (agents.on_working_end,),
-    "working.unknown": (agents.on_working_end,),
+    "working.refused": (client_events.on_working_end,),
+    "working.unknown": (client_events.on_working_end,),
 }
 _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "deljob": (custody.after_deljob, durability.after_setack),
@@ -351,10 +351,14 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
 }
 """By the message's name."""
 _OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
-    "lost": (mail.on_lost,),
-    "add.invoke": (agents.on_add_invoke,),
-    "add.refused": (company.on_add_end, agents.on_add_end),
-    "add.unknown": (situations.on_add_unknown, company.on_add_end, agents.on_add_end),
+    "lost": (messages.on_lost,),
+    "add.invoke": (client_events.on_add_invoke,),
+    "add.refused": (cluster_liveness.on_add_end, client_events.on_add_end),
+    "add.unknown": (
+        situations.on_add_unknown,
+        cluster_liveness.on_add_end,
+        client_events.on_add_end,
+    ),
     "cut": (faults.on_cut,),
     "clog": (faults.on_clog,),
     "rule": (faults.on_rule,),

@@ -8,12 +8,12 @@ import re
 
 import attrs
 
+from disque_trio.sim.checkers.intervals import Partition, Spell
+from disque_trio.sim.checkers.obligations import MILLI, SECOND, Terms
 from disque_trio.sim.checkers.records import NEVER
-from disque_trio.sim.checkers.spells import Partition, Spell
-from disque_trio.sim.checkers.terms import MILLI, SECOND, Terms
-from disque_trio.sim.network import MAX_BACKOFF
-from disque_trio.sim.plan import Micros, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.model.network import MAX_BACKOFF
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.tracing.rows import Row
 
 MEMBERSHIP = ("join", "leave", "forget")
 """Faults whose whole time counts as troubled, as the plan tells: no row tells of their end."""

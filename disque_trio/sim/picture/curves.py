@@ -11,8 +11,8 @@ from itertools import groupby
 
 import attrs
 
-from disque_trio.sim.picture.stands import Move
-from disque_trio.sim.rows import Row
+from disque_trio.sim.picture.job_states import Move
+from disque_trio.tracing.rows import Row
 
 Point = tuple[int, ...]
 """A time, and values from then on."""

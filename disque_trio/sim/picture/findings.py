@@ -7,8 +7,8 @@ import attrs
 from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.verdict import Verdict
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen

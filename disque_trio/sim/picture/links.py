@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from disque_trio.sim.picture.words import by_number
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.picture.plan_words import by_number
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 
 CLIENT_KINDS = frozenset(
     {"add", "get", "ack", "fastack", "nack", "working", "deljob", "enqueue", "dequeue"}

@@ -12,16 +12,16 @@ from importlib import resources
 import attrs
 
 from disque_trio.sim.checkers.duplicates import CAUSES
-from disque_trio.sim.checkers.terms import read_options
+from disque_trio.sim.checkers.obligations import read_options
 from disque_trio.sim.checkers.verdict import Verdict
-from disque_trio.sim.picture import findings, links, strips, words
+from disque_trio.sim.picture import findings, links, plan_words, strips
 from disque_trio.sim.picture.curves import Curves, Point, thinned
 from disque_trio.sim.picture.findings import Repeat
 from disque_trio.sim.picture.links import Links
 from disque_trio.sim.picture.sheet import filled, sheet, text
 from disque_trio.sim.picture.table import Table
-from disque_trio.sim.plan import Micros, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.tracing.rows import Row
 
 FILES = resources.files("disque_trio.sim.picture")
 STYLES = ("page.css", "story.css")
@@ -46,7 +46,7 @@ ROWS_MOST = 250_000
 def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: str = "") -> str:
     """The run as one HTML file. `replay` is the command that runs it again."""
     parts = {
-        "data": embedded(content(plan, rows, verdict, replay or words.replay(plan))),
+        "data": embedded(content(plan, rows, verdict, replay or plan_words.replay(plan))),
         "script": _files(SCRIPTS),
     }
     body = filled(text(FILES / "page.html"), parts)
@@ -149,8 +149,8 @@ def _head(plan: Plan, verdict: Verdict | None, replay: str) -> dict[str, object]
         "properties": findings.properties(verdict),
         "doubts": findings.doubts(verdict),
         "replay": replay,
-        "plan": words.in_words(plan),
-        "faults": [words.fault_in_words(fault) for fault in plan.faults[:FAULTS_MOST]],
+        "plan": plan_words.in_words(plan),
+        "faults": [plan_words.fault_in_words(fault) for fault in plan.faults[:FAULTS_MOST]],
     }
 
 

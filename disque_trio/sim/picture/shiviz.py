@@ -7,9 +7,9 @@ not, so they only decide what went before what; the numbers are made anew.
 import json
 from collections.abc import Iterator, Sequence
 
+from disque_trio.sim.model.vector_clocks import Stamp, precedes
 from disque_trio.sim.picture.links import lane, link
-from disque_trio.sim.rows import Row
-from disque_trio.sim.vector import Stamp, precedes
+from disque_trio.tracing.rows import Row
 
 PARSER = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 """What to tell ShiViz as the log's regular expression; the log begins with it."""

@@ -5,10 +5,10 @@ from itertools import groupby
 
 import attrs
 
-from disque_trio.sim.clock import EPOCH_MS
-from disque_trio.sim.picture import words
-from disque_trio.sim.plan import Micros
-from disque_trio.sim.rows import Row
+from disque_trio.sim.model.clock import EPOCH_MS
+from disque_trio.sim.picture import plan_words
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
 
 Pair = tuple[str, str]
 
@@ -98,7 +98,7 @@ def _bar(
         return Bar(what, start, end, f"{shape(pairs, nodes)} {cause}".rstrip(), touched)
     names = tuple(dict.fromkeys(spell.node for spell in spells))
     peers = " ".join(dict.fromkeys(spell.peer for spell in spells if spell.peer))
-    label = " ".join(part for part in (words.nodes(names), cause or what, peers) if part)
+    label = " ".join(part for part in (plan_words.nodes(names), cause or what, peers) if part)
     return Bar(what, start, end, label, names)
 
 
@@ -141,7 +141,7 @@ def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
     groups = _groups(cut, nodes)
     crossing = sum(len(group) * (len(nodes) - len(group)) for group in groups)
     if len(groups) > 1 and crossing == len(cut):
-        return " | ".join(words.nodes(group) for group in groups)
+        return " | ".join(plan_words.nodes(group) for group in groups)
     told = [
         f"{node}↔{peer}" if (peer, node) in cut else f"{node}→{peer}"
         for node, peer in cut
@@ -162,7 +162,7 @@ def _groups(cut: dict[Pair, None], nodes: Sequence[str]) -> list[list[str]]:
             group += near
             for peer in near:
                 del left[peer]
-        groups.append(sorted(group, key=words.by_number))
+        groups.append(sorted(group, key=plan_words.by_number))
     return groups
 
 

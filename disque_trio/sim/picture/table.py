@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import attrs
 
 from disque_trio.sim.picture.curves import Curves
+from disque_trio.sim.picture.job_states import Stands
 from disque_trio.sim.picture.links import (
     CLIENT_KINDS,
     NO_MATE,
@@ -14,8 +15,7 @@ from disque_trio.sim.picture.links import (
     numbers,
     other,
 )
-from disque_trio.sim.picture.stands import Stands
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 DETAIL_MOST = 160
 OUTCOMES = {"ok": 0, "refused": 1, "unknown": 2}

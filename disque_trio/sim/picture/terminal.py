@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.picture import findings, strips
+from disque_trio.sim.picture.job_states import Stands
 from disque_trio.sim.picture.links import is_client, lane, link, node_names, numbers
-from disque_trio.sim.picture.stands import Stands
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 
 SIGNS = {
     "hold": "+",

@@ -8,13 +8,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import sessions
-from disque_trio.statemachine.base import (
-    OK,
-    SILENCE,
-    SYNTAX_ERROR,
-    CommandError,
-    Reply,
-)
+from disque_trio.statemachine.base import OK, SILENCE, SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse

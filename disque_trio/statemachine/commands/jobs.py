@@ -1,14 +1,7 @@
 """Commands that take job ids (original 2.4 to 2.6)."""
 
 from disque_trio.statemachine import acks, lifecycle, replication, requeue
-from disque_trio.statemachine.base import (
-    ACKED,
-    ACTIVE,
-    STATE_NAMES,
-    CommandError,
-    JobId,
-    Reply,
-)
+from disque_trio.statemachine.base import ACKED, ACTIVE, STATE_NAMES, CommandError, JobId, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import job_ids
 from disque_trio.statemachine.events import Cause

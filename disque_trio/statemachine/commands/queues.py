@@ -9,8 +9,8 @@ from disque_trio.statemachine import (
     delivery,
     federation,
     pausing,
-    post,
     pressure,
+    send,
     transfer,
     waiters,
 )
@@ -27,13 +27,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import (
-    Remembered,
-    Words,
-    at_least,
-    integer,
-    timeout,
-)
+from disque_trio.statemachine.commands.parse import Remembered, Words, at_least, integer, timeout
 from disque_trio.statemachine.hints import no_option, none_of, shown
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.state import NodeState
@@ -236,5 +230,5 @@ def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     queue = node.queues.get(args[1])
     state = 0 if queue is None else queue.paused
     if broadcast:
-        post.to_all(node, Pause(args[1], state))
+        send.to_all(node, Pause(args[1], state))
     return Status(PAUSE_NAMES[state])

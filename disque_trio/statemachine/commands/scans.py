@@ -18,13 +18,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import transfer
-from disque_trio.statemachine.base import (
-    STATE_NAMES,
-    SYNTAX_ERROR,
-    CommandError,
-    Reply,
-    Status,
-)
+from disque_trio.statemachine.base import STATE_NAMES, SYNTAX_ERROR, CommandError, Reply, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.jobs import describe
 from disque_trio.statemachine.commands.parse import integer

@@ -9,7 +9,7 @@ from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.findings import note, problem, warning
 from disque_trio.statemachine.base import Failure
 from tests.cli.doctor.test_nodes import answers
-from tests.cli.fakenode import fake_node
+from tests.client.fakenode import fake_node
 
 
 @pytest.fixture(autouse=True)

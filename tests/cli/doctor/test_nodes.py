@@ -3,11 +3,11 @@ import time
 
 import pytest
 
-from disque_trio.cli.address import Address, Tls
 from disque_trio.cli.doctor import nodes
 from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine, examine, survey
+from disque_trio.client.address import Address, Tls
 from disque_trio.statemachine.base import Failure, Reply, Status
-from tests.cli.fakenode import Answer, Answers, fake_node
+from tests.client.fakenode import Answer, Answers, fake_node
 
 ME = "a" * 40
 OTHER = "b" * 40

@@ -9,7 +9,7 @@ import pytest
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
-from disque_trio.sim.plan import Plan
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.messages import GotAck
 from tests.pipeline.lake.runs import Told, told
 from tests.sim.ablations import broken, brokencopies, weather

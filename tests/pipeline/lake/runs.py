@@ -7,12 +7,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from disque_trio.sim import tracefile
 from disque_trio.sim.checkers.verdict import Verdict, judge
-from disque_trio.sim.nodes import MachineError
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
-from disque_trio.sim.simulation import simulate
+from disque_trio.sim.engines.heap.nodes import MachineError
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.traces import files as traces_files
+from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen
@@ -51,7 +51,7 @@ def told(
         with suppress(MachineError):
             simulate(plan, see)
     path = str(folder / f"{name}.{form}")
-    writer = tracefile.create(path, plan)
+    writer = traces_files.create(path, plan)
     writer.write(rows)
     writer.close()
     return Told(name, path, plan, rows, court.finish())

@@ -6,7 +6,7 @@ from typing import Any
 from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.store import Lake, Source
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.test_ingestion import content
 
 SOURCE = Source(name="f", head="h", sha256="s", size=1, run="r", rows=1)

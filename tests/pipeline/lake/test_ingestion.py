@@ -12,8 +12,8 @@ from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.reading import Piece
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.survey import BadFileError, survey
-from disque_trio.sim.jsonlines import line_of
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.jsonlines import line_of
+from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.runs import told
 from tests.sim.ablations import weather
 

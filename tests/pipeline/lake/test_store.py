@@ -11,7 +11,7 @@ import pytest
 
 from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.store import Lake, LakeError, Part
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 TABLE = shape.rows_table([Row(1, "hold", job="J"), Row(2, "drop", job="J")], "r", 7)
 
@@ -210,7 +210,7 @@ FILL = """
 import resource, signal, sys
 from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.store import Lake, LakeError
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 
 table = shape.rows_table([Row(n, "hold", job=f"J{n * n}") for n in range(20_000)], "r", 7)
 lake = Lake.open(sys.argv[1], create=True)

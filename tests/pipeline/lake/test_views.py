@@ -10,8 +10,8 @@ from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import TABLES, VIEWS, lines
-from disque_trio.sim.jsonlines import line_of
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.jsonlines import line_of
+from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.conftest import Ask
 from tests.pipeline.lake.runs import Told
 

@@ -10,16 +10,16 @@ from typing import Any
 import attrs
 import pytest
 
-from disque_trio.sim.journal import Journal
+from disque_trio.sim.engines.heap.journal import Journal
 from disque_trio.statemachine import (
     delivery,
+    dispatch,
     due,
-    hearing,
     lifecycle,
     machine,
-    post,
     pressure,
     requeue,
+    send,
     trace,
     transfer,
 )
@@ -30,11 +30,7 @@ from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import snapshot
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import (
-    JobCopy,
-    NeedJobs,
-    Queued,
-)
+from disque_trio.statemachine.messages import JobCopy, NeedJobs, Queued
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState, Repair
 from disque_trio.statemachine.tombstones import Tombstones
@@ -48,7 +44,7 @@ def nothing(*_: object, **__: object) -> None:
 
 def ignoring(message: type) -> Callable[[Patch], None]:
     """Do nothing upon a message of this kind."""
-    return lambda patch: patch.setitem(hearing.ON_MESSAGE, message, nothing)
+    return lambda patch: patch.setitem(dispatch.ON_MESSAGE, message, nothing)
 
 
 # Who has it queued.
@@ -105,13 +101,13 @@ def silent_import(patch: Patch) -> None:
 
 def silent_requeue(patch: Patch) -> None:
     """Queueing a job again is not announced."""
-    intact = post.to_holders
+    intact = send.to_holders
 
     def to_holders(node: NodeState, job: Job, message: Any) -> None:
         if not isinstance(message, Queued):
             intact(node, job, message)
 
-    patch.setattr(post, "to_holders", to_holders)
+    patch.setattr(send, "to_holders", to_holders)
 
 
 # Leases and time.
@@ -316,7 +312,7 @@ def raising(patch: Patch) -> None:
     def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
         raise KeyError(message.queue)
 
-    patch.setitem(hearing.ON_MESSAGE, NeedJobs, on_needjobs)
+    patch.setitem(dispatch.ON_MESSAGE, NeedJobs, on_needjobs)
 
 
 def without_repair(patch: Patch) -> None:

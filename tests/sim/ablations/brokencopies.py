@@ -8,15 +8,15 @@ from typing import Any
 
 from disque_trio.statemachine import (
     acks,
-    hearing,
+    dispatch,
     lifecycle,
     links,
     membership,
     pending_adds,
-    post,
     replication,
     requeue,
     resend,
+    send,
     transfer,
 )
 from disque_trio.statemachine.base import ACKED, ACTIVE, WAIT_REPL, CommandError, JobId, NodeId
@@ -25,14 +25,7 @@ from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import adopt
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, make_id
-from disque_trio.statemachine.messages import (
-    DelJob,
-    GotAck,
-    GotJob,
-    JobCopy,
-    ReplJob,
-    SetAck,
-)
+from disque_trio.statemachine.messages import DelJob, GotAck, GotJob, JobCopy, ReplJob, SetAck
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from tests.sim.ablations.broken import Patch, nothing
@@ -132,7 +125,7 @@ def confirmed_by_one(patch: Patch) -> None:
         if job is not None and job.pending_add is not None:
             replication.achieved(node, job)
 
-    patch.setitem(hearing.ON_MESSAGE, GotJob, on_gotjob)
+    patch.setitem(dispatch.ON_MESSAGE, GotJob, on_gotjob)
 
 
 def confirmed_without_a_copy(patch: Patch) -> None:
@@ -140,9 +133,9 @@ def confirmed_without_a_copy(patch: Patch) -> None:
 
     def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         if not message.no_reply:
-            post.to_node(node, sender, GotJob(message.copies[0].id))
+            send.to_node(node, sender, GotJob(message.copies[0].id))
 
-    patch.setitem(hearing.ON_MESSAGE, ReplJob, on_repljob)
+    patch.setitem(dispatch.ON_MESSAGE, ReplJob, on_repljob)
 
 
 def cleaned_up_after_success(patch: Patch) -> None:
@@ -151,7 +144,7 @@ def cleaned_up_after_success(patch: Patch) -> None:
 
     def achieved(node: NodeState, job: Job) -> None:
         intact(node, job)
-        post.to_holders(node, job, DelJob(job.id))
+        send.to_holders(node, job, DelJob(job.id))
 
     patch.setattr(replication, "achieved", achieved)
 
@@ -215,14 +208,14 @@ def setack_not_heeded(patch: Patch) -> None:
     def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         acks.answer_setack(node, sender, message.id, node.jobs.get(message.id))
 
-    patch.setitem(hearing.ON_MESSAGE, SetAck, on_setack)
+    patch.setitem(dispatch.ON_MESSAGE, SetAck, on_setack)
 
 
 def dummies_vouch(patch: Patch) -> None:
     """A dummy ack answers SETACK as if it were a copy."""
 
     def answer(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
-        post.to_node(node, sender, GotAck(job_id, known=job is not None))
+        send.to_node(node, sender, GotAck(job_id, known=job is not None))
 
     patch.setattr(acks, "answer_setack", answer)
 
@@ -269,7 +262,7 @@ def leaving_adders_deaf(patch: Patch) -> None:
             on_setack(node, sender, message)
 
     patch.setattr(acks, "ack", lambda node, id: not is_deaf(node, id) and ack(node, id))
-    patch.setitem(hearing.ON_MESSAGE, SetAck, hear)
+    patch.setitem(dispatch.ON_MESSAGE, SetAck, hear)
 
 
 def strangers_not_fastacked(patch: Patch) -> None:

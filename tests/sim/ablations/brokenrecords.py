@@ -12,20 +12,20 @@ from disque_trio.statemachine import (
     acks,
     copies,
     delivery,
+    dispatch,
     due,
     federation,
     gossip,
     greetings,
     handshake,
-    hearing,
     journaling,
     lifecycle,
     membership,
     nodetable,
     offering,
-    post,
     recovery,
     replication,
+    send,
     transfer,
 )
 from disque_trio.statemachine.base import JobId, NodeId
@@ -136,7 +136,7 @@ def paused_queues_take_copies(patch: Patch) -> None:
             inner.setattr(lifecycle, "is_paused_in", lambda *_: False)
             intact(node, sender, message)
 
-    patch.setitem(hearing.ON_MESSAGE, ReplJob, on_repljob)
+    patch.setitem(dispatch.ON_MESSAGE, ReplJob, on_repljob)
 
 
 def paused_queues_deliver_once(patch: Patch) -> None:
@@ -177,9 +177,9 @@ def put_off_for_ever(patch: Patch) -> None:
     """A node that hears WILLQUEUE says that somebody works on the job, whoever gave it away."""
 
     def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
-        post.to_node(node, sender, Working(message.id))
+        send.to_node(node, sender, Working(message.id))
 
-    patch.setitem(hearing.ON_MESSAGE, WillQueue, on_willqueue)
+    patch.setitem(dispatch.ON_MESSAGE, WillQueue, on_willqueue)
 
 
 def queued_once_told(patch: Patch) -> None:

@@ -3,7 +3,7 @@ killed with their journals."""
 
 import attrs
 
-from disque_trio.sim.plan import Expect, Fault, Plan
+from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
 from tests.sim.ablations.weather import SECOND, TROUBLED, jobs, plan, workers
 
 

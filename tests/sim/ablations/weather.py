@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.sim.expand import expand
-from disque_trio.sim.plan import (
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import (
     Add,
     Consumer,
     Expect,
@@ -18,7 +19,6 @@ from disque_trio.sim.plan import (
     Micros,
     Plan,
 )
-from disque_trio.sim.scenariofile import load
 
 SECOND: Final[Micros] = 1_000_000
 MILLION: Final = 1_000_000

@@ -1,6 +1,6 @@
 """What the tests of duplicates begin with."""
 
-from tests.sim.checkers.tale import Tale
+from tests.sim.checkers.scenario import Tale
 
 
 def leased(tale: Tale | None = None) -> Tale:

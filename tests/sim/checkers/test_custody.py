@@ -1,6 +1,6 @@
 import pytest
 
-from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
+from tests.sim.checkers.scenario import JOB, ONCE, Tale, broken
 
 
 def told(tale: Tale) -> list[str]:

@@ -1,8 +1,8 @@
 import pytest
 
-from disque_trio.sim.plan import Latency, LinkPlan
+from disque_trio.sim.scenarios.plan import Latency, LinkPlan
 from tests.sim.checkers.duplicated import acknowledged, again, behind_a_cut, leased
-from tests.sim.checkers.tale import JOB, Tale, broken
+from tests.sim.checkers.scenario import JOB, Tale, broken
 
 
 @pytest.mark.parametrize("cause", ["nack", "enqueue"])

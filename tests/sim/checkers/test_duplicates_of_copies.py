@@ -1,9 +1,9 @@
 import pytest
 
-from disque_trio.sim.plan import Expect
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Expect
+from disque_trio.tracing.rows import Row
 from tests.sim.checkers.duplicated import acknowledged, again, behind_a_cut, leased
-from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
+from tests.sim.checkers.scenario import JOB, ONCE, Tale, broken
 
 
 @pytest.mark.parametrize(("is_introduced", "cause"), [(True, "DX"), (False, "D6")])

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.sim.checkers.tale import JOB, Tale, broken
+from tests.sim.checkers.scenario import JOB, Tale, broken
 
 
 def held(fsync: str = "everysec") -> Tale:

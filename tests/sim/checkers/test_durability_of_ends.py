@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
+from tests.sim.checkers.scenario import JOB, ONCE, Tale, broken
 from tests.sim.checkers.test_durability import back, complaints, fallen, held
 
 FAR = "D-89abcdef-CCCCCCCCCCCCCCCCCCCCCCCC-003d"

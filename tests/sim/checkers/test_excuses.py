@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
+from tests.sim.checkers.scenario import JOB, ONCE, Tale, broken
 
 
 def journaled(fsync: str) -> Tale:

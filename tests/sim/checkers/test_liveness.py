@@ -1,7 +1,7 @@
 import pytest
 
-from disque_trio.sim.plan import Expect
-from tests.sim.checkers.tale import ALL_CAUSES, JOB, ONCE, Tale, broken
+from disque_trio.sim.scenarios.plan import Expect
+from tests.sim.checkers.scenario import ALL_CAUSES, JOB, ONCE, Tale, broken
 from tests.sim.checkers.waits import waiting
 
 BOUND = 10.25 + 35 + 17 + 1 + 1 + 1

@@ -1,6 +1,6 @@
 """L9: a queued job and a waiting client of a connected cluster meet within a second."""
 
-from tests.sim.checkers.tale import JOB, Tale, broken
+from tests.sim.checkers.scenario import JOB, Tale, broken
 
 
 def calm() -> Tale:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from disque_trio.sim.plan import Expect
-from tests.sim.checkers.tale import ALL_CAUSES, JOB, Tale, broken
+from disque_trio.sim.scenarios.plan import Expect
+from tests.sim.checkers.scenario import ALL_CAUSES, JOB, Tale, broken
 
 
 def with_newcomer(time: float, node: str) -> Tale:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.tale import JOB, ONCE, Tale
+from tests.sim.checkers.scenario import JOB, ONCE, Tale
 
 
 def paused(way: str, job: str = JOB) -> Tale:

@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from disque_trio.sim.checkers.verdict import judge
-from disque_trio.sim.plan import Add
-from tests.sim.checkers.tale import ONCE, Tale, broken
+from disque_trio.sim.scenarios.plan import Add
+from tests.sim.checkers.scenario import ONCE, Tale, broken
 
 
 @pytest.mark.parametrize(("maxlen", "due"), [(1, ["S20"]), (2, [])])

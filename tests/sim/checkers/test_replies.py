@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from tests.sim.checkers.tale import JOB, Tale
+from tests.sim.checkers.scenario import JOB, Tale
 
 
 def complaints(tale: Tale) -> list[str]:

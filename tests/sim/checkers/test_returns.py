@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.tale import JOB, Tale, broken
+from tests.sim.checkers.scenario import JOB, Tale, broken
 from tests.sim.checkers.waits import waiting
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from disque_trio.sim.plan import ClockPlan, LinkPlan
-from tests.sim.checkers.tale import JOB, ONCE, Tale, broken
+from disque_trio.sim.scenarios.plan import ClockPlan, LinkPlan
+from tests.sim.checkers.scenario import JOB, ONCE, Tale, broken
 
 
 def a_quiet_life() -> Tale:

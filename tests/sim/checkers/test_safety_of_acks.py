@@ -1,7 +1,7 @@
 import pytest
 
-from disque_trio.sim.plan import Fault
-from tests.sim.checkers.tale import JOB, Tale, broken
+from disque_trio.sim.scenarios.plan import Fault
+from tests.sim.checkers.scenario import JOB, Tale, broken
 
 # S8, S9
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from disque_trio.sim.plan import LinkPlan
+from disque_trio.sim.scenarios.plan import LinkPlan
 from tests.sim.checkers.duplicated import again
-from tests.sim.checkers.tale import ONCE, Tale, broken
+from tests.sim.checkers.scenario import ONCE, Tale, broken
 
 TIMEOUT = (("cluster-node-timeout", "4000"),)
 """A link is given up two seconds after the PING that was not answered."""

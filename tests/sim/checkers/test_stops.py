@@ -1,6 +1,6 @@
 """Queues after a stop in order (S21)."""
 
-from tests.sim.checkers.tale import JOB, Tale
+from tests.sim.checkers.scenario import JOB, Tale
 
 
 def told(

@@ -1,4 +1,4 @@
-from tests.sim.checkers.tale import Tale, broken
+from tests.sim.checkers.scenario import Tale, broken
 
 
 def complaints(tale: Tale, end: float = 10) -> list[tuple[str, str]]:

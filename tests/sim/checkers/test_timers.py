@@ -1,7 +1,7 @@
 import pytest
 
-from disque_trio.sim.plan import Fault
-from tests.sim.checkers.tale import JOB, Tale
+from disque_trio.sim.scenarios.plan import Fault
+from tests.sim.checkers.scenario import JOB, Tale
 
 OPTIONS = "replicate=3 retry=10 ttl=3600"
 RECORD = "replicate=3 retry=10000 delay=0 made=7 body=1908338681 left=3600000 due=10000"

@@ -1,7 +1,7 @@
 """A tale of a job that waits, for the checks of liveness."""
 
-from disque_trio.sim.plan import Expect
-from tests.sim.checkers.tale import Tale
+from disque_trio.sim.scenarios.plan import Expect
+from tests.sim.checkers.scenario import Tale
 
 
 def waiting(

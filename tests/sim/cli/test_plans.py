@@ -8,7 +8,7 @@ import pytest
 from disque_trio.cli.frame import USAGE
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.outcomes import PASSED, VIOLATED
-from disque_trio.sim import tracefile
+from disque_trio.sim.traces import files as traces_files
 from tests.sim.cli.files import Capture
 
 # expand, draw, traces and replay
@@ -77,7 +77,7 @@ def test_arrow_files_without_pyarrow_are_refused_with_advice(
     def absent(name: str) -> object:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(tracefile, "import_module", absent)
+    monkeypatch.setattr(traces_files, "import_module", absent)
 
     assert main(["run", small, "--trace", str(tmp_path / "t.arrow")]) == USAGE
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.sim.plan import Expect, Fault, Plan
+from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
 from tests.sim.ablations.weather import SECOND, jobs, plan, workers
 
 EVERYWHERE: Final = (1, 2, 3, 4, 5)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from disque_trio.cli.sim.execution import OverdueError, Result, execute
 from disque_trio.cli.sim.pool import cycles_collected_between_seeds
-from disque_trio.sim.plan import Plan
+from disque_trio.sim.scenarios.plan import Plan
 from tests.sim.ablations import weather
 from tests.sim.mutants import plans
 

@@ -4,9 +4,9 @@ import random
 
 import attrs
 
-from disque_trio.sim.clock import EPOCH_MS
-from disque_trio.sim.plan import Add, Consumer, Fault, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.model.clock import EPOCH_MS
+from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Plan
+from disque_trio.tracing.rows import Row
 
 SECOND = 1_000_000
 

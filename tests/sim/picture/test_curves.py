@@ -1,6 +1,6 @@
 from disque_trio.sim.picture.curves import POINTS_MOST, Curves, is_at_least_once, thinned
-from disque_trio.sim.picture.stands import Stands
-from disque_trio.sim.rows import Row
+from disque_trio.sim.picture.job_states import Stands
+from disque_trio.tracing.rows import Row
 from tests.sim.picture import stories
 
 JOB = stories.job_id(1)

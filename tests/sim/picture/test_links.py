@@ -7,8 +7,8 @@ from disque_trio.sim.picture.links import (
     numbers,
     other,
 )
-from disque_trio.sim.plan import Add, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Add, Plan
+from disque_trio.tracing.rows import Row
 from tests.sim.picture import stories
 
 

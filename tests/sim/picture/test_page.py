@@ -11,9 +11,9 @@ import pytest
 
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.picture import page, render
-from disque_trio.sim.picture.stands import Stand
-from disque_trio.sim.plan import Add, Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.picture.job_states import Stand
+from disque_trio.sim.scenarios.plan import Add, Plan
+from disque_trio.tracing.rows import Row
 from tests.sim.picture import stories
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -4,7 +4,7 @@ import re
 import attrs
 
 from disque_trio.sim.picture.shiviz import PARSER, export
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 from tests.sim.picture import stories
 
 Clock = dict[str, int]

@@ -1,5 +1,5 @@
-from disque_trio.sim.picture.stands import Move, Stand, Stands
-from disque_trio.sim.rows import Row
+from disque_trio.sim.picture.job_states import Move, Stand, Stands
+from disque_trio.tracing.rows import Row
 
 NODES = ["n1", "n2", "n3"]
 

@@ -1,6 +1,6 @@
-from disque_trio.sim.clock import EPOCH_MS
+from disque_trio.sim.model.clock import EPOCH_MS
 from disque_trio.sim.picture.strips import Bar, bars, clock_errors, shape
-from disque_trio.sim.rows import Row
+from disque_trio.tracing.rows import Row
 from tests.sim.picture import stories
 
 NODES = ["n1", "n2", "n3"]

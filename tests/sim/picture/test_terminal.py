@@ -1,7 +1,7 @@
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.picture import terminal
-from disque_trio.sim.plan import Plan
-from disque_trio.sim.rows import Row
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 from tests.sim.picture import stories
 
 

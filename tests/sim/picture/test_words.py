@@ -1,9 +1,9 @@
-from disque_trio.sim.picture import words
-from disque_trio.sim.plan import Add, ClockPlan, Consumer, Fault, Latency, LinkPlan, Plan
+from disque_trio.sim.picture import plan_words
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Fault, Latency, LinkPlan, Plan
 
 
 def told(plan: Plan) -> dict[str, str]:
-    return dict(words.in_words(plan))
+    return dict(plan_words.in_words(plan))
 
 
 def test_an_empty_plan_says_that_there_is_nothing() -> None:
@@ -14,19 +14,21 @@ def test_an_empty_plan_says_that_there_is_nothing() -> None:
 
 
 def test_of_a_live_cluster_no_plan_is_told() -> None:
-    assert words.in_words(Plan(scenario="live", seed=0, nodes=3)) == [("Cluster", "3 nodes, live")]
+    assert plan_words.in_words(Plan(scenario="live", seed=0, nodes=3)) == [
+        ("Cluster", "3 nodes, live")
+    ]
 
 
 def test_durations_are_short() -> None:
-    assert words.duration(1_500_000) == "1.5 s"
-    assert words.duration(20_000) == "20 ms"
-    assert words.duration(500) == "500 µs"
-    assert words.span((1000, 1000)) == "1 ms"
+    assert plan_words.duration(1_500_000) == "1.5 s"
+    assert plan_words.duration(20_000) == "20 ms"
+    assert plan_words.duration(500) == "500 µs"
+    assert plan_words.span((1000, 1000)) == "1 ms"
 
 
 def test_neighbours_are_named_by_their_range() -> None:
-    assert words.nodes(["n10", "n9", "n8", "n1", "n3", "n4"]) == "n1 n3 n4 n8–n10"
-    assert words.nodes(["0a1b2c3d", "4e5f6a7b"]) == "0a1b2c3d 4e5f6a7b"
+    assert plan_words.nodes(["n10", "n9", "n8", "n1", "n3", "n4"]) == "n1 n3 n4 n8–n10"
+    assert plan_words.nodes(["0a1b2c3d", "4e5f6a7b"]) == "0a1b2c3d 4e5f6a7b"
 
 
 def test_the_cluster_is_told_with_its_links_clocks_and_directives() -> None:
@@ -72,13 +74,13 @@ def test_consumers_are_told_with_their_mix() -> None:
 
 
 def test_a_few_faults_are_told_each() -> None:
-    assert words.fault_in_words(
+    assert plan_words.fault_in_words(
         Fault(kind="crash", at=2_000_000, hold=500_000, nodes=(1, 2, 3), mode="kill")
     ) == ("crash n1–n3 kill at 2 s for 500 ms")
-    assert words.fault_in_words(Fault(kind="partition", at=0, groups=((1,), (2, 3, 4)))) == (
+    assert plan_words.fault_in_words(Fault(kind="partition", at=0, groups=((1,), (2, 3, 4)))) == (
         "partition n1 | n2–n4 at 0 µs"
     )
-    assert words.fault_in_words(
+    assert plan_words.fault_in_words(
         Fault(kind="crash", when="send.gotjob", nth=2, target="event.node")
     ) == ("crash event.node upon send.gotjob number 2")
 
@@ -94,17 +96,17 @@ def test_many_faults_are_counted() -> None:
 def test_many_links_are_cut_short() -> None:
     links = tuple((1, peer) for peer in range(2, 12))
 
-    assert words.fault_in_words(Fault(kind="clog", links=links)).startswith(
+    assert plan_words.fault_in_words(Fault(kind="clog", links=links)).startswith(
         "clog n1→n2, n1→n3, n1→n4, n1→n5, n1→n6, n1→n7 and 4 more"
     )
 
 
 def test_the_replay_command_names_the_scenario_file() -> None:
     assert (
-        words.replay(Plan(scenario="calm", seed=7, nodes=1))
+        plan_words.replay(Plan(scenario="calm", seed=7, nodes=1))
         == "disque-trio sim run scenarios/calm.toml --seed 7"
     )
     assert (
-        words.replay(Plan(scenario="my/own.toml", seed=7, nodes=1))
+        plan_words.replay(Plan(scenario="my/own.toml", seed=7, nodes=1))
         == "disque-trio sim run my/own.toml --seed 7"
     )

@@ -9,7 +9,7 @@ the longest waits of the protocol, the consumers' polls and the work on all jobs
 from typing import Final
 
 from disque_trio.pipeline.lake.views.words import KEYS
-from disque_trio.sim.checkers.terms import DESYNC, DISCOVERY, GRAIN, TRANSFER
+from disque_trio.sim.checkers.obligations import DESYNC, DISCOVERY, GRAIN, TRANSFER
 
 WEAKER: Final = (
     "Every copy that a fault has destroyed excuses, even if it was made again since. Jobs of nodes "

@@ -8,7 +8,7 @@ before the last thing that happened to the job.
 from typing import Final
 
 from disque_trio.pipeline.lake.views.words import KEYS
-from disque_trio.sim.checkers.terms import SECOND
+from disque_trio.sim.checkers.obligations import SECOND
 
 WEAKER: Final = (
     "Runs that heal a core alone, and those in which a node leaves, comes, goes for good or is "

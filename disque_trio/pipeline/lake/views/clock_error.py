@@ -8,7 +8,7 @@ difference of the shortest ways there and back; for each node the middle of what
 from typing import Final
 
 from disque_trio.pipeline.lake.views.words import KEYS, OF_KEYS
-from disque_trio.sim.clock import EPOCH_MS
+from disque_trio.sim.model.clock import EPOCH_MS
 
 COLUMNS: Final = {
     **OF_KEYS,

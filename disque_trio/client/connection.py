@@ -1,0 +1,223 @@
+"""One blocking connection to a node.
+
+Blocking sockets, because a person or a shell waits for one reply at a time, and Ctrl-C ends a
+read by itself. A request is never sent twice: a connection that ended while nobody was looking is
+found out before the request goes, one that ends later leaves open whether the node obeyed.
+"""
+
+import contextlib
+import math
+import os
+import select
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Final
+
+import attrs
+
+from disque_trio.client.address import Address, Tls
+from disque_trio.client.errors import ConnectionFailedError, LostError, lost, not_connected
+from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.system import keep_alive
+from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
+
+_CHUNK: Final = 1 << 16
+_KEEPALIVE_S: Final = 15
+"""A GETJOB may wait for days: this is how soon it learns that the node's machine is gone."""
+
+
+@attrs.define(eq=False)
+class Connection:
+    """A conversation with one node, opened anew when it is needed and not there."""
+
+    address: Address
+    password: bytes | None = None
+    connect_timeout_s: float = 5.0
+    patience_s: float | None = None
+    """How long to wait for more of a reply, and for room to send; None is for ever."""
+    _socket: socket.socket | None = attrs.field(init=False, default=None)
+    _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
+    _replies: deque[Reply] = attrs.field(init=False, factory=deque)
+    _silent_requests: float = attrs.field(init=False, default=0)
+    """How many requests from here on get no reply, after CLIENT REPLY."""
+    _has_answered: bool = attrs.field(init=False, default=False)
+    """Has a node shown on this connection that it is one?"""
+
+    @property
+    def is_open(self) -> bool:
+        """Was the connection there when it was last used?"""
+        return self._socket is not None
+
+    def ready(self) -> Failure | None:
+        """Open the connection unless it stands; what the node said if it refused the password."""
+        if self._socket is not None and not self._has_ended():
+            self._forget_replies()
+            return None
+        self.close()
+        self._socket = _connected(self.address, self.connect_timeout_s)
+        self._has_answered = False
+        if self.password is None:
+            self._socket.settimeout(self.patience_s)
+            return None
+        # A node that takes connections and does nothing else is none to wait for.
+        self._socket.settimeout(self.connect_timeout_s or None)
+        self.send([b"AUTH", self.password])
+        answer = self.receive()
+        self._socket.settimeout(self.patience_s)
+        return answer if isinstance(answer, Failure) else None
+
+    def close(self) -> None:
+        """Forget the connection and all that was still to come on it."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._silent_requests = 0
+        self._forget_replies()
+
+    def fileno(self) -> int:
+        """For `select`."""
+        return self._open_socket().fileno()
+
+    def send(self, args: Sequence[bytes]) -> bool:
+        """Send a request; is there a reply to wait for?"""
+        try:
+            self._open_socket().sendall(encode_request(list(args)))
+        except OSError as error:
+            raise self._lost(error) from error
+        return self._is_answered(args)
+
+    def send_all(self, requests: Sequence[Sequence[bytes]]) -> None:
+        """Send requests in one piece. Each must have a reply, and all replies must be short or the
+        requests few, for nothing is read meanwhile."""
+        try:
+            self._open_socket().sendall(b"".join(encode_request(args) for args in requests))
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def send_some(self, data: bytes) -> int:
+        """Send as much of the data as fits now; how many bytes that was."""
+        try:
+            return self._open_socket().send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def receive(self) -> Reply:
+        """The next reply, as long as it takes."""
+        while not self._replies:
+            self.read()
+        return self._replies.popleft()
+
+    def received(self) -> list[Reply]:
+        """Take in what has come, without waiting; every reply that is complete."""
+        self.read(socket.MSG_DONTWAIT)
+        replies = list(self._replies)
+        self._replies.clear()
+        return replies
+
+    def read(self, flags: int = 0) -> None:
+        """Take in what has come, waiting until something has unless the flags say otherwise."""
+        try:
+            data = self._open_socket().recv(_CHUNK, flags)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise self._lost(error) from error
+        if not data:
+            raise self._lost(None)
+        try:
+            self._replies += self._parser.feed(data)
+            self._has_answered = True
+        except ProtocolError as error:
+            self.close()
+            raise ConnectionFailedError(
+                f"What {self.address} answers is not Disque's protocol ({error})",
+                "-p must be the node's port for clients, and its tls-port needs --tls.",
+            ) from error
+
+    def _open_socket(self) -> socket.socket:
+        assert self._socket is not None, "ready() comes first"
+        return self._socket
+
+    def _has_ended(self) -> bool:
+        stream = self._open_socket()
+        try:
+            while select.select([stream], [], [], 0)[0]:
+                # Nothing was asked, so data is a leftover. Only its end matters.
+                if not stream.recv(_CHUNK, socket.MSG_DONTWAIT):
+                    return True
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    def _forget_replies(self) -> None:
+        self._parser = ReplyParser()
+        self._replies.clear()
+
+    def _lost(self, error: OSError | None) -> LostError:
+        self.close()
+        address = self.address
+        return lost(
+            str(address),
+            error,
+            has_answered=self._has_answered or address.path is not None,
+            has_tls=address.tls is not None,
+        )
+
+    def _is_answered(self, args: Sequence[bytes]) -> bool:
+        match [word.upper() for word in args[:3]]:
+            case [b"CLIENT", b"REPLY", b"ON"]:
+                self._silent_requests = 0
+            case [b"CLIENT", b"REPLY", b"OFF"]:
+                self._silent_requests = math.inf
+            case [b"CLIENT", b"REPLY", b"SKIP"]:
+                self._silent_requests = max(self._silent_requests, 2)
+        if not self._silent_requests:
+            return True
+        self._silent_requests -= 1
+        return False
+
+
+def _connected(address: Address, timeout_s: float) -> socket.socket:
+    try:
+        if address.path is not None:
+            return _connected_locally(address.path, timeout_s)
+        stream = socket.create_connection((address.host, address.port), timeout_s or None)
+        if address.tls is not None:
+            stream = _secured(stream, address.tls, address.host)
+    except OSError as error:
+        has_tls = address.tls is not None
+        raise not_connected(str(address), error, address.path, has_tls=has_tls) from error
+    except (ValueError, OverflowError) as error:  # the name cannot be encoded; the port is too big
+        raise ConnectionFailedError(f"{address} is no address of a node: {error}") from error
+    stream.settimeout(None)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with contextlib.suppress(OSError):  # it may be over already
+        keep_alive(stream, _KEEPALIVE_S)
+    return stream
+
+
+def _secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
+    secure: Callable[..., socket.socket] = import_module("disque_trio.client.tls").secured
+    try:
+        return secure(stream, tls, host)
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _connected_locally(path: str, timeout_s: float) -> socket.socket:
+    stream = socket.socket(socket.AF_UNIX)
+    try:
+        stream.settimeout(timeout_s or None)
+        stream.connect(os.fsencode(path))
+    except BaseException:
+        stream.close()
+        raise
+    stream.settimeout(None)
+    return stream

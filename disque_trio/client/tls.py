@@ -1,0 +1,104 @@
+"""The command-line client's TLS. Imported only when it is asked for."""
+
+import contextlib
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+from disque_trio.client.address import Tls
+from disque_trio.client.errors import ConnectionFailedError
+
+
+class Stream(ssl.SSLSocket):
+    """A socket that knows MSG_DONTWAIT, as plain ones do; no other flag."""
+
+    def getpeername(self) -> Any:
+        """Who is at the other end; OSError, and an end of the connection, if nobody is any more.
+
+        ssl asks this first of a socket that it takes over. If the node has hung up already, ssl
+        believes in one that is still to be connected, and forgets to close it.
+        """
+        try:
+            return super().getpeername()
+        except OSError:
+            self.close()
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """Send some; BlockingIOError if nothing fits now."""
+        if not flags:
+            return super().send(data)
+        with self._without_waiting():
+            return super().send(data)
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Receive some; BlockingIOError if nothing has come yet."""
+        if not flags:
+            return super().recv(buflen)
+        with self._without_waiting():
+            return super().recv(buflen)
+
+    @contextlib.contextmanager
+    def _without_waiting(self) -> Iterator[None]:
+        before = self.gettimeout()
+        self.settimeout(0)
+        try:
+            yield
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+        finally:
+            self.settimeout(before)
+
+
+def secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
+    """The connection under TLS. Raises OSError; ConnectionFailedError for files of no use."""
+    context = _trusting(tls.cacert)
+    context.sslsocket_class = Stream
+    if tls.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert is not None:
+        _show(context, tls.cert, tls.key)
+    return context.wrap_socket(stream, server_hostname=tls.server_name or host)
+
+
+def _trusting(cacert: str | None) -> ssl.SSLContext:
+    if cacert is not None:
+        _must_be_readable("--cacert", cacert)
+    try:
+        return ssl.create_default_context(cafile=cacert)
+    except ssl.SSLError as error:
+        raise ConnectionFailedError(
+            f"--cacert {cacert} has no certificates ({_reason(error)})", "It must be PEM."
+        ) from None
+
+
+def _show(context: ssl.SSLContext, cert: str, key: str | None) -> None:
+    _must_be_readable("--cert", cert)
+    if key is not None:
+        _must_be_readable("--key", key)
+    try:
+        context.load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        if key is None:
+            reason = f"--cert {cert} does not do: there is no key in it, or another's"
+            raise ConnectionFailedError(reason, "Name the key's file with --key.") from None
+        raise ConnectionFailedError(
+            f"--cert {cert} and --key {key} do not do ({_reason(error)})",
+            "Both must be PEM, belong together, and have the right passphrase if any.",
+        ) from None
+
+
+def _must_be_readable(option: str, path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise ConnectionFailedError(f"Cannot read {option} {path}: {error.strerror}") from None
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return str(error.reason or error).lower().replace("_", " ")

@@ -1,0 +1,4 @@
+"""How a node drives its machine: its inputs, its outbox, and what waits in between.
+
+It imports the machine, the wire, the ports and storage, and knows no sockets. `node` imports it.
+"""

@@ -1,0 +1,92 @@
+"""Chores that are done at once, with an outcome: files, limits, a look at the process."""
+
+from collections.abc import Mapping
+
+from disque_trio.driver.sessions import Session
+from disque_trio.ports import Host, NodesStore
+from disque_trio.statemachine.base import ClientId
+from disque_trio.statemachine.chores import (
+    ChangeDirectory,
+    JournalChore,
+    RaiseFileLimit,
+    ReadJournal,
+    ReadVitals,
+    ReloadTls,
+    RewriteConfig,
+    SaveNodes,
+    Vitals,
+)
+from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.journal import Journal
+
+Errand = (
+    SaveNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
+    | JournalChore
+)  # fmt: skip
+
+
+class Errands:
+    """Does them for one node."""
+
+    def __init__(
+        self,
+        state: NodeState,
+        sessions: Mapping[ClientId, Session],
+        store: NodesStore,
+        host: Host,
+        journal: Journal | None,
+    ) -> None:
+        self._state = state
+        self._sessions = sessions
+        self._store = store
+        self._host = host
+        self._journal = journal
+
+    def run(self, errand: Errand) -> object:
+        """The outcome, as the chore's class says."""
+        match errand:
+            case SaveNodes():
+                return self.save_nodes()
+            case RewriteConfig():
+                return self._host.rewrite_config(self._state.config)
+            case ChangeDirectory():
+                return self._host.change_directory(errand.path)
+            case RaiseFileLimit():
+                return self._host.raise_file_limit(errand.clients)
+            case ReloadTls():
+                return self._host.reload_tls(errand.config)
+            case ReadVitals():
+                return self._vitals()
+            case _:
+                return self._of_journal(errand)
+
+    def _of_journal(self, errand: JournalChore) -> object:
+        journal = self._journal
+        if journal is None:
+            return "This node has no place for an append only file"
+        match errand:
+            case ReadJournal():
+                return journal.read_at_once()
+            case _:
+                journal.stop()
+                return None
+
+    def save_nodes(self) -> str | None:
+        """Write nodes.conf; the system's error text if that fails."""
+        try:
+            self._store.save(nodes_text(self._state, handshakes=False))
+        except OSError as error:
+            return error.strerror or str(error)
+        return None
+
+    def _vitals(self) -> Vitals:
+        vitals = self._host.vitals()
+        for number, session in self._sessions.items():
+            facts = session.port.facts()
+            facts.input_bytes = session.parser.buffered
+            facts.input_free = session.parser.spare
+            vitals.connections[number] = facts
+        if self._journal is not None:
+            vitals.journal = self._journal.vitals()
+        return vitals

@@ -1,0 +1,122 @@
+"""Promises: what a batch says leaves the node only once the journal has what it promises.
+
+Replies and messages about jobs wait, in order, for their batch's records and for all batches before
+it; what promises nothing does not (`overtaking`), so that a slow disk does not look like a dead
+node. While there is no journal, or the batch is kept at once, nothing waits.
+
+When the journal is in trouble nothing is promised: clients are answered MISCONF in place of what
+could not be kept, and the node is silent about jobs, so that their other holders take over. What
+it says about other things goes out as ever.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from disque_trio.driver.output import Carriage
+from disque_trio.driver.overtaking import overtaking
+from disque_trio.driver.sessions import Session
+from disque_trio.statemachine.base import Failure, Now, Reply
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.storage.journal import Journal
+
+
+class Promises:
+    """The outboxes of one node that wait for its journal."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        machine: Machine,
+        carriage: Carriage,
+        carry: Callable[[Outbox], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._journal = journal
+        self._end = journal.end
+        self._machine = machine
+        self._carriage = carriage
+        self._carry = carry
+        self._waiting: deque[tuple[int, Outbox, dict[Session, int]]] = deque()
+        self._told = ""
+        """The trouble that the machine knows of."""
+        self.has_news = False
+        """Has the journal got further, or into trouble, or out of it?"""
+        self._wake = wake
+        journal.end.changed = self._hear
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def _is_over(self) -> bool:
+        """Has a journal been written that nobody goes on with?"""
+        journal = self._journal
+        return (
+            not self._machine.state.config.appendonly
+            and journal.rewrite is None
+            and journal.end.file is None
+        )
+
+    def _hear(self) -> None:
+        """There is news for the next batch."""
+        self.has_news = True
+        self._wake()
+
+    def make(self, out: Outbox, now: Now) -> None:
+        """Carry the outbox out, now or when it is time."""
+        end = self._end
+        if out.records:
+            self._journal.record(out.records)
+            self._journal.weigh()
+            out.records = []
+        if end.trouble or self._told:
+            if not self._told:
+                self.look(now)
+            self._carry_ahead(out, end.last)
+            self._break(out)
+        elif self._waiting or end.kept < end.last:
+            self._carry_ahead(out, end.kept)
+            if out:
+                self._waiting.append((end.last, out, self._carriage.delay(out, now)))
+        else:
+            self._carry(out)
+
+    def _carry_ahead(self, out: Outbox, kept: int) -> None:
+        """What promises nothing, out of the outbox."""
+        early = overtaking(out, kept, self._end.last)
+        if early is not None:
+            self._carry(early)
+
+    def look(self, now: Now) -> None:
+        """A batch begins: the journal may have got further, or into trouble, or out of it."""
+        self.has_news = False
+        end = self._end
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= end.kept:
+            _, out, weights = waiting.popleft()
+            self._carriage.go_on(weights)
+            self._carry(out)
+        if self._machine.state.is_recording and self._is_over():
+            self._machine.record(on=False)
+        if self._told == end.trouble:
+            return
+        self._told = end.trouble
+        if not end.trouble:
+            self._machine.journal_mended(now)
+            return
+        self._machine.journal_failed(end.trouble, now)
+        while waiting:
+            _, out, weights = waiting.popleft()
+            self._carriage.go_on(weights)
+            self._break(out)
+
+    def _break(self, out: Outbox) -> None:
+        """This batch could not be kept: nobody hears of it but by an error."""
+        out.messages = []
+        out.replies = [(client, self._error(reply)) for client, reply in out.replies]
+        self._carry(out)
+
+    def _error(self, reply: Reply) -> Reply:
+        hindrance = self._machine.state.hindrance
+        assert hindrance is not None, "the machine does not know of the trouble"
+        return reply if isinstance(reply, Failure) else hindrance

@@ -1,0 +1,75 @@
+"""How much memory one client may hold: what it has sent without an end, what it has not read.
+
+A client that still owes its password is a stranger, who has no business that needs much.
+"""
+
+from typing import Final
+
+from disque_trio.driver.sessions import Session
+from disque_trio.statemachine.base import Failure, Map, Now, Reply, Set, Spilled, Status
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.state import NodeState
+
+MONITOR_LIMIT: Final = 64 << 20
+"""Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
+STRANGER_LIMIT: Final = 1 << 16
+"""Bytes that a stranger may have in an unfinished request, or leave unread."""
+UNREAD_SHARE: Final = 4
+"""All clients together may leave unread a quarter of what `maxmemory` leaves beside the process,"""
+LEAST_UNREAD: Final = 16 << 20
+"""and this much at least."""
+REPLY_BYTES: Final = 64
+"""What each value of a reply takes beside its text."""
+
+
+def is_stranger(client: Client, config: Config) -> bool:
+    """Does the client still owe its password?"""
+    return bool(config.requirepass) and not client.authenticated
+
+
+def has_sent_too_much(session: Session, config: Config) -> bool:
+    """Is its unfinished request too long? Ask when it keeps more than `STRANGER_LIMIT`."""
+    parser = session.parser
+    if parser.pending:
+        return False
+    if is_stranger(session.client, config):
+        return parser.weight > STRANGER_LIMIT
+    return parser.buffered > config.client_query_buffer_limit
+
+
+def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bool:
+    """Does it read too slowly? Ask again at least once a second, for the soft limit's sake."""
+    hard, soft, soft_s = config.client_output_buffer_limit
+    if session.client.is_monitor:
+        hard = min(hard or MONITOR_LIMIT, MONITOR_LIMIT)
+    if is_stranger(session.client, config):
+        hard = min(hard or STRANGER_LIMIT, STRANGER_LIMIT)
+    if soft and unsent > soft:
+        session.over_since = session.over_since or now.mono
+    else:
+        session.over_since = 0
+    too_long = session.over_since and now.mono - session.over_since > soft_s * 1000
+    return bool(too_long or (hard and unsent > hard))
+
+
+def most_unread(state: NodeState) -> int:
+    """How much all clients together may leave unread."""
+    return max((state.config.maxmemory - state.facts.process_bytes) // UNREAD_SHARE, LEAST_UNREAD)
+
+
+def weight(reply: Reply) -> int:
+    """About how many bytes a reply holds while it waits to be sent."""
+    match reply:
+        case bytes() | Spilled():
+            return REPLY_BYTES + len(reply)
+        case list():
+            return REPLY_BYTES + sum(map(weight, reply))
+        case Status() | Failure():
+            return REPLY_BYTES + len(reply.text)
+        case Set():
+            return weight(reply.items)
+        case Map():
+            return sum(weight([key, value]) for key, value in reply.items.items())
+        case _:
+            return REPLY_BYTES

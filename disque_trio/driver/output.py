@@ -1,0 +1,353 @@
+"""Carrying out what the machine says: dials, messages, replies, closes, hangups.
+
+One encoding per message, one send per link, one write per client. Owns the sessions of a node.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from disque_trio.driver.limits import (
+    LEAST_UNREAD,
+    STRANGER_LIMIT,
+    has_sent_too_much,
+    most_unread,
+    owes_too_much,
+    weight,
+)
+from disque_trio.driver.operator_log import Watch
+from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
+from disque_trio.ports import LinkPort, Log
+from disque_trio.statemachine.base import (
+    BATCHES,
+    CAPABILITIES,
+    ClientId,
+    LinkId,
+    Millis,
+    NodeId,
+    Now,
+    Status,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import GossipMessage
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.wire.batches import Part, part_of
+from disque_trio.wire.frames import FrameParser, encode, encode_parts
+from disque_trio.wire.replies import encode_reply, encode_status
+
+Dial = Callable[[LinkSession, str, int], LinkPort | None]
+"""`Hub.dial`."""
+LOOK_EVERY: Final[Millis] = 100
+
+
+class Carriage:
+    """The connections of a node, and what goes out on them."""
+
+    def __init__(self, machine: Machine, dial: Dial, watch: Watch, log: Log) -> None:
+        self.sessions: dict[ClientId, Session] = {}
+        self.links: dict[LinkId, LinkSession] = {}
+        self.lost: Callable[[LinkSession], None] = lambda _: None
+        """Called for a link that cannot be dialled."""
+        self.freed: Callable[[Session], None] = lambda _: None
+        """Called for a client that is choked no longer."""
+        self._machine = machine
+        self._state = machine.state
+        self._open_link = dial
+        self._watch = watch
+        self._log = log
+        self._traffic = machine.state.facts.traffic
+        self._debtors: dict[Session, None] = {}
+        """Clients that have not read everything."""
+        self._owed = 0
+        """What they have not read, in all."""
+        self._senders: dict[Session, None] = {}
+        """Clients of whom input is kept; `Traffic.unread` is how much that is in all."""
+        self._look_again: Millis = 0
+        """When it is worth while to look whom of them to cut off."""
+        self.crowded: Callable[[bool], None] = lambda _: None
+        """Called when less should be read from clients at a time, and when that is over."""
+        self._is_crowded = False
+
+    def carry(self, out: Outbox, now: Now) -> None:
+        """All but records, the node table, chores, and clients to feed again."""
+        for link, ip, port in out.dials:
+            self._dial(link, ip, port)
+        if out.messages:
+            self._post(out, now)
+        if out.replies:
+            self._answer(out, now)
+        for client in out.closes:
+            self._close(client)
+        for link in out.hangups:
+            self.hang_up(link)
+
+    def link(self, link: LinkId) -> LinkSession:
+        """A session for a link that is about to be."""
+        parser = FrameParser(knows=self._state.cluster.nodes.__contains__)
+        session = self.links[link] = LinkSession(link, parser)
+        return session
+
+    def _dial(self, link: LinkId, ip: str, port: int) -> None:
+        session = self.link(link)
+        session.port = self._open_link(session, ip, port + 10_000)
+        if session.port is None:
+            self.lost(session)
+
+    def receive(self, session: LinkSession, data: bytes, now: Now) -> int:
+        """Give the machine every frame that is whole by now. How many there were."""
+        parser, message = session.parser, self._machine.message
+        frames = parser.feed(data)
+        for frame in frames:
+            message(session.link, frame, now)
+        for reason, count in parser.refused.items():
+            self._machine.refused(reason, count)
+        parser.refused.clear()
+        if parser.error is not None:
+            self._watch.damaged_link(session.link, str(parser.error), now)
+            self.hang_up(session.link)
+            self._machine.unlinked(session.link, now)
+        return len(frames)
+
+    def hang_up(self, link: LinkId) -> None:
+        """End a link."""
+        session = self.links.pop(link, None)
+        if session is not None and session.port is not None:
+            session.port.hang_up()
+
+    def _close(self, client: Client) -> None:
+        """One that the machine has forgotten was killed: it may never read what it is owed."""
+        if (session := self.sessions.get(client.id)) is not None:
+            is_killed = client.id not in self._state.clients
+            (session.port.abort if is_killed else session.port.close)()
+
+    def _post(self, out: Outbox, now: Now) -> None:
+        """One encoding per message, one send per link."""
+        me = self._me()
+        links = self.links
+        posted: dict[LinkSession, None] = {}
+        for targets, message in out.messages:
+            part = part_of(message)
+            frame = None
+            for link in targets:
+                session = links.get(link)
+                if session is None:
+                    continue
+                if session not in posted:
+                    posted[session] = None
+                    session.reads_batches = self._reads_batches(link)
+                if part is not None and session.reads_batches:
+                    session.parts.append(part)
+                    continue
+                if frame is None:
+                    is_gossip = isinstance(message, GossipMessage)
+                    frame = encode(*me, message, *(self._announced() if is_gossip else ()))
+                if session.parts:
+                    session.frames += encode_parts(*me, session.parts)
+                    session.parts = []
+                session.frames.append(frame)
+        self._send(posted, now)
+
+    def _announced(self) -> tuple[int, int]:
+        """What PING, PONG and MEET say of the sender beside."""
+        return CAPABILITIES, self._state.cluster.incarnation
+
+    def _me(self) -> tuple[NodeId, int, int]:
+        """What the header of each frame says of its sender."""
+        myself = self._state.cluster.myself
+        return myself.id, self._state.facts.port, myself.flags
+
+    def _reads_batches(self, link: LinkId) -> bool:
+        """Does the node to which this link of ours leads announce that it does?"""
+        found = self._state.cluster.links.get(link)
+        if found is None or found.peer is None:
+            return False
+        return bool(found.peer.capabilities & BATCHES)
+
+    def _send(self, posted: "Iterable[LinkSession]", now: Now) -> None:
+        """Let go what has been put together. Links that are told the same share its bytes."""
+        me = self._me()
+        told: list[Part] = []
+        made: list[bytes] = []
+        for session in posted:
+            if session.parts:
+                if session.parts != told:
+                    told = session.parts
+                    made = encode_parts(*me, told)
+                session.parts = []
+                session.frames += made
+            frames, session.frames = session.frames, []
+            if session.port is not None and (dropped := session.port.send(frames)):
+                self._machine.dropped(session.link, dropped)
+                self._watch.link_full(session.link, dropped, now)
+
+    def _answer(self, out: Outbox, now: Now) -> None:
+        """One write per client."""
+        sessions = self.sessions
+        answered: list[Session] = []
+        asker: Client | None = None
+        session: Session | None = None
+        for client, reply in out.replies:
+            if client is not asker:
+                asker = client
+                session = sessions.get(client.id)
+                if session is not None and not session.replies:
+                    answered.append(session)
+            if session is None:
+                continue
+            session.replies.append(
+                encode_status(reply)
+                if reply.__class__ is Status
+                else encode_reply(reply, client.protocol)
+            )
+        sent = 0
+        for session in answered:
+            replies = session.replies
+            data = replies[0] if len(replies) == 1 else b"".join(replies)
+            replies.clear()
+            size = len(data)
+            sent += size
+            if size > MUCH or session.weight:
+                session.weight = _weighed(session.weight, size)
+            unsent = session.port.write(data)
+            if unsent:
+                self.owes(session, unsent, now)
+        self._traffic.sent += sent
+
+    def owes(self, session: Session, unsent: int, now: Now) -> None:
+        """A client does not keep up: hold its input, and cut it off where the limits say so.
+
+        The hub says so again once a second, for the soft limit's sake.
+        """
+        self._owed += unsent - session.unsent
+        self._debtors[session] = None
+        most = most_unread(self._state)
+        session.set_unsent(unsent, CHOKE if self._owed <= most // 2 else CHOKE_IN_NEED)
+        self._weigh(session, now)
+        if self._owed > most and len(self._debtors) > 1:
+            self._collect(most - most // 8, now)
+
+    def settled(self, session: Session) -> None:
+        """A client has read everything, or has gone."""
+        self._owed -= session.unsent
+        self._debtors.pop(session, None)
+        session.set_unsent(0)
+
+    def _collect(self, enough: int, now: Now) -> None:
+        """Clients have left too much unread: cut off those who have left most."""
+        cut = 0
+        for debtor in sorted(self._debtors, key=lambda each: -each.unsent):
+            if self._owed <= enough:
+                break
+            cut += 1
+            self.settled(debtor)
+            debtor.port.abort()
+        self._watch.repeat(
+            "clients cut off: all together have left too much unread", now, clients=cut
+        )
+
+    def keeps(self, session: Session, now: Now) -> None:
+        """What is kept of a client's input has changed: account for it, and keep it in bounds.
+
+        Beyond half of `most_unread` less is read at a time. Beyond all of it those are cut off
+        whose request is not complete or who do not read their answers: others wait for this node.
+        """
+        state, weight = self._state, session.weight_of_input
+        is_more = weight > session.input
+        self._account(session, weight)
+        session.input_at = now.mono
+        if is_more and weight > STRANGER_LIMIT and has_sent_too_much(session, state.config):
+            self._watch.repeat("client cut off: query buffer limit", now, client=session.client.id)
+            session.port.abort()
+        unread = self._traffic.unread
+        if unread > LEAST_UNREAD // 2 or self._is_crowded:
+            most = most_unread(state)
+            self._crowd(is_crowded=unread > most // 2)
+            if unread > most and now.mono >= self._look_again:
+                self._look_again = now.mono + LOOK_EVERY
+                self._collect_senders(most - most // 8, now)
+
+    def _account(self, session: Session, weight: int) -> None:
+        self._traffic.unread += weight - session.input
+        session.input = weight
+        if weight:
+            self._senders[session] = None
+        else:
+            self._senders.pop(session, None)
+
+    def _crowd(self, *, is_crowded: bool) -> None:
+        if is_crowded is not self._is_crowded:
+            self._is_crowded = is_crowded
+            self.crowded(is_crowded)
+
+    def _collect_senders(self, enough: int, now: Now) -> None:
+        """First those who have not gone on for longest, by seconds, and of these who keep most."""
+        guilty = [
+            each for each in self._senders if each.is_choked or not each.has_requests
+        ]  # fmt: skip
+        if len(guilty) < 2:
+            return
+        guilty.sort(key=lambda each: (each.input_at // 1000, -each.input))
+        cut = 0
+        for sender in guilty:
+            if self._traffic.unread <= enough:
+                break
+            cut += 1
+            self._account(sender, 0)
+            sender.port.abort()
+        self._watch.repeat(
+            "clients cut off: all together have sent too much that cannot be carried out yet",
+            now,
+            clients=cut,
+        )
+
+    def forget(self, session: Session) -> None:
+        """A client has gone."""
+        self.settled(session)
+        self._account(session, 0)
+        if self._is_crowded:
+            self._crowd(is_crowded=self._traffic.unread > most_unread(self._state) // 2)
+
+    def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
+        """Its replies wait for the journal: how much that is for whom. It counts as unread."""
+        weights: dict[Session, int] = {}
+        for client, reply in out.replies:
+            session = self.sessions.get(client.id)
+            if session is not None:
+                weights[session] = weights.get(session, 0) + weight(reply)
+        for session, bytes_ in weights.items():
+            session.wait_for(bytes_)
+            self._traffic.delayed += bytes_
+            if session.is_choked:
+                self._weigh(session, now)
+        return weights
+
+    def go_on(self, weights: dict[Session, int]) -> None:
+        """Those replies are about to leave."""
+        for session, bytes_ in weights.items():
+            was_choked = session.is_choked
+            session.wait_for(-bytes_)
+            self._traffic.delayed -= bytes_
+            if was_choked and not session.is_choked and session.client.id in self.sessions:
+                self.freed(session)
+
+    def _weigh(self, session: Session, now: Now) -> None:
+        unsent = session.unsent + session.waiting
+        if session.is_choked:
+            self.hold(session)
+        if owes_too_much(session, unsent, self._state.config, now):
+            self._log.warning(
+                "client cut off: output buffer limit", client=session.client.id, unsent=unsent
+            )
+            session.port.abort()
+
+    def hold(self, session: Session) -> None:
+        """Read no further from this client for now."""
+        if not session.is_held:
+            session.is_held = True
+            session.port.hold()
+
+
+def _weighed(before: int, size: int) -> int:
+    """It takes some thirty light answers to be a light client again."""
+    weight = max(size, before - (before >> 3))
+    return weight if weight > MUCH else 0

@@ -1,0 +1,340 @@
+"""Client sockets: accepting, reading, writing, and what a client has not read yet.
+
+A client that is owed bytes stands in `Clients.owing`. It is looked at once a second, so that one
+which never reads is cut off when the limits say so, and one that is to be disconnected does not
+linger for ever.
+"""
+
+import contextlib
+import os
+import socket
+from typing import Final
+
+from disque_trio.driver.limits import is_stranger
+from disque_trio.driver.sessions import Session
+from disque_trio.net.admission import DENIED, TOO_MANY, Strangers, is_barred
+from disque_trio.net.multiplexing import IN, OUT, RDHUP
+from disque_trio.net.readiness import Listener, Readiness, Stream
+from disque_trio.node import Node
+from disque_trio.statemachine.chores import Connection
+from disque_trio.statemachine.config import Config
+from disque_trio.system import NOTSENT_LOWAT, keep_alive
+
+READ_SIZE: Final = 1 << 16
+SHY_SIZE: Final = 1 << 12
+"""The same, of who owes its password, or while much that has been read waits to be carried out."""
+MUCH: Final = 1 << 14
+"""Who sends so many bytes at once may keep the node busy for milliseconds. So no more is read of
+whoever is not known for it, and those who are take turns."""
+IN_KERNEL: Final = 1 << 16
+"""Bytes that the kernel takes for a client who does not read. Left to itself it takes up to 4 MB,
+and at some hundred such clients all connections of the machine run short of its memory."""
+LINGER_S: Final = 10
+"""How long a client that is to be disconnected may take to read what it is owed."""
+
+
+class Clients:
+    """What all client channels of a node share."""
+
+    __slots__ = (
+        "channels", "first_size", "is_reading", "node", "owing", "read_size", "readiness",
+        "shaking", "strangers",
+    )  # fmt: skip
+
+    def __init__(self, readiness: Readiness, node: Node) -> None:
+        self.readiness = readiness
+        self.node = node
+        self.channels: dict[ClientChannel, None] = {}
+        self.is_reading = True
+        """False once the node is winding up."""
+        self.owing: dict[ClientChannel, None] = {}
+        self.shaking = 0
+        """Those that are still in the TLS handshake."""
+        self.strangers = Strangers(node)
+        self.read_size = READ_SIZE
+        """Bytes that are read at a time of a client who sends much."""
+        self.first_size = MUCH
+        """The same of any other."""
+        node.on_crowded(self._crowd)
+
+    def _crowd(self, is_crowded: bool) -> None:
+        self.read_size, self.first_size = (SHY_SIZE, SHY_SIZE) if is_crowded else (READ_SIZE, MUCH)
+
+    def are_too_many(self) -> bool:
+        """Is there no room for another one?"""
+        state = self.node.state
+        return len(state.clients) + self.shaking >= state.config.maxclients
+
+    def stop_reading(self) -> None:
+        """The node winds up: only replies leave from now on."""
+        self.is_reading = False
+        for channel in self.channels:
+            channel.hold()
+
+    def sweep(self) -> None:
+        """Once a second."""
+        for channel in list(self.owing):
+            channel.sweep()
+        self.strangers.sweep()
+        unsent = sum([len(channel.unsent) for channel in self.owing])
+        self.node.state.facts.traffic.unsent = unsent
+
+
+class ClientChannel(Stream):
+    """One client's socket: the `ClientPort` of a node."""
+
+    __slots__ = (
+        "clients",
+        "group",
+        "is_closing",
+        "is_greedy",
+        "is_half_closed",
+        "is_held",
+        "is_known",
+        "lingered_s",
+        "received",
+        "session",
+    )
+
+    session: Session
+    """Not there before the node knows it."""
+
+    def __init__(self, clients: Clients, sock: socket.socket) -> None:
+        super().__init__(clients.readiness, sock)
+        self.clients = clients
+        self.received = clients.node.received
+        self.is_held = False
+        self.is_closing = False
+        self.is_greedy = False
+        """What it sent last took so long that the others go first now."""
+        self.is_half_closed = False
+        self.lingered_s = 0
+        self.group = ""
+        """Among which strangers it stands."""
+        self.is_known = False
+
+    # What the poller says.
+
+    def ready(self, mask: int) -> None:
+        if mask == IN and not self.is_greedy:
+            # Nearly always. The rest is for whoever comes with more than a request.
+            self._read(self.clients.first_size)
+            return
+        if mask & IN:
+            if self.is_greedy:
+                self.readiness.defer(self)
+            else:
+                self._read(self.clients.first_size)
+        elif mask & ~(OUT | RDHUP):
+            self.readiness.end(self)
+            return
+        elif mask & RDHUP:
+            self.is_half_closed = True
+            self._watch()
+            self.clients.node.half_closed(self.session)
+        if mask & OUT and self.unsent:
+            self.write_on()
+
+    def gulp(self) -> None:
+        if self.events & IN:
+            self._read(self.clients.read_size)
+
+    def _read(self, size: int) -> None:
+        try:
+            data = self._recv(size)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.readiness.end(self)
+            return
+        if not data:
+            self._end_of_input()
+            return
+        length = len(data)
+        self.is_greedy = length >= SHY_SIZE and (
+            length >= MUCH or length == size or bool(self.group)
+        )
+        self.received(self.session, data)
+
+    def _end_of_input(self) -> None:
+        """A client that still reads gets what it is owed."""
+        if self.unsent:
+            self.is_half_closed = True
+            self.close()
+            self.clients.node.half_closed(self.session)
+        else:
+            self.readiness.end(self)
+
+    def ended(self) -> None:
+        self.clients.owing.pop(self, None)
+        self.clients.channels.pop(self, None)
+        if self.group:
+            self.clients.strangers.forget(self)
+        if self.is_known:
+            self.clients.node.lost(self.session)
+            del self.session  # a cycle less for the collector
+
+    # What the node says.
+
+    def write(self, data: bytes) -> int:
+        unsent = self.unsent
+        if unsent:
+            unsent += data
+            return len(unsent)
+        try:
+            sent = self._send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.readiness.end(self)
+            return 0
+        if sent == len(data):
+            return 0
+        unsent += memoryview(data)[sent:]
+        self.clients.owing[self] = None
+        self._watch()
+        return len(unsent)
+
+    def hold(self) -> None:
+        self.is_held = True
+        self._watch()
+
+    def resume(self) -> None:
+        if self.clients.is_reading:
+            self.is_held = False
+            self._watch()
+
+    def close(self) -> None:
+        if self.unsent:
+            self.is_closing = True
+            self._watch()
+        else:
+            self.readiness.end(self)
+
+    def abort(self) -> None:
+        self.unsent.clear()
+        self.readiness.end(self)
+
+    def facts(self) -> Connection:
+        return Connection(
+            fd=self.fd,
+            output_bytes=len(self.unsent),
+            output_chunks=1 if self.unsent else 0,
+            events=(b"r" if self.events & IN else b"") + (b"w" if self.events & OUT else b""),
+        )
+
+    # The rest.
+
+    def _watch(self) -> None:
+        events = OUT if self.unsent else 0
+        if not self.is_closing:
+            if not self.is_half_closed:
+                events |= RDHUP
+            if not self.is_held:
+                events |= IN
+        self.watch(events)
+
+    def drained(self) -> None:
+        self.clients.owing.pop(self, None)
+        if self.is_closing:
+            self.readiness.end(self)
+        else:
+            self._watch()
+            self.clients.node.drained(self.session)
+
+    def keep_short(self) -> None:
+        """Read little at a time until it is known."""
+        recv = self.sock.recv
+        self._recv = lambda size: recv(min(size, SHY_SIZE))
+
+    def befriend(self) -> None:
+        """It is known now."""
+        self._recv = self.sock.recv
+
+    def is_stranger(self, config: Config) -> bool:
+        """Has it shown that it belongs here?"""
+        return not self.is_known or is_stranger(self.session.client, config)
+
+    def sweep(self) -> None:
+        """Once a second while bytes are owed."""
+        if self.is_closing:
+            self.lingered_s += 1
+            if self.lingered_s > LINGER_S:
+                self.readiness.end(self)
+        else:
+            self.clients.node.owes(self.session, len(self.unsent))
+
+
+class ClientListener(Listener):
+    """A socket on which clients arrive."""
+
+    __slots__ = ("clients", "path")
+
+    def __init__(self, clients: Clients, sock: socket.socket) -> None:
+        super().__init__(clients.readiness, sock)
+        self.clients = clients
+        self.path = os.fsencode(sock.getsockname()) if sock.family == socket.AF_UNIX else None
+
+    def starve(self, error: OSError) -> None:
+        self.clients.node.warn("cannot accept clients", error=error.strerror)
+        super().starve(error)
+
+    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        sock.setblocking(False)
+        if self.path is None:
+            reason = self.refusal(address[0])
+            if reason:
+                with contextlib.suppress(OSError):
+                    sock.send(reason)
+                sock.close()
+                return
+            # BSDs refuse options on a connection that the client has reset: reading tells of that.
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.IPPROTO_TCP, NOTSENT_LOWAT, IN_KERNEL)
+                keep_alive(sock, self.clients.node.state.config.tcp_keepalive_s)
+        self.admit(sock, address)
+
+    def refusal(self, ip: str) -> bytes:
+        """What to tell a client from there who may not come in; nothing when it may."""
+        node = self.clients.node
+        if is_barred(ip, node.state.config):
+            node.turned_away(
+                "client refused: protected mode, and no password", "protected-mode", address=ip
+            )
+            return DENIED
+        return self.refusal_of_strangers(ip)
+
+    def refusal_of_strangers(self, ip: str) -> bytes:
+        """Likewise, as far as it depends on who else has come from there."""
+        if self.clients.strangers.are_too_many(ip):
+            self.clients.node.turned_away(
+                "client refused: too many without password", "unauthenticated-clients", address=ip
+            )
+            return TOO_MANY
+        return b""
+
+    def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """Let the client in."""
+        channel = ClientChannel(self.clients, sock)
+        self.readiness.add(channel, IN | RDHUP)
+        self.connect(channel, address)
+        if self.path is None and self.clients.node.state.config.requirepass:
+            channel.keep_short()
+            self.clients.strangers.add(channel, address[0])
+
+    def connect(self, channel: ClientChannel, address: tuple[str, int]) -> None:
+        """Make it known to the node."""
+        ip, port = address[:2] if self.path is None else ("", 0)
+        peer = b"unix:%b" % self.path if self.path is not None else _shown(ip, port)
+        session = self.clients.node.connect(channel, peer, is_unix=self.path is not None)
+        if session is None:
+            self.readiness.end(channel)
+        else:
+            channel.session = session
+            channel.is_known = True
+            self.clients.channels[channel] = None
+
+
+def _shown(ip: str, port: int) -> bytes:
+    return b"%b:%d" % (f"[{ip}]".encode() if ":" in ip else ip.encode(), port)

@@ -1,0 +1,46 @@
+"""How many files a process may have open, and how they are shared by clients and bus links."""
+
+import contextlib
+import resource
+from typing import Final
+
+MAX_LINKS: Final = 2048
+"""Links that others may open to a node: twice the nodes that its table takes from the bus."""
+_OWN_FILES: Final = 128
+"""Descriptors that are neither clients' nor links': listeners, logs, files."""
+_RESERVED_FILES: Final = _OWN_FILES + 2 * MAX_LINKS
+_MOST_OF_MACOS: Final = 10_240
+"""Its OPEN_MAX, whatever the hard limit says."""
+_LEAST_LINKS: Final = 64
+"""Each way, where the system does not allow as many files as all of this wants."""
+
+
+def raise_file_limit(clients: int) -> int:
+    """Make room for so many clients; how many there is room for."""
+    wanted = clients + _RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _covers(soft, wanted):
+        return clients
+    # Only a privileged process may raise the hard limit; macOS takes no more than this of any.
+    for limits in ((wanted, max(hard, wanted)), (hard, hard), (_MOST_OF_MACOS, hard)):
+        with contextlib.suppress(OSError, ValueError, OverflowError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            break
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return clients if _covers(soft, wanted) else _room_beside_links(soft, clients)
+
+
+def _room_beside_links(limit: int, clients: int) -> int:
+    return max(1, min(clients, limit - _OWN_FILES - 2 * _LEAST_LINKS))
+
+
+def link_room(clients: int) -> int:
+    """How many links others may open, beside so many clients and as many links of our own."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MAX_LINKS
+    return max(_LEAST_LINKS, min(MAX_LINKS, (limit - _OWN_FILES - clients) // 2))
+
+
+def _covers(limit: int, wanted: int) -> bool:
+    return limit == resource.RLIM_INFINITY or limit >= wanted

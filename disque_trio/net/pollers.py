@@ -1,0 +1,306 @@
+"""The pollers of `multiplexing`: one for Linux, one for macOS and the BSDs, one for any system.
+
+A program that forks must open its poller afterwards: a child does not inherit a kqueue.
+"""
+
+import contextlib
+import functools
+import select
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+import trio
+
+from disque_trio.net.multiplexing import ERR, HUP, IN, OUT, RDHUP, Poller
+
+LOOK_S: Final = 0.1
+"""How often `TaskPoller` looks at connections whose input nobody wants."""
+_DEAD: Final = ERR | HUP
+
+
+class EpollPoller:
+    """Linux. The methods are those of the kernel's object: no Python is between."""
+
+    __slots__ = ("close", "modify", "poll", "register", "wait")
+
+    def __init__(self) -> None:
+        epoll: Any = getattr(select, "epoll")()  # noqa: B009, not every system has it
+        self.register: Callable[[int, int], None] = epoll.register
+        self.modify: Callable[[int, int], None] = epoll.modify
+        self.poll: Callable[[float, int], list[tuple[int, int]]] = epoll.poll
+        self.close: Callable[[], None] = epoll.close
+        self.wait: Callable[[], Awaitable[None]] = functools.partial(
+            trio.lowlevel.wait_readable, epoll
+        )
+
+    def unregister(self, fd: int, /) -> None:
+        """To close it is enough."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """The kernel needs no help."""
+        return contextlib.nullcontext()
+
+
+class KqueuePoller:
+    """macOS and the BSDs.
+
+    A filter for reading is always there. Where no input is wanted it is edge-triggered (EV_CLEAR):
+    so it tells of the connection's end without coming up for bytes that nobody reads.
+    """
+
+    __slots__ = ("_control", "_events", "_kernel", "close", "wait")
+
+    def __init__(self) -> None:
+        self._kernel: Any = select
+        kqueue = self._kernel.kqueue()
+        self._control: Callable[..., list[Any]] = kqueue.control
+        self._events: dict[int, int] = {}
+        self.close: Callable[[], None] = kqueue.close
+        self.wait: Callable[[], Awaitable[None]] = functools.partial(
+            trio.lowlevel.wait_readable, kqueue
+        )
+
+    def register(self, fd: int, events: int, /) -> None:
+        """Both filters, as far as they are wanted."""
+        changes = [self._reading(fd, events)]
+        if events & OUT:
+            changes.append(self._change(fd, self._kernel.KQ_FILTER_WRITE))
+        self._control(changes, 0)
+        self._events[fd] = events
+
+    def modify(self, fd: int, events: int, /) -> None:
+        """What has changed. A filter's flags do not change while it is there."""
+        kernel, changed = self._kernel, events ^ self._events[fd]
+        changes = []
+        if changed & IN:
+            changes.append(self._change(fd, kernel.KQ_FILTER_READ, kernel.KQ_EV_DELETE))
+            changes.append(self._reading(fd, events))
+        if changed & OUT:
+            flags = kernel.KQ_EV_ADD if events & OUT else kernel.KQ_EV_DELETE
+            changes.append(self._change(fd, kernel.KQ_FILTER_WRITE, flags))
+        if changes:
+            self._control(changes, 0)
+        self._events[fd] = events
+
+    def _reading(self, fd: int, events: int) -> Any:
+        kernel = self._kernel
+        flags = kernel.KQ_EV_ADD if events & IN else kernel.KQ_EV_ADD | kernel.KQ_EV_CLEAR
+        return self._change(fd, kernel.KQ_FILTER_READ, flags)
+
+    def _change(self, fd: int, which: int, flags: int | None = None) -> Any:
+        return self._kernel.kevent(fd, which, self._kernel.KQ_EV_ADD if flags is None else flags)
+
+    def unregister(self, fd: int, /) -> None:
+        """To close it removes its filters."""
+        self._events.pop(fd, None)
+
+    def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:
+        """Both filters of a descriptor make one mask, as far as it is wanted."""
+        masks: dict[int, int] = {}
+        for event in self._control(None, most, seconds):
+            mask = self._mask(event)
+            if mask:
+                masks[event.ident] = masks.get(event.ident, 0) | mask
+        return list(masks.items())
+
+    def _mask(self, event: Any) -> int:
+        wanted = self._events.get(event.ident, 0)
+        is_over = event.flags & self._kernel.KQ_EV_EOF
+        if event.filter == self._kernel.KQ_FILTER_WRITE:
+            return OUT | HUP if is_over else OUT
+        mask = wanted & IN
+        if is_over:
+            # The socket's error is in fflags; without one the other side has only said its last.
+            mask |= _DEAD | RDHUP if event.fflags else RDHUP
+        return mask & (wanted | _DEAD)
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """The kernel needs no help."""
+        return contextlib.nullcontext()
+
+
+class _Waiter:
+    """The task that waits for one direction of a descriptor, until its scope is cancelled."""
+
+    __slots__ = ("fd", "poller", "scope", "what")
+
+    def __init__(self, poller: "TaskPoller", fd: int, what: int) -> None:
+        self.poller = poller
+        self.fd = fd
+        self.what = what
+        self.scope = trio.CancelScope()
+
+    async def run(self) -> None:
+        """Tell the poller each time, and go on once that has been taken notice of."""
+        lowlevel = trio.lowlevel
+        wait = lowlevel.wait_readable if self.what == IN else lowlevel.wait_writable
+        with self.scope:
+            # Once it was cancelled, the descriptor may be another connection's.
+            while not self.scope.cancel_called:
+                mask = self.what
+                try:
+                    await wait(self.fd)
+                except OSError:
+                    mask = _DEAD
+                if not self.scope.cancel_called:
+                    self.poller.tell(self.fd, mask)
+                    await self.poller.until_polled()
+
+
+class TaskPoller:
+    """Any system: a Trio task waits for each connection, a second one while bytes are owed to it.
+
+    Trio cannot wait for the end of a connection whose input is not wanted. Such connections are
+    looked at with poll(2) instead, every `LOOK_S`. Where that does not know POLLRDHUP, the end is
+    noticed only when the connection is broken, or its input wanted again.
+    """
+
+    def __init__(self) -> None:
+        self._nursery: trio.Nursery | None = None
+        self._events: dict[int, int] = {}
+        self._waiters: dict[tuple[int, int], _Waiter] = {}
+        self._ready: dict[int, int] = {}
+        self._hub: trio.lowlevel.Task | None = None
+        """The task that waits for anything to be ready."""
+        self._parked: dict[trio.lowlevel.Task, None] = {}
+        """Waiters that have told of something."""
+        self._unread: dict[int, None] = {}
+        """Those whose input is not wanted."""
+        self._looker = select.poll()
+        self._is_looking = False
+
+    def register(self, fd: int, events: int, /) -> None:
+        """Its task starts at once, or when the poller runs."""
+        self.unregister(fd)
+        self._events[fd] = events
+        self._attend(fd)
+
+    def modify(self, fd: int, events: int, /) -> None:
+        """Start or end tasks."""
+        self._events[fd] = events
+        self._attend(fd)
+
+    def unregister(self, fd: int, /) -> None:
+        """End its tasks."""
+        if self._events.pop(fd, None) is not None:
+            self._ready.pop(fd, None)
+            for what in (IN, OUT):
+                self._dismiss(fd, what)
+            self._look_away(fd)
+
+    def _attend(self, fd: int) -> None:
+        if self._nursery is None:
+            return
+        events = self._events[fd]
+        for what in (IN, OUT):
+            if not events & what:
+                self._dismiss(fd, what)
+            elif (fd, what) not in self._waiters:
+                waiter = self._waiters[fd, what] = _Waiter(self, fd, what)
+                self._nursery.start_soon(waiter.run)
+        if events & IN:
+            self._look_away(fd)
+        else:
+            self._look_at(fd, events)
+
+    def _dismiss(self, fd: int, what: int) -> None:
+        waiter = self._waiters.pop((fd, what), None)
+        if waiter is not None:
+            waiter.scope.cancel()
+
+    # What the tasks say.
+
+    def tell(self, fd: int, mask: int) -> None:
+        """Something is ready."""
+        self._ready[fd] = self._ready.get(fd, 0) | mask
+        if self._hub is not None:
+            trio.lowlevel.reschedule(self._hub)
+            self._hub = None
+
+    async def until_polled(self) -> None:
+        """Wait until `poll` has taken notice."""
+        task = trio.lowlevel.current_task()
+
+        def leave(_: object) -> trio.lowlevel.Abort:
+            del self._parked[task]
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._parked[task] = None
+        await trio.lowlevel.wait_task_rescheduled(leave)
+
+    # What the hub asks.
+
+    def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:  # noqa: ARG002
+        """What has been told of since the last time. Never waits, for the tasks would not run."""
+        ready, self._ready = self._ready, {}
+        parked, self._parked = self._parked, {}
+        for task in parked:
+            trio.lowlevel.reschedule(task)
+        wanted = self._events
+        return [(fd, found) for fd, mask in ready.items() if (found := mask & (wanted[fd] | _DEAD))]
+
+    async def wait(self) -> None:
+        """Until a task tells of something."""
+        if self._ready:
+            await trio.lowlevel.checkpoint()
+            return
+
+        def leave(_: object) -> trio.lowlevel.Abort:
+            self._hub = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._hub = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(leave)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Where the tasks live."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            for fd in list(self._events):
+                self._attend(fd)
+            try:
+                yield
+            finally:
+                self._nursery = None
+                nursery.cancel_scope.cancel()
+
+    def close(self) -> None:
+        """The tasks have ended with `running`."""
+        self._events.clear()
+        self._ready.clear()
+
+    # Those whose input is not wanted.
+
+    def _look_at(self, fd: int, events: int) -> None:
+        assert self._nursery is not None
+        self._looker.register(fd, events & RDHUP & getattr(select, "POLLRDHUP", 0))
+        self._unread[fd] = None
+        if not self._is_looking:
+            self._is_looking = True
+            self._nursery.start_soon(self._look)
+
+    def _look_away(self, fd: int) -> None:
+        if self._unread.pop(fd, 0) is None:
+            self._looker.unregister(fd)
+
+    async def _look(self) -> None:
+        while self._unread:
+            await trio.sleep(LOOK_S)
+            for fd, found in self._looker.poll(0):
+                if mask := found & (RDHUP | _DEAD):
+                    self.tell(fd, mask)
+        self._is_looking = False
+
+
+_KINDS: Final[dict[str, Callable[[], Poller]]] = {
+    "epoll": EpollPoller,
+    "kqueue": KqueuePoller,
+    "tasks": TaskPoller,
+}
+
+
+def open_poller(name: str) -> Poller:
+    """One of those that `multiplexing.available` names."""
+    return _KINDS[name]()

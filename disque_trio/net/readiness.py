@@ -1,0 +1,265 @@
+"""A set of sockets and the events that they wait for: a poller with its channels.
+
+Channels are closed by `bury`, at the end of a turn and never in its midst, for a descriptor that
+is used anew must not be given its predecessor's events.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from disque_trio.net.multiplexing import IN, Poller
+
+MAX_EVENTS: Final = 1024
+"""Events per turn; the others come up in the next one."""
+MAX_ACCEPTS: Final = 64
+"""Connections accepted per turn and listener. With a thousand, as in the original (original 1.1),
+bystanders wait four times as long in a flood of them (`make crowd`)."""
+MAX_SHAKES: Final = 8
+"""Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
+GREED_S: Final = 0.005
+"""How long those that send much are served per turn. The last of them may take some time more."""
+_OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Channel:
+    """A socket in the set. What it does when it is ready is its class's matter."""
+
+    __slots__ = ("__weakref__", "events", "fd", "readiness", "sock")
+
+    def __init__(self, readiness: "Readiness", sock: socket.socket) -> None:
+        self.readiness = readiness
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.events = 0
+
+    def ready(self, mask: int) -> None:
+        """Something can be done; `mask` is what the poller says."""
+        raise NotImplementedError
+
+    def gulp(self) -> None:
+        """Read much, when its turn has come (`Readiness.defer`)."""
+
+    def ended(self) -> None:
+        """It is about to be closed, by either side."""
+
+    def watch(self, events: int) -> None:
+        """Wait for these events from now on."""
+        if events != self.events:
+            self.events = events
+            self.readiness.modify(self.fd, events)
+
+
+class Stream(Channel):
+    """A connection, and what is still to be sent on it."""
+
+    __slots__ = ("_recv", "_send", "unsent")
+
+    PIECE: ClassVar[int] = 1 << 18
+    """Bytes of what was left over that are written per turn."""
+
+    def __init__(self, readiness: "Readiness", sock: socket.socket) -> None:
+        super().__init__(readiness, sock)
+        self.unsent = bytearray()
+        self._recv: Callable[[int], bytes] = sock.recv
+        self._send: Callable[[bytes | memoryview], int] = sock.send
+
+    def write_on(self) -> None:
+        """There is room for more of what is unsent."""
+        unsent = self.unsent
+        try:
+            with memoryview(unsent) as view, view[: self.PIECE] as piece:
+                sent = self._send(piece)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.readiness.end(self)
+            return
+        del unsent[:sent]
+        if not unsent:
+            self.drained()
+
+    def drained(self) -> None:
+        """Everything has left."""
+        raise NotImplementedError
+
+
+class Readiness:
+    """The channels of one hub. `handlers` says whom an event is for."""
+
+    __slots__ = (
+        "_channels", "_ending", "_poll", "_shakes_left", "alarm", "greedy", "handlers", "modify",
+        "poller", "starved",
+    )  # fmt: skip
+
+    def __init__(self, poller: Poller) -> None:
+        self.poller = poller
+        # Bound once, for these are called several times a request.
+        self.modify = poller.modify
+        self._poll = poller.poll
+        self.handlers: dict[int, Callable[[int], None]] = {}
+        self.greedy: dict[Channel, None] = {}
+        """Those that send much and wait for their turn."""
+        self.starved: dict[Listener, None] = {}
+        """Listeners that wait for descriptors to become free."""
+        self._channels: dict[int, Channel] = {}
+        self._ending: dict[Channel, None] = {}
+        self._shakes_left = MAX_SHAKES
+        self.alarm = Alarm()
+        self.handlers[self.alarm.fd] = self.alarm.ready
+        poller.register(self.alarm.fd, IN)
+
+    def add(self, channel: Channel, events: int) -> None:
+        """Watch a new socket."""
+        channel.events = events
+        self._channels[channel.fd] = channel
+        self.handlers[channel.fd] = channel.ready
+        self.poller.register(channel.fd, events)
+
+    def end(self, channel: Channel) -> None:
+        """Close the channel when this turn is over, and ignore it until then."""
+        if self._channels.get(channel.fd) is channel and channel not in self._ending:
+            self._ending[channel] = None
+            self.handlers[channel.fd] = _ignore
+
+    def poll(self, seconds: float = 0) -> list[tuple[int, int]]:
+        """Whatever is ready, now or within this time."""
+        self._shakes_left = MAX_SHAKES
+        if seconds and not self.alarm.arm():
+            seconds = 0
+        return self._poll(seconds, MAX_EVENTS)
+
+    def may_shake(self) -> bool:
+        """May a TLS handshake go on in this turn? If not, its event comes up again."""
+        self._shakes_left -= 1
+        return self._shakes_left >= 0
+
+    def defer(self, channel: Channel) -> None:
+        """Let a channel that sends much wait until the others have been served in this turn."""
+        self.greedy[channel] = None
+
+    def indulge(self) -> None:
+        """Serve those in turn, at least one, and as many as do not delay the others."""
+        greedy, until = self.greedy, time.perf_counter() + GREED_S
+        while greedy:
+            channel = next(iter(greedy))
+            del greedy[channel]
+            if channel not in self._ending:
+                channel.gulp()
+            if time.perf_counter() >= until:
+                break
+
+    def bury(self) -> None:
+        """Close what has ended."""
+        while self._ending:
+            ending, self._ending = self._ending, {}
+            for channel in ending:
+                if self._channels.get(channel.fd) is channel:
+                    # Where TLS has closed it already, a new channel may have its descriptor.
+                    del self._channels[channel.fd], self.handlers[channel.fd]
+                    self.poller.unregister(channel.fd)
+                self.greedy.pop(channel, None)
+                channel.ended()
+                channel.sock.close()
+
+    def revive(self) -> None:
+        """Let starved listeners try again."""
+        starved, self.starved = self.starved, {}
+        for listener in starved:
+            if listener.fd in self.handlers:
+                listener.watch(IN)
+
+    def close(self) -> None:
+        """Close everything, without telling anybody."""
+        for channel in self._channels.values():
+            channel.sock.close()
+        self.alarm.close()
+        self._channels.clear()
+        self.handlers.clear()
+        self.poller.close()
+
+
+class Alarm:
+    """What other threads wake the loop by. It costs them a system call only while the loop sleeps.
+
+    `is_armed` and `is_rung` are set by one side before it looks at the other's, so that no ring is
+    missed.
+    """
+
+    __slots__ = ("_write_fd", "fd", "is_armed", "is_rung")
+
+    def __init__(self) -> None:
+        self.fd, self._write_fd = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._write_fd, False)
+        self.is_armed = False
+        """Does the loop sleep?"""
+        self.is_rung = False
+        """Must there be a turn?"""
+
+    def __del__(self) -> None:
+        self.close()
+
+    def ring(self) -> None:
+        """In any thread: let the loop have a turn."""
+        self.is_rung = True
+        if self.is_armed:
+            self.is_armed = False
+            # Where so much waits to be read that no more goes in, or the loop has ended.
+            with contextlib.suppress(OSError):
+                os.write(self._write_fd, b"!")
+
+    def arm(self) -> bool:
+        """The loop is about to sleep. False: it must not."""
+        self.is_armed = True
+        return not self.is_rung
+
+    def ready(self, _mask: int) -> None:
+        """It has woken the loop, and that was all."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, 4096)
+
+    def close(self) -> None:
+        """The loop has ended."""
+        # A thread may ring later, and by then the numbers may be other files'.
+        fds, self.fd, self._write_fd = {self.fd, self._write_fd}, -1, -1
+        for fd in fds - {-1}:
+            os.close(fd)
+
+
+class Listener(Channel):
+    """A socket on which connections arrive."""
+
+    __slots__ = ()
+
+    def ready(self, mask: int) -> None:  # noqa: ARG002
+        for _ in range(MAX_ACCEPTS):
+            try:
+                sock, address = self.sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_ROOM:
+                    self.starve(error)
+                return
+            if address is None:
+                sock.close()  # macOS: it has gone already
+            else:
+                self.welcome(sock, address)
+
+    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """A connection has come; TCP addresses have more fields for IPv6."""
+        raise NotImplementedError
+
+    def starve(self, error: OSError) -> None:  # noqa: ARG002
+        """Out of descriptors: a listener that stays readable would burn a core, so let it rest."""
+        self.watch(0)
+        self.readiness.starved[self] = None
+
+
+def _ignore(_mask: int) -> None:
+    """An event for a channel that has ended in this turn."""

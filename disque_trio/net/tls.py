@@ -1,0 +1,210 @@
+"""TLS on sockets that do not block: its settings, and sockets that read and write like plain ones.
+
+The hub's channels call `recv` and `send` and are told by BlockingIOError to wait. A `TlsSocket`
+keeps to that, so that what stands above it need not know. Its way is slower: a record holds 16 KiB
+at most, and each is opened and sealed on the hub's own turn.
+"""
+
+import contextlib
+import socket
+import ssl
+from typing import Final
+
+import attrs
+
+from disque_trio.net.multiplexing import IN, OUT
+from disque_trio.statemachine.config import Config
+
+RECORD: Final = 1 << 14
+"""Bytes of what one record can hold."""
+
+
+class TlsError(Exception):
+    """The settings of TLS do not do: which, why, and what to do about it."""
+
+
+@attrs.frozen
+class Contexts:
+    """What connections of each kind are opened with; None where they are plain."""
+
+    clients: ssl.SSLContext | None = None
+    accept: ssl.SSLContext | None = None
+    """For links that others open."""
+    dial: ssl.SSLContext | None = None
+    """For links to others."""
+
+
+class Keeper:
+    """The contexts of a node. They may be read anew while it runs; connections that stand stay."""
+
+    def __init__(self, config: Config) -> None:
+        self.contexts = load(config)
+
+    def reload(self, config: Config) -> str | None:
+        """Read the certificates again; why that fails, and then those from before remain."""
+        try:
+            self.contexts = load(config)
+        except TlsError as error:
+            return str(error)
+        return None
+
+
+def load(config: Config) -> Contexts:
+    """Contexts as the configuration asks for them. Raises `TlsError`."""
+    clients = accept = dial = None
+    if config.tls_port:
+        clients = _context(ssl.PROTOCOL_TLS_SERVER, config)
+        if config.tls_auth_clients != "no":
+            _trust(clients, config, "tls-ca-cert-file", "tls-auth-clients asks for certificates")
+            is_must = config.tls_auth_clients == "yes"
+            clients.verify_mode = ssl.CERT_REQUIRED if is_must else ssl.CERT_OPTIONAL
+    if config.tls_cluster:
+        accept = _context(ssl.PROTOCOL_TLS_SERVER, config)
+        dial = _context(ssl.PROTOCOL_TLS_CLIENT, config)
+        # Nodes know each other by changing addresses: what counts is who signed.
+        dial.check_hostname = False
+        own = "tls-cluster-ca-cert-file" if config.tls_cluster_ca_cert_file else "tls-ca-cert-file"
+        for context in (accept, dial):
+            context.verify_mode = ssl.CERT_REQUIRED
+            _trust(context, config, own, "tls-cluster asks for certificates")
+        accept.num_tickets = 0
+    return Contexts(clients, accept, dial)
+
+
+def _context(protocol: int, config: Config) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    path, key = config.tls_cert_file, config.tls_key_file or config.tls_cert_file
+    if not path:
+        raise TlsError("TLS needs a certificate: set 'tls-cert-file' and 'tls-key-file'")
+    _must_be_readable("tls-cert-file", path)
+    _must_be_readable("tls-key-file", key)
+    try:
+        # With no password at all, a terminal would be asked for it.
+        context.load_cert_chain(path, key, config.tls_key_file_pass)
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsError(
+            f"tls-cert-file {path} and tls-key-file {key} do not do: {_reason(error)}; "
+            "both must be PEM, belong together, and have the right 'tls-key-file-pass' if any"
+        ) from None
+    return context
+
+
+def _trust(context: ssl.SSLContext, config: Config, directive: str, why: str) -> None:
+    path = getattr(config, directive.replace("-", "_"))
+    if not path:
+        raise TlsError(f"{why}: set 'tls-ca-cert-file' to those of the authorities to be trusted")
+    _must_be_readable(directive, path)
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise TlsError(f"{directive} {path} has no certificates: {_reason(error)}") from None
+
+
+def _must_be_readable(directive: str, path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise TlsError(f"{directive} {path}: {error.strerror}") from None
+
+
+def _reason(error: Exception) -> str:
+    """OpenSSL's own words, without where in its sources they come from."""
+    found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
+    return str(found or error).lower().replace("_", " ")
+
+
+def explained(error: OSError) -> str:
+    """Why a handshake has failed, for the log."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate does not do ({_reason(error)})"
+    if isinstance(error, ssl.SSLError):
+        return _MEANINGS.get(_reason(error), f"TLS failed ({_reason(error)})")
+    return f"it has hung up in the TLS handshake ({error.strerror or 'reset'})"
+
+
+_MEANINGS: Final = {
+    "http request": "it speaks HTTP, not TLS",
+    "wrong version number": "it does not speak TLS",
+    "peer did not return a certificate": "it has no certificate",
+    "tlsv1 alert unknown ca": "it does not trust the authority of this node's certificate",
+    "tlsv13 alert certificate required": "it wants this node to have a certificate",
+    "unexpected eof while reading": "it has hung up in the TLS handshake",
+}
+
+
+class TlsSocket:
+    """One connection under TLS. Takes the socket over: its descriptor stays, its owner does not."""
+
+    __slots__ = ("is_ready", "sock", "wants_out")
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, is_server: bool) -> None:
+        """Raises OSError if the other side has gone already."""
+        self.sock = context.wrap_socket(
+            sock, server_side=is_server, do_handshake_on_connect=False, suppress_ragged_eofs=True
+        )
+        self.is_ready = False
+        """Is the handshake over?"""
+        self.wants_out = False
+        """Reading must wait until something can be written."""
+
+    def shake(self) -> int:
+        """Go on with the handshake. What to wait for, 0 once it is over. Raises OSError."""
+        try:
+            self.sock.do_handshake()
+        except ssl.SSLWantReadError:
+            return IN
+        except ssl.SSLWantWriteError:
+            return OUT
+        self.is_ready = True
+        return 0
+
+    def recv(self, size: int) -> bytes:
+        """What has come, nothing at the end; a record is never left half-read.
+
+        Only a full record is worth asking for another one: asking in vain costs an exception.
+        """
+        pieces: list[bytes] = []
+        left = size
+        while True:
+            try:
+                piece = self.sock.recv(max(left, RECORD))
+            except ssl.SSLWantReadError:
+                break
+            except ssl.SSLWantWriteError:
+                self.wants_out = True
+                break
+            except OSError:
+                if not pieces:
+                    raise
+                break  # it comes again
+            if not piece and not pieces:
+                return b""
+            pieces.append(piece)
+            left -= len(piece)
+            if len(piece) < RECORD or left < RECORD:
+                break
+        if not pieces:
+            raise BlockingIOError
+        return b"".join(pieces)
+
+    def send(self, data: bytes | bytearray | memoryview) -> int:
+        """Send as much as fits now. What did not must come again, at the start of the next."""
+        sent = 0
+        with memoryview(data) as view:
+            while sent < len(view):
+                try:
+                    sent += self.sock.send(view[sent : sent + RECORD])
+                except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                    break
+        if not sent:
+            raise BlockingIOError
+        return sent
+
+    def say_goodbye(self) -> None:
+        """Let the other side know that nothing was cut off."""
+        if self.is_ready:
+            with contextlib.suppress(OSError, ValueError):
+                self.sock.unwrap()

@@ -1,0 +1,117 @@
+"""Clients under TLS: a handshake first, then they are like all others.
+
+Until it is over, the machine does not hear of them: they count as strangers, of which there are
+only so many for only so long.
+"""
+
+import contextlib
+import socket
+
+from disque_trio.net.admission import DENIED, is_barred
+from disque_trio.net.clients import ClientChannel, ClientListener, Clients
+from disque_trio.net.multiplexing import IN, OUT, RDHUP
+from disque_trio.net.tls import Keeper, TlsSocket, explained
+from disque_trio.statemachine.config import Config
+
+
+class TlsClientChannel(ClientChannel):
+    """One client's socket under TLS."""
+
+    __slots__ = ("address", "listener", "tls")
+
+    def __init__(
+        self, listener: "TlsClientListener", tls: TlsSocket, address: tuple[str, int]
+    ) -> None:
+        super().__init__(listener.clients, tls.sock)
+        self.listener = listener
+        self.address = address
+        self.tls = tls
+        self._recv = tls.recv
+        self._send = tls.send
+
+    def ready(self, mask: int) -> None:
+        tls = self.tls
+        if not tls.is_ready:
+            self._shake()
+            return
+        waited, tls.wants_out = tls.wants_out, False
+        # What has been decrypted raises no event any more: such a client cannot be deferred.
+        self.is_greedy = False
+        super().ready(mask | IN if waited else mask)
+        if tls.wants_out:
+            self.watch(OUT)
+        elif waited:
+            self._watch()
+
+    def _shake(self) -> None:
+        if not self.readiness.may_shake():
+            return
+        try:
+            events = self.tls.shake()
+        except OSError as error:
+            reason = explained(error)
+            self.clients.node.turned_away(
+                f"TLS client refused: {reason}", "tls", address=self.address[0]
+            )
+            self.readiness.end(self)
+            return
+        if events:
+            self.watch(events | RDHUP)
+            return
+        self.clients.shaking -= 1
+        if self.clients.is_reading:
+            self.watch(IN | RDHUP)
+            self.listener.connect(self, self.address)
+        else:
+            self.readiness.end(self)
+
+    def _read(self, size: int) -> None:  # noqa: ARG002
+        super()._read(self.clients.read_size)
+
+    def befriend(self) -> None:
+        """It has been read like all others."""
+
+    def is_stranger(self, config: Config) -> bool:
+        return not self.tls.is_ready or super().is_stranger(config)
+
+    def ended(self) -> None:
+        if not self.tls.is_ready:
+            self.clients.shaking -= 1
+        self.tls.say_goodbye()
+        super().ended()
+
+
+class TlsClientListener(ClientListener):
+    """A socket on which clients arrive who speak TLS."""
+
+    __slots__ = ("keeper",)
+
+    def __init__(self, clients: Clients, sock: socket.socket, keeper: Keeper) -> None:
+        super().__init__(clients, sock)
+        self.keeper = keeper
+
+    def refusal(self, ip: str) -> bytes:
+        """A certificate is as good as a password, where everybody must have one."""
+        config = self.clients.node.state.config
+        if is_barred(ip, config) and config.tls_auth_clients != "yes":
+            self.clients.node.turned_away(
+                "client refused: protected mode, and no password", "protected-mode", address=ip
+            )
+            return DENIED
+        return self.refusal_of_strangers(ip)
+
+    def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        """Begin the handshake."""
+        clients, context = self.clients, self.keeper.contexts.clients
+        if context is None or clients.are_too_many():
+            clients.node.turned_away(
+                "client refused: maxclients reached", "maxclients", address=address[0]
+            )
+            sock.close()
+            return
+        # It may have gone already.
+        with contextlib.suppress(OSError):
+            channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
+            clients.shaking += 1
+            clients.strangers.add(channel, address[0])
+            self.readiness.add(channel, IN | RDHUP)

@@ -1,0 +1,216 @@
+"""The process: its clocks, limits, vitals and signals, its garbage collector, going to background.
+
+What systems do differently is in `system`.
+"""
+
+import contextlib
+import gc
+import os
+import platform
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from disque_trio import __version__
+from disque_trio.net.file_limits import raise_file_limit
+from disque_trio.net.multiplexing import resolve
+from disque_trio.net.tls import Keeper
+from disque_trio.ports import Log
+from disque_trio.serving.config_file import rewrite_file
+from disque_trio.statemachine.base import Millis, Now
+from disque_trio.statemachine.chores import Shutdown, Vitals
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.stats import Facts
+from disque_trio.system import peak_rss_bytes, rss_bytes
+
+_COLLECTOR: Final = (2_000, 2, 30_000)
+"""Its defaults cost a factor of three while jobs pile up, for it looks at all of them again and
+again (decision 36). With these it looks at each job twice: a pause lasts
+1 ms, every fourth 2 ms. With ten times as many jobs at a time it took no less in all, and every
+tenth pause 50 ms."""
+
+
+class SystemClock:
+    """The `Clock` of real life."""
+
+    def now(self) -> Now:
+        """Both clocks."""
+        wall_us = time.time_ns() // 1000
+        return Now(time.monotonic_ns() // 1_000_000, wall_us // 1000, wall_us % 1000)
+
+    def seconds_until(self, mono: Millis) -> float:
+        """How long to sleep until the monotonic clock shows `mono`."""
+        return max(0.0, mono / 1000 - time.monotonic_ns() / 1_000_000_000)
+
+
+class SystemHost:
+    """The `Host` of real life."""
+
+    def __init__(
+        self,
+        config_file: str = "",
+        *,
+        restart_refusal: str = "",
+        rewrite_refusal: str = "",
+        journal_refusal: str = "",
+        tls: Keeper | None = None,
+    ) -> None:
+        """The refusals say why this process cannot be executed anew, or write its configuration
+        file, or end with a journal that it would not have otherwise; empty where it can.
+        """
+        self._config_file = config_file
+        self._restart_refusal = restart_refusal
+        self._rewrite_refusal = rewrite_refusal
+        self._journal_refusal = journal_refusal
+        self.tls = tls or Keeper(Config())
+
+    def rewrite_config(self, config: Config) -> str | None:
+        """Write the configuration file; an error text when that fails."""
+        if not self._config_file:
+            return "The server is running without a config file"
+        if self._rewrite_refusal:
+            return self._rewrite_refusal
+        return rewrite_file(self._config_file, config)
+
+    def change_directory(self, path: str) -> str | None:
+        """Make `path` the working directory; an error text when that fails."""
+        try:
+            os.chdir(path)
+        except (OSError, ValueError) as error:
+            return getattr(error, "strerror", None) or str(error)
+        return None
+
+    def raise_file_limit(self, clients: int) -> int:
+        """Make room for so many clients; how many there is room for."""
+        return raise_file_limit(clients)
+
+    def reload_tls(self, config: Config) -> str | None:
+        """Read the certificates anew; an error text when they do not do."""
+        return self.tls.reload(config)
+
+    def vitals(self) -> Vitals:
+        """Memory and processor time."""
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return Vitals(
+            rss_bytes=rss_bytes(),
+            peak_rss_bytes=peak_rss_bytes(),
+            cpu_system=own.ru_stime,
+            cpu_user=own.ru_utime,
+            cpu_system_children=children.ru_stime,
+            cpu_user_children=children.ru_utime,
+        )
+
+    def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
+        """Why the process cannot do this; None when it can."""
+        if shutdown.restart and self._restart_refusal:
+            return self._restart_refusal
+        return (shutdown.rewrite_journal and self._journal_refusal) or None
+
+
+def facts(config: Config, config_file: str = "") -> Facts:
+    """What this process is, for INFO and HELLO."""
+    system = os.uname()
+    return Facts(
+        port=config.known_port,
+        process_bytes=rss_bytes(),
+        pid=os.getpid(),
+        executable=os.path.abspath(sys.argv[0]),
+        config_file=config_file,
+        os=f"{system.sysname} {system.release} {system.machine}",
+        arch_bits=64 if sys.maxsize > 1 << 32 else 32,
+        multiplexing=resolve(config.multiplexing_api),
+        runtime=f"{platform.python_implementation()} {platform.python_version()}",
+        run_id=os.urandom(20).hex(),
+        incarnation=_incarnation(),
+        version=__version__,
+    )
+
+
+def _incarnation() -> int:
+    """A number that no other process has, 62 bits. Who was started later has the greater one."""
+    return (int(time.time() * 1000) << 21 | int.from_bytes(os.urandom(4)) >> 11) & (1 << 62) - 1
+
+
+def tame_collector() -> None:
+    """Let the cyclic collector leave alone what will live as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTOR)
+
+
+def on_signals(stop: Callable[[str], None], reload: Callable[[], None] | None = None) -> None:
+    """SIGTERM and SIGINT end the process gracefully, a second SIGINT at once with status 1.
+
+    `stop` is called in the signal handler, with the signal's name, and `reload` at SIGHUP.
+    """
+    came: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if number == signal.SIGINT and number in came:
+            os._exit(1)
+        came.append(number)
+        stop(signal.Signals(number).name)
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)
+
+    def hang_up(_number: int, _frame: object) -> None:
+        if reload is not None:
+            reload()
+
+    signal.signal(signal.SIGHUP, hang_up)
+
+
+def go_to_background() -> Callable[[], None]:
+    """Leave the terminal, in two steps. Call what is returned once the node has started.
+
+    The process that was started by hand waits for that, and ends with status 0; if its child ends
+    before, with status 1. Until then the child can still say on the terminal why it cannot start.
+    """
+    told, tell = os.pipe()
+    if os.fork():
+        os.close(tell)
+        os._exit(0 if os.read(told, 1) else 1)
+    os.close(told)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+
+    def detach() -> None:
+        let_go_of_terminal()
+        os.write(tell, b"1")
+        os.close(tell)
+
+    return detach
+
+
+def let_go_of_terminal() -> None:
+    """Read nothing from it and write nothing to it any more."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
+
+
+@contextlib.contextmanager
+def pid_file(path: str, log: Log) -> Iterator[None]:
+    """Its default place belongs to root; a node that cannot write there is well all the same."""
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+    except OSError as error:
+        log.warning("cannot write the pid file", path=path, error=error.strerror)
+        yield
+    else:
+        yield
+        remove(path)
+
+
+def remove(path: str) -> None:
+    """A file that may not be there."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)

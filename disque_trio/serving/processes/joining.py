@@ -1,0 +1,94 @@
+"""How a worker finds its siblings, and when it opens the shared port.
+
+A job wants copies on others from the first moment on, so clients come in once the siblings are
+known; but not much later, for a sibling may be down, or have much to load. Each worker meets all
+others: one that has lost its nodes.conf is found again, and knows nobody.
+"""
+
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from disque_trio.net.admission import is_barred
+from disque_trio.node import Node
+from disque_trio.ports import Log
+from disque_trio.serving.processes.plan import Order
+from disque_trio.serving.server import is_loading
+from disque_trio.statemachine.base import HANDSHAKE, MYSELF
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+
+_JOIN_S: Final = 5.0
+"""For so long clients wait for the siblings."""
+_LOOK_EVERY_S: Final = 0.03
+_LOOK_AGAIN_S: Final = 1.0
+_ELSEWHERE: Final = ("192.0.2.1", 9)
+"""An address of documentation: which of our own addresses leads away from here?"""
+_LOOPBACK: Final = "127.0.0.1"
+
+
+class Joining:
+    """Brings one worker together with the others."""
+
+    def __init__(self, node: Node, order: Order, log: Log, open_doors: Callable[[], None]) -> None:
+        self._node = node
+        self._order = order
+        self._log = log
+        self._open_doors = open_doors
+        self._ip = own_ip(order.shared)
+        self._is_open = False
+
+    def is_going_on(self) -> bool:
+        """Do clients of the shared port still wait?"""
+        return not self._is_open
+
+    async def run(self) -> None:
+        """Open the doors once the siblings are there, or their time is up, and go on looking."""
+        while is_loading(self._node):
+            await trio.sleep(_LOOK_EVERY_S)
+        with trio.move_on_after(_JOIN_S):
+            while missing := self._meet(lambda peer: peer.is_connected):
+                await trio.sleep(_LOOK_EVERY_S)
+        if missing:
+            self._log.warning("workers are missing", ports=",".join(map(str, missing)))
+        self._open_doors()
+        self._is_open = True
+        while self._meet(lambda _: True):
+            await trio.sleep(_LOOK_AGAIN_S)
+
+    def _meet(self, is_there: Callable[[Peer], bool]) -> list[int]:
+        """See that all siblings are known. The ports of those who are not there yet."""
+        known = {
+            peer.port: peer
+            for peer in self._node.state.cluster.nodes.values()
+            if peer.ip == self._ip and not peer.flags & (HANDSHAKE | MYSELF)
+        }
+        siblings = self._order.siblings
+        for port in siblings:
+            if port not in known:
+                self._node.meet(self._ip, port)
+        return [port for port in siblings if port not in known or not is_there(known[port])]
+
+
+def own_ip(config: Config) -> str:
+    """The address by which the workers know each other, and which they tell clients and nodes."""
+    if config.bind:
+        found = socket.getaddrinfo(config.bind[0], 0, type=socket.SOCK_STREAM)
+        ip = str(found[0][4][0])
+        if ip not in ("0.0.0.0", "::"):
+            return ip
+    outward = _outward_ip()
+    # Where protected mode keeps out other machines, it would keep out who asks for us by that one.
+    return _LOOPBACK if is_barred(outward, config) else outward
+
+
+def _outward_ip() -> str:
+    """Ours on the way to others; no packet is sent to find out."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(_ELSEWHERE)
+        except OSError:
+            return _LOOPBACK
+        return str(sock.getsockname()[0])

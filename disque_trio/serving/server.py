@@ -1,0 +1,333 @@
+"""``disque-trio server``: one node, on this machine's sockets, files and clocks.
+
+Everything that can be refused (settings, ports, nodes.conf) is asked for before the process goes
+to the background, so that whoever starts it reads the reason on the terminal. Then the node
+lives in `trio.run`, and what it asked for at its end is done: nothing, or to be executed anew.
+"""
+
+import contextlib
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+import attrs
+import trio
+
+from disque_trio import __version__
+from disque_trio.driver.operator_log import warn_of_little_memory
+from disque_trio.net.admission import is_of_this_machine
+from disque_trio.net.file_limits import raise_file_limit
+from disque_trio.net.hub import SocketHub
+from disque_trio.net.listeners import BUS_OFFSET, ListenError, Listeners, listen
+from disque_trio.net.multiplexing import MultiplexingError, resolve
+from disque_trio.net.tls import Keeper, TlsError
+from disque_trio.node import Node
+from disque_trio.ports import JournalError, NodesStore
+from disque_trio.serving.config_file import ConfigFileError, Loaded, load
+from disque_trio.serving.logs import LogFileError, OperatorLog, check_log, open_log
+from disque_trio.serving.memory_trimming import trimmer_for
+from disque_trio.serving.process import (
+    SystemClock,
+    SystemHost,
+    facts,
+    go_to_background,
+    on_signals,
+    pid_file,
+    remove,
+    tame_collector,
+)
+from disque_trio.serving.processes.plan import WorkersError, refuse_strays
+from disque_trio.serving.processes.supervisor import supervise
+from disque_trio.serving.secret_files import (
+    SecretFileError,
+    warn_of_open_configuration,
+    with_secrets,
+)
+from disque_trio.serving.systemd import Supervisor
+from disque_trio.statemachine.address import new_node_id
+from disque_trio.statemachine.base import MYSELF
+from disque_trio.statemachine.chores import Shutdown
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.storage.journal import Journal
+from disque_trio.storage.journal_file import JournalDisk
+from disque_trio.storage.nodes_conf import NodesConf, NodesConfError
+from disque_trio.storage.spill import Spiller, SpillError, SpillFiles
+from disque_trio.tracing.live import TracedMachine
+from disque_trio.tracing.live_file import TraceFile, TraceFileError
+
+_FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
+STARTING_ERRORS: Final = (
+    ListenError, MultiplexingError, NodesConfError, JournalError, SecretFileError, SpillError,
+    TlsError, TraceFileError, WorkersError,
+)  # fmt: skip
+"""Each says why the node cannot start, and what to do about it."""
+USAGE: Final = """\
+usage: disque-trio server [FILE | -] [--DIRECTIVE VALUE ...]
+
+Run one node in the foreground, with its state files in the working directory.
+
+  FILE                    a configuration file; - reads it from standard input
+  --DIRECTIVE VALUE ...   any directive of the file; these come after the file's
+  -p PORT                 the same as --port PORT
+  --workers N             so many processes behind one port, for machines with several cores;
+                          each is a node, with the port N above --port and the directory
+                          worker-N (docs/deploying.md)
+
+examples:
+  disque-trio server
+  disque-trio server /etc/disque.conf --port 7712
+  disque-trio server --port 7713 --dir /var/lib/disque --loglevel verbose
+  disque-trio server /etc/disque.conf --workers 4
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a node until it is told to end. The exit status."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return 0
+    try:
+        loaded = load(arguments, sys.stdin.buffer)
+    except ConfigFileError as error:
+        sys.stderr.write(error.render())
+        return 1
+    came_from = os.getcwd()
+    os.chdir(loaded.config.dir)
+    try:
+        if loaded.config.workers > 1:
+            return supervise(loaded, came_from)
+        shutdown = _run(loaded, from_stdin=arguments[:1] == ["-"])
+    except LogFileError as error:
+        sys.stderr.write(f"disque-trio: {error}\n")
+        return 1
+    except STARTING_ERRORS as error:
+        return fail(loaded.config, str(error))
+    if shutdown.restart:
+        time.sleep(shutdown.delay / 1000)
+        os.chdir(came_from)
+        os.execv(sys.executable, sys.orig_argv)
+    return 0
+
+
+def fail(config: Config, reason: str) -> int:
+    """Say it on the terminal, and in the log if that is elsewhere. The exit status."""
+    sys.stderr.write(f"disque-trio: {reason}\n")
+    if config.logfile or config.syslog_enabled:
+        open_log(config).warning("cannot start", error=reason)
+    return 1
+
+
+def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
+    check_log(loaded.config)
+    resolve(loaded.config.multiplexing_api)
+    refuse_strays(loaded.config)
+    warnings: list[str] = []
+    warn_of_open_configuration(loaded.path, loaded.config, warnings.append)
+    config = with_secrets(loaded.config, warnings.append)
+    tls = Keeper(config)
+    listeners = listen(config)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(listeners.close)
+        store = NodesConf(config.cluster_config_file)
+        cleanup.callback(store.close)
+        known = store.load()
+        detach = go_to_background() if config.daemonize else None
+        if config.unixsocket:
+            # Absolute, as below: CONFIG SET dir must not have another file removed.
+            cleanup.callback(remove, os.path.abspath(config.unixsocket))
+        log = open_log(config)
+        for warning in warnings:
+            log.warning(warning)
+        config = with_room_for_clients(config, log)
+        refusal = _FROM_STDIN if from_stdin else ""
+        host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
+        hub = hub_for(config, listeners, tls)
+        hub.may_linger = True
+        node = assemble(config, hub, store, known, host, log, loaded.path)
+        if detach is not None:
+            cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
+            detach()
+        return live(node, host, log, Supervisor(os.environ))
+
+
+def hub_for(
+    config: Config, listeners: Listeners, tls: Keeper, shared: Listeners | None = None
+) -> SocketHub:
+    """The sockets of a node. `shared` has the client ports that it shares with others."""
+    return SocketHub(
+        listeners.clients,
+        listeners.bus,
+        source_ip=config.bind[0] if config.bind else "",
+        tls_sockets=listeners.tls,
+        tls=tls,
+        shared=shared,
+        multiplexing=config.multiplexing_api,
+    )
+
+
+def assemble(
+    config: Config,
+    hub: SocketHub,
+    store: NodesStore,
+    known: tuple[Peer, Iterable[Peer]] | None,
+    host: SystemHost,
+    log: OperatorLog,
+    config_file: str = "",
+) -> Node:
+    """A node on real ports, not running yet.
+
+    NodesConfError: its table cannot be saved. TraceFileError: nor can its trace. SpillError: nor
+    can bodies that are too many.
+    """
+    clock = SystemClock()
+    rng = random.Random(os.urandom(32))
+    myself, others = known or (Peer(new_node_id(rng), flags=MYSELF), ())
+    myself.port = config.known_port
+    kind = TracedMachine if config.trace_file else Machine
+    machine = kind(config, myself, rng, clock.now(), facts(config, config_file), others)
+    if isinstance(machine, TracedMachine):
+        _trace(machine, "fresh" if known is None else "empty", log)
+    try:
+        store.save(nodes_text(machine.state, handshakes=False))
+    except OSError as error:
+        raise NodesConfError(f"cannot write the node table: {error}") from None
+    journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
+    node = Node(machine, clock, hub, store, host, log, journal)
+    if config.spill_directory:
+        node.spiller = Spiller(machine, SpillFiles(config.spill_directory), log)
+    return node
+
+
+def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
+    def tell(reason: str) -> None:
+        log.warning("trace ended: its file cannot be written", error=reason)
+
+    machine.trace(TraceFile(machine.state.config.trace_file, tell).write, cause)
+
+
+def live(
+    node: Node,
+    host: SystemHost,
+    log: OperatorLog,
+    supervisor: Supervisor,
+    *beside: Callable[[], Awaitable[None]],
+    is_starting: Callable[[], bool] | None = None,
+) -> Shutdown:
+    """Let the node live until something ends it, and say what. JournalError: it could not begin.
+
+    `supervisor` is told how it is; that it serves, once it `is_starting` no more, which is when it
+    has loaded unless that says more. What runs `beside` it ends with it.
+    """
+    starting = is_starting or (lambda: is_loading(node))
+    try:
+        shutdown = trio.run(_live, node, host, log, supervisor, beside, starting)
+    except Exception:
+        # A log file is where people look when the terminal is gone.
+        log.warning("crashed: this is a bug", traceback=traceback.format_exc())
+        raise
+    if node.failure:
+        raise JournalError(node.failure)
+    log.notice("ended", restart=shutdown.restart)
+    return shutdown
+
+
+async def _live(
+    node: Node,
+    host: SystemHost,
+    log: OperatorLog,
+    supervisor: Supervisor,
+    beside: Sequence[Callable[[], Awaitable[None]]],
+    is_starting: Callable[[], bool],
+) -> Shutdown:
+    token = trio.lowlevel.current_trio_token()
+
+    def stop(signal_name: str) -> None:
+        supervisor.tell("STOPPING=1")
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(node.stop, Shutdown(), signal_name)
+
+    def reload() -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(_reload, node, host, log)
+
+    on_signals(stop, reload)
+    tame_collector()
+    # Whoever waits for these words may end the node from now on.
+    _announce(node, log)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(supervisor.attend, is_starting, "serving clients")
+        for task in beside:
+            nursery.start_soon(task)
+        if trimmer := trimmer_for(node.state, log):
+            nursery.start_soon(trimmer.attend)
+        await node.run()
+        nursery.cancel_scope.cancel()
+    return node.shutdown or Shutdown()
+
+
+def is_loading(node: Node) -> bool:
+    """Does it read its journal, and serve nobody yet?"""
+    hindrance = node.state.hindrance
+    return hindrance is not None and hindrance.text.startswith(b"LOADING")
+
+
+def _reload(node: Node, host: SystemHost, log: OperatorLog) -> None:
+    """SIGHUP: what stands in files of its own, read anew. What does not do stays as it was."""
+    try:
+        config = with_secrets(node.state.config, log.warning)
+    except SecretFileError as error:
+        log.warning("secrets stay as they were", error=str(error))
+        config = node.state.config
+    else:
+        node.machine.adopt(config, node.now)
+    error_text = host.reload_tls(config)
+    if error_text is None:
+        log.notice("secrets and certificates read anew", asked_by="SIGHUP")
+    else:
+        log.warning("certificates stay as they were", error=error_text)
+
+
+def _announce(node: Node, log: OperatorLog) -> None:
+    state = node.state
+    log.notice(
+        "node started",
+        version=__version__,
+        node=state.cluster.myself.id.decode(),
+        port=state.config.port,
+        tls_port=state.config.tls_port,
+        bus_port=state.config.known_port + BUS_OFFSET if state.config.known_port else "none",
+        bind=",".join(state.config.bind) or "all interfaces",
+        pid=state.facts.pid,
+        known_nodes=len(state.cluster.nodes) - 1,
+        multiplexing_api=state.facts.multiplexing,
+    )
+    _warn_of_strangers(state.config, log)
+    warn_of_little_memory(state, log)
+
+
+def _warn_of_strangers(config: Config, log: OperatorLog) -> None:
+    if not config.known_port or (all(map(is_of_this_machine, config.bind)) and config.bind):
+        return
+    if not config.cluster_secret and not config.tls_cluster:
+        log.warning(
+            "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
+            "'tls-cluster', or keep strangers away with 'bind' or a firewall"
+        )
+    if not config.requirepass and not config.protected_mode:
+        log.warning("clients need no password, and protected-mode is off: everybody is served")
+
+
+def with_room_for_clients(config: Config, log: OperatorLog) -> Config:
+    """The configuration with as many clients as the system has descriptors for."""
+    room = raise_file_limit(config.maxclients)
+    if room == config.maxclients:
+        return config
+    log.warning("maxclients lowered: the open file limit is too low", maxclients=room)
+    return attrs.evolve(config, maxclients=room)

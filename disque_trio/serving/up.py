@@ -1,0 +1,200 @@
+"""``disque-trio up``: a cluster to try things on, in one process.
+
+Every node has its own hub, ports and, with ``--dir``, its own nodes.conf; they meet as nodes of
+a real cluster do, over their sockets.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+from rich.console import Console
+
+from disque_trio.net.file_limits import raise_file_limit
+from disque_trio.net.listeners import MAX_PORT, ListenError, Listeners, listen
+from disque_trio.net.multiplexing import NAMES, MultiplexingError
+from disque_trio.node import Node
+from disque_trio.serving.logs import LEVELS, open_log
+from disque_trio.serving.process import SystemHost, on_signals, tame_collector
+from disque_trio.serving.server import assemble, hub_for
+from disque_trio.statemachine.base import HANDSHAKE
+from disque_trio.statemachine.chores import Shutdown
+from disque_trio.statemachine.config import Config
+from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
+from disque_trio.wire.resp import encode_request
+
+MAX_NODES: Final = 64
+_POLL_S: Final = 0.02
+_WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a cluster until Ctrl-C. The exit status."""
+    options = _parser().parse_args(arguments)
+    last = options.port + options.nodes - 1
+    if last > MAX_PORT:
+        return _fail(f"ports {options.port} to {last} are too high: the highest is {MAX_PORT}")
+    raise_file_limit(options.nodes * 1000)
+    nodes: list[Node] = []
+    with contextlib.ExitStack() as cleanup:
+        try:
+            nodes.extend(_node(config, options.dir, cleanup) for config in _configs(options))
+        except (ListenError, MultiplexingError, NodesConfError) as error:
+            return _fail(str(error))
+        trio.run(_live, nodes, Console(highlight=False))
+    return 0
+
+
+def _fail(reason: str) -> int:
+    sys.stderr.write(f"disque-trio up: {reason}\n")
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="disque-trio up",
+        description="Run a cluster of nodes in this process, to try things on. Ctrl-C ends it.",
+    )
+    parser.add_argument(
+        "--nodes", type=_up_to(MAX_NODES), default=3, metavar="N", help="how many (3)"
+    )
+    parser.add_argument(
+        "-p", "--port", type=_up_to(MAX_PORT), default=7711, help="of the first node (7711)"
+    )
+    parser.add_argument(
+        "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
+    )
+    parser.add_argument(
+        "--multiplexing-api",
+        choices=("auto", *NAMES),
+        default="auto",
+        help="how nodes wait for sockets (the best that this system has)",
+    )
+    parser.add_argument("--dir", metavar="DIR", help="keep each node's identity under DIR/<port>")
+    parser.add_argument(
+        "--loglevel",
+        choices=LEVELS,
+        default="warning",
+        help="of the messages on standard error (warning)",
+    )
+    parser.add_argument(
+        "--log-format", choices=("human", "json"), default="human", help="how they look (human)"
+    )
+    return parser
+
+
+def _up_to(most: int) -> Callable[[str], int]:
+    def read(word: str) -> int:
+        if not word.isdecimal() or not 1 <= int(word) <= most:
+            raise argparse.ArgumentTypeError(f"'{word}' is not a number from 1 to {most}")
+        return int(word)
+
+    return read
+
+
+def _configs(options: argparse.Namespace) -> list[Config]:
+    return [
+        Config(
+            port=options.port + index,
+            bind=(options.bind,),
+            dir=os.getcwd(),
+            multiplexing_api=options.multiplexing_api,
+            loglevel=options.loglevel,
+            log_format=options.log_format,
+        )
+        for index in range(options.nodes)
+    ]
+
+
+def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) -> Node:
+    listeners: Listeners = listen(config)
+    cleanup.callback(listeners.close)
+    log = open_log(config, sys.stderr).bind(port=config.port)
+    host = SystemHost(restart_refusal="it is one of several nodes in a process")
+    hub = hub_for(config, listeners, host.tls)
+    if directory is None:
+        return assemble(config, hub, NoNodesConf(), None, host, log)
+    home = os.path.join(directory, str(config.port))
+    try:
+        os.makedirs(home, exist_ok=True)
+    except OSError as error:
+        raise NodesConfError(
+            f"cannot make the directory {error.filename}: {error.strerror}; choose another with "
+            "--dir"
+        ) from None
+    store = NodesConf(os.path.join(home, config.cluster_config_file))
+    cleanup.callback(store.close)
+    return assemble(config, hub, store, store.load(), host, log)
+
+
+async def _live(nodes: list[Node], console: Console) -> None:
+    token = trio.lowlevel.current_trio_token()
+
+    def stop_all(reason: str) -> None:
+        for node in nodes:
+            node.stop(Shutdown(), reason)
+
+    def stop(signal_name: str) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(stop_all, signal_name)
+
+    on_signals(stop)
+    tame_collector()
+    async with trio.open_nursery() as running:
+        for node in nodes:
+            await running.start(node.run)
+        async with trio.open_nursery() as joining:
+            joining.start_soon(_join, nodes, console, joining.cancel_scope)
+            joining.start_soon(_until_stopped, nodes, joining.cancel_scope)
+    console.print("All nodes have ended." if len(nodes) > 1 else "The node has ended.")
+
+
+async def _until_stopped(nodes: list[Node], scope: trio.CancelScope) -> None:
+    """Nobody waits for nodes to join that are ending."""
+    while not any(node.shutdown for node in nodes):
+        await trio.sleep(_POLL_S)
+    scope.cancel()
+
+
+async def _join(nodes: list[Node], console: Console, scope: trio.CancelScope) -> None:
+    """Let the first node meet the others, wait until everybody knows everybody, and say so."""
+    for index, node in enumerate(nodes):
+        for other in nodes[index + 1 :]:
+            await _meet(node, other)  # gossip would do it, in a second or two
+    while not all(_knows(node, nodes) for node in nodes):
+        await trio.sleep(_POLL_S)
+    for number, node in enumerate(nodes, 1):
+        ip, port = _address(node)
+        address = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        name = node.state.cluster.myself.id.decode()
+        console.print(f"[bold]node {number:<2}[/]  [cyan]{address:<21}[/]  [dim]{name}[/]")
+    joined = f"{len(nodes)} nodes joined" if len(nodes) > 1 else "1 node"
+    console.print(f"[green]{joined}.[/] Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}.")
+    scope.cancel()
+
+
+def _address(node: Node) -> tuple[str, int]:
+    bind = node.state.config.bind[0]
+    return _WILDCARDS.get(bind, bind), node.state.config.port
+
+
+async def _meet(node: Node, other: Node) -> None:
+    ip, port = _address(other)
+    async with await trio.open_tcp_stream(*_address(node)) as stream:
+        await stream.send_all(encode_request([b"CLUSTER", b"MEET", ip.encode(), b"%d" % port]))
+        await stream.receive_some()
+
+
+def _knows(node: Node, others: list[Node]) -> bool:
+    table = node.state.cluster.nodes
+    for other in others:
+        peer = table.get(other.state.cluster.myself.id)
+        if peer is None or peer.flags & HANDSHAKE:
+            return False
+        if other is not node and not peer.is_connected:
+            return False
+    return True

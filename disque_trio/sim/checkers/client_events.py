@@ -1,0 +1,152 @@
+"""Folding rows into what is known of each job: what clients ask and learn (see `history`)."""
+
+from disque_trio.sim.checkers import copy_options
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.history import ASKED, settle
+from disque_trio.sim.checkers.obligations import read_options
+from disque_trio.sim.checkers.records import Ack, Add, Job, Lease
+from disque_trio.tracing.rows import Row
+
+
+def on_add_invoke(case: Case, row: Row) -> None:
+    """A producer asks for a job."""
+    options = read_options(row.detail, case.terms.nodes)
+    add = Add(row.ref, row.client, row.node, row.queue, row.time, options)
+    add.was_leaving = row.node in case.world.leaving
+    case.adds[row.client, row.ref] = add
+    if options.body is not None:
+        key = (row.queue, options.body)
+        case.unclaimed.setdefault(key, []).append(add)
+        case.said[key] = case.said.get(key, 0) + 1
+    if options.is_async:
+        case.mark("async.added")
+    if not options.retry:
+        case.mark("at_most_once.added")
+
+
+def on_add_ok(case: Case, row: Row, job: Job) -> None:
+    """The producer knows the job."""
+    add = case.adds.pop((row.client, row.ref), None)
+    if add is None:
+        return
+    add.outcome = "ok"
+    if job.add is None:
+        claim(case, add, job)
+    if job.deliveries:
+        case.mark("deliver.before_add_ok")
+    job.awaits = max(job.awaits, row.time)
+
+
+def claim(case: Case, add: Add, job: Job) -> None:
+    """It is this ADDJOB that has made the job."""
+    add.job, job.add = job.id, add
+    copy_options.compare_with_request(case, job)
+    body = add.options.body
+    if body is not None:
+        key = (add.queue, body)
+        waiting = case.unclaimed.get(key, [])
+        if add in waiting:
+            waiting.remove(add)
+        if not waiting:
+            case.unclaimed.pop(key, None)
+
+
+def on_add_end(case: Case, row: Row) -> None:
+    """The producer is refused, or will never know."""
+    add = case.adds.pop((row.client, row.ref), None)
+    if add is not None:
+        add.outcome = row.kind.partition(".")[2]
+        if add.outcome == "refused":
+            _withdraw(case, add)
+        if add.job and case.job(add.job).deliveries:
+            case.mark("add.recovered")
+    case.mark(row.kind)
+    if row.cause == "OOM":
+        case.mark("memory.oom")
+
+
+def _withdraw(case: Case, add: Add) -> None:
+    """It has made no job."""
+    waiting = case.unclaimed.get((add.queue, add.options.body or ""), [])
+    if add in waiting:
+        waiting.remove(add)
+
+
+def on_deliver(case: Case, row: Row, job: Job) -> Lease | None:
+    """A consumer has the job in hand: the serve that gave it; None if the trace has none. Of
+    several it is the last: the replies before it were lost, with their node or for want of disk."""
+    found = None
+    for lease in reversed(job.open_serves):
+        if lease.node == row.node and lease.client == row.client:
+            found = lease
+            break
+    if found is not None:
+        job.open_serves.remove(found)
+    job.deliveries += 1
+    if job.deliveries == 1:
+        job.first_delivered = row.time
+        _compare_bodies(case, row, job)
+    return found
+
+
+def note_recovery(case: Case, job: Job) -> None:
+    """The first delivery of a job: does its producer know of it?"""
+    if job.add is not None and job.add.outcome in {"unknown", "refused"}:
+        case.mark("add.recovered")
+
+
+def _compare_bodies(case: Case, row: Row, job: Job) -> None:
+    """D13: a producer may have added the same twice. The queue has no part in that."""
+    _, _, body = row.detail.partition("body=")
+    key = (row.queue, body)
+    if case.said.get(key, 0) > 1 and case.came_out.setdefault(key, job.id) != job.id:
+        case.repeated += 1
+
+
+def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
+    """A consumer says that it is done."""
+    if job.ack_invoked is None:
+        job.ack_invoked = row.time
+    if row.kind == "ack.invoke" and row.node not in job.copies:
+        case.mark("ack.elsewhere")
+    if row.kind == "fastack.invoke":
+        job.may_delete[row.node] = ASKED
+
+
+def on_ack_ok(case: Case, row: Row, job: Job) -> None:
+    """A node has answered. Whether it has taken note its own rows tell, if there are any.
+
+    It does not of jobs with RETRY 0 that it does not have, nor if it leaves.
+    """
+    kind = "fastack" if row.kind == "fastack.ok" else "ackjob"
+    if case.has_messages if kind == "fastack" else case.has_node_rows:
+        return
+    settle(case, job, Ack(row.time, row.node, kind, row.clock))
+    case.finish(job, "acked" if kind == "ackjob" else "fastack")
+
+
+def on_ack_unknown(case: Case, _row: Row, _job: Job) -> None:
+    """Nobody knows whether the node has taken note."""
+    case.mark("ack.unknown")
+
+
+def on_again_invoke(_case: Case, row: Row, job: Job) -> None:
+    """A consumer wants the job queued again."""
+    job.asked_again = row.time
+
+
+def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
+    """A worker asks for more time."""
+    case.operations[row.client, row.ref] = row.time
+
+
+def on_working_end(case: Case, row: Row, job: Job) -> None:
+    """It gets it, or not."""
+    invoked = case.operations.pop((row.client, row.ref), row.time)
+    if row.kind != "working.ok":
+        case.mark("working.refused")
+        return
+    case.mark("working.renewed")
+    job.awaits = max(job.awaits, row.time)
+    if job.lease is None or job.lease.time <= invoked:
+        job.lease = Lease(invoked, row.node, row.client, before=job.lease)

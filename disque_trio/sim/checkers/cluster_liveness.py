@@ -1,0 +1,144 @@
+"""What nodes owe to whoever adds a job, and to each other: L5 and L6 (docs/guarantees.md)."""
+
+from collections.abc import Iterator
+
+from disque_trio.sim.bounds import reconnect_bound
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.findings import Findings
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
+from disque_trio.sim.checkers.records import Add
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+GOSSIP = ("ping", "pong", "meet")
+REPLY: Micros = 2 * SECOND
+"""So long after its timeout an ADDJOB that needs other nodes has its answer at the latest."""
+FORGOTTEN_FOR: Micros = 60 * SECOND
+"""For so long no gossip brings a forgotten node back."""
+
+
+def on_add_end(case: Case, row: Row) -> None:
+    """L5: a node that is up answers an ADDJOB in time, and takes one with REPLICATE 1, whatever
+    goes on; in calm it takes each that there are enough nodes for."""
+    add = case.adds.get((row.client, row.ref))
+    if add is None:
+        return
+    if add.options.replicate != 1 or _has_left(case, add):
+        _check_answer(case, row, add)
+        return
+    if row.cause == "quit":
+        return
+    case.check("L5")
+    if _was_disturbed(case, row.node, add.invoked, row.time):
+        return
+    if row.kind == "add.unknown" or row.cause == "NOREPL":
+        detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
+        case.violate("L5", detail, node=row.node)
+
+
+def _check_answer(case: Case, row: Row, add: Add) -> None:
+    """Of an ADDJOB that needs other nodes."""
+    case.check("L5")
+    late = row.time - add.invoked - add.options.timeout
+    is_silent = row.cause == "timeout" and late > REPLY and add.options.timeout > 0
+    if is_silent and not _was_disturbed(case, row.node, add.invoked, row.time):
+        detail = "an ADDJOB was not answered in time, though the node was up"
+        case.violate("L5", detail, node=row.node)
+    # One that is refused at once, or has waited for the whole time.
+    is_due = row.kind == "add.refused" or late >= 0
+    if row.cause == "NOREPL" and is_due and _has_company(case, row, add):
+        detail = f"NOREPL with REPLICATE {add.options.replicate}, with nothing wrong"
+        case.violate("L5", detail, node=row.node)
+
+
+def _has_company(case: Case, row: Row, add: Add) -> bool:
+    """Could all nodes be reached, soon enough, and did all keep copies?"""
+    world, least = case.world, 4 * case.terms.latency + SECOND // 4
+    return (
+        not world.is_changing
+        and not case.terms.has_limit
+        and not world.closed
+        and not _has_left(case, add)
+        and add.options.replicate <= case.terms.nodes
+        and (not add.options.timeout or add.options.timeout > least)
+        and world.is_calm(add.invoked, row.time)
+    )
+
+
+def judge_unanswered(case: Case) -> None:
+    """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
+    for add in case.adds.values():
+        patience = add.options.timeout + 10 * SECOND
+        if add.options.replicate != 1 or _has_left(case, add):
+            continue
+        if case.now > add.invoked + patience:
+            _complain_of_no_answer(case, add)
+
+
+def _complain_of_no_answer(case: Case, add: Add) -> None:
+    case.check("L5")
+    if not _was_disturbed(case, add.node, add.invoked, case.now):
+        detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
+        case.violate("L5", detail, node=add.node)
+
+
+def _has_left(case: Case, add: Add) -> bool:
+    """Was its node about to leave at any time? Then it needs others for a single copy."""
+    return add.was_leaving or add.node in case.world.leaving
+
+
+def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
+    world, known = case.world, since - MILLI  # a client hears of a crash a moment later
+    return (
+        world.was_out(node, known + case.terms.reconnect, until)
+        or world.is_stopped(node, since, until)
+        or world.was_disk_unwell(node, until)
+    )
+
+
+def judge_rejoin(case: Case, findings: Findings) -> None:
+    """L6: after the heal all nodes of the core have links to each other.
+
+    The engine says when (`rejoin`); where it does not, each must at least have heard the others.
+    """
+    world = case.world
+    assert world.healed is not None
+    bound = reconnect_bound(case.plan)
+    if world.is_changing:
+        bound += case.terms.longest(FORGOTTEN_FOR)
+    if not is_whole(case):
+        findings.leave_open("L6")
+        return
+    if world.rejoined is not None:
+        case.check("L6")
+        if world.rejoined - world.healed > bound:
+            _complain_of_silence(case, world.rejoined)
+        return
+    silent = [pair for pair in _core_pairs(case) if pair not in case.heard]
+    if not silent and case.seen.get("gossip"):
+        case.check("L6")
+    elif case.is_live and not case.seen.get("gossip"):
+        return
+    elif case.now - world.healed <= bound:
+        findings.leave_open("L6")
+    else:
+        case.check("L6")
+        _complain_of_silence(case, case.now)
+
+
+def is_whole(case: Case) -> bool:
+    """Are the nodes of the core one cluster? A CLUSTER MEET during a cut comes to nothing, and
+    nobody repeats it."""
+    return case.world.rejoined is not None or not case.world.is_changing
+
+
+def _complain_of_silence(case: Case, now: Micros) -> None:
+    healed = case.world.healed or 0
+    silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.heard]
+    told = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
+    case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{told}")
+
+
+def _core_pairs(case: Case) -> Iterator[tuple[str, str]]:
+    core = [n for n in case.world.core if case.world.in_core(n) and n not in case.world.paused]
+    return ((node, peer) for node in core for peer in core if node != peer)

@@ -1,0 +1,303 @@
+"""Folding rows into what is known of each job: messages between nodes (see `history`)."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from disque_trio.sim.checkers.case import Bases, Case, Flight
+from disque_trio.sim.checkers.history import ASKED, settle_fastack
+from disque_trio.sim.checkers.records import Job, Notice
+from disque_trio.tracing.rows import Row
+
+QUEUED: Final = "queued"
+"""The job is queued elsewhere. A holder that has it queued too may keep it."""
+WORKING: Final = "working"
+"""Somebody has it in hand: nobody keeps it queued."""
+ACK: Final = "ack"
+"""Messages that tell a holder that nobody shall work on it any more."""
+SORTS: Final = {"queued": QUEUED, "working": WORKING, "setack": ACK, "deljob": ACK}
+
+
+def on_send(case: Case, row: Row) -> None:
+    """A message about a job leaves."""
+    case.sends += 1
+    strangers = case.world.strangers
+    if strangers and (row.node, row.peer) in strangers:
+        case.world.meet(row.node, row.peer, row.time)
+    follow = _SENDING.get(row.cause)
+    bases = None if follow is None else follow(case, row)
+    if row.ref:
+        case.flights[row.ref] = (row.time, bases)
+
+
+def _send_notice(case: Case, row: Row) -> None:
+    """News of a lease or an ack leaves."""
+    notices = (case.jobs.get(row.job) or case.job(row.job)).notices
+    key = (row.node, row.peer, SORTS[row.cause])
+    notice = notices.get(key)
+    if notice is None:
+        notice = notices[key] = Notice()
+    notice.sent = row.time
+
+
+def _send_deljob(case: Case, row: Row) -> None:
+    """A FASTACK of a job that is not here goes to everybody."""
+    _send_notice(case, row)
+    job = case.job(row.job)
+    if job.may_delete.get(row.node) == ASKED and row.node not in job.copies:
+        settle_fastack(case, job, row, row.node)
+
+
+def _send_setack(case: Case, row: Row) -> None:
+    """SETACK, to a holder or in answer to one."""
+    _send_notice(case, row)
+    job = case.job(row.job)
+    key = (row.node, row.peer)
+    before = job.asked_gc.get(key)
+    if before is None:
+        job.asked_gc[key] = 1
+    else:
+        case.mark("setack.repeated")
+    job.gc_holders[row.node] = number_in(row.detail, "holders")
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.acked_by == "setack":
+        case.mark("setack.takeover")
+
+
+def _send_copies(case: Case, row: Row) -> Bases:
+    """REPLJOB or YOURJOBS."""
+    bases = _bases(case, row)
+    for job_id, holders in _lists_in(row):
+        job = case.job(job_id)
+        _learn_list(row, job, holders)
+        if row.cause == "yourjobs":
+            job.given[row.node, row.peer] = row.time
+    if row.cause == "repljob":
+        _note_copy_sent(case, row)
+    return bases
+
+
+def _send_confirmation(case: Case, row: Row) -> None:
+    """GOTACK."""
+    if not row.detail.startswith("known"):
+        case.job(row.job).disowned[row.node] = row.time
+
+
+_SENDING: Final[dict[str, Callable[[Case, Row], Bases | None]]] = {
+    "queued": _send_notice,
+    "working": _send_notice,
+    "setack": _send_setack,
+    "deljob": _send_deljob,
+    "repljob": _send_copies,
+    "yourjobs": _send_copies,
+    "gotack": _send_confirmation,
+}
+
+
+def _note_copy_sent(case: Case, row: Row) -> None:
+    job = case.job(row.job)
+    if row.peer in job.sent_to:
+        case.mark("widen.resent")
+    elif job.born is not None and row.time > job.born and job.sent_to:
+        case.mark("widen.added")
+    job.sent_to[row.peer] = None
+
+
+def jobs_in(row: Row) -> list[str]:
+    """The jobs that a message is about."""
+    if row.job:
+        return [row.job]
+    _, _, rest = row.detail.partition("jobs=")
+    return rest.partition(" ")[0].split(",") if rest else []
+
+
+def number_in(detail: str, name: str) -> int:
+    """The number that a detail gives for a name; 0 if it gives none."""
+    _, _, rest = f" {detail}".partition(f" {name}=")
+    value = rest.partition(" ")[0]
+    return int(value) if value.isdigit() else 0
+
+
+def _bases(case: Case, row: Row) -> Bases:
+    """What the receiver will reckon from: the life that is left, in seconds plus one.
+
+    Given as how much of its life the copy has behind it, in milliseconds.
+    """
+    ages: Bases = {}
+    for job_id in jobs_in(row):
+        base = _base_of(case.job(job_id), row)
+        ages[job_id] = None if base is None else ((base - row.mono) // 1000 + 1) * 1000
+    return ages
+
+
+def _base_of(job: Job, row: Row) -> int | None:
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        return copy.base
+    for give in reversed(job.gives):
+        if (give.node, give.receiver) == (row.node, row.peer):
+            return give.base
+    return None
+
+
+def on_recv(case: Case, row: Row) -> None:
+    """A message about a job has come."""
+    flight = case.flights.pop(row.ref, None)
+    follow = _RECEIVING.get(row.cause)
+    if follow is None:
+        return
+    world = case.world
+    may_be_strangers = (world.strangers or world.renamed) and world.may_be_strangers(
+        row.node, row.peer, row.time
+    )
+    if may_be_strangers:
+        follow = _RECEIVING_FROM_STRANGERS.get(row.cause, _ignore)
+    follow(case, row, flight)
+
+
+def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
+    """Whoever says it is not known."""
+
+
+def _take_doubtful_notice(case: Case, row: Row, _flight: Flight | None) -> None:
+    """Whether it is heard nobody knows."""
+    key = (row.peer, row.node, SORTS[row.cause])
+    case.job(row.job).notices.setdefault(key, Notice(sent=row.time)).got_at = row.time
+
+
+def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
+    """REPLJOB or YOURJOBS: the node may make a record. Of several of a kind in a batch it takes
+    the first, and with the first of all it begins a new list of holders."""
+    bases = {} if flight is None or flight[1] is None else flight[1]
+    is_unwell = case.world.was_disk_unwell(row.node, row.time)
+    for job_id, holders in _lists_in(row):
+        base = bases.get(job_id)
+        job = case.job(job_id)
+        kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
+        is_first = all(last is None or last[0] != row.time for last in kinds)
+        last = job.incoming.get((row.node, row.cause))
+        if last is None or last[0] != row.time:
+            job.incoming[row.node, row.cause] = (
+                row.time,
+                None if base is None else row.mono + base,
+            )
+        if is_first and row.node not in job.copies:
+            job.listed.pop(row.node, None)
+        if row.node not in job.copies or not is_unwell:
+            # A node in trouble with its disk learns nothing new.
+            _learn_list(row, job, holders)
+
+
+def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
+    """HOLDERS: whoever has a copy learns who else may have one."""
+    _hear_of_copy(case, row, flight)
+    for job_id, holders in _lists_in(row):
+        job = case.job(job_id)
+        copy = job.copies.get(row.node)
+        if copy is not None and not copy.is_dummy:
+            _learn_list(row, job, holders)
+
+
+def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
+    """GOTACK."""
+    job = case.job(row.job)
+    is_known = row.detail.startswith("known")
+    if is_known:
+        _list(job, row.node, row.peer)
+    if is_known or (row.node, row.peer) in job.asked_gc:
+        job.asked_gc[row.node, row.peer] = 2
+
+
+def _take_notice(case: Case, row: Row, flight: Flight | None) -> None:
+    """News of a lease or an ack has come."""
+    job = case.jobs.get(row.job) or case.job(row.job)
+    sort = SORTS[row.cause]
+    key = (row.peer, row.node, sort)
+    notice = job.notices.get(key)
+    if notice is None:
+        notice = job.notices[key] = Notice(sent=row.time)
+    sent = notice.sent if flight is None else flight[0]
+    notice.got = max(notice.got, sent)
+    notice.got_at = row.time
+    copy = job.copies.get(row.node)
+    if sort is not ACK:
+        _hear_of_copy(case, row, flight)
+    elif copy is not None:
+        copy.told_at = row.time
+    elif row.cause == "deljob":
+        job.disowned[row.node] = row.time
+
+
+def _hear_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
+    """A node shows that it has a copy."""
+    job = case.jobs.get(row.job) or case.job(row.job)
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.is_acked:
+        case.mark("setack.answers")
+    elif copy is not None:
+        _list(job, row.node, row.peer)
+
+
+_RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
+    "repljob": _take_copies,
+    "yourjobs": _take_copies,
+    "queued": _take_notice,
+    "working": _take_notice,
+    "setack": _take_notice,
+    "deljob": _take_notice,
+    "willqueue": _hear_of_copy,
+    "gotjob": _hear_of_copy,
+    "holders": _take_list,
+    "gotack": _take_confirmation,
+}
+_RECEIVING_FROM_STRANGERS: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
+    "repljob": _take_copies,
+    "yourjobs": _take_copies,
+    **dict.fromkeys(SORTS, _take_doubtful_notice),
+    "gotack": _take_confirmation,
+}
+
+
+def _list(job: Job, node: str, holder: str) -> None:
+    listed = job.listed.get(node)
+    if listed is None:
+        listed = job.listed[node] = {}
+    listed[holder] = None
+
+
+def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
+    """Who has copies, as REPLJOB and YOURJOBS tell of each job."""
+    _, _, rest = row.detail.partition("holders=")
+    lists = rest.partition(" ")[0].split(";")
+    for number, job_id in enumerate(jobs_in(row)):
+        holders = lists[number] if number < len(lists) else ""
+        yield job_id, [holder for holder in holders.split(",") if holder]
+
+
+def _learn_list(row: Row, job: Job, holders: list[str]) -> None:
+    """The row's node learns who has copies. Who gets one has one, and who gives a job to be
+    delivered at least once keeps one."""
+    for holder in holders:
+        _list(job, row.node, holder)
+    if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
+        _list(job, row.node, row.peer)
+
+
+def on_lost(case: Case, row: Row) -> None:
+    """A message will never come."""
+    flight = case.flights.pop(row.ref, None)
+    sort = SORTS.get(row.cause)
+    for job_id in jobs_in(row):
+        job = case.job(job_id)
+        case.mark("message.lost")
+        if sort is not None:
+            key = (row.node, row.peer, sort)
+            notice = job.notices.setdefault(key, Notice(sent=row.time))
+            sent = row.time if flight is None else flight[0]
+            notice.lost = max(notice.lost, sent)
+            if row.detail == "dropped":
+                notice.swallowed = max(notice.swallowed, sent)
+        else:
+            job.losses[row.cause] = None
+    if flight is not None and flight[1]:
+        for job_id in flight[1]:
+            case.job(job_id).losses[row.cause] = None

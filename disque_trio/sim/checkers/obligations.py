@@ -1,0 +1,225 @@
+"""What a plan entitles its jobs to: options, periods and bounds (docs/guarantees.md, "Terms").
+
+All are true time, in microseconds.
+
+Every number here errs on the side of the node: a period is as short as the fastest clock makes it
+where something must not happen before its end, and as long as the slowest where it must have.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Micros, Plan
+
+SECOND: Final[Micros] = 1_000_000
+MILLI: Final[Micros] = 1_000
+
+DESYNC: Final[Micros] = 250 * MILLI
+"""Requeue times are spread by up to so much either way."""
+GRAIN: Final[Micros] = 10 * MILLI
+"""Timers come up to eight milliseconds late, and clocks are read in whole milliseconds."""
+DISCOVERY: Final[Micros] = 35 * SECOND
+"""The longest pause between two broadcasts of NEEDJOBS, and the time for which a node that has
+imported jobs itself gives none."""
+GOSSIP_ROUND: Final[Micros] = 1 * SECOND
+"""Every node pings some other so often."""
+GC_WAIT: Final[Micros] = 180 * SECOND
+"""The longest pause between two attempts to collect an acknowledged job."""
+BREAKS_AFTER: Final[Micros] = 16 * SECOND
+"""How long a connection or a dial may take to find out that there was a cut."""
+TAKE_OVER: Final[Micros] = 15 * SECOND
+"""How long a holder leaves the repair of copies to the one before it in line."""
+REPAIR_PASS: Final[Micros] = 40 * SECOND
+"""The longest from one look at all jobs to the end of the next."""
+TRANSFER: Final[Micros] = 400 * MILLI
+"""The longest that jobs take each when they move to where the consumers are: five to a request."""
+
+DEFAULT_TTL_S: Final = 86_400
+MAX_DEFAULT_RETRY_S: Final = 300
+
+
+@attrs.define
+class Options:
+    """One ADDJOB as the row of its invocation tells it, with what is said nowhere made explicit."""
+
+    replicate: int
+    """Where nothing was said, what a node says that knows the whole cluster."""
+    retry: Micros
+    ttl: Micros
+    delay: Micros = 0
+    timeout: Micros = 0
+    """0 is for ever."""
+    is_async: bool = False
+    maxlen: int | None = None
+    body: str | None = None
+    """None where the trace has none."""
+    is_default: bool = False
+    """REPLICATE was not given."""
+
+
+def read_options(detail: str, nodes: int) -> Options:
+    """The options of an ``add.invoke`` row: ``timeout=100 replicate=3 … async body=…``.
+
+    A live node writes them as the client did: ``100 REPLICATE 3 … ASYNC``.
+    """
+    words, has_body, body = detail.partition("body=")
+    said = _pairs(words.lower().split())
+    ttl = said.get("ttl", DEFAULT_TTL_S)
+    retry = said.get("retry", min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S))
+    return Options(
+        replicate=said.get("replicate", min(3, nodes)),
+        retry=retry * SECOND,
+        ttl=ttl * SECOND,
+        delay=said.get("delay", 0) * SECOND,
+        timeout=said.get("timeout", 0) * MILLI,
+        is_async="async" in said,
+        maxlen=said.get("maxlen"),
+        body=body if has_body else None,
+        is_default="replicate" not in said,
+    )
+
+
+def _pairs(words: list[str]) -> dict[str, int]:
+    """Names and numbers, however they stand."""
+    said: dict[str, int] = {}
+    name = "timeout"
+    for word in words:
+        key, is_pair, value = word.partition("=")
+        if is_pair:
+            said[key] = int(value) if value.isdigit() else 0
+        elif word.isdigit():
+            said[name] = int(word)
+        elif word == "async":
+            said[word] = 1
+        else:
+            name = word
+    return said
+
+
+def life_of(job_id: str) -> Micros:
+    """The longest TTL that an id allows: its last field has the minutes, made odd or even."""
+    return (_minutes(job_id) + 2) * 60 * SECOND
+
+
+def dummy_life(job_id: str) -> Micros:
+    """How long a dummy ack for this job is kept."""
+    return _minutes(job_id) * 60 * SECOND
+
+
+def is_at_least_once(job_id: str) -> bool:
+    """What the id says: the field of minutes is odd. Ids of tests that have none are."""
+    return bool(_minutes(job_id) & 1) if job_id.startswith("D-") else True
+
+
+def _minutes(job_id: str) -> int:
+    try:
+        return int(job_id[-4:], 16)
+    except ValueError:
+        return DEFAULT_TTL_S // 60 | 1
+
+
+@attrs.frozen(kw_only=True)
+class Terms:
+    """What holds for the whole run."""
+
+    nodes: int
+    is_stream: bool
+    rho: float
+    """How far any clock's rate is from true time at most."""
+    latency: Micros
+    """How long a message takes at most while nothing is wrong."""
+    has_tail: bool
+    """Some messages are so slow that links may be given up for it."""
+    node_timeout: Micros
+    has_lease: bool
+    repair_after: Micros
+    """Until a failing holder counts as gone for good; 0 is for ever."""
+    has_limit: bool
+    """Nodes may be short of memory (`maxmemory`)."""
+    has_disk: bool
+    fsync: str
+    """`appendfsync`."""
+    can_step: bool
+    """Wall clocks differ or jump."""
+
+    @property
+    def reconnect(self) -> Micros:
+        """How long after a cut, or a start, links may still be down: dead ones have to be noticed
+        first, and dials to a place that is not there take their time."""
+        return self.longest(self.node_timeout) + BREAKS_AFTER
+
+    @property
+    def settle(self) -> Micros:
+        """How long after the last trouble the cluster counts as calm."""
+        return self.reconnect + 2 * self.latency
+
+    @property
+    def introduction(self) -> Micros:
+        """How long after a start under a new name some may not know it yet, while nothing is in
+        their way: one round of gossip to hear of it, one to call, three ways for the handshake.
+        Where links lose messages at random, it may have to be given up and begun anew."""
+        again = 0 if self.is_stream else self.node_timeout
+        return self.longest(2 * GOSSIP_ROUND + again) + 3 * self.latency
+
+    @property
+    def collection(self) -> Micros:
+        """G: how long the copies of an acknowledged job may take to go."""
+        return self.longest(GC_WAIT + DESYNC) + self.reconnect + 4 * self.latency
+
+    @property
+    def repair(self) -> Micros:
+        """How long after the heal copies on nodes that are gone for good may be missing."""
+        passes = 2 * REPAIR_PASS + (self.nodes - 1) * TAKE_OVER
+        return self.longest(self.repair_after + passes) + self.reconnect + 4 * self.latency
+
+    def shortest(self, period: Micros) -> Micros:
+        """A period on the fastest clock."""
+        return int(period / (1 + self.rho)) - 2 * MILLI
+
+    def longest(self, period: Micros) -> Micros:
+        """A period on the slowest clock."""
+        return int(period / (1 - self.rho)) + GRAIN
+
+    def lease(self, retry: Micros) -> Micros:
+        """How soon after a delivery the job may be queued again, at the earliest."""
+        return self.shortest(retry - DESYNC)
+
+    def delivery(self, retry: Micros) -> Micros:
+        """B without delay, polls and backlog: how long a job may take to come (again)."""
+        return (
+            self.longest(retry + DESYNC)
+            + self.longest(DISCOVERY)
+            + self.reconnect
+            + 4 * self.latency
+            + 100 * MILLI
+        )
+
+
+def terms_of(plan: Plan) -> Terms:
+    """The terms of a plan."""
+    config = dict(plan.config)
+    drifts = [abs(clock.drift_ppm) for clock in plan.clocks]
+    drifts += [abs(fault.amount) for fault in plan.faults if fault.kind == "clock-rate"]
+    steps = [fault for fault in plan.faults if fault.kind in {"clock-step", "wall-freeze"}]
+    link = plan.link
+    longest = link.latency.slow[1] if link.latency.p_slow else link.latency.fast[1]
+    return Terms(
+        nodes=plan.nodes,
+        is_stream=link.model == "stream",
+        rho=max([0, *drifts]) / 1_000_000,
+        latency=longest + (SECOND if link.bytes_per_second else 0) + GRAIN,
+        has_tail=bool(link.latency.p_slow or link.bytes_per_second),
+        node_timeout=int(config.get("cluster-node-timeout", "15000")) * MILLI,
+        has_lease=config.get("delivery-lease", "yes") == "yes",
+        repair_after=int(config.get("replica-repair-after", "600")) * SECOND,
+        has_limit=config.get("maxmemory", "0") != "0",
+        has_disk=config.get("appendonly", "no") == "yes",
+        fsync=config.get("appendfsync", "everysec"),
+        can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
+    )
+
+
+def backlog(jobs: int, work: Micros, workers: int) -> Micros:
+    """How long `jobs` take that all wait for the same workers."""
+    return jobs * (work + TRANSFER) // max(workers, 1)

@@ -1,0 +1,313 @@
+"""Connections that carry bytes: what `wires` is to machines, for nodes that write real frames.
+
+The trio engine plugs simulated ports into them, the tcp engine the sockets of its proxies. The
+network model decides when a frame arrives and what a cut does to it; the event heap holds what is
+under way, in virtual time or in real time.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import attrs
+
+from disque_trio.sim.engines.events import Countdown, Engine
+from disque_trio.sim.model.network import DIAL_WAITS, Channel, Connection, Network, Packet
+from disque_trio.sim.model.vector_clocks import Stamp
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.wording import Wording
+from disque_trio.wire.frames import one_by_one
+
+REFUSED_AFTER: Final[Micros] = 500
+"""How long a dial takes to an address where nobody can be."""
+_TYPE: Final = slice(12, 14)
+"""Where a frame's header has the number of its type (original 5.2)."""
+_NAMES: Final = (
+    "ping",
+    "pong",
+    "meet",
+    "fail",
+    "repljob",
+    "gotjob",
+    "enqueue",
+    "queued",
+    "setack",
+    "willqueue",
+    "gotack",
+    "deljob",
+    "needjobs",
+    "yourjobs",
+    "working",
+    "pause",
+)
+"""By number."""
+
+
+_SILENCE: Final = Wording("")
+
+
+class Plug(Protocol):
+    """What is plugged into one end of a connection."""
+
+    def linked(self) -> None:
+        """The dial has succeeded."""
+
+    def receive(self, parcel: "Parcel") -> None:
+        """A frame has arrived."""
+
+    def ended(self) -> None:
+        """The connection has ended, or never came up; nothing follows."""
+
+
+class Witness(Protocol):
+    """Who writes down what becomes of frames. Receiving is the plug's to tell."""
+
+    def sent(self, parcel: "Parcel") -> None:
+        """It leaves: number and stamp it."""
+
+    def lost(self, parcel: "Parcel", why: str) -> None:
+        """It will never arrive."""
+
+
+@attrs.define(eq=False)
+class Parcel(Packet):
+    """A frame, or word that the connection is up or has ended (`frame` empty)."""
+
+    source: "End" = attrs.field(kw_only=True)
+    frame: bytes = attrs.field(default=b"", kw_only=True)
+    is_last: bool = attrs.field(default=False, kw_only=True)
+    ref: int = attrs.field(default=0, kw_only=True)
+    stamp: Stamp = attrs.field(default=(), kw_only=True)
+    said: Wording = attrs.field(default=_SILENCE, kw_only=True)
+    """These three the witness fills in."""
+
+    @property
+    def name(self) -> str:
+        """The message's name."""
+        number = int.from_bytes(self.frame[_TYPE], "big")
+        return _NAMES[number] if self.frame and number < len(_NAMES) else ""
+
+
+@attrs.define(eq=False)
+class End:
+    """One end of a connection, of the node of that number."""
+
+    cables: "Cables"
+    node: int
+    out: Channel
+    far: "End" = attrs.field(init=False)
+    plug: Plug | None = None
+    is_open: bool = False
+    """Frames travel; before, they are kept in `early`."""
+    is_closed: bool = False
+    early: list[Parcel] = attrs.Factory(list)
+    over: Callable[[], None] | None = None
+    """To be called when this end closes, whose far end has vanished."""
+
+    def send(self, frames: Iterable[bytes]) -> None:
+        """Whole frames, in order."""
+        self.cables.send(self, frames)
+
+    def hang_up(self) -> None:
+        """End the connection; what has been sent still arrives."""
+        self.cables.hang_up(self)
+
+
+class Cables:
+    """All connections among some nodes."""
+
+    def __init__(self, engine: Engine, network: Network, witness: Witness) -> None:
+        self._engine = engine
+        self._network = network
+        self._witness = witness
+        self._doors: dict[int, Callable[[End], Plug | None]] = {}
+        self._ends: dict[End, None] = {}
+
+    def open_door(self, node: int, welcome: Callable[[End], Plug | None]) -> None:
+        """`welcome` plugs the node's end of a new connection in; None if nobody listens."""
+        self._doors[node] = welcome
+
+    # Dialling.
+
+    def dial(self, source: int, target: int, plug: Plug) -> End:
+        """Open a connection, which takes a moment, or fails after one. Nobody is at target 0."""
+        connection = self._network.connect(source, target or source)
+        near = End(self, source, connection.forth, plug=plug)
+        near.far = End(self, target, connection.back)
+        near.far.far = near
+        self._ends[near] = None
+        if target:
+            self._engine.later(self._network.latency(near.out.path), self._knock, (near, 0))
+        else:
+            self._engine.later(REFUSED_AFTER, self._refused, near)
+        return near
+
+    def _knock(self, dial: tuple[End, int]) -> None:
+        near, knocks = dial
+        if near.is_closed:
+            return
+        if not self._network.can_connect(near.out.connection):
+            if knocks < len(DIAL_WAITS):
+                self._engine.later(DIAL_WAITS[knocks], self._knock, (near, knocks + 1))
+            else:
+                self._refused(near)
+            return
+        far = near.far
+        far.plug = self._doors[far.node](far)
+        if far.plug is None:
+            self._engine.later(self._network.latency(far.out.path), self._refused, near)
+            return
+        self._ends[far] = None
+        far.is_open = True
+        self._submit(Parcel(far.out, True, source=far))
+
+    def _refused(self, near: End) -> None:
+        if not near.is_closed:
+            self._unplug(near)
+
+    # Sending.
+
+    def send(self, end: End, frames: Iterable[bytes]) -> None:
+        """Send frames; a connection that has ended loses them without a trace.
+
+        Batches are taken apart: to rules, rows and the judge a message is a message.
+        """
+        if end.is_closed:
+            return
+        for frame in [single for each in frames for single in one_by_one(each)]:
+            parcel = Parcel(end.out, False, source=end, frame=frame)
+            self._witness.sent(parcel)
+            if end.is_open:
+                self._submit(parcel)
+            else:
+                end.early.append(parcel)
+
+    def _submit(self, parcel: Parcel) -> None:
+        arrivals = self._network.submit(self._engine.now, parcel, parcel.name, len(parcel.frame))
+        for time in arrivals:
+            self._engine.at(time, self._arrive, parcel)
+        if not arrivals:
+            self._lose(parcel, "dropped")
+
+    def _arrive(self, parcel: Parcel) -> None:
+        channel = parcel.channel
+        if channel.path.is_troubled or channel.held:
+            verdict = self._network.admit(self._engine.now, parcel)
+            self._watch(channel.connection)
+            if not verdict:
+                if verdict is False:
+                    self._lose(parcel, "cut")
+                return
+        end = parcel.source.far
+        if end.is_closed or end.plug is None:
+            self._arrive_too_late(end, parcel)
+        elif parcel.frame:
+            end.plug.receive(parcel)
+        elif parcel.is_last:
+            self._unplug(end)
+        else:
+            self._open(end, end.plug)
+
+    def _open(self, end: End, plug: Plug) -> None:
+        end.is_open = True
+        plug.linked()
+        early, end.early = end.early, []
+        for kept in early:
+            self._submit(kept)
+
+    def _arrive_too_late(self, end: End, parcel: Parcel) -> None:
+        """Nobody listens at this end any more."""
+        if parcel.frame:
+            self._lose(parcel, "closed")
+        elif not parcel.is_last:
+            self._tell_end(end)
+
+    def _lose(self, parcel: Parcel, why: str) -> None:
+        if parcel.frame:
+            self._witness.lost(parcel, why)
+
+    # Ending.
+
+    def hang_up(self, end: End) -> None:
+        """One side ends a connection, whether it is up or not."""
+        if end.is_closed:
+            return
+        was_up = end.is_open or end.far.is_open
+        self._forget(end)
+        if was_up:
+            self._tell_end(end)
+
+    def _tell_end(self, end: End) -> None:
+        self._submit(Parcel(end.out, True, source=end, is_last=True))
+
+    def _forget(self, end: End) -> None:
+        end.is_closed = True
+        end.is_open = False
+        self._ends.pop(end, None)
+        early, end.early = end.early, []
+        for parcel in early:
+            self._lose(parcel, "never linked")
+        if end.over is not None:
+            end.over()
+
+    def _unplug(self, end: End) -> None:
+        """The connection is over for this end."""
+        self._forget(end)
+        if end.plug is not None:
+            end.plug.ended()
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """As `Wires.half_open`."""
+        ends = [
+            end
+            for end in self._ends
+            if (end.node, end.far.node) == (source, target) and end.is_open and end.far.is_open
+        ]
+        # Nodes speak of jobs on links that they have dialled. An accepted one may stay for good.
+        dialled = [end for end in ends if end.out.connection.dialler == source]
+        last = Countdown(len(dialled), over)
+        for end in dialled:
+            end.over = last.one_less
+        for end in ends:
+            self._unplug(end.far)
+        return bool(dialled)
+
+    def crashed(self, node: int) -> None:
+        """The kernel ends the connections of a process that is gone."""
+        for end in [end for end in self._ends if end.node == node]:
+            end.plug = None
+            self.hang_up(end)
+
+    # Cuts.
+
+    def _watch(self, connection: Connection) -> None:
+        due = None if connection.is_watched else self._network.stall_due(connection)
+        if due is not None:
+            connection.is_watched = True
+            self._engine.at(due, self._look, connection)
+
+    def _look(self, connection: Connection) -> None:
+        """Has the connection waited for too long?"""
+        connection.is_watched = False
+        due = self._network.stall_due(connection)
+        if due is not None and due > self._engine.now:
+            self._watch(connection)
+        elif due is not None:
+            self._break(connection)
+
+    def _break(self, connection: Connection) -> None:
+        for end in [end for end in self._ends if end.out.connection is connection]:
+            self._unplug(end)
+        for channel in (connection.forth, connection.back):
+            for packet in self._network.abandon(channel):
+                assert isinstance(packet, Parcel)
+                self._lose(packet, "broken")
+
+    def mended(self, source: int, target: int) -> None:
+        """A cut or clog has ended: let what was kept follow."""
+        for time, channel in self._network.flushes(self._engine.now, source, target):
+            self._engine.at(time, self._flush, channel)
+
+    def _flush(self, channel: Channel) -> None:
+        for packet in self._network.flush(channel):
+            assert isinstance(packet, Parcel)
+            self._arrive(packet)

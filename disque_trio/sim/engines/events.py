@@ -1,0 +1,72 @@
+"""The event heap: true time, and what happens when. Knows nothing of nodes, links or clients."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Micros
+
+NEVER: Final[Micros] = 1 << 61
+
+
+class Engine:
+    """Events in order of time, then of being planned."""
+
+    __slots__ = ("_heap", "_sequence", "now", "steps")
+
+    def __init__(self, now: Micros = 0) -> None:
+        self.now = now
+        self.steps = 0
+        """How many events have happened."""
+        self._heap: list[tuple[Micros, int, Callable[[Any], None], Any]] = []
+        self._sequence = 0
+
+    def at(self, time: Micros, act: Callable[[Any], None], subject: Any) -> None:
+        """Let it happen at that time; what is past happens now."""
+        self._sequence += 1
+        now = self.now
+        heappush(self._heap, (time if time > now else now, self._sequence, act, subject))
+
+    def later(self, delay: Micros, act: Callable[[Any], None], subject: Any) -> None:
+        """Let it happen after a while."""
+        self._sequence += 1
+        heappush(self._heap, (self.now + delay, self._sequence, act, subject))
+
+    def next_time(self) -> Micros:
+        """When the next event is; NEVER if there is none."""
+        return self._heap[0][0] if self._heap else NEVER
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        self.now, _, act, subject = heappop(self._heap)
+        self.steps += 1
+        act(subject)
+
+    def run(self, until: Micros) -> None:
+        """Let everything happen that is due by then; then it is that time."""
+        heap, pop = self._heap, heappop
+        steps = 0
+        try:
+            while heap and heap[0][0] <= until:
+                self.now, _, act, subject = pop(heap)
+                steps += 1
+                act(subject)
+        finally:
+            self.steps += steps
+        self.now = max(self.now, until)
+
+
+@attrs.define(eq=False)
+class Countdown:
+    """Calls `over` when so many things have happened."""
+
+    left: int
+    over: Callable[[], None]
+
+    def one_less(self) -> None:
+        """One of them has."""
+        self.left -= 1
+        if not self.left:
+            self.over()

@@ -1,0 +1,123 @@
+"""Looking into nodes while a run goes on: does the state of each fit together, and whom does it
+know?
+
+Rows of jobs and messages say nothing of either. Every simulated second all node tables are read,
+and of one node in turn `invariants.check` looks at the whole state; it looks at all of them after
+each planned fault and in the end. What does not fit is a row ``invariant``. A table is a row
+``nodes`` when it has changed, and now and then when it has not; `checkers.tables` judges it.
+"""
+
+from typing import Final
+
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.nodes import PORT, Host
+from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine import invariants
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.machine import Machine
+
+EVERY: Final[Micros] = 1_000_000
+SAY_AGAIN: Final = 5
+"""After so many looks a table that has not changed is said again."""
+MANY: Final = 500
+"""A look at a node with more jobs than this lasts, and the next one waits for longer."""
+_MOST: Final = 300
+_FLAGS: Final = ((PFAIL, "pfail"), (FAIL, "fail"), (NOADDR, "noaddr"), (LEAVING, "leaving"))
+
+
+class Inspection:
+    """Of one run."""
+
+    def __init__(
+        self, world: World, engine: Engine, recorder: Recorder, *, checks_states: bool
+    ) -> None:
+        self._world = world
+        self._engine = engine
+        self._recorder = recorder
+        self._checks_states = checks_states
+        """Can nodes only be seen between two batches?"""
+        self._looks = 0
+        self._rest = 0
+        """For how many looks no state is checked."""
+        self._said: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Look from now on."""
+        self._engine.later(EVERY, self._look, None)
+
+    def look_at_all(self) -> None:
+        """At the state of every node, and at its table."""
+        for host in self._world.hosts.values():
+            self._check(host)
+            self._read_table(host, is_due=True)
+
+    def check_all(self) -> None:
+        """At the state of every node, unless they are too large to look at that often."""
+        if not self._rest:
+            for host in self._world.hosts.values():
+                self._check(host)
+
+    def _look(self, _subject: object) -> None:
+        self._looks += 1
+        is_due = self._looks % SAY_AGAIN == 0
+        hosts = list(self._world.hosts.values())
+        for host in hosts:
+            self._read_table(host, is_due=is_due)
+        if self._rest:
+            self._rest -= 1
+        else:
+            self._check(hosts[self._looks % len(hosts)])
+        self._engine.later(EVERY, self._look, None)
+
+    def _check(self, host: Host) -> None:
+        machine = host.machine
+        if machine is None or not self._checks_states:
+            return
+        self._rest = max(self._rest, len(machine.state.jobs) // MANY)
+        try:
+            invariants.check(machine.state)
+        except Exception as error:
+            self._say("invariant", host, f"{type(error).__name__}: {error}"[:_MOST])
+
+    def _read_table(self, host: Host, *, is_due: bool) -> None:
+        if host.machine is None or host.is_paused:
+            self._said.pop(host.name, None)
+            return
+        table = self._table(host.machine)
+        if is_due or table != self._said.get(host.name):
+            self._said[host.name] = table
+            self._say("nodes", host, table)
+
+    def _table(self, machine: Machine) -> str:
+        cluster = machine.state.cluster
+        return " ".join(
+            [
+                self._shown(peer, is_self=peer is cluster.myself)
+                for peer in cluster.nodes.values()
+                if not peer.flags & HANDSHAKE
+            ]
+        )
+
+    def _shown(self, peer: Peer, *, is_self: bool) -> str:
+        """``n3``, or ``n3~12345678`` under a name that n3 does not bear any more, or
+        ``?12345678``; with what is said of it: ``n3:fail,at=10.0.0.9:7711``."""
+        name = self._world.names.get(peer.id, "")
+        host = self._world.hosts.get(int(name[1:])) if name else None
+        short = peer.id[:8].decode()
+        if host is None:
+            name = f"?{short}"
+        elif host.id != peer.id:
+            name += f"~{short}"
+        said = [word for flag, word in _FLAGS if peer.flags & flag]
+        is_placed = peer.ip and not is_self and host is not None
+        if is_placed and host is not None and (peer.ip, peer.port) != (host.ip, PORT):
+            said.append(f"at={peer.ip}:{peer.port}")
+        return f"{name}:{','.join(said)}" if said else name
+
+    def _say(self, kind: str, host: Host, detail: str) -> None:
+        self._recorder.add(
+            (self._engine.now, kind, host.name, "", "", "", "", "", detail, 0, 0, 0, ())
+        )

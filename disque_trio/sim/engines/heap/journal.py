@@ -1,0 +1,252 @@
+"""What a node's process does with its journal: group commit, and nothing said before its time.
+
+Each batch's records are written before anything of the batch leaves the node; under ``appendfsync
+always`` they are synced first, too. One sync is under way at a time, and takes all that was written
+when it began. What does not leave yet stands in a row.
+
+What promises nothing does not wait (`overtaking`). When the disk refuses, nothing is promised:
+clients hear MISCONF in place of what could not be kept, and the node is silent about jobs; once a
+second everything since the last good sync is tried again. All of this as `promises` and `appending`
+do it in a process.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from disque_trio.driver.overtaking import overtaking
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.model.disk import Disk, DiskError
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import Failure, Now, Reply
+from disque_trio.statemachine.journaling import STOPPED
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.records import Record
+
+TRY_AGAIN: Final[Micros] = 1_000_000
+"""How long until what was refused is tried again."""
+STILL: Final[Micros] = 50_000
+"""How often a sync looks whether the disk still hangs."""
+SYNC_EVERY: Final[Micros] = 1_000_000
+FLUSH_EVERY: Final[Micros] = 10_000_000
+"""How often the system itself syncs what nobody has asked to be synced."""
+
+
+class Office(Protocol):
+    """The host, as the journal sees it."""
+
+    now: Now
+
+    def give(self, act: Callable[[Any], None], subject: Any) -> None:
+        """Do it when the process has time."""
+
+    def carry_out(self, machine: Machine, out: Outbox) -> None:
+        """Let a batch leave."""
+
+
+class Journal:
+    """The journal of one life of a process."""
+
+    def __init__(self, engine: Engine, office: Office, disk: Disk, machine: Machine) -> None:
+        self._engine = engine
+        self._office = office
+        self._disk = disk
+        self._machine = machine
+        self._policy = machine.state.config.appendfsync
+        self._row: deque[tuple[int, Outbox]] = deque()
+        """What has to wait, each until so many records are as safe as they have to be."""
+        self._handed = 0
+        self._unwritten: list[Record] = []
+        self._unsynced: list[Record] = []
+        self._is_syncing = False
+        self._trouble = ""
+        """Why nothing can be kept; empty when all is well."""
+        self._told = ""
+        """The trouble that the machine knows of."""
+        self._is_dead = False
+        self._anew: list[Record] | None = None
+        """The file that is written beside, before a stop."""
+        disk.when_released = self._go_on
+        if self._policy != "always":
+            period = SYNC_EVERY if self._policy == "everysec" else FLUSH_EVERY
+            self._engine.later(period, self._sync_now_and_then, period)
+
+    def end(self) -> None:
+        """The process is gone."""
+        self._is_dead = True
+        self._disk.when_released = None
+
+    # Batches.
+
+    def take(self, out: Outbox) -> bool:
+        """A batch: write it down. False if it leaves at once, as it is now; otherwise it has to
+        wait."""
+        if out.records:
+            self._handed += len(out.records)
+            self._unwritten += out.records
+            if self._anew is not None:
+                self._anew += out.records
+            self._work()
+        if self._told or self._trouble:
+            if not self._told:
+                self.look()
+            self._carry_ahead(out, self._handed)
+            self._break(out)
+            return False
+        if not self._row and not (out.records and self._safe() < self._handed):
+            return False
+        left = self._row[0][0] - 1 if self._row else self._safe()
+        self._carry_ahead(out, left)
+        if out:
+            self._row.append((self._handed, out))
+        return True
+
+    def _carry_ahead(self, out: Outbox, left: int) -> None:
+        """A slow disk should not look like a dead node."""
+        early = overtaking(out, left, self._handed)
+        if early is not None:
+            self._office.carry_out(self._machine, early)
+
+    def _break(self, out: Outbox) -> None:
+        """It could not be kept: nobody hears of it but by an error."""
+        out.messages = []
+        out.replies = [(client, self._error(reply)) for client, reply in out.replies]
+
+    def _error(self, reply: Reply) -> Reply:
+        hindrance = self._machine.state.hindrance
+        return reply if isinstance(reply, Failure) or hindrance is None else hindrance
+
+    def _safe(self) -> int:
+        """How many records are as safe as they have to be before anything is said."""
+        written = self._handed - len(self._unwritten)
+        return written - len(self._unsynced) if self._policy == "always" else written
+
+    def look(self, _subject: object = None) -> None:
+        """The disk has news: let go what may go, or tell the machine of trouble."""
+        if self._is_dead:
+            return
+        safe = self._safe()
+        while self._row and self._row[0][0] <= safe and not self._is_dead:
+            self._office.carry_out(self._machine, self._row.popleft()[1])
+        if self._is_dead or self._told == self._trouble:
+            return
+        self._told = self._trouble
+        if not self._trouble:
+            self._machine.journal_mended(self._office.now)
+            return
+        self._machine.journal_failed(self._trouble, self._office.now)
+        while self._row and not self._is_dead:
+            out = self._row.popleft()[1]
+            self._break(out)
+            self._office.carry_out(self._machine, out)
+
+    def _wake(self) -> None:
+        if self._row or self._told != self._trouble:
+            self._office.give(self.look, None)
+
+    # Before a stop.
+
+    def has_trouble(self) -> bool:
+        """Is nothing kept just now?"""
+        return bool(self._trouble or self._told) or self._disk.is_stalled
+
+    def begin_anew(self) -> None:
+        """From now on everything that is recorded belongs to another file, too."""
+        self._anew = []
+
+    def write_anew(self, records: Iterable[Record]) -> None:
+        """Some of the jobs that there are."""
+        if self._anew is not None:
+            self._anew.extend(records)
+
+    def flush(self) -> None:
+        """Write and sync everything, and let go what has waited for that."""
+        if not self.has_trouble() and self._write():
+            try:
+                self._disk.sync(len(self._disk.records))
+            except DiskError as error:
+                self._fail(str(error))
+            else:
+                self._unsynced = []
+        self.look()
+
+    def seal(self) -> bool:
+        """Let the other file take this one's place, with the mark at its end. False if it cannot:
+        then this one stays as it is, without."""
+        if self._anew is None or self._row or self._unwritten or self.has_trouble():
+            return False
+        try:
+            self._disk.replace([*self._anew, STOPPED])
+        except DiskError:
+            return False
+        return True
+
+    # The disk.
+
+    def _work(self) -> None:
+        """Write what there is to write, and under `always` begin to sync it."""
+        if self._is_dead or self._trouble or self._disk.is_stalled:
+            return
+        self._write()
+        if self._policy == "always" and self._unsynced and not self._is_syncing:
+            self._begin_sync()
+
+    def _write(self) -> bool:
+        if self._unwritten:
+            try:
+                self._disk.write(self._unwritten)
+            except DiskError as error:
+                self._fail(str(error))
+                return False
+            self._unsynced += self._unwritten
+            self._unwritten = []
+        return True
+
+    def _begin_sync(self) -> None:
+        self._is_syncing = True
+        mark = (len(self._unsynced), len(self._disk.records))
+        self._engine.later(self._disk.sync_time(), self._synced, mark)
+
+    def _synced(self, mark: tuple[int, int]) -> None:
+        if self._is_dead:
+            return
+        if self._disk.is_stalled:
+            self._engine.later(STILL, self._synced, mark)
+            return
+        self._is_syncing = False
+        count, length = mark
+        try:
+            self._disk.sync(length)
+        except DiskError as error:
+            self._fail(str(error))
+        else:
+            del self._unsynced[:count]
+            self._trouble = ""
+            self._work()
+        self._wake()
+
+    def _sync_now_and_then(self, period: Micros) -> None:
+        if self._is_dead:
+            return
+        self._engine.later(period, self._sync_now_and_then, period)
+        if self._unsynced and not self._is_syncing and not self._trouble:
+            self._begin_sync()
+
+    def _go_on(self) -> None:
+        """The disk does not hang any more."""
+        self._work()
+        self._wake()
+
+    def _fail(self, reason: str) -> None:
+        self._trouble = reason
+        self._engine.later(TRY_AGAIN, self._try_again, None)
+
+    def _try_again(self, _subject: object) -> None:
+        """Everything since the last good sync, written and synced."""
+        if self._is_dead or self._is_syncing:
+            return
+        if self._disk.is_stalled:
+            self._engine.later(TRY_AGAIN, self._try_again, None)
+        elif self._write():
+            self._begin_sync()

@@ -1,0 +1,349 @@
+"""Connections among simulated nodes: dialled, carried by the network, ended (docs/simulation.md).
+
+Both ends of a connection are `End`s. What one end sends travels as `Mail`, which is written down as
+it leaves (``send``), comes in (``recv``) or turns out to be gone (``lost``).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.engines.events import Countdown, Engine
+from disque_trio.sim.engines.heap.nodes import PORT, Host
+from disque_trio.sim.model.network import DIAL_WAITS, Channel, Network, Packet
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import CAPABILITIES, LinkId, NodeId
+from disque_trio.statemachine.messages import Frame, Message
+from disque_trio.tracing.wording import Wording, wording
+from disque_trio.wire.frames import FrameParser, encode
+
+REFUSED_AFTER: Final[Micros] = 500
+"""How long a dial takes to an address where nobody can be."""
+
+
+class CodecError(Exception):
+    """A message does not come out of the codec as it went in."""
+
+
+@attrs.define(eq=False)
+class End:
+    """A node's end of a connection. `link` is 0 until the node has accepted it."""
+
+    host: Host
+    out: Channel
+    link: LinkId = 0
+    far: "End" = attrs.field(init=False)
+    is_open: bool = False
+    """Messages may be sent; before, they are kept in `early`."""
+    is_closed: bool = False
+    early: "list[Mail]" = attrs.Factory(list)
+    over: Callable[[], None] | None = None
+    """To be called when this end closes, whose far end has vanished."""
+
+
+@attrs.define(eq=False)
+class Mail(Packet):
+    """A message, or word that the connection is up (`frame` None) or has ended (`is_last`)."""
+
+    to: End
+    said: Wording
+    frame: Frame | None
+    ref: int
+    stamp: tuple[int, ...]
+    is_last: bool = False
+
+
+_LINKED: Final = Wording("linked")
+_ENDED: Final = Wording("ended")
+
+
+class Wires:
+    """All connections of a run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        network: Network,
+        names: dict[NodeId, str],
+        codec_every: int,
+    ) -> None:
+        self._engine = engine
+        self._recorder = recorder
+        self.network = network
+        self._names = names
+        self._codec_every = codec_every
+        self._sent = 0
+        self._hosts: dict[str, Host] = {}
+        self._links: dict[Host, dict[LinkId, End]] = {}
+        self._ends: dict[Host, dict[End, None]] = {}
+        """The same, and those that a process has not accepted yet."""
+
+    def add(self, host: Host) -> None:
+        """One more place that can be dialled."""
+        self._hosts[host.ip] = host
+        self._links[host] = {}
+        self._ends[host] = {}
+
+    # Dialling.
+
+    def dial(self, host: Host, link: LinkId, ip: str, port: int) -> None:
+        """Open a connection, which takes a moment, or fails after one."""
+        target = self._hosts.get(ip)
+        if target is None or port != PORT:
+            target = host
+        connection = self.network.connect(host.number, target.number)
+        near, far = End(host, connection.forth, link), End(target, connection.back)
+        near.far, far.far = far, near
+        self._links[host][link] = near
+        self._ends[host][near] = None
+        if target is host:
+            self._engine.later(REFUSED_AFTER, self._refused, near)
+        else:
+            self._engine.later(self.network.latency(near.out.path), self._knock, (near, 0))
+
+    def _knock(self, dial: tuple[End, int]) -> None:
+        near, knocks = dial
+        far = near.far
+        connection = near.out.connection
+        if near.is_closed:
+            return
+        if not self.network.can_connect(connection):
+            if knocks < len(DIAL_WAITS):
+                self._engine.later(DIAL_WAITS[knocks], self._knock, (near, knocks + 1))
+            else:
+                self._unlink(near)
+        elif far.host.machine is None:
+            self._engine.later(self.network.latency(far.out.path), self._refused, near)
+        else:
+            far.is_open = True
+            self._ends[far.host][far] = None
+            far.host.give(self._accept, far)
+            self._submit(Mail(far.out, True, near, _LINKED, None, 0, ()))
+
+    def _refused(self, near: End) -> None:
+        if not near.is_closed:
+            self._unlink(near)
+
+    def _accept(self, far: End) -> None:
+        machine = far.host.machine
+        if machine is not None:
+            far.link = machine.accepted(far.host.ip, far.far.host.ip, far.host.now)
+            self._links[far.host][far.link] = far
+
+    # Sending.
+
+    def send(self, host: Host, links: Sequence[LinkId], message: Message) -> None:
+        """One message on some links. A link that has just ended loses it without a trace."""
+        machine = host.machine
+        if machine is None:
+            return
+        myself = machine.state.cluster.myself
+        frame = Frame(myself.id, PORT, myself.flags, message, CAPABILITIES)
+        said = wording(message, self._names)
+        name, job, queue, detail = said.name, said.job, said.queue, said.detail
+        mono, wall, time, sender = host.now.mono, host.now.wall, self._engine.now, host.name
+        add, ends, tick = self._recorder.add, self._links[host], host.vector.tick
+        at, arrival, arrive = self._engine.at, self.network.arrival, self._arrive
+        is_plain = self.network.is_plain
+        for link in links:
+            end = ends.get(link)
+            if end is None:
+                continue
+            self._sent = ref = self._sent + 1
+            if not ref % self._codec_every:
+                _check_codec(frame)
+            stamp = tick()
+            far = end.far
+            add(
+                (
+                    time, "send", sender, job, queue, "", far.host.name, name, detail, ref,
+                    mono, wall, stamp,
+                )
+            )  # fmt: skip
+            mail = Mail(end.out, False, far, said, frame, ref, stamp)
+            if is_plain and end.is_open and not end.out.path.rules:
+                # As `_submit` does; most mail goes this way.
+                at(arrival(time, end.out), arrive, mail)
+            elif end.is_open:
+                self._submit(mail)
+            else:
+                end.early.append(mail)
+
+    def _submit(self, mail: Mail) -> None:
+        network, engine = self.network, self._engine
+        size = 0
+        if network.needs_sizes and mail.frame is not None:
+            size = len(_bytes(mail.frame))
+        arrivals = network.submit(engine.now, mail, mail.said.name, size)
+        for time in arrivals:
+            engine.at(time, self._arrive, mail)
+        if not arrivals:
+            self._lose(mail, "dropped")
+
+    def _arrive(self, mail: Mail) -> None:
+        channel = mail.channel
+        if channel.path.is_troubled or channel.held:
+            verdict = self.network.admit(self._engine.now, mail)
+            self._watch(mail.to)
+            if not verdict:
+                if verdict is False:
+                    self._lose(mail, "cut")
+                return
+        host = mail.to.host
+        if host.machine is None:
+            self._lose(mail, "crash")
+        else:
+            host.give(self._hear, mail)
+
+    def _hear(self, mail: Mail) -> None:
+        """The machine learns of it."""
+        end, frame = mail.to, mail.frame
+        host = end.host
+        machine = host.machine
+        if end.is_closed or machine is None:
+            self._lose(mail, "closed")
+        elif frame is not None:
+            said, now = mail.said, host.now
+            self._recorder.add(
+                (
+                    self._engine.now, "recv", host.name, said.job, said.queue, "",
+                    end.far.host.name, said.name, said.detail, mail.ref, now.mono, now.wall,
+                    host.vector.learn(mail.stamp),
+                )
+            )  # fmt: skip
+            machine.message(end.link, frame, now)
+        elif mail.is_last:
+            self._forget(end)
+            machine.unlinked(end.link, host.now)
+        else:
+            end.is_open = True
+            machine.linked(end.link, host.ip, end.far.host.ip, host.now)
+            early, end.early = end.early, []
+            for kept in early:
+                self._submit(kept)
+
+    def _lose(self, mail: Mail, why: str) -> None:
+        """It will never arrive. Said of messages only."""
+        if mail.frame is None:
+            return
+        said, host = mail.said, mail.to.far.host
+        now = host.clock.now(self._engine.now)
+        self._recorder.add(
+            (
+                self._engine.now, "lost", host.name, said.job, said.queue, "", mail.to.host.name,
+                said.name, why, mail.ref, now.mono, now.wall, host.vector.stamp(),
+            )
+        )  # fmt: skip
+
+    # Ending.
+
+    def hang_up(self, host: Host, link: LinkId) -> None:
+        """The machine ends a link; what it has sent still arrives."""
+        end = self._links[host].get(link)
+        if end is not None:
+            self._end(end)
+
+    def _end(self, end: End) -> None:
+        was_open = end.is_open
+        self._forget(end)
+        if was_open or end.far.is_open:
+            self._submit(Mail(end.out, True, end.far, _ENDED, None, 0, (), is_last=True))
+
+    def _forget(self, end: End) -> None:
+        end.is_closed = True
+        end.is_open = False
+        self._links[end.host].pop(end.link, None)
+        self._ends[end.host].pop(end, None)
+        for mail in end.early:
+            self._lose(mail, "never linked")
+        end.early.clear()
+        if end.over is not None:
+            end.over()
+
+    def _unlink(self, end: End) -> None:
+        """Tell the machine that a connection has ended, or never came up."""
+        self._forget(end)
+        end.host.give(self._tell, end)
+
+    def _tell(self, end: End) -> None:
+        machine = end.host.machine
+        if machine is not None and end.link:
+            machine.unlinked(end.link, end.host.now)
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """End the target's ends of all connections between the two without a word to the source.
+
+        `over` is called once the source has ended those that it has dialled. False if it has none.
+        """
+        ends = [
+            end
+            for host, ends in self._ends.items()
+            if host.number == source
+            for end in ends
+            if end.far.host.number == target and end.is_open and end.far.is_open
+        ]
+        # Nodes speak of jobs on links that they have dialled. An accepted one may stay for good.
+        dialled = [end for end in ends if end.out.connection.dialler == source]
+        last = Countdown(len(dialled), over)
+        for end in dialled:
+            end.over = last.one_less
+        for end in ends:
+            self._unlink(end.far)
+        return bool(dialled)
+
+    def crashed(self, host: Host) -> None:
+        """The kernel ends the connections of a process that is gone."""
+        for end in list(self._ends[host]):
+            self._end(end)
+
+    # Cuts.
+
+    def _watch(self, end: End) -> None:
+        connection = end.out.connection
+        due = None if connection.is_watched else self.network.stall_due(connection)
+        if due is not None:
+            connection.is_watched = True
+            self._engine.at(due, self._look, end)
+
+    def _look(self, end: End) -> None:
+        """Has the connection waited for too long?"""
+        connection = end.out.connection
+        connection.is_watched = False
+        due = self.network.stall_due(connection)
+        if due is not None and due > self._engine.now:
+            self._watch(end)
+        elif due is not None:
+            self._break(end)
+
+    def _break(self, end: End) -> None:
+        for one in (end, end.far):
+            if not one.is_closed:
+                self._unlink(one)
+            for packet in self.network.abandon(one.out):
+                assert isinstance(packet, Mail)
+                self._lose(packet, "broken")
+
+    def mended(self, source: int, target: int) -> None:
+        """A cut or clog has ended: let what was kept follow."""
+        for time, channel in self.network.flushes(self._engine.now, source, target):
+            self._engine.at(time, self._flush, channel)
+
+    def _flush(self, channel: Channel) -> None:
+        for packet in self.network.flush(channel):
+            assert isinstance(packet, Mail)
+            self._arrive(packet)
+
+
+def _bytes(frame: Frame) -> bytes:
+    return encode(frame.sender, frame.port, frame.flags, frame.message, frame.capabilities)
+
+
+def _check_codec(frame: Frame) -> None:
+    """Through bytes and back, nothing may change."""
+    parser = FrameParser()
+    seen = parser.feed(_bytes(frame))
+    if seen != [frame] or parser.error is not None:
+        raise CodecError(f"sent {frame}, received {seen} {parser.error or ''}")

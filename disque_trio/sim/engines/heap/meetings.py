@@ -1,0 +1,125 @@
+"""Which queued jobs and waiting clients of different nodes do not meet.
+
+Rows of jobs and messages do not say who waits. So twice a simulated second it is noted which node
+has a job queued for which no client waits there, while a client waits for it at another node, to
+which it has links both ways. If the same job and the same client stand there for longer than
+`REPORTED_AFTER`, that is a row ``unmet``: `node` has the job, a client waits at `peer`, `detail` is
+``since=`` a time. A pair that goes on is told again after twice the time. The row ``pairs`` at the
+end tells in `detail` how many there were. `checkers.meetings` judges them.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import PAUSE_OUT, ClientId, JobId
+from disque_trio.statemachine.state import NodeState
+
+EVERY: Final[Micros] = 500_000
+REPORTED_AFTER: Final[Micros] = 1_000_000
+
+_Place = tuple[int, int, bytes]
+"""Who has the job, where a client waits, and the queue."""
+
+
+@attrs.define(eq=False)
+class _Pair:
+    """A job and a client that have not met."""
+
+    job: JobId
+    client: ClientId
+    lives: tuple[int, int]
+    since: Micros
+    told: Micros = REPORTED_AFTER
+    """How long they must have waited to be told of."""
+
+
+class Meetings:
+    """Of one run."""
+
+    def __init__(self, world: World, engine: Engine, recorder: Recorder) -> None:
+        self._world = world
+        self._engine = engine
+        self._recorder = recorder
+        self._pairs: dict[_Place, _Pair] = {}
+        self._count = 0
+
+    def begin(self) -> None:
+        """Look from now on."""
+        self._engine.later(EVERY, self._look, None)
+
+    def finish(self) -> None:
+        """The run is over."""
+        self._say("pairs", "", "", "", "", str(self._count))
+
+    def _look(self, _subject: object) -> None:
+        now = self._engine.now
+        pairs: dict[_Place, _Pair] = {}
+        for giver, taker, name, found in self._apart(now):
+            place = (giver.number, taker.number, name)
+            before = self._pairs.get(place)
+            if before is None or (before.job, before.client, before.lives) != (
+                found.job,
+                found.client,
+                found.lives,
+            ):
+                self._count += 1
+                pairs[place] = found
+                continue
+            pairs[place] = before
+            if now - before.since >= before.told:
+                before.told = 2 * (now - before.since)
+                detail = f"since={before.since}"
+                queue = name.decode("utf-8", "replace")
+                self._say("unmet", giver.name, taker.name, queue, before.job.decode(), detail)
+        self._pairs = pairs
+        self._engine.later(EVERY, self._look, None)
+
+    def _apart(self, now: Micros) -> Iterator[tuple[Host, Host, bytes, _Pair]]:
+        """Jobs here and clients there."""
+        nodes = [
+            (host, host.machine.state)
+            for host in self._world.hosts.values()
+            if host.machine is not None and not host.is_paused
+        ]
+        for taker, there in nodes:
+            for name, waiting in there.queues.items():
+                if not waiting.waiting or waiting.paused & PAUSE_OUT:
+                    continue
+                client = next(iter(waiting.waiting))
+                for giver, here in nodes:
+                    job = _oldest(here, name) if giver is not taker else None
+                    if job is not None and _are_linked(giver, taker):
+                        lives = (giver.lives, taker.lives)
+                        yield giver, taker, name, _Pair(job, client, lives, now)
+
+    def _say(self, kind: str, node: str, peer: str, queue: str, job: str, detail: str) -> None:
+        self._recorder.add(
+            (self._engine.now, kind, node, job, queue, "", peer, "", detail, 0, 0, 0, ())
+        )
+
+
+def _oldest(node: NodeState, name: bytes) -> JobId | None:
+    """The job that the node would give next, if it may give any."""
+    queue = node.queues.get(name)
+    if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.hindrance is not None:
+        return None
+    return next((job.id for job in queue.peek(1) if job.expires > node.mono), None)
+
+
+def _are_linked(one: Host, other: Host) -> bool:
+    """Does each know what the other can, over a link of its own?"""
+    return _knows(one, other) and _knows(other, one)
+
+
+def _knows(one: Host, other: Host) -> bool:
+    if one.machine is None:
+        return False
+    peer = one.machine.state.cluster.nodes.get(other.id)
+    return peer is not None and peer.is_connected and peer.is_ours

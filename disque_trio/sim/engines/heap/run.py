@@ -1,0 +1,222 @@
+"""Runs of the heap engine: a plan from beginning to end, or a world to steer by hand.
+
+A run has four parts. In the warm-up, before time 0, the nodes start and link, undisturbed. Then
+agents and faults come, as planned. At `Plan.chaos` everything heals, or everything within a core,
+links become reliable, and consumers ack whatever they get. The drain that follows lasts as long as
+the promises of liveness may take (`bounds`), or until nothing is left to do.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.bounds import drain_bound
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.fault_actions import Deeds
+from disque_trio.sim.engines.heap.inspection import Inspection
+from disque_trio.sim.engines.heap.meetings import Meetings
+from disque_trio.sim.engines.heap.nodes import MachineFactory
+from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.model.faults import Faults, draw_core
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.plan import Fault, Micros, Plan
+from disque_trio.sim.workload.agents import agents
+from disque_trio.statemachine.machine import Machine
+from disque_trio.tracing.rows import Row
+
+WARM_UP: Final[Micros] = 2_000_000
+MEETING_TIME: Final[Micros] = 20_000_000
+"""The warm-up of nodes that meet: gossip needs a few rounds."""
+LOOK: Final[Micros] = 250_000
+"""How often the drain looks whether it may end."""
+REUNITE: Final[Micros] = 5_000_000
+"""How often nodes that do not know each other are made to meet after the heal."""
+TELL: Final[Micros] = 1_000_000
+"""For how long rows are kept back from whoever observes."""
+QUIET: Final[Micros] = 3_000_000
+"""For how long nothing must have been left to do: longer than anything is on its way."""
+
+
+class UnplayableError(Exception):
+    """The engine cannot do what the plan asks for: what, and which engine can."""
+
+
+class FormingError(Exception):
+    """The nodes have not become a cluster in the warm-up."""
+
+
+@attrs.frozen
+class Outcome:
+    """What a run came to."""
+
+    digest: str
+    """SHA-256 over all rows: equal runs have equal digests."""
+    steps: int
+    """Events that happened."""
+    end: Micros
+    """When it ended, in true time."""
+
+
+class Run:
+    """One plan, played."""
+
+    checks_states = True
+    """Are nodes only seen between two batches, so that their state must fit together?"""
+
+    def __init__(
+        self,
+        plan: Plan,
+        observer: Callable[[Row], None] | None,
+        machine_factory: MachineFactory,
+        *,
+        messages: bool,
+    ) -> None:
+        self.plan = plan
+        self.engine = self.make_engine(MEETING_TIME if plan.forming == "meet" else WARM_UP)
+        self.recorder = Recorder(observer, messages=messages)
+        self.world = self.make_world(machine_factory)
+        self.deeds = self.make_deeds()
+        self.faults = Faults(plan.faults, self.deeds)
+        self.inspection = Inspection(
+            self.world, self.engine, self.recorder, checks_states=self.checks_states
+        )
+        self.meetings = Meetings(self.world, self.engine, self.recorder)
+        self.core: Sequence[int] | None = None
+        """The nodes that have been healed, if not all have."""
+
+    # What other engines have others of.
+
+    def make_engine(self, warm_up: Micros) -> Engine:
+        """Where time begins."""
+        return Engine(-warm_up)
+
+    def make_world(self, machine_factory: MachineFactory) -> World:
+        """What there is."""
+        return World(self.plan, self.engine, self.recorder, machine_factory)
+
+    def make_deeds(self) -> Deeds:
+        """What faults do to it."""
+        return Deeds(self.world)
+
+    # Its course.
+
+    def play(self) -> Outcome:
+        """From the beginning to the end. Whoever observes is told once a simulated second."""
+        engine, recorder = self.engine, self.recorder
+        recorder.keep_back()
+        try:
+            for until in self.parts():
+                while engine.now + TELL < until:
+                    engine.run(engine.now + TELL)
+                    recorder.tell()
+                engine.run(until)
+        finally:
+            recorder.tell()
+        return self.outcome()
+
+    def outcome(self) -> Outcome:
+        """What it came to."""
+        return Outcome(self.recorder.digest(), self.engine.steps, self.engine.now)
+
+    def parts(self) -> Iterator[Micros]:
+        """What a run is made of. Whoever plays it lets time pass until each moment given."""
+        yield from self.warm_up()
+        self.begin()
+        yield self.plan.chaos
+        self.heal()
+        yield from self.drain()
+        self.inspection.look_at_all()
+        self.meetings.finish()
+        self._note("end")
+
+    def warm_up(self) -> Iterator[Micros]:
+        """Let the nodes become a cluster."""
+        self.world.start_all()
+        yield 0
+        if not self.world.is_formed(list(self.world.hosts)):
+            raise FormingError(f"{self.plan.scenario}, seed {self.plan.seed}: no cluster at time 0")
+        self.world.network.use(self.plan.link)
+
+    def begin(self) -> None:
+        """Let agents and faults come."""
+        for agent in agents(self.plan):
+            self.world.add_agent(agent)
+        for kind in self.faults.kinds:
+            self.recorder.watch(kind, self.faults.see)
+        for fault in self.faults.timed:
+            self.engine.at(fault.at, self._strike, fault)
+        self.inspection.begin()
+        self.meetings.begin()
+
+    def _strike(self, fault: Fault) -> None:
+        self.faults.strike(fault)
+        self.inspection.check_all()
+
+    def heal(self) -> None:
+        """No more faults; those that are, end, at least within the core."""
+        self._note("chaos.end")
+        numbers = self.deeds.numbers()
+        if self.plan.heal == "core":
+            self.core = draw_core(numbers, self.plan.seed)
+        self.world.network.become_reliable()
+        self.faults.heal(self.core)
+        self._reunite(self.core or numbers)
+        for actor in self.world.lanes.actors:
+            actor.agent.settle()
+        self._note("heal.end", ",".join(f"n{number}" for number in self.core or numbers))
+
+    def _reunite(self, core: Sequence[int]) -> None:
+        """Let nodes that have lost sight of each other meet again, as an operator would."""
+        for number in core:
+            self.deeds.meet(number)
+
+    def drain(self) -> Iterator[Micros]:
+        """Until nothing is left to do, or the bound."""
+        end = self.engine.now + drain_bound(self.plan)
+        core = self.core or self.deeds.numbers()
+        quiet_since = None
+        is_whole = False
+        reunited_at = self.engine.now
+        while self.engine.now < end:
+            yield min(self.engine.now + LOOK, end)
+            if not is_whole and self.world.is_formed(core):
+                is_whole = True
+                self._note("rejoin")
+            elif not is_whole and self.engine.now - reunited_at >= REUNITE:
+                reunited_at = self.engine.now
+                self._reunite(core)
+            if not (is_whole and self._is_quiet()):
+                quiet_since = None
+            elif quiet_since is None:
+                quiet_since = self.engine.now
+            elif self.engine.now - quiet_since >= QUIET:
+                return
+
+    def _is_quiet(self) -> bool:
+        hosts = [self.world.hosts[number] for number in self.core or self.deeds.numbers()]
+        return all(actor.agent.is_idle() for actor in self.world.lanes.actors) and not any(
+            host.has_jobs() for host in hosts
+        )
+
+    def _note(self, kind: str, detail: str = "") -> None:
+        self.recorder.add((self.engine.now, kind, "", "", "", "", "", "", detail, 0, 0, 0, ()))
+
+
+def has_journals(plan: Plan) -> bool:
+    """Do its nodes keep journals?"""
+    return dict(plan.config).get("appendonly") == "yes"
+
+
+def simulate(
+    plan: Plan,
+    observer: Callable[[Row], None] | None = None,
+    *,
+    machine_factory: MachineFactory = Machine,
+    messages: bool = True,
+) -> Outcome:
+    """Play a plan. Every row goes to the observer.
+
+    Without `messages` it is spared the rows of messages; they count for the digest all the same.
+    """
+    return Run(plan, observer, machine_factory, messages=messages).play()

@@ -1,0 +1,57 @@
+"""The event heap beside running tasks: its events happen as Trio's clock, or the world's, goes on.
+
+Tasks plan events and are told of them. Whoever comes from elsewhere than an event, such as a node
+that has been woken by its own timer or a socket with bytes, calls `sync` first.
+"""
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from disque_trio.sim.engines.events import NEVER, Engine
+from disque_trio.sim.scenarios.plan import Micros
+
+
+class LiveEngine(Engine):
+    """An engine whose `now` is shown by a clock. Should that go back, `now` stands still."""
+
+    __slots__ = ("_alarm", "_clock", "_sleeps_until")
+
+    def __init__(self, clock: Callable[[], Micros]) -> None:
+        super().__init__(clock())
+        self._clock = clock
+        self._alarm = trio.Event()
+        self._sleeps_until: Micros = NEVER
+
+    def sync(self) -> Micros:
+        """Look at the clock."""
+        self.now = max(self.now, self._clock())
+        return self.now
+
+    def at(self, time: Micros, act: Callable[[Any], None], subject: Any) -> None:
+        super().at(time, act, subject)
+        if time < self._sleeps_until:
+            self._alarm.set()
+
+    def later(self, delay: Micros, act: Callable[[Any], None], subject: Any) -> None:
+        self.at(self.now + delay, act, subject)
+
+    def step(self) -> None:
+        _, _, act, subject = heapq.heappop(self._heap)
+        self.steps += 1
+        act(subject)
+
+    async def live(self, until: Micros) -> None:
+        """Let time pass, and everything happen that is due by then."""
+        while True:
+            while self.next_time() <= self.sync():
+                self.step()
+            if self.now >= until:
+                return
+            self._alarm = trio.Event()
+            self._sleeps_until = min(self.next_time(), until)
+            with trio.move_on_after((self._sleeps_until - self.now) / 1_000_000):
+                await self._alarm.wait()
+            self._sleeps_until = NEVER

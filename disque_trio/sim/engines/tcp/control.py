@@ -1,0 +1,86 @@
+"""Looking at running nodes: reading their traces, asking them for their links."""
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from disque_trio.sim.engines.heap.nodes import MachineError
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.hosts import ProcessHost
+from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.sockets import broken
+from disque_trio.sim.engines.tcp.world import ProcessWorld
+from disque_trio.statemachine.base import NodeId
+from disque_trio.tracing.rows import Row
+from disque_trio.wire.resp import ReplyParser, encode_request
+
+READ_EVERY_S: Final = 0.02
+ASK_EVERY_S: Final = 0.25
+PATIENCE_S: Final = 1.0
+_READ: Final = 1 << 16
+_ASK: Final = encode_request([b"CLUSTER", b"NODES"])
+
+
+class Poller:
+    """Looks at all nodes, again and again."""
+
+    def __init__(
+        self,
+        world: ProcessWorld,
+        places: Places,
+        engine: LiveEngine,
+        see: Callable[[Row], None],
+    ) -> None:
+        self._world = world
+        self._places = places
+        self._engine = engine
+        self._see = see
+
+    async def run(self) -> None:
+        """Until cancelled. Raises `MachineError` if a node ends by itself."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read)
+            nursery.start_soon(self._ask_all)
+
+    async def _read(self) -> None:
+        while True:
+            await trio.sleep(READ_EVERY_S)
+            for host in self._world.processes:
+                self._look_after(host)
+                rows = host.tail.read()
+                self._engine.sync()
+                for row in rows:
+                    self._see(row)
+
+    def _look_after(self, host: ProcessHost) -> None:
+        if host.process.has_ended_by_itself:
+            raise MachineError(f"{host.name} has ended by itself: {host.process.log[-2000:]}")
+
+    async def _ask_all(self) -> None:
+        while True:
+            await trio.sleep(ASK_EVERY_S)
+            async with trio.open_nursery() as nursery:
+                for host in self._world.processes:
+                    if host.is_up and not host.is_paused:
+                        nursery.start_soon(self._ask, host)
+
+    async def _ask(self, host: ProcessHost) -> None:
+        found: frozenset[NodeId] = frozenset()
+        with trio.move_on_after(PATIENCE_S), broken():
+            address = self._places.own(host.number), self._places.port
+            async with await trio.open_tcp_stream(*address) as stream:
+                await stream.send_all(_ASK)
+                found = await _links(stream)
+        host.links = found
+
+
+async def _links(stream: trio.SocketStream) -> frozenset[NodeId]:
+    """The nodes that the answer to CLUSTER NODES says to be connected."""
+    parser = ReplyParser()
+    while data := await stream.receive_some(_READ):
+        for reply in parser.feed(data):
+            assert isinstance(reply, bytes)
+            lines = [line.split() for line in reply.splitlines()]
+            return frozenset(line[0] for line in lines if line[5:6] == [b"connected"])
+    return frozenset()

@@ -1,0 +1,39 @@
+"""What faults do to processes."""
+
+from typing import Final
+
+from disque_trio.sim.engines.heap.fault_actions import Deeds
+from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import NodeId
+
+AGAIN: Final[Micros] = 500_000
+TRIES: Final = 60
+
+
+class ProcessDeeds(Deeds):
+    """As in the other engines, where things are done at once and nothing happens meanwhile."""
+
+    def crash(self, node: int, cause: str) -> bool:
+        """End it, and then say so: until it is gone, it writes its own rows."""
+        host = self._hosts[node]
+        if not host.is_up:
+            return False
+        host.crash(cause)
+        host.note("crash", cause=cause)
+        return True
+
+    def meet(self, node: int) -> bool:
+        """All others meet the node. It may not listen yet, so they try until they know it."""
+        host = self._hosts[node]
+        self._introduce(host, host.id, TRIES)
+        return True
+
+    def _introduce(self, host: Host, name: NodeId, tries: int) -> None:
+        if host.id != name:
+            return
+        strangers = [other for other in self._others(host) if other.is_up and not other.knows(name)]
+        for other in strangers:
+            self._world.meet(other, host)
+        if strangers and tries:
+            self.later(AGAIN, lambda: self._introduce(host, name, tries - 1))

@@ -1,0 +1,106 @@
+"""A host of the tcp engine: a process of the server, started and ended by its id."""
+
+import random
+from collections.abc import Sequence
+
+from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.processes import NodeProcess
+from disque_trio.sim.engines.tcp.tails import Tail
+from disque_trio.statemachine.base import MYSELF, NodeId, Now
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.nodesfile import nodes_text
+from disque_trio.statemachine.stats import Facts
+
+
+class ProcessHost(Host):
+    """What can be done to a process, and seen of it from outside."""
+
+    places: Places
+    process: NodeProcess
+    tail: Tail
+    links: frozenset[NodeId] = frozenset()
+    """To which nodes it had links when it was last asked."""
+    ids: dict[NodeId, None]
+    """All names that it has ever had."""
+    starts_fresh = True
+    """Its next life is the first one under its name."""
+
+    def settle_in(self, places: Places, process: NodeProcess) -> None:
+        """Take these addresses, and this place on the disk."""
+        self.places = places
+        self.process = process
+        self.tail = Tail(process.trace)
+        self.ip = places.seen(self.number)
+        self.ids = {self.id: None}
+
+    # What can be seen of it.
+
+    @property
+    def is_up(self) -> bool:
+        """Is there a process?"""
+        return self.process.is_running
+
+    def has_jobs(self) -> bool:
+        """As far as its trace has been read."""
+        return self.is_up and bool(self.tail.held)
+
+    def knows(self, other: NodeId) -> bool:
+        """At least if it has a link there: better meet once too often."""
+        return other in self.links
+
+    def is_linked_to(self, other: NodeId) -> bool:
+        """When it was last asked."""
+        return other in self.links
+
+    # Its life.
+
+    def new_identity(self) -> None:
+        """Another name, for the next life."""
+        super().new_identity()
+        if self.lives:
+            self.ids[self.id] = None
+            self.process.forget()
+            self.starts_fresh = True
+
+    def start(self, cause: str, others: Sequence[Peer] = ()) -> None:  # noqa: ARG002
+        """Begin to run; the node's own trace tells when it does."""
+        if self.starts_fresh:
+            self.process.introduce(self._first_table(others))
+            self.starts_fresh = False
+        self.lives += 1
+        self.is_paused = False
+        self.process.start()
+
+    def _first_table(self, others: Sequence[Peer]) -> bytes:
+        """A nodes.conf, so that the node has the name that the plan's seed gives it."""
+        port = self.places.port
+        peers = [Peer(other.id, other.ip, port) for other in others]
+        myself = Peer(self.id, "", port, MYSELF)
+        machine = Machine(
+            self._config, myself, random.Random(0), Now(0, 0), Facts(port=port), peers
+        )
+        return nodes_text(machine.state, handshakes=False)
+
+    def crash(self, cause: str = "kill") -> None:
+        """kill -9, whatever the cause."""
+        del cause
+        self.is_paused = False
+        self.links = frozenset()
+        self.process.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self.is_paused = True
+        self.process.freeze()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.is_paused = False
+        self.process.thaw()
+
+    def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
+        """Something that is done to the node, whose clocks nobody reads for that."""
+        now = self._engine.now
+        self._recorder.add((now, kind, self.name, "", "", "", peer, cause, detail, 0, 0, 0, ()))

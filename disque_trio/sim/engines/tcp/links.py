@@ -1,0 +1,92 @@
+"""The links of the tcp engine, and what our proxies see of the frames on them."""
+
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from disque_trio.sim.engines.byte_links import Cables, Parcel
+from disque_trio.sim.engines.events import NEVER
+from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.proxies import Proxies
+from disque_trio.sim.model.network import Network
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import NodeId
+from disque_trio.tracing.wording import Wording, wording
+from disque_trio.wire.frames import FrameParser
+
+
+@attrs.define(eq=False)
+class Flight:
+    """One frame: when it came to our proxy, and when it left it."""
+
+    source: int
+    target: int
+    said: Wording
+    ref: int
+    sent: Micros
+    received: Micros = NEVER
+    lost: Micros = NEVER
+    why: str = ""
+
+
+class ProxyWires(Wires):
+    """Stands where `Wires` do in the heap engine; also the `Witness` of frames."""
+
+    def __init__(
+        self,
+        engine: LiveEngine,
+        recorder: Recorder,
+        network: Network,
+        names: dict[NodeId, str],
+        places: Places,
+        nursery: trio.Nursery,
+    ) -> None:
+        super().__init__(engine, recorder, network, names, 1)
+        self._cables = Cables(engine, network, self)
+        self._proxies = Proxies(places, engine, self._cables, nursery, self.received)
+        self._flights: dict[int, Flight] = {}
+
+    @property
+    def flights(self) -> list[Flight]:
+        """All frames so far."""
+        return list(self._flights.values())
+
+    def add(self, host: Host) -> None:
+        """One more node that can be dialled."""
+        self._proxies.add(host.number, lambda: host.is_up)
+
+    def crashed(self, host: Host) -> None:
+        """The kernel tells our proxies."""
+
+    def mended(self, source: int, target: int) -> None:
+        """A cut or clog has ended."""
+        self._cables.mended(source, target)
+
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """End the target's ends of all connections between the two without a word to the source."""
+        return self._cables.half_open(source, target, over)
+
+    # Witness.
+
+    def sent(self, parcel: Parcel) -> None:
+        """It has come to our proxy."""
+        frames = FrameParser().feed(parcel.frame)
+        said = wording(frames[0].message, self._names) if frames else Wording("?")
+        parcel.ref = len(self._flights) + 1
+        self._flights[parcel.ref] = Flight(
+            parcel.source.node, parcel.source.far.node, said, parcel.ref, self._engine.now
+        )
+
+    def received(self, parcel: Parcel) -> None:
+        """It goes on from our proxy to its node."""
+        self._flights[parcel.ref].received = self._engine.now
+
+    def lost(self, parcel: Parcel, why: str) -> None:
+        """It goes nowhere."""
+        flight = self._flights[parcel.ref]
+        flight.lost, flight.why = self._engine.now, why

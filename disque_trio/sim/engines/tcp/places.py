@@ -1,0 +1,85 @@
+"""Where real nodes are, so that every link between two of them runs through a proxy of ours.
+
+A node dials others where it has met them (original 5.5). It dials from its own `bind` address, and
+learns where others are from where their connections come. So each node has two addresses in the
+loopback network, with one port for all:
+
+    127.a.0.n   its own: its process listens there, and dials from there
+    127.a.1.n   where others see it: our proxy listens there, and dials from there on its behalf
+
+n1 dials 127.a.1.2. The proxy sees by the source, 127.a.0.1, that it is n1, and dials 127.a.0.2 from
+127.a.1.1; so n2 learns that n1 is at 127.a.1.1. Whatever a node knows, tells or saves of another is
+an address of the second kind, and no link can go round the proxies. Only its own address is of the
+first kind, and of that it never tells, for gossip is about third nodes. Clients go to it directly.
+"""
+
+import random
+import socket
+from typing import Final
+
+import attrs
+
+from disque_trio.net.listeners import BUS_OFFSET
+
+_NETWORKS: Final = range(16, 240)
+_PORTS: Final = range(11_000, 22_000)
+"""Such that the bus ports are below the kernel's ephemeral ones."""
+_TRIES: Final = 100
+
+
+class NoPlaceError(Exception):
+    """No free addresses have been found."""
+
+
+@attrs.frozen
+class Places:
+    """The addresses of one run."""
+
+    network: int
+    port: int
+
+    @property
+    def bus_port(self) -> int:
+        """Where nodes and proxies listen for links."""
+        return self.port + BUS_OFFSET
+
+    def own(self, node: int) -> str:
+        """Where its process is."""
+        return f"127.{self.network}.0.{node}"
+
+    def seen(self, node: int) -> str:
+        """Where others see it."""
+        return f"127.{self.network}.1.{node}"
+
+    def node_at(self, own: str) -> int:
+        """The node whose own address this is; 0 for strangers."""
+        start, _, number = own.rpartition(".")
+        return int(number) if start == f"127.{self.network}.0" else 0
+
+
+def find(nodes: int) -> Places:
+    """Addresses at which nobody listens. Raises `NoPlaceError`."""
+    draw = random.SystemRandom()
+    for _ in range(_TRIES):
+        places = Places(draw.choice(_NETWORKS), draw.choice(_PORTS))
+        if all(_is_free(places, node) for node in range(1, nodes + 1)):
+            return places
+    raise NoPlaceError(
+        "no free addresses in the loopback network 127.0.0.0/8: every node and proxy needs one of "
+        "its own there, and only Linux has them all by itself"
+    )
+
+
+def _is_free(places: Places, node: int) -> bool:
+    wanted = (
+        (places.own(node), places.port),
+        (places.own(node), places.bus_port),
+        (places.seen(node), places.bus_port),
+    )
+    for address in wanted:
+        with socket.socket() as candidate:
+            try:
+                candidate.bind(address)
+            except OSError:
+                return False
+    return True

@@ -1,0 +1,110 @@
+"""Real nodes: processes of `disque-trio server`, one after the other, at one address.
+
+A process is always ended by its id. Linux ends it too should we end first, in whatever way.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from disque_trio.sim.engines.tcp.places import Places
+
+_PR_SET_PDEATHSIG: Final = 1
+PATIENCE_S: Final = 10.0
+"""How long the kernel may take to end a process."""
+TRACE: Final = "trace.jsonl"
+_NODES_CONF: Final = "nodes.conf"
+
+
+class NodeProcess:
+    """The processes of one node."""
+
+    def __init__(
+        self, directory: Path, places: Places, number: int, options: tuple[tuple[str, str], ...]
+    ) -> None:
+        self.directory = directory / f"n{number}"
+        self.directory.mkdir(parents=True)
+        where = {
+            "port": str(places.port),
+            "bind": places.own(number),
+            "dir": str(self.directory),
+            "trace-file": TRACE,
+        }
+        self._command = [sys.executable, "-m", "disque_trio", "server"]
+        for name, value in (*options, *where.items()):
+            self._command += [f"--{name}", *value.split()]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def trace(self) -> Path:
+        """What it has written of its lives."""
+        return self.directory / TRACE
+
+    @property
+    def log(self) -> str:
+        """What it has said to the operator."""
+        return (self.directory / "log").read_text(errors="replace")
+
+    @property
+    def has_ended_by_itself(self) -> bool:
+        """Has it been started, and ended though nobody ended it?"""
+        return self._process is not None and self._process.poll() is not None
+
+    @property
+    def is_running(self) -> bool:
+        """Has it been started, and not ended by us or by itself?"""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Begin a life with what nodes.conf tells."""
+        with open(self.directory / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509, there are no threads here
+            )
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+
+    # What it knows when it starts.
+
+    def introduce(self, table: bytes) -> None:
+        """Write its nodes.conf."""
+        (self.directory / _NODES_CONF).write_bytes(table)
+
+    def forget(self) -> None:
+        """Lose the name and whom it knows."""
+        (self.directory / _NODES_CONF).unlink(missing_ok=True)
+
+
+def _die_with_parent() -> None:
+    """In the new process, before it becomes the server: let the kernel kill it when we end.
+
+    Only Linux does that for us.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

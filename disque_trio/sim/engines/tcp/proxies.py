@@ -1,0 +1,176 @@
+"""The wires between real nodes: each link is taken apart into frames, and put together again.
+
+What happens to a frame on its way, the shared network model decides, by way of `Cables`.
+"""
+
+import socket
+import struct
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from disque_trio.sim.engines.byte_links import Cables, End, Parcel
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
+
+_START: Final = struct.Struct(">4sI")
+_LEAST: Final = 144
+_READ: Final = 1 << 16
+
+
+class Splitter:
+    """Makes frames of a stream. What is no frame comes out as it went in: the node will object."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that are whole now."""
+        data = self._rest + data
+        frames: list[bytes] = []
+        at = 0
+        while len(data) - at >= _START.size:
+            _, length = _START.unpack_from(data, at)
+            end = at + max(length, _LEAST)
+            if end > len(data):
+                break
+            frames.append(data[at:end])
+            at = end
+        self._rest = data[at:]
+        return frames
+
+
+class SocketPlug:
+    """One end of a connection: our socket to a real node."""
+
+    def __init__(self, engine: LiveEngine, told: Callable[[Parcel], None]) -> None:
+        self.end: End | None = None
+        self._engine = engine
+        self._told = told
+        self._unsent: list[bytes] = []
+        self._came = trio.Event()
+        self._is_over = False
+
+    # Plug.
+
+    def linked(self) -> None:
+        """The kernel has told the node so long ago, when our listener took its connection."""
+
+    def receive(self, parcel: Parcel) -> None:
+        """A frame for our node."""
+        self._told(parcel)
+        self._unsent.append(parcel.frame)
+        self._came.set()
+
+    def ended(self) -> None:
+        """Nothing more for our node."""
+        self._is_over = True
+        self._came.set()
+
+    # The socket.
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Carry bytes until one side ends."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._read, stream, nursery.cancel_scope)
+                nursery.start_soon(self._write, stream, nursery.cancel_scope)
+        finally:
+            close_at_once(stream)
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        """Our node's side is over."""
+        self._engine.sync()
+        if self.end is not None:
+            self.end.hang_up()
+
+    async def _read(self, stream: trio.SocketStream, scope: trio.CancelScope) -> None:
+        splitter = Splitter()
+        with broken():
+            while data := await stream.receive_some(_READ):
+                self._engine.sync()
+                assert self.end is not None
+                self.end.send(splitter.feed(data))
+        scope.cancel()
+
+    async def _write(self, stream: trio.SocketStream, scope: trio.CancelScope) -> None:
+        with broken():
+            while True:
+                await self._came.wait()
+                self._came = trio.Event()
+                unsent, self._unsent = self._unsent, []
+                if unsent:
+                    await stream.send_all(b"".join(unsent))
+                elif self._is_over:
+                    break
+                if self._is_over:
+                    self._came.set()
+        scope.cancel()
+
+
+class Proxies:
+    """All of them, for the nodes of one run."""
+
+    def __init__(
+        self,
+        places: Places,
+        engine: LiveEngine,
+        cables: Cables,
+        nursery: trio.Nursery,
+        told: Callable[[Parcel], None],
+    ) -> None:
+        self._places = places
+        self._engine = engine
+        self._cables = cables
+        self._nursery = nursery
+        self._told = told
+
+    def add(self, node: int, is_up: Callable[[], bool]) -> None:
+        """Listen where others see the node. `is_up` says whether it has a process."""
+        sock = socket.create_server((self._places.seen(node), self._places.bus_port))
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+
+        async def welcome(stream: trio.SocketStream) -> None:
+            await self._dialled(stream, node)
+
+        async def listen() -> None:
+            await trio.serve_listeners(welcome, [listener], handler_nursery=self._nursery)
+
+        self._cables.open_door(node, lambda end: self._plug_in(end) if is_up() else None)
+        self._nursery.start_soon(listen)
+
+    async def _dialled(self, stream: trio.SocketStream, target: int) -> None:
+        """A node has dialled another one."""
+        try:
+            address = stream.socket.getpeername()[0]
+        except OSError:
+            address = ""
+        source = self._places.node_at(address)
+        if not source:
+            close_at_once(stream)
+            return
+        self._engine.sync()
+        plug = SocketPlug(self._engine, self._told)
+        plug.end = self._cables.dial(source, target, plug)
+        await plug.serve(stream)
+
+    def _plug_in(self, end: End) -> SocketPlug:
+        """The other half of a connection: to the node that was dialled."""
+        plug = SocketPlug(self._engine, self._told)
+        plug.end = end
+        self._nursery.start_soon(self._go_on, plug, end.far.node, end.node)
+        return plug
+
+    async def _go_on(self, plug: SocketPlug, source: int, target: int) -> None:
+        sock = trio.socket.socket()
+        try:
+            await sock.bind((self._places.seen(source), 0))
+            await sock.connect((self._places.own(target), self._places.bus_port))
+        except OSError:
+            sock.close()
+            plug.hang_up()
+            return
+        await plug.serve(trio.SocketStream(sock))

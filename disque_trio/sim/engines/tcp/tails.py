@@ -1,0 +1,51 @@
+"""Following the trace files of running nodes."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+
+from disque_trio.tracing.jsonlines import rows_of
+from disque_trio.tracing.rows import Row
+
+
+@attrs.define(eq=False)
+class Tail:
+    """One node's trace, as it grows. Its rows are as the node wrote them: with its wall time."""
+
+    path: Path
+    rows: list[Row] = attrs.Factory(list)
+    """All of them so far."""
+    held: dict[str, None] = attrs.Factory(dict)
+    """The jobs that the node has a record of, in this life."""
+    _file: BinaryIO | None = None
+    _rest: bytes = b""
+
+    def read(self) -> list[Row]:
+        """What has come since the last time."""
+        if self._file is None:
+            if not self.path.exists():
+                return []
+            self._file = self.path.open("rb")
+        data = self._rest + self._file.read()
+        whole = data.rfind(b"\n") + 1
+        self._rest = data[whole:]
+        rows = list(rows_of(data[:whole].splitlines(keepends=True)))
+        self.rows += rows
+        for row in rows:
+            self._follow(row)
+        return rows
+
+    def _follow(self, row: Row) -> None:
+        if row.kind == "hold":
+            self.held[row.job] = None
+        elif row.kind == "drop":
+            self.held.pop(row.job, None)
+        elif row.kind == "start":
+            self.held.clear()
+
+    def close(self) -> None:
+        """Follow no more."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,96 @@
+"""The world of the tcp engine: that of the heap engine, with processes in it."""
+
+from pathlib import Path
+
+import attrs
+import trio
+
+from disque_trio.sim.engines.heap.clients import Lanes
+from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.nodes import Host, MachineFactory
+from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.clients import SocketLanes
+from disque_trio.sim.engines.tcp.fault_actions import AGAIN, TRIES
+from disque_trio.sim.engines.tcp.hosts import ProcessHost
+from disque_trio.sim.engines.tcp.links import ProxyWires
+from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.processes import NodeProcess
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.tracing.live import short_name
+from disque_trio.tracing.rows import Row
+
+
+class ProcessWorld(World):
+    """Everything there is in one run of the tcp engine."""
+
+    host_kind = ProcessHost
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: LiveEngine,
+        recorder: Recorder,
+        factory: MachineFactory,
+        *,
+        directory: Path,
+        places: Places,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._live = engine
+        self._directory = directory
+        self._places = places
+        self._nursery = nursery
+        super().__init__(plan, engine, recorder, factory)
+
+    def make_wires(self) -> Wires:
+        """Proxies."""
+        self.proxies = ProxyWires(
+            self._live, self.recorder, self.network, self.names, self._places, self._nursery
+        )
+        return self.proxies
+
+    def make_lanes(self) -> Lanes:
+        """Sockets."""
+        self.sockets = SocketLanes(self._live, self.recorder, self._places, self._nursery)
+        return self.sockets
+
+    def make_host(self, number: int) -> Host:
+        """A process."""
+        host = super().make_host(number)
+        assert isinstance(host, ProcessHost)
+        process = NodeProcess(self._directory, self._places, number, self.plan.config)
+        host.settle_in(self._places, process)
+        return host
+
+    def meet(self, host: Host, other: Host) -> None:
+        """CLUSTER MEET."""
+        self.command(host, "CLUSTER", "MEET", other.ip, self._places.port)
+
+    def command(self, host: Host, *words: str | bytes | int) -> None:
+        """Let the operator ask a node, and again if that does not listen yet."""
+        self._command(host, words, TRIES)
+
+    def _command(self, host: Host, words: tuple[str | bytes | int, ...], tries: int) -> None:
+        pending = self._operator.ask(host.number, words)
+        self.lanes.settle(self._operating)
+
+        def look(_: None) -> None:
+            if not pending.is_done:
+                self._live.later(AGAIN, look, None)
+            elif pending.is_lost and tries:
+                self._command(host, words, tries - 1)
+
+        self._live.later(AGAIN, look, None)
+
+    @property
+    def processes(self) -> list[ProcessHost]:
+        """The hosts."""
+        return [host for host in self.hosts.values() if isinstance(host, ProcessHost)]
+
+    def with_our_names(self, row: Row, epoch: Micros) -> Row:
+        """A node's row with our names for it and its peer, and our time."""
+        names = {short_name(id): name for id, name in self.names.items()}
+        node, peer = names.get(row.node, ""), names.get(row.peer, row.peer)
+        return attrs.evolve(row, time=row.time - epoch, node=node, peer=peer)

@@ -1,0 +1,145 @@
+"""A simulated host on which the real shell runs: `disque_trio.node.Node` with all its tasks."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import trio
+
+from disque_trio.driver.sessions import LinkSession
+from disque_trio.node import Node
+from disque_trio.ports import LinkPort
+from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.task_errors import root_of
+from disque_trio.sim.engines.trio.hub import HostClock, HostProcess, HostStore, NoLog, SimHub
+from disque_trio.sim.engines.trio.store import ByteDisk, SimStore
+from disque_trio.sim.model.disk import Found
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.machine import Machine
+from disque_trio.storage.journal import Journal
+
+Dial = Callable[["NodeHost", LinkSession, str, int], LinkPort]
+START_AGAIN: Final = 1_000_000
+"""Microseconds until a process that could not start is tried again."""
+
+
+class NodeHost(Host):
+    """The host of the heap engine, but the node in it runs by itself."""
+
+    live: LiveEngine
+    nursery: trio.Nursery
+    dial: Dial
+    """These three the world gives."""
+    hub: SimHub | None = None
+    """Of the life that there is."""
+    _scope: trio.CancelScope
+    _found: Found | None = None
+    """What the journal has, until it is loaded."""
+
+    # Its life.
+
+    def start(self, cause: str, others: Sequence[Peer] = ()) -> None:
+        """Run, with the nodes that nodes.conf tells of, or with `others` if there is none."""
+        super().start(cause, others)
+        machine = self.machine
+        assert machine is not None
+        self.hub = hub = SimHub(self, self._dial)
+        log, journal = NoLog(), None
+        if self._config.appendonly:
+            assert isinstance(self.disk, ByteDisk)
+            journal = Journal(SimStore(self.disk), machine.state, log)
+            hub.is_open = False
+        node = Node(machine, HostClock(self), hub, HostStore(self), HostProcess(), log, journal)
+        node.spiller = self.spiller
+        self._scope = trio.CancelScope()
+        self.nursery.start_soon(self._live, node, hub, self._scope, name=self.name)
+
+    def _dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
+        return self.dial(self, session, ip, port)
+
+    async def _live(self, node: Node, hub: SimHub, scope: trio.CancelScope) -> None:
+        try:
+            with scope:
+                if hub.is_open:
+                    await node.run()
+                else:
+                    await self._load_and_live(node, hub)
+        except Exception as error:
+            self.live.sync()
+            self._fail(root_of(error))
+        if not hub.is_dead:
+            self.live.sync()
+            self.note("crash", cause="shutdown")
+            self.crash()
+            if node.failure:
+                # Whoever watches over processes starts it again.
+                self._engine.later(START_AGAIN, self._start_again, self.lives)
+
+    def _start_again(self, life: int) -> None:
+        if self.machine is None and self.lives == life:
+            self.start("empty")
+
+    def _open_journal(self, machine: Machine) -> Found:
+        """The shell opens it: only what it will find is known already."""
+        del machine
+        return self.disk.load()
+
+    def _tell_loaded(self, found: Found) -> None:
+        """Later, when the shell has loaded it."""
+        self._found = found
+
+    async def _load_and_live(self, node: Node, hub: SimHub) -> None:
+        """Nothing comes in before the journal has been read."""
+        found, self._found = self._found, None
+        async with trio.open_nursery() as nursery:
+            try:
+                await nursery.start(node.run)
+            except RuntimeError:
+                if not node.failure:
+                    raise
+                return
+            if hub.is_dead:
+                return
+            self.live.sync()
+            self.now = node.now
+            self.tell()
+            if found is not None:
+                self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
+            hub.is_open = True
+            hub.wake()
+
+    def crash(self, cause: str = "kill") -> None:
+        """End at once, wherever its tasks are."""
+        hub = self.hub
+        if hub is not None:
+            hub.is_dead = True
+            self.hub = None
+            self._scope.cancel()
+        super().crash(cause)
+
+    def resume(self) -> None:
+        """Let it run again."""
+        self.is_paused = False
+        self.rewind()
+
+    # Inputs.
+
+    def give(self, act: Callable[[Any], None], subject: Any) -> None:
+        """An input, when the process has time."""
+        if self.hub is not None:
+            self.hub.put(lambda _: act(subject))
+
+    def rewind(self) -> None:
+        """The clock has changed, or the process runs again: let it look."""
+        if self.hub is not None:
+            self.hub.wake()
+
+    # Outputs.
+
+    def settle(self) -> None:
+        """The shell's part."""
+
+    def tell(self) -> None:
+        """Write down what the machine has done."""
+        if self.machine is not None:
+            self._write(self.machine)

@@ -1,0 +1,209 @@
+"""The hub of a simulated node, and the other ports that are no connections (`disque_trio.ports`).
+
+A hub takes inputs and gives them to its node in batches, as the real one does with what its sockets
+have; when nothing comes, it sleeps until the node's deadline, on Trio's clock.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+import trio
+
+from disque_trio.driver.sessions import LinkSession
+from disque_trio.node import Node
+from disque_trio.ports import LinkPort
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.model.clock import NodeClock
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import FOREVER, Millis, Now
+from disque_trio.statemachine.chores import Shutdown, Vitals
+from disque_trio.statemachine.config import Config
+
+Act = Callable[[Node], None]
+"""Something that happens to a node."""
+
+
+class SimulatedHost(Protocol):
+    """What the hub and the ports need of the host on which their node runs."""
+
+    clock: NodeClock
+    live: LiveEngine
+    now: Now
+    nodes_conf: bytes
+    slowness: Micros
+    is_paused: bool
+
+    def tell(self) -> None:
+        """Write down what the machine has done."""
+
+
+class HostClock:
+    """The clocks of a simulated host, as its node reads them."""
+
+    def __init__(self, host: SimulatedHost) -> None:
+        self._host = host
+
+    def now(self) -> Now:
+        """Both clocks."""
+        return self._host.clock.now(self._host.live.sync())
+
+    def seconds_until(self, mono: Millis) -> float:
+        """How long that is for somebody with a true clock, as Trio's is."""
+        if mono >= FOREVER:
+            return math.inf
+        host = self._host
+        return max(0, host.clock.when(mono) - host.live.sync()) / 1_000_000
+
+
+class HostStore:
+    """A disk that never fails."""
+
+    def __init__(self, host: SimulatedHost) -> None:
+        self._host = host
+
+    def save(self, text: bytes) -> None:
+        """Write nodes.conf."""
+        self._host.nodes_conf = text
+
+
+class HostProcess:
+    """A process that can do whatever it is asked for."""
+
+    def rewrite_config(self, config: Config) -> str | None:  # noqa: ARG002
+        """There is no file."""
+        return None
+
+    def change_directory(self, path: str) -> str | None:  # noqa: ARG002
+        """There are no directories."""
+        return None
+
+    def raise_file_limit(self, clients: int) -> int:
+        """There are no files."""
+        return clients
+
+    def reload_tls(self, config: Config) -> str | None:  # noqa: ARG002
+        """There are no certificates."""
+        return None
+
+    def vitals(self) -> Vitals:
+        """It needs nothing."""
+        return Vitals()
+
+    def refuse_shutdown(self, shutdown: Shutdown) -> str | None:  # noqa: ARG002
+        """It may end."""
+        return None
+
+
+class NoLog:
+    """Nobody reads what a simulated node has to say to its operator."""
+
+    def debug(self, event: str, **facts: object) -> None:
+        """For developers."""
+
+    def verbose(self, event: str, **facts: object) -> None:
+        """Rarely useful, but not noise."""
+
+    def notice(self, event: str, **facts: object) -> None:
+        """What an operator wants in production."""
+
+    def warning(self, event: str, **facts: object) -> None:
+        """What somebody should look at."""
+
+    def set_level(self, level: str) -> None:
+        """Log this level and those above from now on."""
+
+
+class Dialler(Protocol):
+    """Who opens links."""
+
+    def __call__(self, session: LinkSession, ip: str, port: int) -> LinkPort:
+        """Open one."""
+
+
+class SimHub:
+    """Carries inputs into one life of a node."""
+
+    def __init__(self, host: SimulatedHost, dial: Dialler) -> None:
+        self.is_dead = False
+        """The process has been killed: it does nothing more, wherever it was."""
+        self.is_open = True
+        """Inputs are carried; not before the journal has been read."""
+        self._host = host
+        self._open = dial
+        self._inputs: deque[Act] = deque()
+        self._came = trio.Event()
+
+    # For the world.
+
+    def put(self, act: Act) -> None:
+        """An input, for the next batch."""
+        self._inputs.append(act)
+        self._came.set()
+
+    def wake(self) -> None:
+        """Something about the host has changed."""
+        self._came.set()
+
+    # For the node.
+
+    def wake_from_thread(self) -> None:
+        """There are no threads."""
+
+    def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
+        """Open a link."""
+        return self._open(session, ip, port)
+
+    def open_bus(self) -> None:
+        """Links are carried from the first moment."""
+
+    def stop_listening(self) -> None:
+        """The node winds up, and gets no more inputs from anybody."""
+        self._inputs.clear()
+
+    def has_unsent(self) -> bool:
+        """What is written has left."""
+        return False
+
+    async def run(
+        self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Carry until cancelled."""
+        task_status.started()
+        while True:
+            await self._wait(node)
+            if self.is_dead:
+                await trio.sleep_forever()
+            self._batch(node)
+            await trio.sleep(self._host.slowness / 1_000_000)
+
+    async def _wait(self, node: Node) -> None:
+        """Until there is something to do, and the process may do it."""
+        while not self.is_dead:
+            self._came = trio.Event()
+            if self._host.is_paused:
+                seconds = math.inf
+            elif node.is_napping:
+                seconds = node.seconds_left()
+            elif self._inputs and self.is_open:
+                return
+            else:
+                seconds = node.seconds_left()
+                if not seconds:
+                    return
+            with trio.move_on_after(seconds):
+                await self._came.wait()
+
+    def _batch(self, node: Node) -> None:
+        host = self._host
+        inputs: deque[Act] = deque()
+        if self.is_open:
+            inputs, self._inputs = self._inputs, inputs
+        node.begin()
+        host.now = node.now
+        for act in inputs:
+            act(node)
+            host.tell()
+        node.settle()
+        host.tell()

@@ -1,0 +1,262 @@
+"""The disk of a simulated node in the trio engine, as its journal sees it: files of bytes.
+
+What was written and not synced is a list of single writes; when power fails a first part of them
+has reached the disk, the last one maybe in part. A file that takes another's place may have done so
+or not, until the names are settled.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+import attrs
+import trio
+
+from disque_trio.ports import JournalFile
+from disque_trio.sim.model.disk import BROKEN, FULL, SALT, Disk, Found
+from disque_trio.sim.scenarios.plan import Span
+from disque_trio.wire.journal import DamagedFileError, Reader
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+WRITE_S: Final = 0.0001
+"""How long a write into the system's cache takes, and a thread and back."""
+_LOOK_S: Final = 0.01
+"""How often a thread looks whether the disk still hangs."""
+
+
+@attrs.define(eq=False)
+class Content:
+    """What a file has: for whoever reads it, and on the disk for sure."""
+
+    data: bytearray = attrs.Factory(bytearray)
+    durable: bytes = b""
+    writes: list[tuple[int, bytes]] = attrs.Factory(list)
+    """Since the last sync: where, and what."""
+
+    def put(self, at: int, data: bytes) -> None:
+        """Write; what was behind it stays."""
+        self.data[at : at + len(data)] = data
+        self.writes.append((at, data))
+
+    def settle(self) -> None:
+        """All of it is on the disk."""
+        self.durable = bytes(self.data)
+        self.writes.clear()
+
+    def lose_power(self, rng: random.Random) -> None:
+        """Some of it is."""
+        data = bytearray(self.durable)
+        kept = rng.randint(0, len(self.writes))
+        for at, piece in self.writes[:kept]:
+            data[at : at + len(piece)] = piece
+        for at, piece in self.writes[kept : kept + 1]:
+            part = piece[: rng.randint(0, len(piece))]
+            data[at : at + len(part)] = part
+        self.data = data
+        self.settle()
+
+
+class ByteDisk(Disk):
+    """A disk with the journal's file, and maybe a new one beside it."""
+
+    def __init__(self, rng: random.Random, sync: Span) -> None:
+        self.file = Content()
+        self.before: Content | None = None
+        """The file whose place it has taken, until that is settled."""
+        super().__init__(rng, sync)
+
+    def check(self) -> None:
+        """Raise OSError if the disk takes nothing."""
+        if self.is_broken:
+            raise OSError(5, BROKEN)
+        if self.is_full:
+            raise OSError(28, FULL)
+
+    def has_content(self) -> bool:
+        """Is there anything in the file?"""
+        return bool(self.file.data)
+
+    def lose_power(self) -> None:
+        """As the base says, of bytes."""
+        if self.before is not None and self._rng.random() < 0.5:
+            self.file = self.before
+        self.before = None
+        self.file.lose_power(self._rng)
+
+    def flip(self) -> None:
+        """At once."""
+        bit = self._rng.randrange(8 * len(self.file.data))
+        self.file.data[bit // 8] ^= 1 << bit % 8
+        self.file.settle()
+
+    def clear(self) -> None:
+        """The file is gone."""
+        self.file, self.before = Content(), None
+
+    def load(self) -> Found:
+        """What a process will find; a damaged file is taken away."""
+        reader = Reader()
+        try:
+            records = reader.feed(bytes(self.file.data))
+            torn = reader.finish()
+        except DamagedFileError:
+            self.clear()
+            return Found([], "damaged")
+        return Found(records, "torn" if torn else "kept")
+
+
+class SimFile:
+    """The `JournalFile` of one life."""
+
+    def __init__(self, disk: ByteDisk, content: Content) -> None:
+        self.content = content
+        self.size = len(content.data)
+        self._disk = disk
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Up to so many bytes."""
+        return bytes(self.content.data[offset : offset + count])
+
+    def append(self, data: bytes) -> None:
+        """Write at the end."""
+        self._disk.check()
+        self.content.put(self.size, data)
+        self.size += len(data)
+
+    def sync(self) -> None:
+        """Put everything onto the disk."""
+        if self._disk.is_broken:
+            raise OSError(5, BROKEN)
+        self.content.settle()
+
+    def rewind(self, size: int) -> None:
+        """Go on writing there."""
+        self.size = size
+
+    def cut(self, size: int) -> None:
+        """Keep so many bytes. It is synced soon, and no test of what lies between."""
+        self.size = size
+        del self.content.data[size:]
+        self.content.settle()
+
+    def loss(self) -> str:
+        """Nobody else is at this disk."""
+        return ""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class TaskThread:
+    """The `JournalThread` where there are no threads: each piece of work is a task."""
+
+    def __init__(self, do: Callable[[Callable[[], object], bool], Awaitable[None]]) -> None:
+        """`do` does it when the disk has had its time; it is told whether that includes a sync."""
+        self.wake: Callable[[], None] = lambda: None
+        self._do = do
+        self._abandoned = 0
+        """How often what was under way has been."""
+        self._nursery: trio.Nursery
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,
+    ) -> None:
+        """In a task of its own; the journal starts nothing before it has heard of the last."""
+        self._nursery.start_soon(self._work, partial(act, *args), then, syncs, self._abandoned)
+
+    async def _work(
+        self,
+        act: Callable[[], object],
+        then: Callable[[OSError | None], None],
+        syncs: bool,
+        abandoned: int,
+    ) -> None:
+        error = None
+        try:
+            await self._do(act, syncs)
+        except OSError as met:
+            error = met
+        if abandoned == self._abandoned:
+            then(error)
+
+    def collect(self) -> None:
+        """It has been told already."""
+
+    def abandon(self) -> None:
+        """Nobody is told of what is under way."""
+        self._abandoned += 1
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Have a place for the tasks."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+
+class SimStore:
+    """The `JournalStore` of one life."""
+
+    name = "disque.aof"
+
+    def __init__(self, disk: ByteDisk) -> None:
+        self._disk = disk
+        self.thread = TaskThread(self._do)
+
+    def exists(self) -> bool:
+        """Is there a journal?"""
+        return bool(self._disk.file.data)
+
+    def open(self) -> SimFile:
+        """The journal."""
+        return SimFile(self._disk, self._disk.file)
+
+    def begin(self) -> SimFile:
+        """An empty file beside it."""
+        self._disk.check()
+        return SimFile(self._disk, Content())
+
+    def replace(self, new: JournalFile) -> None:
+        """Let it take the journal's place."""
+        assert isinstance(new, SimFile)
+        self._disk.before = self._disk.before or self._disk.file
+        self._disk.file = new.content
+
+    def set_aside(self) -> None:
+        """There is nothing to be set aside."""
+
+    def settle(self) -> None:
+        """The names are on the disk."""
+        if self._disk.is_broken:
+            raise OSError(5, BROKEN)
+        self._disk.before = None
+
+    def discard(self, new: JournalFile) -> None:
+        """Remove it."""
+
+    def salt(self) -> int:
+        """Always the same: that is how to find what relies on its being another."""
+        return SALT
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Do it when the disk has had its time, even if nobody waits for it any more."""
+        await self._wait(self._disk.sync_time() / 1_000_000)
+        return act(*args)
+
+    async def _do(self, act: Callable[[], object], syncs: bool) -> None:
+        await self._wait(self._disk.sync_time() / 1_000_000 if syncs else WRITE_S)
+        act()
+
+    async def _wait(self, seconds: float) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(seconds)
+            while self._disk.is_stalled:
+                await trio.sleep(_LOOK_S)
+        await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,0 +1,53 @@
+"""The world of the trio engine: that of the heap engine, with real shells in it."""
+
+import trio
+
+from disque_trio.sim.engines.heap.clients import Lanes
+from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.nodes import Host, MachineFactory
+from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.trio.clients import ShellLanes
+from disque_trio.sim.engines.trio.hosts import NodeHost
+from disque_trio.sim.engines.trio.links import ShellLinks
+from disque_trio.sim.engines.trio.store import ByteDisk
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import Plan
+
+
+class ShellWorld(World):
+    """Everything there is in one run of the trio engine."""
+
+    host_kind = NodeHost
+    disk_kind = ByteDisk
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: LiveEngine,
+        recorder: Recorder,
+        factory: MachineFactory,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._live = engine
+        self._nursery = nursery
+        super().__init__(plan, engine, recorder, factory)
+
+    def make_wires(self) -> Wires:
+        """Links with bytes on them."""
+        rng = stream(self.plan.seed, "pieces", "links")
+        self._links = ShellLinks(self.engine, self.recorder, self.network, self.names, rng)
+        return self._links
+
+    def make_lanes(self) -> Lanes:
+        """Clients' connections with bytes on them."""
+        rng = stream(self.plan.seed, "pieces", "clients")
+        return ShellLanes(self.engine, self.recorder, rng)
+
+    def make_host(self, number: int) -> Host:
+        """A host with a nursery."""
+        host = super().make_host(number)
+        assert isinstance(host, NodeHost)
+        host.live, host.nursery, host.dial = self._live, self._nursery, self._links.open
+        return host

@@ -1,0 +1,77 @@
+"""One node's two clocks against true time.
+
+The monotonic clock runs at its own rate and never goes back. The wall clock is the monotonic one
+plus all steps, unless somebody holds it still. True time is integer microseconds and may be
+negative (the warm-up); so are all numbers here, and nothing is rounded twice
+(docs/simulation.md, "How links, nodes and clocks behave").
+"""
+
+from typing import Final
+
+from disque_trio.sim.scenarios.plan import ClockPlan, Micros
+from disque_trio.statemachine.base import Millis, Now
+
+EPOCH_MS: Final[Millis] = 1_800_000_000_000
+"""What a true wall clock shows at true time 0."""
+UPTIME: Final[Micros] = 1_000_000_000
+"""What a monotonic clock shows at true time 0, in microseconds: hosts have run for a while."""
+_MILLION: Final = 1_000_000
+
+
+class NodeClock:
+    """Reads both clocks at a true time, and says when the monotonic one will show a moment."""
+
+    __slots__ = ("_base", "_frozen", "_rate", "_since", "_wall", "ppm")
+
+    def __init__(self, plan: ClockPlan | None = None, now: Micros = 0) -> None:
+        plan = plan or ClockPlan()
+        self.ppm = plan.drift_ppm
+        """How much faster than true time it runs, in parts per million."""
+        self._rate = _MILLION + plan.drift_ppm
+        self._since = now
+        self._base = UPTIME + now
+        """What the monotonic clock showed at `_since`."""
+        self._wall = (EPOCH_MS + plan.wall_offset_ms) * 1000 - UPTIME
+        """How far the wall clock is ahead of the monotonic one."""
+        self._frozen: Micros | None = None
+
+    def now(self, true: Micros) -> Now:
+        """Both clocks."""
+        now = Now(0, 0)
+        self.show(now, true)
+        return now
+
+    def show(self, now: Now, true: Micros) -> None:
+        """The same, in a `Now` that there is already: a new one takes as long as the reading."""
+        mono = self._base + (true - self._since) * self._rate // _MILLION
+        wall = mono + self._wall if self._frozen is None else self._frozen
+        now.mono = mono // 1000
+        now.wall = wall // 1000
+        now.micros = wall % 1000
+
+    def when(self, mono: Millis) -> Micros:
+        """The first true time at which the monotonic clock shows `mono`."""
+        return self._since - (self._base - mono * 1000) * _MILLION // self._rate
+
+    def set_rate(self, true: Micros, ppm: int) -> None:
+        """Run so much faster than true time from now on."""
+        self._base += (true - self._since) * self._rate // _MILLION
+        self._since = true
+        self._rate = _MILLION + ppm
+        self.ppm = ppm
+
+    def step(self, ms: Millis) -> None:
+        """Let the wall clock jump. Of a frozen one, what is shown jumps too."""
+        self._wall += ms * 1000
+        if self._frozen is not None:
+            self._frozen += ms * 1000
+
+    def freeze(self, true: Micros) -> None:
+        """Hold the wall clock still."""
+        if self._frozen is None:
+            mono = self._base + (true - self._since) * self._rate // _MILLION
+            self._frozen = mono + self._wall
+
+    def thaw(self) -> None:
+        """Let the wall clock jump to where it would be, and run again."""
+        self._frozen = None

@@ -1,0 +1,334 @@
+"""What links do to messages: latency, order, loss, cuts. All engines share it; it knows none.
+
+The engine opens a `Connection`, gives each `Packet` to `submit`, and at the times that it is told
+asks `admit` whether the packet is handed over. Times are true microseconds.
+
+Links are directed. What holds for a pair (source, target) stands in a `Path`, whatever runs over
+it; a connection has one `Channel` in each direction.
+
+*Stream* links behave as TCP does. Packets of a channel stay in order, and each arrives once. While
+a path is cut nothing arrives: the network keeps what is under way, and after the heal lets it
+follow in one burst, as retransmission would. A connection that had to wait for `STALL` breaks: what
+was kept is lost, always the last part of what was sent. A connection over which nobody speaks
+meanwhile survives any cut. A cut in one direction lets data through in the other, where only the
+acknowledgements are missing, until the connection breaks for that.
+
+*Hostile* links lose, repeat and reorder single packets, and lose what a cut meets. Connections need
+the way there only, and never break.
+
+A clog keeps packets on either kind, and breaks nothing.
+"""
+
+import random
+from collections import deque
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import LinkPlan, Micros
+
+STALL: Final[Micros] = 8_000_000
+"""How long a connection waits for a cut to end."""
+DIAL_WAITS: Final[tuple[Micros, ...]] = (1_000_000, 2_000_000, 4_000_000)
+"""How long a dial waits after each knock that nobody could hear; then it has failed."""
+MAX_BACKOFF: Final[Micros] = 1_000_000
+"""How long after a heal retransmission may still take to notice."""
+DETOUR: Final = 10
+"""A reordered or repeated packet takes up to so many times the longest fast latency more."""
+
+
+@attrs.define(eq=False)
+class Rule:
+    """Packets that a fault swallows: a share of those that `only` names, up to `count`."""
+
+    share: float = 1.0
+    only: str = ""
+    """The name of a message, as in rows; empty is any."""
+    count: int = 0
+    """0 is without limit."""
+    struck: int = 0
+
+
+@attrs.define(eq=False)
+class Path:
+    """One direction between two nodes. Changed by `Network` alone."""
+
+    source: int
+    target: int
+    cuts: int = 0
+    clogs: int = 0
+    is_blocked: bool = False
+    """Cut or clogged."""
+    is_troubled: bool = False
+    """Blocked, or acknowledgements cannot come back: `Network.admit` has to be asked."""
+    delay: Micros = 0
+    """Added to every latency."""
+    free_at: Micros = -(1 << 62)
+    """When the last packet has left, if bandwidth is limited."""
+    rules: list[Rule] = attrs.Factory(list)
+    waiting: "dict[Channel, None]" = attrs.Factory(dict)
+    """Channels that hold packets, or data of which no acknowledgement has come back."""
+
+
+@attrs.define(eq=False)
+class Channel:
+    """One direction of one connection."""
+
+    connection: "Connection"
+    path: Path
+    last: Micros = attrs.field(default=-(1 << 62), init=False)
+    """When the last packet arrives; none overtakes it."""
+    held: "deque[Packet]" = attrs.field(factory=deque, init=False)
+    stalled_since: Micros | None = attrs.field(default=None, init=False)
+    is_flushing: bool = attrs.field(default=False, init=False)
+    """What is held arrives soon, and what comes until then arrives with it."""
+
+
+@attrs.define(eq=False)
+class Connection:
+    """One connection, from the dial to its end. `epoch` numbers them."""
+
+    epoch: int
+    dialler: int
+    acceptor: int
+    forth: Channel = attrs.field(init=False)
+    """From the dialler to the acceptor."""
+    back: Channel = attrs.field(init=False)
+    is_watched: bool = attrs.field(default=False, init=False)
+    """The engine has promised to look at `stall_due` in time."""
+
+
+@attrs.define(eq=False)
+class Packet:
+    """Something on its way; engines add what it carries.
+
+    `is_control` are the packets that make or end a connection.
+    """
+
+    channel: Channel
+    is_control: bool
+
+
+class Network:
+    """All paths among some nodes, numbered from 1."""
+
+    def __init__(self, plan: LinkPlan, rng: random.Random) -> None:
+        self._rng = rng
+        self._paths: dict[tuple[int, int], Path] = {}
+        self._epoch = 0
+        self.use(plan)
+
+    def use(self, plan: LinkPlan) -> None:
+        """Behave like this from now on."""
+        self.plan = plan
+        low, high = plan.latency.fast
+        self._low, self._spread = low, high - low
+        self.is_hostile = plan.model == "hostile"
+        self.needs_sizes = plan.bytes_per_second > 0
+        """Must `submit` be told how long packets are?"""
+        self.is_plain = not (self.is_hostile or plan.latency.p_slow or self.needs_sizes)
+        """Does every packet arrive once, after a fast latency, unless rules say otherwise?"""
+
+    def become_reliable(self) -> None:
+        """From now on nothing is lost, repeated, reordered or slow without a fault."""
+        latency = attrs.evolve(self.plan.latency, p_slow=0.0)
+        plan = attrs.evolve(self.plan, latency=latency, drop=0.0, duplicate=0.0, reorder=0.0)
+        self.use(plan)
+
+    def path(self, source: int, target: int) -> Path:
+        """The direction from one node to another."""
+        path = self._paths.get((source, target))
+        if path is None:
+            path = self._paths[source, target] = Path(source, target)
+        return path
+
+    def connect(self, dialler: int, acceptor: int) -> Connection:
+        """A new connection, of which the acceptor does not know yet."""
+        self._epoch += 1
+        connection = Connection(self._epoch, dialler, acceptor)
+        connection.forth = Channel(connection, self.path(dialler, acceptor))
+        connection.back = Channel(connection, self.path(acceptor, dialler))
+        return connection
+
+    def can_connect(self, connection: Connection) -> bool:
+        """Is a knock at the acceptor's heard, and its answer?"""
+        if connection.forth.path.is_blocked:
+            return False
+        return self.is_hostile or not connection.back.path.is_blocked
+
+    # Sending.
+
+    def latency(self, path: Path) -> Micros:
+        """How long something takes that leaves now."""
+        rng = self._rng
+        slow = self.plan.latency
+        if slow.p_slow and rng.random() < slow.p_slow:
+            low, high = slow.slow
+            return low + int(rng.random() * (high - low)) + path.delay
+        return self._low + int(rng.random() * self._spread) + path.delay
+
+    def submit(
+        self, now: Micros, packet: Packet, name: str = "", size: int = 0
+    ) -> tuple[Micros, ...]:
+        """When the packet arrives: usually once, never if it is lost. `name` is what rules see."""
+        channel = packet.channel
+        path = channel.path
+        if not self.is_plain or path.rules:
+            return self._submit_with_care(now, packet, name, size)
+        return (self.arrival(now, channel),)
+
+    def arrival(self, now: Micros, channel: Channel) -> Micros:
+        """What `submit` comes to where `is_plain` holds and the path has no rules."""
+        arrival = now + self._low + int(self._rng.random() * self._spread) + channel.path.delay
+        if arrival < channel.last:
+            return channel.last
+        channel.last = arrival
+        return arrival
+
+    def _submit_with_care(
+        self, now: Micros, packet: Packet, name: str, size: int
+    ) -> tuple[Micros, ...]:
+        channel, path = packet.channel, packet.channel.path
+        is_wild = self.is_hostile and not packet.is_control
+        if not packet.is_control and self._is_swallowed(path, name):
+            return ()
+        if is_wild and self._happens(self.plan.drop):
+            return ()
+        arrival = self._departure(now, path, size) + self.latency(path)
+        if is_wild and self._happens(self.plan.reorder):
+            return (arrival + self._detour(),)
+        arrival = channel.last = max(arrival, channel.last)
+        if is_wild and self._happens(self.plan.duplicate):
+            return (arrival, arrival + self._detour())
+        return (arrival,)
+
+    def _happens(self, probability: float) -> bool:
+        return probability > 0 and self._rng.random() < probability
+
+    def _is_swallowed(self, path: Path, name: str) -> bool:
+        for rule in path.rules:
+            is_meant = rule.only in {"", name} and not 0 < rule.count <= rule.struck
+            if is_meant and (rule.share >= 1 or self._happens(rule.share)):
+                rule.struck += 1
+                return True
+        return False
+
+    def _departure(self, now: Micros, path: Path, size: int) -> Micros:
+        """When the last byte has left, behind all that left before."""
+        if not self.plan.bytes_per_second:
+            return now
+        path.free_at = max(path.free_at, now) + size * 1_000_000 // self.plan.bytes_per_second
+        return path.free_at
+
+    def _detour(self) -> Micros:
+        return int(self._rng.random() * DETOUR * (self._low + self._spread))
+
+    # Arriving.
+
+    def admit(self, now: Micros, packet: Packet) -> bool | None:
+        """Is the packet handed over? None: it is kept for now; False: it is lost.
+
+        Need not be asked if the path is not troubled and the channel holds nothing. Whoever asks
+        looks at `stall_due` afterwards.
+        """
+        channel = packet.channel
+        path = channel.path
+        if self.is_hostile and not path.clogs:
+            return packet.is_control or not path.cuts
+        if path.is_blocked or channel.held:
+            channel.held.append(packet)
+            self._stall(now, channel)
+            return None
+        if path.is_troubled:
+            self._stall(now, channel)
+        return True
+
+    def _stall(self, now: Micros, channel: Channel) -> None:
+        channel.path.waiting[channel] = None
+        if channel.stalled_since is None:
+            channel.stalled_since = now
+
+    def stall_due(self, connection: Connection) -> Micros | None:
+        """When the connection breaks if no path is mended before; None if it need not."""
+        stalls = [
+            channel.stalled_since + STALL
+            for channel, other in (
+                (connection.forth, connection.back),
+                (connection.back, connection.forth),
+            )
+            if channel.stalled_since is not None and (channel.path.cuts or other.path.cuts)
+        ]
+        return min(stalls, default=None)
+
+    # Cuts and clogs: each says whether it made a difference.
+
+    def cut(self, source: int, target: int) -> bool:
+        """Let nothing through in this direction."""
+        path = self.path(source, target)
+        path.cuts += 1
+        self._refresh(path)
+        return path.cuts == 1
+
+    def mend(self, source: int, target: int) -> bool:
+        """Undo one cut."""
+        path = self.path(source, target)
+        path.cuts -= 1
+        self._refresh(path)
+        return path.cuts == 0
+
+    def clog(self, source: int, target: int) -> bool:
+        """Keep everything in this direction."""
+        path = self.path(source, target)
+        path.clogs += 1
+        self._refresh(path)
+        return path.clogs == 1
+
+    def release(self, source: int, target: int) -> bool:
+        """Undo one clog."""
+        path = self.path(source, target)
+        path.clogs -= 1
+        self._refresh(path)
+        return path.clogs == 0
+
+    def _refresh(self, path: Path) -> None:
+        reverse = self.path(path.target, path.source)
+        path.is_blocked = bool(path.cuts or path.clogs)
+        path.is_troubled = path.is_blocked or reverse.cuts > 0
+        reverse.is_troubled = reverse.is_blocked or path.cuts > 0
+        for one in (path, reverse):
+            if not one.is_troubled:
+                self._acknowledge(one)
+
+    def _acknowledge(self, path: Path) -> None:
+        """What came through is acknowledged now; what is held waits for its flush."""
+        for channel in [channel for channel in path.waiting if not channel.held]:
+            del path.waiting[channel]
+            channel.stalled_since = None
+
+    def flushes(self, now: Micros, source: int, target: int) -> list[tuple[Micros, Channel]]:
+        """After `mend` or `release`: when to `flush` which channels."""
+        path = self.path(source, target)
+        if path.is_blocked:
+            return []
+        found = []
+        for channel in path.waiting:
+            if channel.held and not channel.is_flushing:
+                channel.is_flushing = True
+                stalled = now if channel.stalled_since is None else channel.stalled_since
+                backoff = min(now - stalled, MAX_BACKOFF)
+                wait = self.latency(path) + int(self._rng.random() * backoff)
+                found.append((now + wait, channel))
+        return found
+
+    def flush(self, channel: Channel) -> list[Packet]:
+        """What arrives now, in order. Nothing if the path is blocked again."""
+        channel.is_flushing = False
+        return [] if channel.path.is_blocked else self.abandon(channel)
+
+    def abandon(self, channel: Channel) -> list[Packet]:
+        """Keep nothing for this channel any more; what was kept."""
+        packets = list(channel.held)
+        channel.held.clear()
+        channel.stalled_since = None
+        channel.path.waiting.pop(channel, None)
+        return packets

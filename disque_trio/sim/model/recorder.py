@@ -1,0 +1,105 @@
+"""Writing down what happens: rows for whoever watches, and one digest over all of them.
+
+The digest tells whether two runs were the same. It is SHA-256 over the rows as `marshal` writes
+them in version 2, which knows no references and so depends on nothing but the values; of the forms
+tried (JSON, joined text) it is the only one that costs less than building the row.
+"""
+
+import hashlib
+import marshal
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+Fields = tuple[Micros, str, str, str, str, str, str, str, str, int, int, int, tuple[int, ...]]
+"""A row as a tuple, in the order of `Row`."""
+
+_BATCH: Final = 256
+_FORM: Final = 2
+MESSAGE_KINDS: Final = ("send", "recv")
+
+
+class Recorder:
+    """Takes rows in order.
+
+    The observer gets each row at once, unless rows are kept back (`keep_back`): then `tell` brings
+    it what has come since. There are some two rows for each event, and the call alone that each
+    costs otherwise is much of what a run takes.
+    """
+
+    __slots__ = (
+        "_hash",
+        "_hidden",
+        "_is_keeping",
+        "_observer",
+        "_pending",
+        "_told",
+        "_triggers",
+        "add",
+    )
+
+    add: Callable[[Fields], None]
+    """One more row."""
+
+    def __init__(self, observer: Callable[[Row], None] | None, *, messages: bool = True) -> None:
+        self._observer = observer
+        self._hash = hashlib.sha256()
+        self._pending: list[Fields] = []
+        """What does not count for the digest yet."""
+        self._told = 0
+        """How many of these the observer has."""
+        self._hidden: tuple[str, ...] = () if messages else MESSAGE_KINDS
+        self._triggers: dict[str, Callable[[Fields], None]] = {}
+        self._is_keeping = False
+        self.add = self._add
+
+    def keep_back(self) -> None:
+        """From now on, tell the observer nothing until `tell`."""
+        self._is_keeping = True
+        if not self._triggers:
+            self.add = self._pending.append
+
+    def watch(self, kind: str, then: Callable[[Fields], None]) -> None:
+        """Call `then` with each row of this kind, too: at once, in any case."""
+        self._triggers[kind] = then
+        self.add = self._add
+
+    def _add(self, fields: Fields) -> None:
+        self._pending.append(fields)
+        if not self._is_keeping:
+            self.tell()
+        if fields[1] in self._triggers:
+            self._triggers[fields[1]](fields)
+
+    def tell(self) -> None:
+        """Tell the observer what it does not know yet, and let whole batches go."""
+        pending, observer, hidden = self._pending, self._observer, self._hidden
+        news, self._told = pending[self._told :], len(pending)
+        if observer is not None:
+            for fields in news:
+                if fields[1] not in hidden:
+                    observer(Row(*fields))
+        whole = len(pending) - len(pending) % _BATCH
+        for start in range(0, whole, _BATCH):
+            self._hash.update(marshal.dumps(pending[start : start + _BATCH], _FORM))
+        del pending[:whole]
+        self._told = len(pending)
+
+    def digest(self) -> str:
+        """Of everything so far."""
+        self.tell()
+        whole = self._hash.copy()
+        whole.update(marshal.dumps(self._pending, _FORM))
+        return whole.hexdigest()
+
+
+def digest_of(rows: Iterable[Row]) -> str:
+    """What a `Recorder` says after these rows."""
+    recorder = Recorder(None)
+    for row in rows:
+        recorder.add(attrs.astuple(row, recurse=False))
+    return recorder.digest()

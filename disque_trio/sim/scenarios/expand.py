@@ -1,0 +1,230 @@
+"""From a scenario and a seed to a plan: every range drawn, every item spelled out.
+
+Streams are never shared: ``cfg`` draws what holds for the whole run, ``swarm`` what is left out,
+``strikes`` the faults, ``adds/p1`` what producer p1 adds. So editing one part of a scenario leaves
+the draws of the others as they were.
+"""
+
+import random
+from collections.abc import Iterator
+
+import attrs
+
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.fault_schedule import strikes
+from disque_trio.sim.scenarios.plan import (
+    Add,
+    ClockPlan,
+    Consumer,
+    Expect,
+    Latency,
+    LinkPlan,
+    Micros,
+    Plan,
+)
+from disque_trio.sim.scenarios.ranges import Range
+from disque_trio.sim.scenarios.scenario import (
+    ClockSpec,
+    ConsumerSpec,
+    LinkSpec,
+    ProducerSpec,
+    Scenario,
+)
+from disque_trio.sim.scenarios.swarm import thinned
+from disque_trio.sim.scenarios.value_types import SECOND
+
+
+def expand(scenario: Scenario, seed: int) -> Plan:
+    """The plan of this seed."""
+    scenario = thinned(scenario, stream(seed, "swarm"))
+    cfg = stream(seed, "cfg")
+    nodes = scenario.cluster.nodes.draw_int(cfg)
+    chaos = scenario.end.chaos.draw_int(cfg)
+    link = _link(scenario.link, cfg)
+    clocks = tuple(_clock(scenario.clock, cfg) for _ in range(nodes))
+    adds = _adds(scenario, nodes, chaos, seed, cfg)
+    return Plan(
+        scenario=scenario.name,
+        seed=seed,
+        nodes=nodes,
+        link=link,
+        clocks=clocks if any(clock != ClockPlan() for clock in clocks) else (),
+        config=(*scenario.cluster.config, *_journal(scenario, seed)),
+        adds=adds,
+        consumers=_consumers(scenario, nodes, cfg),
+        faults=strikes(scenario.faults, nodes, chaos, stream(seed, "strikes")),
+        chaos=chaos,
+        heal=_one_of(scenario.end.heal, cfg),
+        drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
+        forming=scenario.cluster.forming,
+        tombstones=scenario.cluster.tombstones,
+        sync=(int(scenario.cluster.sync.low), int(scenario.cluster.sync.high)),
+        codec_every=scenario.run.codec_every,
+        vector_clocks=scenario.run.vector_clocks,
+        expect=Expect(
+            lost=scenario.expect.lost,
+            must_lose=scenario.expect.must_lose,
+            duplicates=scenario.expect.duplicates,
+            sometimes=scenario.expect.sometimes,
+        ),
+    )
+
+
+def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:
+    """A stream of its own: whether there are disks moves nothing else."""
+    policy = _one_of(scenario.cluster.aof, stream(seed, "aof"))
+    return () if policy == "off" else (("appendonly", "yes"), ("appendfsync", policy))
+
+
+def _one_of(options: tuple[str, ...], rng: random.Random) -> str:
+    return options[0] if len(options) == 1 else rng.choice(options)
+
+
+def _link(spec: LinkSpec, cfg: random.Random) -> LinkPlan:
+    scale = spec.latency.scale.draw(cfg)
+    return LinkPlan(
+        model=_one_of(spec.model, cfg),
+        latency=Latency(
+            fast=_scaled(spec.latency.fast, scale),
+            slow=_scaled(spec.latency.slow, scale),
+            p_slow=spec.latency.p_slow.draw(cfg),
+        ),
+        drop=spec.drop.draw(cfg),
+        duplicate=spec.duplicate.draw(cfg),
+        reorder=spec.reorder.draw(cfg),
+        bytes_per_second=spec.bandwidth.draw_int(cfg),
+    )
+
+
+def _scaled(span: Range, scale: float) -> tuple[Micros, Micros]:
+    return round(span.low * scale), round(span.high * scale)
+
+
+def _clock(spec: ClockSpec, cfg: random.Random) -> ClockPlan:
+    return ClockPlan(
+        drift_ppm=spec.drift_ppm.draw_int(cfg), wall_offset_ms=spec.wall_offset.draw_int(cfg)
+    )
+
+
+# Producers.
+
+
+def _adds(
+    scenario: Scenario, nodes: int, chaos: Micros, seed: int, cfg: random.Random
+) -> tuple[Add, ...]:
+    adds: list[Add] = []
+    number = 0
+    for spec in scenario.producers:
+        rate = spec.rate.draw(cfg)
+        for node in _places(spec.at, nodes, default=0):
+            number += 1
+            rng = stream(seed, "adds", f"p{number}")
+            adds += _of_producer(f"p{number}", spec, rate, node, _Run(nodes, chaos, rng))
+    return tuple(sorted(adds, key=lambda add: add.at))
+
+
+def _places(at: tuple[int, ...] | str, nodes: int, *, default: int) -> tuple[int, ...]:
+    """By node; `default` where there is no telling."""
+    if isinstance(at, tuple):
+        return at
+    return tuple(range(1, nodes + 1)) if at == "all" else (default,)
+
+
+@attrs.frozen
+class _Run:
+    nodes: int
+    chaos: Micros
+    rng: random.Random
+
+
+def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Run) -> Iterator[Add]:
+    """Everything one producer adds. `node` 0 is any."""
+    most = None if spec.jobs is None else spec.jobs.draw_int(run.rng)
+    count = 0
+    for at in _arrivals(spec, rate, run):
+        for _ in range(spec.burst.draw_int(run.rng)):
+            if count == most:
+                return
+            count += 1
+            whom = node or run.rng.randint(1, run.nodes)
+            yield _add(spec, f"{name}-{count}", name, whom, at, run)
+
+
+def _arrivals(spec: ProducerSpec, rate: float, run: _Run) -> Iterator[Micros]:
+    """Gaps are drawn evenly from nothing to twice the mean, which needs no logarithm."""
+    mean = (spec.burst.low + spec.burst.high) / 2 / rate * SECOND
+    at = spec.start.draw_int(run.rng)
+    stop = run.chaos if spec.stop is None else min(spec.stop.draw_int(run.rng), run.chaos)
+    while (at := at + 1 + int(2 * mean * run.rng.random())) < stop:
+        yield at
+
+
+def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, run: _Run) -> Add:
+    job, rng = spec.job, run.rng
+    retry_s = job.retry.draw_int(rng)
+    copies = job.replicate.draw_int(rng)
+    return Add(
+        at=at,
+        node=node,
+        producer=producer,
+        queue=_one_of(job.queue, rng),
+        body=body,
+        size=job.body.draw_int(rng),
+        timeout_ms=job.timeout.draw_int(rng),
+        # RETRY 0 is refused with more than one copy.
+        replicate=1 if retry_s == 0 else None if copies is None else min(copies, run.nodes),
+        delay_s=job.delay.draw_int(rng),
+        retry_s=retry_s,
+        ttl_s=job.ttl.draw_int(rng),
+        maxlen=job.maxlen.draw_int(rng),
+        is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
+        pipeline=spec.pipeline.draw_int(rng),
+        dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
+    )
+
+
+def _happens(share: Range, rng: random.Random) -> bool:
+    return share.high > 0 and rng.random() < share.draw(rng)
+
+
+# Consumers.
+
+
+def _consumers(scenario: Scenario, nodes: int, cfg: random.Random) -> tuple[Consumer, ...]:
+    written = dict.fromkeys(queue for spec in scenario.producers for queue in spec.job.queue)
+    found: list[Consumer] = []
+    for spec in scenario.consumers:
+        queues = spec.queues or tuple(written)
+        for place in _places(spec.at, nodes, default=0):
+            for choice in [(queue,) for queue in queues] if spec.by_queue else [queues]:
+                for _ in range(spec.workers.draw_int(cfg)):
+                    node = place or cfg.randint(1, nodes)
+                    read = _some_of(choice, spec.reads, cfg)
+                    found.append(_consumer(spec, f"c{len(found) + 1}", node, read, cfg))
+    return tuple(found)
+
+
+def _some_of(queues: tuple[str, ...], reads: Range | None, cfg: random.Random) -> tuple[str, ...]:
+    if reads is None:
+        return queues
+    return tuple(cfg.sample(queues, min(reads.draw_int(cfg), len(queues))))
+
+
+def _consumer(
+    spec: ConsumerSpec, name: str, node: int, queues: tuple[str, ...], cfg: random.Random
+) -> Consumer:
+    return Consumer(
+        name=name,
+        node=node,
+        queues=queues,
+        count=spec.count.draw_int(cfg),
+        poll_ms=spec.poll.draw_int(cfg),
+        polls=(0, 0) if spec.polls is None else spec.polls.span,
+        visit=(0, 0) if spec.visit is None else spec.visit.span,
+        away=(0, 0) if spec.polls is None and spec.visit is None else spec.away.span,
+        roams=spec.roams,
+        work=spec.work.span,
+        mix=tuple((way, weight.draw(cfg)) for way, weight in spec.ack),
+        start=spec.start.draw_int(cfg),
+        stop=0 if spec.stop is None else spec.stop.draw_int(cfg),
+    )

@@ -1,0 +1,153 @@
+"""One fault of a scenario: what, to whom, when and how often; and what makes sense together."""
+
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios.ranges import Range
+from disque_trio.sim.scenarios.schema import Spot, key, table
+from disque_trio.sim.scenarios.value_types import (
+    AMOUNT,
+    DURATION,
+    LABEL,
+    NODES,
+    POSITIVE_DURATION,
+    SHARE,
+    count,
+    one_of,
+    whole,
+    words_of,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Trigger:
+    """Upon which event a fault strikes, instead of at a time."""
+
+    event: str = key(
+        one_of(*vocabulary.EVENTS, says="an event"),
+        "a row's kind; for messages `send.` or `recv.` and its name",
+    )
+    nth: Range = key(whole(1), "upon which such event, counted from `at`", default=1)
+
+
+@attrs.frozen(kw_only=True)
+class FaultSpec:
+    """One `[[fault]]`. See `plan.Fault` for what the kinds do."""
+
+    kind: str = key(one_of(*vocabulary.FAULTS, says="a kind of fault"), "what happens")
+    family: str | None = key(
+        LABEL, "what `swarm.families` calls it; its kind if not said", default=None
+    )
+    p: Range = key(SHARE, "chance that a run has this fault at all", default=1)
+    at: Range | None = key(DURATION, "when; with `every`, when first", default=None)
+    every: Range | None = key(POSITIVE_DURATION, "how long from one to the next", default=None)
+    hold: Range | None = key(
+        POSITIVE_DURATION,
+        "how long until it is undone; the end of the chaos if not said",
+        default=None,
+    )
+    shape: tuple[str, ...] | None = key(
+        words_of(one_of(*vocabulary.SHAPES, says="a shape")),
+        "which links, for faults of links; of several one is drawn each time",
+        default=None,
+    )
+    nodes: tuple[int, ...] | str = key(NODES, "which nodes, for faults of nodes", default="random")
+    victims: Range = key(whole(1), "how many nodes, if they are drawn", default=1)
+    amount: tuple[str, Range] | None = key(
+        AMOUNT,
+        "how much: a time for clock-step, slow and delay, parts per million for clock-rate, a "
+        "share of the messages for drop, of the memory for memory",
+        default=None,
+    )
+    mode: tuple[str, ...] | None = key(
+        words_of(one_of(*vocabulary.MODES)),
+        "crash and restart: `kill`, `power` or `stop` (SIGTERM: a journal is written anew, with "
+        "the queues); pause-queue: `in`, `out` or `all`; of several one is drawn",
+        default=None,
+    )
+    message: str | None = key(
+        one_of(*vocabulary.MESSAGES, says="a message, such as `setack`"),
+        "drop: only messages of this name",
+        default=None,
+    )
+    queue: str | None = key(LABEL, "pause-queue: which queue", default=None)
+    stagger: Range = key(DURATION, "swizzle: how long between single clogs", default="200ms..2s")
+    when: Trigger | None = key(table(Trigger), "strikes upon an event", default=None)
+    target: str | None = key(
+        one_of("event.node", "event.peer"), "whom the event names, instead of `nodes`", default=None
+    )
+    count: int | None = key(
+        count(1),
+        "how often at most; if not said, once with `when`, without limit with `every`",
+        default=None,
+    )
+
+    @property
+    def swarm_family(self) -> str:
+        """What a swarm calls it."""
+        return self.family or self.kind
+
+
+_AMOUNTS: Final = {
+    "clock-step": "time",
+    "slow": "time",
+    "delay": "time",
+    "clock-rate": "ppm",
+    "drop": "share",
+    "memory": "share",
+}
+_MODES: Final = {
+    "crash": ("kill", "power", "stop"),
+    "restart": ("kill", "power", "stop"),
+    "pause-queue": ("in", "out", "all"),
+}
+_UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "share": "a share (5%)"}
+
+
+def check_fault(fault: FaultSpec, spot: Spot) -> None:
+    """Write down what does not go together."""
+    for name, kinds in (
+        ("shape", tuple(vocabulary.LINK_FAULTS)),
+        ("amount", tuple(_AMOUNTS)),
+        ("mode", tuple(_MODES)),
+        ("message", ("drop",)),
+        ("queue", ("pause-queue",)),
+    ):
+        if getattr(fault, name) is not None and fault.kind not in kinds:
+            spot.inside(name).wrong(f"{name} says nothing of {fault.kind}, only of {_all(kinds)}")
+    _check_amount(fault, spot)
+    _check_times(fault, spot)
+    for mode in fault.mode or ():
+        if fault.kind in _MODES and mode not in _MODES[fault.kind]:
+            spot.inside("mode").wrong(f"mode of {fault.kind} is {_all(_MODES[fault.kind])}")
+    if fault.kind == "pause-queue" and fault.queue is None:
+        spot.wrong("queue is missing: which queue to pause")
+
+
+def _check_amount(fault: FaultSpec, spot: Spot) -> None:
+    wanted = _AMOUNTS.get(fault.kind)
+    if wanted is None:
+        return
+    if fault.amount is None:
+        spot.wrong(f"amount is missing: {fault.kind} takes {_UNITS[wanted]}")
+    elif fault.amount[0] != wanted:
+        spot.inside("amount").wrong(f"amount of {fault.kind} is {_UNITS[wanted]}")
+
+
+def _check_times(fault: FaultSpec, spot: Spot) -> None:
+    if fault.target is not None and fault.when is None:
+        spot.inside("target").wrong("target needs an event: say 'when'")
+    if fault.when is not None:
+        if fault.every is not None:
+            spot.inside("every").wrong("a fault strikes upon an event or every so often, not both")
+        if fault.kind == "swizzle":
+            spot.inside("when").wrong("swizzle cannot wait for an event")
+        return
+    if fault.at is None and fault.every is None:
+        spot.wrong(f"nothing says when {fault.kind} happens: say 'at', 'every' or 'when'")
+
+
+def _all(names: Any) -> str:
+    return ", ".join(names[:-1]) + f" or {names[-1]}" if len(names) > 1 else str(names[0])

@@ -1,0 +1,215 @@
+"""Reading a record from the tables of a scenario file: every key known, every value in its kind.
+
+A record is an attrs class whose fields are made by `key`. What is wrong is collected, not raised
+at the first, so that one look at the messages mends a file.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+
+from disque_trio.sim.scenarios.toml_lines import Path
+
+_Value = TypeVar("_Value")
+_Record = TypeVar("_Record")
+
+KIND: Final = "kind"
+ABOUT: Final = "about"
+NAME: Final = "name"
+DEFAULT: Final = "default"
+
+
+class WrongValueError(Exception):
+    """Something is wrong here or below, and has been written down."""
+
+
+@attrs.frozen
+class Problem:
+    """What is wrong, and at which key."""
+
+    path: Path
+    text: str
+
+
+@attrs.frozen
+class Spot:
+    """A place in the document, where problems can be written down."""
+
+    path: Path
+    problems: list[Problem]
+
+    def inside(self, key: str | int) -> "Spot":
+        """The place of a key or item of this one."""
+        return Spot((*self.path, key), self.problems)
+
+    def wrong(self, text: str) -> None:
+        """Write a problem down."""
+        self.problems.append(Problem(self.path, text))
+
+    @property
+    def name(self) -> str:
+        """The last key, for messages; items of an array go by the array's name."""
+        return next((key for key in reversed(self.path) if isinstance(key, str)), "the file")
+
+
+@attrs.frozen
+class Kind(Generic[_Value]):
+    """A kind of value: `says` what is allowed, `read` takes it or raises ValueError."""
+
+    says: str
+    read: Callable[[Any, Spot], _Value]
+    record: type | None = None
+    """The record behind a table, for the key reference."""
+    is_array: bool = False
+
+    def take(self, value: Any, spot: Spot) -> _Value:
+        """The value as read; what is wrong with it is written down and raised."""
+        try:
+            return self.read(value, spot)
+        except ValueError as error:
+            reason = f" ({error})" if str(error) else ""
+            spot.wrong(f"{spot.name} = {shown(value)} is not {self.says}{reason}")
+            raise WrongValueError from None
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a TOML file, shortened."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        text = f"[{', '.join(shown(each) for each in value)}]"
+    elif isinstance(value, dict):
+        text = f"{{ {', '.join(f'{name} = {shown(each)}' for name, each in value.items())} }}"
+    else:
+        text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_REQUIRED: Final = object()
+
+
+def key(kind: Kind[_Value], about: str, *, default: Any = _REQUIRED, name: str = "") -> Any:
+    """A field of a record: the key `name` (or the field's own name) of its table.
+
+    `default` is spelled as in a file; None is no value at all.
+    """
+    metadata = {KIND: kind, ABOUT: about, NAME: name, DEFAULT: default}
+    if default is _REQUIRED:
+        return attrs.field(metadata=metadata)
+    value = None if default is None else kind.take(default, Spot((name,), []))
+    return attrs.field(default=value, metadata=metadata)
+
+
+@attrs.frozen
+class Key:
+    """What is known of a key."""
+
+    name: str
+    field: str
+    kind: Kind[Any]
+    about: str
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Must it be there?"""
+        return self.default is _REQUIRED
+
+    @property
+    def shown_default(self) -> str:
+        """What counts if the key is not there, as it would stand there; empty for nothing."""
+        if self.is_required:
+            return "required"
+        return "" if self.default in (None, "", [], {}) else shown(self.default)
+
+
+def keys(record: type) -> list[Key]:
+    """The keys of a record's table, in order."""
+    return [
+        Key(
+            name=field.metadata[NAME] or field.name,
+            field=field.name,
+            kind=field.metadata[KIND],
+            about=field.metadata[ABOUT],
+            default=field.metadata[DEFAULT],
+        )
+        for field in attrs.fields(record)
+    ]
+
+
+def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
+    """The record that a table spells; `WrongValueError` once everything wrong is written down."""
+    if not isinstance(value, Mapping):
+        spot.wrong(f"{spot.name} = {shown(value)} is not a table")
+        raise WrongValueError
+    known = {each.name: each for each in keys(record)}
+    is_well = True
+    for name in value:
+        if name not in known:
+            spot.inside(name).wrong(f"unknown key '{name}'{advice(name, list(known))}")
+            is_well = False
+    found: dict[str, Any] = {}
+    for name, each in known.items():
+        if name in value:
+            try:
+                found[each.field] = each.kind.take(value[name], spot.inside(name))
+            except WrongValueError:
+                is_well = False
+        elif each.is_required:
+            spot.wrong(f"{name} is missing: {each.kind.says}")
+            is_well = False
+    if not is_well:
+        raise WrongValueError
+    return record(**found)
+
+
+def advice(word: str, known: Sequence[str]) -> str:
+    """Which known word is meant, for the end of a message."""
+    near = difflib.get_close_matches(word, known, n=1)
+    if near:
+        return f", did you mean '{near[0]}'?"
+    return f"; known are {', '.join(known)}" if len(known) <= 24 else ""
+
+
+def table(record: type[_Record], check: Callable[[_Record, Spot], None] | None = None) -> Kind[Any]:
+    """The kind of a table. `check` writes down what no single key shows."""
+
+    def read(value: Any, spot: Spot) -> _Record:
+        result = read_record(record, value, spot)
+        if check is not None:
+            before = len(spot.problems)
+            check(result, spot)
+            if len(spot.problems) > before:
+                raise WrongValueError
+        return result
+
+    return Kind("a table", read, record)
+
+
+def array_of(kind: Kind[_Value], *, least: int = 0) -> Kind[tuple[_Value, ...]]:
+    """The kind of an array whose items are all of one kind."""
+
+    def read(value: Any, spot: Spot) -> tuple[_Value, ...]:
+        if not isinstance(value, list) or len(value) < least:
+            raise ValueError
+        items = [
+            item
+            for number, each in enumerate(value)
+            if (item := _item(kind, each, spot.inside(number))) is not None
+        ]
+        if len(items) < len(value):
+            raise WrongValueError
+        return tuple(items)
+
+    what = "tables" if kind.record else f"items, each {kind.says}"
+    at_least = " (at least one)" if least else ""
+    return Kind(f"an array of {what}{at_least}", read, kind.record, is_array=True)
+
+
+def _item(kind: Kind[_Value], value: Any, spot: Spot) -> _Value | None:
+    try:
+        return kind.take(value, spot)
+    except WrongValueError:
+        return None

@@ -1,0 +1,72 @@
+"""Swarm testing: each seed leaves a random part of a scenario's features and faults out.
+
+What is always on hides what it masks: a cluster that is always cut never shows what happens to
+slow consumers alone. The draws have a stream of their own, so that a new family does not move
+those within the others.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.sim.scenarios.ranges import DEFAULT, Range, fixed
+from disque_trio.sim.scenarios.scenario import JobSpec, LinkSpec, Scenario
+
+_OF_LINK: Final = {
+    "loss": "drop",
+    "duplication": "duplicate",
+    "reordering": "reorder",
+    "bandwidth": "bandwidth",
+}
+_OF_CLOCK: Final = {"drift": "drift_ppm", "wall-offset": "wall_offset"}
+_OPTIONS: Final = ("replicate", "delay", "retry", "ttl", "maxlen")
+
+
+def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
+    """The scenario without what this seed leaves out."""
+    swarm = scenario.swarm
+    p = swarm.p.draw(rng)
+    out = [family for family in swarm.families or () if rng.random() >= p]
+    producers = [each for each in scenario.producers if each.family not in out]
+    consumers = [each for each in scenario.consumers if each.family not in out]
+    if swarm.options:
+        producers = [attrs.evolve(each, job=_plainer(each.job, p, rng)) for each in producers]
+    if swarm.acks:
+        consumers = [attrs.evolve(each, ack=_fewer(each.ack, p, rng)) for each in consumers]
+    return attrs.evolve(
+        scenario,
+        producers=tuple(producers),
+        consumers=tuple(consumers),
+        faults=tuple(each for each in scenario.faults if each.swarm_family not in out),
+        link=_quieter(scenario.link, out),
+        clock=attrs.evolve(scenario.clock, **_zeros(_OF_CLOCK, out)),
+    )
+
+
+def _zeros(fields: dict[str, str], out: Sequence[str]) -> dict[str, Any]:
+    return {field: fixed(0) for family, field in fields.items() if family in out}
+
+
+def _quieter(link: LinkSpec, out: Sequence[str]) -> LinkSpec:
+    link = attrs.evolve(link, **_zeros(_OF_LINK, out))
+    if "slow-tail" in out:
+        return attrs.evolve(link, latency=attrs.evolve(link.latency, p_slow=fixed(0)))
+    return link
+
+
+def _plainer(job: JobSpec, p: float, rng: random.Random) -> JobSpec:
+    """Without some of the options of ADDJOB."""
+    left_out: dict[str, Any] = {name: DEFAULT for name in _OPTIONS if rng.random() >= p}
+    if rng.random() >= p:
+        left_out["async_"] = fixed(0)
+    return attrs.evolve(job, **left_out)
+
+
+def _fewer(
+    ack: tuple[tuple[str, Range], ...], p: float, rng: random.Random
+) -> tuple[tuple[str, Range], ...]:
+    """Without some of the ways to end a job; ACKJOB stays."""
+    kept = [(way, weight) for way, weight in ack if way == "ackjob" or rng.random() < p]
+    return tuple(kept) or ack

@@ -1,1 +1,0 @@
-"""The rooms of the trio engine: virtual time, and a simulated world around the real shell."""

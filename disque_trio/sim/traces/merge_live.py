@@ -1,0 +1,109 @@
+"""The traces of live nodes as one history, for the judge and the pictures.
+
+Each node has written its own view, with short ids for names and the wall clock for time. Here they
+get the names of a run, n1, n2 and so on, and a time that begins with the first row. What a node has
+sent and another has received is paired in order, which is right as long as links keep what they
+carry; a message that was lost may so be taken for a later one like it. Nodes on several machines
+should have their clocks in step, for rows are put in order by them.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Expect, Plan
+from disque_trio.sim.scenarios.vocabulary import DUPLICATE_CAUSES
+from disque_trio.tracing.rows import Row
+
+SCENARIO: Final = "live"
+"""Of a history that no plan has made."""
+_MESSAGES: Final = ("send", "recv")
+
+
+def together(files: Sequence[Iterable[Row]]) -> list[Row]:
+    """One history of the rows of each file, a node having written one or more of them."""
+    traces = [list(rows) for rows in files]
+    names = _names(traces)
+    epoch = min((rows[0].time for rows in traces if rows), default=0)
+    rows = [
+        attrs.evolve(
+            translated(row, names),
+            time=row.time - epoch,
+            # Nodes number their clients' requests alike, and clients of two nodes may have one
+            # address: their numbers must differ.
+            ref=row.ref * len(traces) + number if row.ref else 0,
+        )
+        for number, trace in enumerate(traces)
+        for row in trace
+    ]
+    rows.sort(key=lambda row: row.time)
+    _pair(rows)
+    return rows
+
+
+def plan_of(rows: Sequence[Row]) -> Plan:
+    """What is known of a live cluster: who was there, and for how long. Nothing is unexpected but
+    what nothing explains."""
+    nodes = dict.fromkeys(row.node for row in rows)
+    return Plan(
+        scenario=SCENARIO,
+        seed=0,
+        nodes=max(1, len(nodes)),
+        chaos=rows[-1].time if rows else 0,
+        expect=Expect(duplicates=DUPLICATE_CAUSES),
+    )
+
+
+def _names(traces: Sequence[Sequence[Row]]) -> dict[str, str]:
+    """The run's name for each short id. Files that share one are of the same node."""
+    names: dict[str, str] = {}
+    count = 0
+    for trace in traces:
+        shorts = dict.fromkeys(row.node for row in trace)
+        known = next((names[short] for short in shorts if short in names), None)
+        if known is None:
+            count += 1
+            known = f"n{count}"
+        names.update(dict.fromkeys(shorts, known))
+    return names
+
+
+def translated(row: Row, names: dict[str, str]) -> Row:
+    """The row with the run's names for nodes."""
+    return attrs.evolve(
+        row,
+        node=names.get(row.node, row.node),
+        peer=names.get(row.peer, row.peer),
+        detail=_detail(row, names),
+    )
+
+
+def _detail(row: Row, names: dict[str, str]) -> str:
+    """Nodes in it are holders, or whom a FAIL is about."""
+    if row.kind not in _MESSAGES:
+        return row.detail
+    if row.cause == "fail":
+        return names.get(row.detail, "?")
+    begin, mark, rest = row.detail.partition("holders=")
+    if not mark or row.cause == "setack":
+        return row.detail
+    holders, space, tail = rest.partition(" ")
+    copies = [copy.split(",") for copy in holders.split(";")]
+    shown = ";".join(",".join(names.get(holder, "?") for holder in copy) for copy in copies)
+    return begin + mark + shown + space + tail
+
+
+def _pair(rows: Iterable[Row]) -> None:
+    """Number each message at both of its ends."""
+    waiting: dict[tuple[str, str, str, str], deque[Row]] = defaultdict(deque)
+    number = 0
+    for row in rows:
+        if row.kind == "send":
+            number += 1
+            row.ref = number
+            waiting[row.node, row.peer, row.cause, row.job].append(row)
+        elif row.kind == "recv":
+            sent = waiting[row.peer, row.node, row.cause, row.job]
+            row.ref = sent.popleft().ref if sent else 0

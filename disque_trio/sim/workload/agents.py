@@ -1,0 +1,386 @@
+"""Producers and consumers: agents that react to replies and to time, and know no engine.
+
+An agent is asked for its `deadline`, is woken then, and told of replies and of lost connections.
+What it wants done it puts into `wishes`, which the engine takes after each call and carries out in
+order. A lane is one connection of the agent, with one request at a time, or a pipeline of them; it
+opens with the first.
+"""
+
+import heapq
+import random
+from collections import deque
+from typing import Final, Protocol
+
+import attrs
+
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.workload.requests import add_words, getjob_words
+from disque_trio.sim.workload.visits import NEVER, Visits
+from disque_trio.statemachine.base import Failure, Reply
+
+PATIENCE: Final[Micros] = 5_000_000
+"""How much longer than the command's own timeout an agent waits for a reply."""
+ENDLESS: Final[Micros] = 60_000_000
+"""How long it waits if the command's own timeout is none."""
+RECONNECT: Final[Micros] = 500_000
+"""How long a consumer rests before it connects again."""
+_ELSEWHERE: Final = {"elsewhere": "ackjob", "fastack-elsewhere": "fastack"}
+ACK_TRIES: Final = 3
+"""At how many nodes a consumer tries to get an ack through, when connections break."""
+
+
+@attrs.define
+class Ask:
+    """Send a request on a lane."""
+
+    lane: int
+    node: int
+    words: list[bytes]
+
+
+@attrs.define
+class Hang:
+    """End a lane, whatever is under way on it. No `lost` follows."""
+
+    lane: int
+    cause: str = "timeout"
+    """For the rows of what is under way; `quit` if the agent has not lost its patience."""
+
+
+Wish = Ask | Hang
+
+
+class Agent(Protocol):
+    """What engines know of an agent."""
+
+    name: str
+    wishes: list[Wish]
+
+    def deadline(self) -> Micros:
+        """When it wants to be woken; NEVER when it waits for others only."""
+
+    def wake(self, now: Micros) -> None:
+        """Its time has come, or is near enough."""
+
+    def answered(self, now: Micros, lane: int, reply: Reply) -> None:
+        """The reply to what it asked on this lane."""
+
+    def lost(self, now: Micros, lane: int) -> None:
+        """The node has ended the lane, or cannot be reached."""
+
+    def settle(self) -> None:
+        """Chaos has ended: be a good client from now on."""
+
+    def is_idle(self) -> bool:
+        """Has it nothing in hand, so that nothing will change without a new job?"""
+
+
+def agents(plan: Plan) -> list[Agent]:
+    """The plan's agents: producers in order of their first job, then consumers."""
+    by_producer: dict[str, list[Add]] = {}
+    for add in sorted(plan.adds, key=lambda add: add.at):
+        by_producer.setdefault(add.producer, []).append(add)
+    producers = [Producer(name, adds) for name, adds in by_producer.items()]
+    consumers = [
+        Worker(consumer, plan.nodes, stream(plan.seed, "work", consumer.name))
+        for consumer in plan.consumers
+    ]
+    return [*producers, *consumers]
+
+
+@attrs.define(eq=False)
+class _Lane:
+    node: int
+    dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
+    """Of each request under way, in order: when the agent gives up on it, and after how long."""
+
+    def answered(self, now: Micros) -> None:
+        """The next in line may have waited for this one."""
+        self.dues.popleft()
+        if self.dues:
+            due, wait = self.dues[0]
+            self.dues[0] = max(due, now + wait), wait
+
+
+class Producer:
+    """Adds jobs at their times, whatever becomes of those before: in a pipeline as far as it may,
+    else on a lane for each in the air."""
+
+    def __init__(self, name: str, adds: list[Add]) -> None:
+        self.name = name
+        self.wishes: list[Wish] = []
+        self._adds = adds
+        self._next = 0
+        self._last_lane = 0
+        self._busy: dict[int, _Lane] = {}
+        self._free: dict[int, list[int]] = {}
+        """Idle lanes by node."""
+        self._deaths: list[tuple[Micros, int]] = []
+        """When it drops which lane, a heap."""
+
+    def deadline(self) -> Micros:
+        """The next job, or the next reply that does not come."""
+        due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
+        if self._deaths:
+            due = min(due, self._deaths[0][0])
+        return min(due, *(lane.dues[0][0] for lane in self._busy.values())) if self._busy else due
+
+    def wake(self, now: Micros) -> None:
+        """Drop connections, give up on overdue replies, then add what is due."""
+        while self._deaths and self._deaths[0][0] <= now:
+            _, number = heapq.heappop(self._deaths)
+            if self._busy.pop(number, None) is not None:
+                self.wishes.append(Hang(number, "quit"))
+        for number in [n for n, lane in self._busy.items() if lane.dues[0][0] <= now]:
+            del self._busy[number]
+            self.wishes.append(Hang(number))
+        while self._next < len(self._adds) and self._adds[self._next].at <= now:
+            self._add(now, self._adds[self._next])
+            self._next += 1
+
+    def _add(self, now: Micros, add: Add) -> None:
+        number = self._lane_for(add)
+        wait = _wait(add.timeout_ms)
+        self._busy.setdefault(number, _Lane(add.node)).dues.append((now + wait, wait))
+        self.wishes.append(Ask(number, add.node, add_words(add)))
+        if add.dies_after is not None:
+            heapq.heappush(self._deaths, (now + add.dies_after, number))
+
+    def _lane_for(self, add: Add) -> int:
+        if add.pipeline > 1:
+            for number, lane in self._busy.items():
+                if lane.node == add.node and len(lane.dues) < add.pipeline:
+                    return number
+        idle = self._free.setdefault(add.node, [])
+        if idle:
+            return idle.pop()
+        self._last_lane += 1
+        return self._last_lane
+
+    def answered(self, now: Micros, lane: int, reply: Reply) -> None:  # noqa: ARG002
+        """Whatever the reply, the lane is free, or waits for one reply less."""
+        busy = self._busy.get(lane)
+        if busy is None:
+            return
+        busy.answered(now)
+        if not busy.dues:
+            del self._busy[lane]
+            self._free[busy.node].append(lane)
+
+    def lost(self, now: Micros, lane: int) -> None:  # noqa: ARG002
+        """Whether the job exists nobody knows; a producer does not repeat it."""
+        self._busy.pop(lane, None)
+        for idle in self._free.values():
+            if lane in idle:
+                idle.remove(lane)
+
+    def settle(self) -> None:
+        """It was good from the start."""
+
+    def is_idle(self) -> bool:
+        """No job left to add, no reply to come."""
+        return not self._busy and self._next == len(self._adds)
+
+
+def _wait(timeout_ms: int) -> Micros:
+    return timeout_ms * 1000 + PATIENCE if timeout_ms else ENDLESS
+
+
+class Worker:
+    """Takes jobs, works on one after the other, and does with each what its mix says."""
+
+    def __init__(self, plan: Consumer, nodes: int, rng: random.Random) -> None:
+        self.name = plan.name
+        self.wishes: list[Wish] = []
+        self._plan = plan
+        self._nodes = nodes
+        self._rng = rng
+        self._home = plan.node
+        self._lane = 1
+        """The lane to its home node; a new number for each connection."""
+        self._other: int = 0
+        """The lane to another node, while it acks there."""
+        self._last_lane = 1
+        self._due: Micros = plan.start
+        self._jobs: list[bytes] = []
+        self._is_asking = False
+        self._is_working = False
+        self._deed = ""
+        """What it tells the node about its job just now; empty while it asks for jobs or rests."""
+        self._next_deed = ""
+        """What it will do after the work, if that is settled already."""
+        self._tries = 0
+        self._is_settled = False
+        self._must_return = False
+        """It has settled at another node than its own."""
+        self._visits = Visits(plan, nodes, rng)
+        self._patience_ends: Micros = NEVER
+        """When it gives up on a GETJOB."""
+        self._getjob = getjob_words(plan)
+
+    def deadline(self) -> Micros:
+        """The end of its work, of its rest, or of its patience."""
+        return self._due
+
+    def is_idle(self) -> bool:
+        """Nothing in hand."""
+        return not self._jobs
+
+    def settle(self) -> None:
+        """From now on it acks every job, and stays."""
+        self._is_settled = True
+        self._must_return = self._plan.roams and self._home != self._plan.node
+        if self._is_asking:
+            self._due = self._patience_ends
+
+    def wake(self, now: Micros) -> None:
+        """The job is done, the rest is over, or the reply is overdue."""
+        if now < self._due:
+            return
+        if self._is_working:
+            self._is_working = False
+            self._finish(now)
+        elif self._is_asking and now < self._patience_ends:
+            self._leave(now)
+        elif self._waits():
+            self.wishes.append(Hang(self._other or self._lane))
+            self._on_lost(now)
+        else:
+            self._go_on(now)
+
+    def _waits(self) -> bool:
+        return self._is_asking or bool(self._deed)
+
+    def _go_on(self, now: Micros) -> None:
+        """Work on the next job in hand, or ask for more."""
+        if self._jobs:
+            self._work(now)
+        elif self._plan.stop and now >= self._plan.stop:
+            self._due = NEVER
+            self.wishes.append(Hang(self._lane))
+        elif self._wants_to_leave(now):
+            self._leave(now)
+        else:
+            self._is_asking = True
+            self._patience_ends = now + _wait(self._plan.poll_ms)
+            visit_ends = NEVER if self._is_settled else self._visits.ask(now)
+            self._due = min(self._patience_ends, visit_ends)
+            self.wishes.append(Ask(self._lane, self._home, self._getjob))
+
+    def _wants_to_leave(self, now: Micros) -> bool:
+        if self._is_settled:
+            return self._must_return
+        return self._visits.is_over(now)
+
+    def _leave(self, now: Micros) -> None:
+        """Disconnect, whether or not a GETJOB waits, and come back later."""
+        self._is_asking = False
+        self.wishes.append(Hang(self._lane, "quit"))
+        self._must_return = False
+        away = self._visits.leave()
+        self._rest(now)
+        self._due = now + away
+        self._home = self._plan.node if self._is_settled else self._visits.place(self._home)
+
+    def _work(self, now: Micros) -> None:
+        low, high = self._plan.work
+        self._is_working = True
+        self._due = now + low + int(self._rng.random() * (high - low))
+
+    def _finish(self, now: Micros) -> None:
+        """What becomes of the job it has worked on."""
+        deed = self._next_deed or ("ackjob" if self._is_settled else self._draw())
+        self._next_deed = ""
+        if deed == "none":
+            self._jobs.pop(0)
+            self._go_on(now)
+        elif deed == "die":
+            self._jobs.clear()
+            self.wishes.append(Hang(self._lane))
+            self._rest(now)
+        elif deed in _ELSEWHERE:
+            self._tell(now, _ELSEWHERE[deed], 1 + (self._home + self._elsewhere()) % self._nodes)
+        else:
+            self._tell(now, deed, self._home)
+
+    def _draw(self) -> str:
+        names = [name for name, _ in self._plan.mix]
+        weights = [weight for _, weight in self._plan.mix]
+        return self._rng.choices(names, weights)[0]
+
+    def _elsewhere(self) -> int:
+        """How many nodes further, past the home node."""
+        return int(self._rng.random() * (self._nodes - 1)) if self._nodes > 1 else 0
+
+    def _tell(self, now: Micros, deed: str, node: int) -> None:
+        self._deed = deed
+        self._due = now + PATIENCE
+        lane = self._lane
+        if node != self._home:
+            lane = self._other = self._new_lane()
+        self.wishes.append(Ask(lane, node, [deed.upper().encode(), self._jobs[0]]))
+
+    def _new_lane(self) -> int:
+        self._last_lane += 1
+        return self._last_lane
+
+    def _rest(self, now: Micros) -> None:
+        self._lane = self._new_lane()
+        self._due = now + RECONNECT
+
+    def answered(self, now: Micros, lane: int, reply: Reply) -> None:
+        """Jobs, or what the node says to the last word about one."""
+        if self._is_asking and lane == self._lane:
+            self._is_asking = False
+            self._on_jobs(now, reply)
+        elif self._deed and lane == (self._other or self._lane):
+            self._on_told(now)
+
+    def _on_jobs(self, now: Micros, reply: Reply) -> None:
+        if isinstance(reply, list):
+            self._jobs = [job[1] for job in reply if isinstance(job, list)]  # type: ignore[misc]
+            self._go_on(now)
+        elif isinstance(reply, Failure):
+            self.wishes.append(Hang(self._lane))
+            if reply.text.startswith(b"LEAVING"):
+                self._home = self._home % self._nodes + 1
+            self._rest(now)
+        else:
+            self._go_on(now)
+
+    def _on_told(self, now: Micros) -> None:
+        deed, self._deed = self._deed, ""
+        self._tries = 0
+        if self._other:
+            self.wishes.append(Hang(self._other))
+            self._other = 0
+        if deed == "working":
+            self._next_deed = "ackjob"
+            self._work(now)
+            return
+        self._jobs.pop(0)
+        self._go_on(now)
+
+    def lost(self, now: Micros, lane: int) -> None:
+        """A connection broke. Work goes on without one."""
+        if self._waits() and lane == (self._other or self._lane):
+            self._on_lost(now)
+        elif lane == self._lane:
+            self._lane = self._new_lane()
+
+    def _on_lost(self, now: Micros) -> None:
+        """No reply will come: try an ack at the next node, anything else later or never."""
+        deed, self._deed = self._deed, ""
+        self._is_asking = False
+        if not self._other:
+            self._lane = self._new_lane()
+        self._other = 0
+        self._tries += 1
+        if deed in {"ackjob", "fastack"} and self._tries < ACK_TRIES:
+            self._tell(now, deed, (self._home + self._tries - 1) % self._nodes + 1)
+            return
+        self._tries = 0
+        if deed:
+            self._jobs.pop(0)
+        self._due = now + RECONNECT

@@ -1,0 +1,76 @@
+"""Clients that are told from outside what to ask: the operator, and those of tests."""
+
+from collections import deque
+from collections.abc import Iterable
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.agents import Ask, Hang, Wish
+from disque_trio.sim.workload.visits import NEVER
+from disque_trio.statemachine.base import Reply
+
+Word = str | bytes | int
+
+
+@attrs.define(eq=False)
+class Pending:
+    """A request under way. It is done with a reply, or when its connection is lost."""
+
+    words: tuple[Word, ...]
+    is_done: bool = False
+    is_lost: bool = False
+    reply: Reply = None
+
+
+class Operator:
+    """Asks what it is told to, one connection for each node, and keeps the replies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.wishes: list[Wish] = []
+        self._pending: dict[int, deque[Pending]] = {}
+
+    def ask(self, node: int, words: Iterable[Word]) -> Pending:
+        """Ask a node; requests to the same node are answered in order."""
+        pending = Pending(tuple(words))
+        self._pending.setdefault(node, deque()).append(pending)
+        self.wishes.append(Ask(node, node, [_bytes(word) for word in pending.words]))
+        return pending
+
+    def hang_up(self, node: int) -> None:
+        """End the connection to a node."""
+        self.wishes.append(Hang(node))
+        self._lose(node)
+
+    def deadline(self) -> Micros:
+        """It has all the time in the world."""
+        return NEVER
+
+    def wake(self, now: Micros) -> None:
+        """It never sleeps."""
+
+    def answered(self, now: Micros, lane: int, reply: Reply) -> None:  # noqa: ARG002
+        """Keep the reply."""
+        pending = self._pending[lane].popleft()
+        pending.reply = reply
+        pending.is_done = True
+
+    def lost(self, now: Micros, lane: int) -> None:  # noqa: ARG002
+        """Nothing that was asked there will be answered."""
+        self._lose(lane)
+
+    def _lose(self, lane: int) -> None:
+        for pending in self._pending.pop(lane, ()):
+            pending.is_done = pending.is_lost = True
+
+    def settle(self) -> None:
+        """Whoever tells it what to ask decides."""
+
+    def is_idle(self) -> bool:
+        """Does it wait for nothing?"""
+        return not any(self._pending.values())
+
+
+def _bytes(word: Word) -> bytes:
+    return word if isinstance(word, bytes) else str(word).encode()

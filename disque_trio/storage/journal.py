@@ -1,0 +1,377 @@
+"""The journal of a node: records go to its file, and the file is rewritten when it has grown.
+
+`appending` makes the bytes durable, `rewriting` makes a new file, `loading` reads one.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+
+from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
+from disque_trio.statemachine.chores import JournalVitals
+from disque_trio.statemachine.journaling import STARTED, STOPPED
+from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.append import STALL_S, Appender, put
+from disque_trio.storage.load import Loading, load, read_at_once
+from disque_trio.storage.rewrite import Rewrite
+from disque_trio.storage.rewriter import Rewriter
+from disque_trio.wire.journal import DamagedFileError, Writer
+
+CRON_S: Final = 1.0
+"""How often the file is synced with everysec, trouble is met again, and its growth looked at."""
+WHOLE_S: Final = 5.0
+"""How long after a failure to replace a file that is lost it is tried again."""
+MAX_WAITING: Final = 64 << 20
+"""Bytes that wait for the disk before no further requests are taken."""
+CLOSE_S: Final = 30.0
+"""How long the end of the node waits for the disk."""
+QUIET_S: Final = 10.0
+"""How long bodies that cannot be read are not told of again."""
+
+
+class Journal:
+    """Keeps records, from `open` or `start` on until `stop`."""
+
+    def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
+        self.end = Appender(store, state, log)
+        """Of the file: what is kept, and what troubles it."""
+        self.rewriter = Rewriter(store, state, self.end, log, self._use)
+        self.loading = Loading()
+        self._store = store
+        self._state = state
+        self._log = log
+        self._writer: Writer
+        self._base_size = 0
+        self._is_stopping = False
+        self._warn_at = 0.0
+        self._loss = ""
+        """What somebody else has done to the file, until there is another."""
+        self._whole_at = 0.0
+        """Not before this moment is it tried again to make it whole."""
+        self._nursery: trio.Nursery
+
+    @property
+    def rewrite(self) -> Rewrite | None:
+        """The one that is under way."""
+        return self.rewriter.current
+
+    @property
+    def is_full(self) -> bool:
+        """Does so much wait for the disk that nothing should be added?
+
+        In trouble writes are refused anyway, and everybody is to be told so.
+        """
+        end, rewrite = self.end, self.rewrite
+        if end.trouble:
+            return False
+        waiting = end.waiting if rewrite is None else max(end.waiting, rewrite.unwritten)
+        return waiting > end.bound(MAX_WAITING) or end.must_sync
+
+    @property
+    def is_busy(self) -> bool:
+        """Are there tasks of it that should go on at once?"""
+        return self.rewrite is not None or self.end.writing.locked()
+
+    def attach(self, wake: Callable[[], None]) -> None:
+        """Call this, in any thread, when there is something to collect."""
+        self._store.thread.wake = wake
+
+    def collect(self) -> None:
+        """A batch begins: hear of what the thread has written."""
+        if self.end.group is not None:
+            self._store.thread.collect()
+
+    def record(self, records: Sequence[Record]) -> None:
+        """The next batch of records."""
+        rewrite, end = self.rewrite, self.end
+        if rewrite is None:
+            has_file = end.file is not None
+            end.add(b"".join(self._bytes(self._writer.encode_live, records)) if has_file else b"")
+            return
+        drafts = self._bytes(rewrite.writer.draft, records)
+        rewrite.follow(drafts)
+        if end.file is None:
+            end.add(b"")
+            return
+        writer = self._writer
+        if writer.format is not rewrite.writer.format:
+            drafts = self._bytes(writer.draft, records)
+        end.add(b"".join(map(writer.seal, drafts)))
+
+    def _bytes(self, encode: Callable[[Record], bytes], records: Sequence[Record]) -> list[bytes]:
+        """What is to be written. A record whose body was on disk and is lost is left out: what
+        earlier ones say of its job stays right, and they have the body."""
+        try:
+            return list(map(encode, records))
+        except OSError:
+            return [data for record in records if (data := self._try(encode, record))]
+
+    def _try(self, encode: Callable[[Record], bytes], record: Record) -> bytes:
+        try:
+            return encode(record)
+        except OSError as error:
+            now = trio.current_time()
+            if now >= self._warn_at and isinstance(record, LoadJob):
+                self._warn_at = now + QUIET_S
+                self._log.warning(
+                    "a spilled body cannot be read: the journal keeps what it has of the job",
+                    job=record.copy.id.decode(),
+                    error=error.strerror or str(error),
+                )
+            return b""
+
+    def weigh(self) -> None:
+        """Let the account of memory know what is held."""
+        rewrite = self.rewrite
+        held = self.end.held if rewrite is None else self.end.held + rewrite.unwritten
+        self._state.facts.traffic.journal = held
+
+    # Its beginning.
+
+    def must_load(self) -> bool:
+        """Is there anything to be loaded at start?"""
+        config = self._state.config
+        return config.appendonly or config.aof_enqueue_jobs_once
+
+    async def load(self, take: Callable[[list[Record]], None]) -> None:
+        """Read the file, and go on with it if `appendonly` says so. JournalError: it cannot be."""
+        config, store = self._state.config, self._store
+        self.loading.begin(self._state.wall // 1000, 0)
+        if not config.appendonly and not await store.in_thread(store.exists):
+            raise JournalError(
+                f"aof-enqueue-jobs-once is yes, and there is no {store.name} to load: say 'no', "
+                "or put the file there"
+            )
+        file = await store.in_thread(store.open)
+        self.loading.begin(self._state.wall // 1000, file.size)
+        last: list[Record] = []
+
+        def took(records: list[Record]) -> None:
+            last[:] = records[-1:] or last
+            take(records)
+
+        reader = await load(
+            store, file, self.loading, took, self._log, may_cut=config.aof_load_truncated
+        )
+        if last == [STOPPED]:
+            await self._note_start(file, reader.writer(), take)
+        self.loading.since = 0
+        if not config.appendonly:
+            await store.in_thread(file.close)
+        elif reader.format is not None:
+            self._use(file, reader.writer(), [])
+        else:
+            await self._begin(file)
+
+    async def _note_start(
+        self, file: JournalFile, writer: Writer, take: Callable[[list[Record]], None]
+    ) -> None:
+        """From now on jobs may leave their queues, so no other start may find that record last. If
+        that cannot be made sure, this start does as if it had not been there either."""
+        try:
+            await self._store.in_thread(put, file, [writer.encode_live(STARTED)], True)
+        except OSError as error:
+            self._log.warning(
+                "cannot note the start in the journal: what was queued waits for RETRY",
+                error=error.strerror or str(error),
+            )
+            take([STARTED])
+
+    async def mend_format(self) -> None:
+        """Rewrite a file that has been loaded and is not as `aof-format` says."""
+        if self.end.file is not None and self._writer.format is not self.rewriter.format():
+            self._log.notice("the journal is to have another format: rewriting")
+            await self.start_rewrite(stays=True)
+
+    async def _begin(self, file: JournalFile) -> None:
+        """An empty file."""
+        writer = Writer(self.rewriter.format(), self._store.salt())
+        try:
+            await self._store.in_thread(put, file, [writer.header], True)
+        except OSError as error:
+            raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
+        self._use(file, writer, [])
+
+    def _use(self, file: JournalFile, writer: Writer, pending: list[bytes]) -> None:
+        self._writer = writer
+        self._loss = ""
+        self._base_size = file.size
+        self.end.use(file, pending)
+
+    def read_at_once(self) -> list[Record] | str:
+        """Everything in the file, while everything waits; or an error text."""
+        file = self.end.file
+        if file is None:
+            return "The append only file is being written for the first time"
+        try:
+            return read_at_once(file)
+        except (OSError, DamagedFileError) as error:
+            return str(error)
+
+    # Its life.
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Write, sync and rewrite until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = self.rewriter.nursery = nursery
+            await nursery.start(self._store.thread.run)
+            nursery.start_soon(self.end.watch)
+            task_status.started()
+            while True:
+                self.end.pressed = trio.Event()
+                with trio.move_on_after(CRON_S):
+                    await self.end.pressed.wait()
+                await self._cron()
+                self.weigh()
+
+    async def _cron(self) -> None:
+        if self._is_stopping:
+            return
+        if self._loss or await self._is_lost():
+            await self._make_whole()
+        elif self.end.trouble:
+            await self.end.flush()
+        elif self._may_sync():
+            await self.end.sync_if_needed()
+        if not self._is_stopping:
+            await self._rewrite_if_needed()
+
+    async def _is_lost(self) -> bool:
+        """Has somebody else taken the file away, or a part of it?"""
+        end, file = self.end, self.end.file
+        if file is None:
+            return False
+        try:
+            loss = await end.in_thread(file.loss)
+        except OSError as error:
+            end.fail(error)
+            return False
+        # A rewrite that hands over replaces it, too.
+        if file is end.file and not end.writing.locked():
+            self._loss = loss
+        return bool(self._loss)
+
+    async def _make_whole(self) -> None:
+        """No start would find what the node has answered: it answers nothing of the kind any more
+        until there is a file that has everything. A strange file in its place is kept."""
+        if self.rewrite is not None:
+            return
+        reason = f"{self._store.name} was {self._loss} by another hand, and is written anew"
+        self.end.fail(OSError(0, reason))
+        if trio.current_time() < self._whole_at:
+            return
+        self._whole_at = trio.current_time() + WHOLE_S
+        try:
+            if self._loss == "replaced":
+                await self._store.in_thread(self._store.set_aside)
+        except (OSError, JournalError) as error:
+            self._log.warning("the file in the journal's place cannot be moved", error=str(error))
+            return
+        await self.start_rewrite(stays=True)
+
+    def _may_sync(self) -> bool:
+        config = self._state.config
+        if self.end.must_sync:
+            return True
+        if config.appendfsync == "no":
+            return False
+        return self.rewrite is None or not config.no_appendfsync_on_rewrite
+
+    def stop(self) -> None:
+        """Keep nothing any more: write what there is, and close."""
+        if self.rewrite is not None:
+            self.rewrite.is_cancelled = True
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._nursery.start_soon(self._stop)
+
+    async def _stop(self) -> None:
+        """If anything fails or hangs: nobody wants it any more."""
+        with trio.move_on_after(STALL_S):
+            while self.rewrite is not None:
+                await trio.sleep(CRON_S / 10)
+            await self.end.flush()
+        self.rewriter.give_up()
+        file = self.end.file
+        self.end.drop()
+        self._is_stopping = False
+        if file is not None:
+            self._nursery.start_soon(self._let_go, file)
+
+    async def _let_go(self, file: JournalFile) -> None:
+        """What it holds is synced or given up: what a bad disk says now is nobody's trouble."""
+        with contextlib.suppress(OSError):
+            await self._store.in_thread(file.close)
+
+    async def close(self, *, has_queues: bool = False) -> None:
+        """The node ends: write and sync what there is, unless the disk does not answer.
+
+        `has_queues`: what is queued stands in the file too, and nothing changes any more.
+        """
+        if has_queues:
+            self.record([STOPPED])
+        with trio.move_on_after(CLOSE_S, shield=True) as scope:
+            if self.end.file is not None:
+                await self.end.flush()
+                await self._let_go(self.end.file)
+            elif self._state.config.appendonly:
+                # Its first version is not complete yet.
+                await self.rewriter.write_whole()
+        if scope.cancelled_caught:
+            self._log.warning("the disk does not answer: the journal is left as it is")
+
+    # Rewriting.
+
+    async def start_rewrite(self, *, stays: bool) -> str | None:
+        """Begin to write the file anew, in the background; an error text if that cannot be.
+
+        `stays`: the new file is the journal from then on.
+        """
+        if self._is_stopping:
+            return "The append only file is being closed, try again"
+        return await self.rewriter.start(stays=stays)
+
+    async def _rewrite_if_needed(self) -> None:
+        """Its first version could not be completed, or it has grown."""
+        file, config, rewriter = self.end.file, self._state.config, self.rewriter
+        if rewriter.current is not None or trio.current_time() < rewriter.at:
+            return
+        if self.loading.since:
+            # What is in the file is not yet all here.
+            return
+        if file is None:
+            if config.appendonly:
+                await self.start_rewrite(stays=True)
+            return
+        percent = config.auto_aof_rewrite_percentage
+        has_grown = file.size * 100 // max(self._base_size, 1) - 100 >= percent
+        if percent and has_grown and file.size > config.auto_aof_rewrite_min_size:
+            self._log.notice("the journal has grown: rewriting", size=file.size)
+            await self.start_rewrite(stays=True)
+
+    def vitals(self) -> JournalVitals:
+        """For INFO."""
+        end, rewrite = self.end, self.rewrite
+        now = trio.current_time()
+        state = "off"
+        if self._state.config.appendonly:
+            state = "wait-rewrite" if end.file is None and rewrite is not None else "on"
+        return JournalVitals(
+            **self.loading.shown(now),
+            state=state,
+            is_rewriting=rewrite is not None,
+            last_rewrite_s=self.rewriter.last_s,
+            current_rewrite_s=-1 if rewrite is None else int(now - rewrite.started),
+            last_rewrite_ok=not self.rewriter.has_failed,
+            last_write_ok=not end.trouble,
+            file_status=self._loss or "ok",
+            size=0 if end.file is None else end.file.size,
+            base_size=self._base_size,
+            unwritten=end.waiting,
+            rewrite_unwritten=0 if rewrite is None else rewrite.unwritten,
+            is_syncing=end.is_busy,
+            delayed_syncs=end.delayed_syncs,
+        )

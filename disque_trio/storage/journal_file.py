@@ -1,0 +1,179 @@
+"""The journal on disk: a locked file, appended to, and replaced whole by a rewrite.
+
+The lock is on the file itself, and a new version is locked before it is renamed over the old one:
+whoever opens the file finds one that is whole and locked.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+import trio
+
+from disque_trio import system
+from disque_trio.ports import JournalError, JournalFile
+from disque_trio.storage.disk_thread import DiskThread
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class DiskFile:
+    """The `JournalFile` of real life."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self.path = path
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            raise
+        self.size = self._end = os.fstat(self._descriptor).st_size
+
+    def is_current(self) -> bool:
+        """Is it what its path leads to? It may have been renamed over between open and lock."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Up to so many bytes; none at the end."""
+        return os.pread(self._descriptor, count, offset)
+
+    def append(self, data: bytes) -> None:
+        """Write at the end; what a failure has written of it is cut off, or written over later."""
+        at, rest = self.size, memoryview(data)
+        end = max(self._end, at)
+        try:
+            while rest:
+                written = os.pwrite(self._descriptor, rest, at)
+                at, rest = at + written, rest[written:]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, end)
+            raise
+        self.size = at
+        self._end = max(at, end)
+
+    def sync(self) -> None:
+        """Return once the disk has everything."""
+        system.sync_data(self._descriptor)
+
+    def rewind(self, size: int) -> None:
+        """Write what follows so many bytes again, over itself: a crash meanwhile loses nothing."""
+        self.size = size
+
+    def cut(self, size: int) -> None:
+        """Keep so many bytes from the start."""
+        os.ftruncate(self._descriptor, size)
+        self.size = self._end = size
+
+    def loss(self) -> str:
+        """What somebody else has done to it: `removed`, `replaced` or `truncated`; or nothing."""
+        size = self.size
+        mine = os.fstat(self._descriptor)
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return "removed"
+        if not os.path.samestat(mine, found):
+            return "replaced"
+        return "truncated" if mine.st_size < size else ""
+
+    def close(self) -> None:
+        """Let go of it, and of the lock."""
+        # A thread that hangs may go on later, and by then its number may be another file's.
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class JournalDisk:
+    """The `JournalStore` of real life."""
+
+    def __init__(self, path: str) -> None:
+        # Absolute: CONFIG SET dir must not move the node away from its jobs.
+        self.path = os.path.abspath(path)
+        self.name = self.path
+        """Whole, for an error is read far from the node's directory."""
+        self._new_path = f"{self.path}.new"
+        self.thread = DiskThread()
+
+    def exists(self) -> bool:
+        """Is there a journal?"""
+        return os.path.exists(self.path)
+
+    def open(self) -> DiskFile:
+        """The journal, created if it is not there; or a `JournalError`.
+
+        What a rewrite that never ended has left beside it goes: it may be as large.
+        """
+        try:
+            while True:
+                is_new = not self.exists()
+                file = DiskFile(self.path, os.O_RDWR | os.O_CREAT)
+                if file.is_current():
+                    self._remove_new()
+                    if is_new:
+                        self.settle()
+                    return file
+                file.close()
+        except BlockingIOError:
+            raise JournalError(
+                f"{self.path} is in use by another node; give each node a directory of its own "
+                "with 'dir', or a file of its own with 'appendfilename'"
+            ) from None
+        except OSError as error:
+            raise JournalError(f"cannot open {self.path}: {error.strerror}") from None
+
+    def begin(self) -> DiskFile:
+        """An empty file beside it, locked; one that was given up goes."""
+        self._remove_new()
+        return DiskFile(self._new_path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def replace(self, new: JournalFile) -> None:
+        """Rename it over the journal."""
+        os.rename(self._new_path, self.path)
+        assert isinstance(new, DiskFile)
+        new.path = self.path
+
+    def set_aside(self) -> None:
+        """Let whatever has come into its place be called `.found`, unless a node has it open."""
+        try:
+            stranger = DiskFile(self.path, os.O_RDWR)
+        except BlockingIOError:
+            raise JournalError(f"{self.path} is in use by another node") from None
+        except FileNotFoundError:
+            return
+        os.rename(self.path, f"{self.path}.found")
+        stranger.close()
+
+    def settle(self) -> None:
+        """Sync the directory."""
+        descriptor = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def discard(self, new: JournalFile) -> None:
+        """Remove it."""
+        with contextlib.suppress(OSError):
+            self._remove_new()
+        new.close()
+
+    def _remove_new(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._new_path)
+
+    def salt(self) -> int:
+        """32 random bits."""
+        return int.from_bytes(os.urandom(4), "little")
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Do it in a worker thread. Who is cancelled, as the node ends, leaves it to itself."""
+        return await trio.to_thread.run_sync(act, *args, abandon_on_cancel=True)

@@ -1,0 +1,56 @@
+"""A node's jobs come back from its journal, before it hears of its peers."""
+
+from typing import Final
+
+import trio
+
+from disque_trio.ports import Clock, Host, Log
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.records import Record
+from disque_trio.storage.journal import Journal
+from disque_trio.storage.spill import Spiller
+
+JOBS_PER_TURN: Final = 1000
+"""How many come to life in one go."""
+
+
+async def revive(
+    machine: Machine,
+    journal: Journal,
+    clock: Clock,
+    host: Host,
+    log: Log,
+    spiller: Spiller | None = None,
+) -> None:
+    """Fill the machine. Raises JournalError when that cannot be.
+
+    Bodies for which there is no memory go to disk as soon as they have been read.
+    """
+
+    def take(records: list[Record]) -> None:
+        now = clock.now()
+        machine.load(records, now)
+        if spiller is not None:
+            spiller.settle(now)
+
+    is_once = machine.state.config.aof_enqueue_jobs_once
+    started = trio.current_time()
+    await journal.load(take)
+    while not machine.loaded(clock.now(), JOBS_PER_TURN):
+        await trio.lowlevel.checkpoint()
+    await journal.mend_format()
+    seconds = round(trio.current_time() - started, 3)
+    log.notice("journal loaded", jobs=len(machine.state.jobs), seconds=seconds)
+    if is_once and machine.state.facts.config_file:
+        _turn_off_once(machine, host, log)
+
+
+def _turn_off_once(machine: Machine, host: Host, log: Log) -> None:
+    """`aof-enqueue-jobs-once` has had its effect, and the file shall not say it again."""
+    error = host.rewrite_config(machine.state.config)
+    if error is not None:
+        log.warning(
+            "cannot turn off aof-enqueue-jobs-once in the configuration file: say 'no' there "
+            "before the next start",
+            error=error,
+        )

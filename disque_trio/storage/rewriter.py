@@ -1,0 +1,161 @@
+"""When and how the journal's file is written anew: one rewrite at a time, beside the node.
+
+Nothing of it stands in the loop but the portions of `rewriting`: files are created, written,
+synced, renamed and closed in threads.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
+from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.append import STALL_S, STALLED, Appender
+from disque_trio.storage.rewrite import Rewrite
+from disque_trio.wire.journal import Format, Writer
+
+RETRY_S: Final = 60.0
+"""How long after a rewrite that failed the next one begins by itself."""
+_LOOK_S: Final = 0.05
+"""How often who waits for the end of a rewrite looks."""
+
+
+class Rewriter:
+    """The rewrites of one journal."""
+
+    def __init__(
+        self,
+        store: JournalStore,
+        state: NodeState,
+        end: Appender,
+        log: Log,
+        use: Callable[[JournalFile, Writer, list[bytes]], None],
+    ) -> None:
+        """`use` is called with a new file that is the journal from then on, its writer, and
+        batches that it has not got yet."""
+        self.current: Rewrite | None = None
+        self.error = ""
+        """Why the latest one has not come to its end, if it has not."""
+        self.has_failed = False
+        """Was that a failure?"""
+        self.last_s = -1
+        self.at = 0.0
+        """No rewrite begins by itself before this moment."""
+        self.nursery: trio.Nursery
+        self._store = store
+        self._state = state
+        self._end = end
+        self._log = log
+        self._use = use
+        self._giving_up = trio.CancelScope()
+        """Of the latest one."""
+
+    def format(self) -> Format:
+        """How a new file is written."""
+        return Format(self._state.config.aof_format)
+
+    async def start(self, *, stays: bool) -> str | None:
+        """Begin, and return when there is a new file; an error text if that cannot be.
+
+        From the first moment on what is recorded belongs to it. `stays`: it is to be the journal.
+        """
+        if self.current is not None:
+            return "Background append only file rewriting already in progress"
+        rewrite = self.current = Rewrite(self._store, self._state, self.format(), stays=stays)
+        error = STALLED
+        try:
+            with trio.move_on_after(STALL_S):
+                # Nobody else's file is replaced.
+                await rewrite.open(may_be_new=self._end.file is None)
+                error = ""
+        except trio.Cancelled:
+            self._end_of(rewrite, error)
+            raise
+        except (OSError, JournalError) as met:
+            error = getattr(met, "strerror", None) or str(met)
+        if error:
+            self._end_of(rewrite, error)
+            return error
+        self.nursery.start_soon(self._run, rewrite)
+        return None
+
+    async def write_whole(self) -> str | None:
+        """Write the file anew now, whatever else is under way, and go on with the new one. An error
+        text if that fails, or does not get on for `STALL_S`; then all is as before."""
+        await self.cancel()
+        error = await self.start(stays=True)
+        rewrite = self.current
+        while error is None and self.current is rewrite:
+            await trio.sleep(_LOOK_S)
+            if rewrite is not None and trio.current_time() - rewrite.moved > STALL_S:
+                self.give_up()
+        return error or self.error or self._end.trouble or None
+
+    async def cancel(self) -> None:
+        """End what is under way, whether or not the disk answers."""
+        with trio.move_on_after(STALL_S):
+            await self._cancelled()
+        if self.current is not None:
+            self.give_up()
+            await self._cancelled()
+
+    async def _cancelled(self) -> None:
+        while self.current is not None:
+            self.current.is_cancelled = True
+            await trio.sleep(_LOOK_S)
+
+    def give_up(self) -> None:
+        """Wait no longer for a disk that does not answer."""
+        if self.current is not None:
+            self.current.is_cancelled = True
+        self._giving_up.cancel()
+
+    async def _run(self, rewrite: Rewrite) -> None:
+        error = ""
+        try:
+            with trio.CancelScope() as self._giving_up:
+                await rewrite.write()
+                await self._hand_over(rewrite)
+            if self._giving_up.cancelled_caught:
+                # Its thread still has the file.
+                error = STALLED
+        except OSError as met:
+            error = met.strerror or str(met)
+            await self._store.in_thread(self._store.discard, rewrite.file)
+        finally:
+            self._end_of(rewrite, error)
+
+    def _end_of(self, rewrite: Rewrite, error: str) -> None:
+        self.error = error
+        if not error:
+            self.has_failed = False
+        elif not rewrite.is_cancelled or error == STALLED:
+            self.has_failed = True
+            self.at = trio.current_time() + RETRY_S
+            self._log.warning("the journal could not be rewritten", error=error)
+        self.last_s = int(trio.current_time() - rewrite.started)
+        rewrite.end()
+        self.current = None
+        self._end.changed()
+
+    async def _hand_over(self, rewrite: Rewrite) -> None:
+        """The new file has everything up to a moment ago: the rest, and then it is the journal."""
+        end = self._end
+        async with end.alone():
+            rewrite.moved = trio.current_time()
+            rest, number = rewrite.rest(), end.last
+            await end.in_thread(rewrite.finish, rest)
+            self._log.notice("the journal has been rewritten", size=rewrite.file.size)
+            old = end.file if rewrite.stays else rewrite.file
+            if rewrite.stays:
+                self._use(rewrite.file, rewrite.writer, rewrite.rest())
+            if not rewrite.stays:
+                await end.in_thread(self._store.settle)
+            elif await end.settle():
+                end.keep(number)
+            if old is not None:
+                # What a bad disk says now is nobody's trouble.
+                with contextlib.suppress(OSError):
+                    await end.in_thread(old.close)

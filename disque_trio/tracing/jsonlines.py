@@ -1,0 +1,69 @@
+"""Rows as text: one JSON object to a line, without the fields that have nothing to say.
+
+A simulation and a live node write the same lines. A line that a dying process has left unfinished
+at the end of a file is passed over; a damaged one anywhere else is an error with its number.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.tracing.rows import Row
+
+_DEFAULTS: Final[dict[str, object]] = {
+    field.name: field.default for field in attrs.fields(Row) if field.default is not attrs.NOTHING
+}
+_TYPES: Final[dict[str, type]] = {
+    "time": int,
+    "kind": str,
+    **{name: type(default) for name, default in _DEFAULTS.items()},
+    "clock": list,
+}
+
+
+class RowError(ValueError):
+    """A line that is no row: which one, and what is wrong with it."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"line {number}: {reason}")
+        self.number = number
+
+
+def line_of(row: Row) -> bytes:
+    """The row as a line, with its end."""
+    facts: dict[str, object] = {"time": row.time, "kind": row.kind}
+    for name, default in _DEFAULTS.items():
+        value = getattr(row, name)
+        if value != default:
+            facts[name] = value
+    return json.dumps(facts, separators=(",", ":")).encode() + b"\n"
+
+
+def rows_of(lines: Iterable[bytes]) -> Iterator[Row]:
+    """The rows of a file's lines. Raises `RowError`."""
+    for number, line in enumerate(lines, 1):
+        if line.endswith(b"\n"):
+            yield _row_of(line, number)
+
+
+def _row_of(line: bytes, number: int) -> Row:
+    try:
+        facts = json.loads(line)
+    except ValueError as error:
+        raise RowError(number, f"no JSON: {error}") from None
+    if not isinstance(facts, dict) or not {"time", "kind"} <= facts.keys():
+        raise RowError(number, "a row is an object with a time and a kind at least")
+    return Row(**_checked(facts, number))
+
+
+def _checked(facts: dict[str, Any], number: int) -> dict[str, Any]:
+    for name, value in facts.items():
+        if name not in _TYPES:
+            raise RowError(number, f"a row has no '{name}'")
+        if type(value) is not _TYPES[name]:
+            raise RowError(number, f"'{name}' cannot be {value!r}")
+    if "clock" in facts:
+        facts["clock"] = tuple(facts["clock"])
+    return facts

@@ -1,0 +1,296 @@
+"""A machine that tells what happens to it (docs/engines.md, "Traces of live nodes").
+
+It is the machine of every other node, with somebody at the door who writes down what goes in and
+out. A node without `trace-file` has the plain one, and pays nothing. The rows of a batch are handed
+on in `take`, before any of what they tell leaves the node: what others have seen of a node that
+died stands in its trace.
+
+A node does not know what its clients go through. What it writes of them is its own view: ``ok``
+when it answers, whether or not the answer arrives, and of jobs that it hands out ``serve`` alone;
+clients are named by their addresses, nodes by the beginnings of their ids. The heartbeat's messages
+are left out, and of a long body there is only a digest.
+"""
+
+import hashlib
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import ClientId, LinkId, NodeId, Now
+from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.commands.rows import Command
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.events import Event
+from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import Fail, Frame, GossipMessage, JobsMessage, Message
+from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.redaction import redacted
+from disque_trio.statemachine.stats import Facts
+from disque_trio.tracing import client_rows
+from disque_trio.tracing.client_rows import Note
+from disque_trio.tracing.rows import Row
+from disque_trio.tracing.wording import wording
+
+SHORT: Final = 8
+"""Digits of a node id that stand for it, as in the ids of its jobs."""
+
+LONGEST_BODY: Final = 64
+"""Bodies of more bytes are named by their digests."""
+
+Sink = Callable[[list[Row]], None]
+"""Takes the rows of a batch, of which there is one at least."""
+
+
+def short_name(node: NodeId) -> str:
+    """What rows call a node."""
+    return node[:SHORT].decode("latin-1")
+
+
+@attrs.define
+class _Request:
+    """One that waits for its reply."""
+
+    words: list[bytes]
+    ref: int
+
+
+class TracedMachine(Machine):
+    """The machine, and what it is told and says."""
+
+    def __init__(
+        self,
+        config: Config,
+        myself: Peer,
+        rng: random.Random,
+        now: Now,
+        facts: Facts | None = None,
+        nodes: Iterable[Peer] = (),
+    ) -> None:
+        super().__init__(config, myself, rng, now, facts, nodes)
+        self.state.trace = []
+        self._sink: Sink | None = None
+        self._now = now
+        self._rows: list[Row] = []
+        self._requests: dict[ClientId, deque[_Request | None]] = {}
+        """Whose answers are awaited, in order; None where nothing is told of one."""
+        self._last_ref = 0
+        self._messages_seen = self._replies_seen = self._dials_seen = 0
+        self._dialled: dict[LinkId, Peer] = {}
+        """Whom links lead to, which outlives them until everything sent on them is told."""
+
+    def trace(self, sink: Sink, cause: str) -> None:
+        """Begin. `cause` says whether the node is new (fresh) or knew its cluster (empty)."""
+        self._sink = sink
+        self._rows.clear()
+        self._add("start", cause=cause)
+
+    # What goes in.
+
+    def requests(
+        self,
+        client: Client,  # noqa: ARG002
+        requests: Sequence[list[bytes]],  # noqa: ARG002
+        now: Now,  # noqa: ARG002
+        clock: Callable[[], int],  # noqa: ARG002
+    ) -> int:
+        """None: each request is told by itself."""
+        return 0
+
+    def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
+        self._now = now
+        at = len(self._rows)
+        self._ask(client, args)
+        row = super().request(client, args, now)
+        if row is None:
+            # It did not come to that: nothing was asked of the node.
+            self._requests.pop(client.id, None)
+            del self._rows[at:]
+        self._expect(client)
+        self._collect()
+        return row
+
+    def follow(self, client: Client, args: list[bytes], now: Now) -> Command | None:
+        self._now = now
+        at = len(self._rows)
+        self._ask(client, args)
+        row = super().follow(client, args, now)
+        waiting = self._requests.get(client.id)
+        if row is None and waiting:
+            waiting[-1] = None
+            del self._rows[at:]
+        self._expect(client)
+        self._collect()
+        return row
+
+    def _expect(self, client: Client) -> None:
+        """Who silences its answers is given none, neither now nor later."""
+        waiting = self._requests.get(client.id)
+        if waiting and client.pending_adds and client.pending_adds[-1].is_silent:
+            waiting.pop()
+
+    def disconnect(self, client: Client, now: Now) -> None:
+        self._now = now
+        super().disconnect(client, now)
+        for request in self._requests.pop(client.id, ()):
+            if request is not None:
+                self._tell(client, request, client_rows.lost(request.words, "disconnect"))
+        self._collect()
+
+    def message(self, link: LinkId, frame: Frame, now: Now) -> None:
+        self._now = now
+        for message in frame.messages:
+            if not isinstance(message, GossipMessage):
+                self._add_message("recv", short_name(frame.sender), message)
+            super().message(link, attrs.evolve(frame, message=message), now)
+            self._collect()
+
+    def unlinked(self, link: LinkId, now: Now) -> None:
+        super().unlinked(link, now)
+        self._dialled.pop(link, None)
+
+    def tick(self, now: Now) -> None:
+        self._now = now
+        super().tick(now)
+        self._collect()
+
+    # What comes out.
+
+    def take(self) -> Outbox:
+        self.complete()
+        self._collect()
+        self._messages_seen = self._replies_seen = self._dials_seen = 0
+        for link in self.state.out.hangups:
+            self._dialled.pop(link, None)
+        if self._rows:
+            rows, self._rows = self._rows, []
+            if self._sink is not None:
+                self._sink(rows)
+        return super().take()
+
+    def _collect(self) -> None:
+        """What the input has led to: events, messages, replies."""
+        out, events = self.state.out, self.state.trace
+        if events:
+            for event in events:
+                self._add_event(event)
+            events.clear()
+        for link, _, _ in out.dials[self._dials_seen :]:
+            self._note_dial(link)
+        self._dials_seen = len(out.dials)
+        for links, message in out.messages[self._messages_seen :]:
+            if not isinstance(message, GossipMessage):
+                for link in links:
+                    self._add_message("send", self._peer_at(link), message)
+        self._messages_seen = len(out.messages)
+        for client, reply in out.replies[self._replies_seen :]:
+            waiting = self._requests.get(client.id)
+            request = waiting.popleft() if waiting else None
+            if request is not None:
+                self._tell(client, request, client_rows.answered(request.words, reply))
+        self._replies_seen = len(out.replies)
+
+    def _note_dial(self, link: LinkId) -> None:
+        found = self.state.cluster.links.get(link)
+        if found is not None and found.peer is not None:
+            self._dialled[link] = found.peer
+
+    def _peer_at(self, link: LinkId) -> str:
+        """To whom the link leads, or did until this batch."""
+        peer = self._dialled.get(link)
+        return short_name(peer.id) if peer is not None else ""
+
+    # Requests.
+
+    def _ask(self, client: Client, args: list[bytes]) -> None:
+        """Note a request. Monitors are told of others' too, and so not listened to."""
+        waiting = self._requests.setdefault(client.id, deque())
+        if client.blocked is Blocked.NO:
+            # One that was never answered: answers were silenced.
+            waiting.clear()
+        row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
+        if row is None or row.name == "getjob" or client.is_monitor:
+            return
+        self._last_ref += 1
+        request = _Request(_words(row, args), self._last_ref)
+        waiting.append(request)
+        self._tell(client, request, client_rows.invoked(request.words))
+
+    def _tell(self, client: Client, request: _Request, notes: Iterable[Note]) -> None:
+        who = client.address.decode("utf-8", "replace")
+        for note in notes:
+            self._add(
+                note.kind,
+                job=note.job,
+                queue=note.queue,
+                client=who,
+                cause=note.cause,
+                detail=note.detail,
+                ref=request.ref,
+            )
+
+    # Rows.
+
+    def _add(
+        self,
+        kind: str,
+        *,
+        job: str = "",
+        queue: str = "",
+        client: str = "",
+        peer: str = "",
+        cause: str = "",
+        detail: str = "",
+        ref: int = 0,
+    ) -> None:
+        now = self._now
+        node = short_name(self.state.cluster.myself.id)
+        time = now.wall * 1000 + now.micros
+        row = Row(
+            time, kind, node, job, queue, client, peer, cause, detail, ref, now.mono, now.wall
+        )
+        self._rows.append(row)
+
+    def _add_event(self, event: Event) -> None:
+        client = self.state.clients.get(event.client)
+        self._add(
+            event.kind.value,
+            job=event.job.decode("latin-1"),
+            queue=event.queue.decode("utf-8", "replace"),
+            client=client.address.decode("utf-8", "replace") if client is not None else "",
+            peer=short_name(event.peer) if event.peer else "",
+            cause=event.cause.value,
+        )
+
+    def _add_message(self, kind: str, peer: str, message: Message) -> None:
+        said = wording(message, _names_in(message))
+        self._add(
+            kind, job=said.job, queue=said.queue, peer=peer, cause=said.name, detail=said.detail
+        )
+
+
+def _words(row: Command, args: list[bytes]) -> list[bytes]:
+    """The request under the command's own name."""
+    words = [row.name.upper().encode(), *redacted(row.name, args)[1:]]
+    if row.name == "addjob" and len(words) > 2:
+        words[2] = _shown(words[2])
+    return words
+
+
+def _shown(body: bytes) -> bytes:
+    if len(body) <= LONGEST_BODY:
+        return body
+    return b"sha256:%b" % hashlib.sha256(body).hexdigest().encode()
+
+
+def _names_in(message: Message) -> dict[NodeId, str]:
+    """Names of the nodes that the message speaks of."""
+    ids: Iterable[NodeId] = ()
+    if isinstance(message, JobsMessage):
+        ids = [holder for copy in message.copies for holder in copy.holders]
+    elif isinstance(message, Fail):
+        ids = [message.node]
+    return {node: short_name(node) for node in ids}

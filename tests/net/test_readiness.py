@@ -1,0 +1,114 @@
+"""Turns: who is served, and in which order."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from disque_trio.net import readiness
+from disque_trio.net.pollers import open_poller
+from disque_trio.net.readiness import Channel, Readiness
+
+
+class Eater(Channel):
+    """Counts how often its turn has come."""
+
+    __slots__ = ("name", "plate")
+
+    def __init__(self, at: Readiness, name: str, plate: list[str]) -> None:
+        super().__init__(at, socket.socket())
+        self.name = name
+        self.plate = plate
+        at.add(self, 0)
+
+    def ready(self, mask: int) -> None:
+        assert not mask
+        self.readiness.defer(self)
+
+    def gulp(self) -> None:
+        self.plate.append(self.name)
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readiness]:
+    """Where there is time for one of the greedy in each turn."""
+    monkeypatch.setattr(readiness, "GREED_S", 0.0)
+    table = Readiness(open_poller("epoll"))
+    yield table
+    table.close()
+
+
+def test_those_who_send_much_are_served_in_turn(table: Readiness) -> None:
+    plate: list[str] = []
+    eaters = [Eater(table, name, plate) for name in "abc"]
+
+    for _ in range(7):
+        for eater in eaters:
+            eater.ready(0)
+        table.indulge()
+
+    assert "".join(plate) == "abcabca"
+
+
+def test_while_there_is_time_all_are_served(
+    table: Readiness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "GREED_S", 3600.0)
+    plate: list[str] = []
+    for name in "abc":
+        Eater(table, name, plate).ready(0)
+
+    table.indulge()
+
+    assert "".join(plate) == "abc"
+    assert not table.greedy
+
+
+def test_who_has_ended_is_not_served_any_more(table: Readiness) -> None:
+    plate: list[str] = []
+    eaters = [Eater(table, name, plate) for name in "abc"]
+    for eater in eaters:
+        eater.ready(0)
+
+    table.end(eaters[0])
+    table.indulge()
+    table.end(eaters[1])
+    table.bury()
+    table.indulge()
+
+    assert "".join(plate) == "c"
+
+
+def test_a_descriptor_that_tls_has_closed_belongs_to_whoever_gets_it_next(table: Readiness) -> None:
+    leaver = Eater(table, "leaver", [])
+    leaver.sock.close()
+    table.end(leaver)
+    newcomer = Eater(table, "newcomer", [])
+    assert newcomer.fd == leaver.fd
+
+    table.bury()
+
+    assert table.handlers[newcomer.fd] == newcomer.ready
+
+
+def test_a_ring_from_a_thread_ends_the_sleep_or_forbids_it(table: Readiness) -> None:
+    alarm = table.alarm
+    assert alarm.arm()
+    alarm.ring()
+    events = table.poll(60)
+    assert [fd for fd, _ in events] == [alarm.fd]
+    for fd, mask in events:
+        table.handlers[fd](mask)
+    assert alarm.is_rung
+
+    assert table.poll(60) == []
+    assert not alarm.arm()
+    alarm.is_rung = False
+    assert alarm.arm()
+
+
+def test_a_loop_that_does_not_sleep_is_rung_without_a_system_call(table: Readiness) -> None:
+    table.alarm.ring()
+
+    assert table.alarm.is_rung
+    assert table.poll() == []

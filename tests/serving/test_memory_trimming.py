@@ -1,0 +1,103 @@
+"""What has been freed goes back to the system: when that is worth it, and never often."""
+
+import trio
+import trio.testing
+
+from disque_trio.serving.memory_trimming import (
+    LEAST_SURPLUS,
+    LOOK_EVERY_S,
+    MOST_PAUSE_S,
+    Trimmer,
+    trimmer_for,
+)
+from disque_trio.statemachine import pressure
+from tests.node.world import MemoryLog, World
+
+MB = 1 << 20
+
+
+class Heap:
+    """A process that takes so much, of which so much is accounted, and so much cannot go back."""
+
+    def __init__(self, rss: int, used: int, stuck: int = 0) -> None:
+        self.rss = rss
+        self.used = used
+        self.stuck = stuck
+        self.trims = 0
+        self.log = MemoryLog([])
+        self.trimmer = Trimmer(lambda: self.used, self.log, rss=lambda: self.rss, trim=self.trim)
+
+    def trim(self) -> None:
+        self.trims += 1
+        self.rss = min(self.rss, self.used + self.stuck)
+
+
+async def test_what_a_drained_backlog_leaves_is_given_back() -> None:
+    heap = Heap(rss=300 * MB, used=40 * MB)
+
+    await heap.trimmer.look()
+
+    assert heap.rss == 40 * MB
+    assert heap.trims == 1
+
+
+async def test_a_little_or_what_the_account_may_be_wrong_by_is_left_alone() -> None:
+    for rss, used in ((40 * MB + LEAST_SURPLUS - 1, 40 * MB), (1100 * MB, 1000 * MB)):
+        heap = Heap(rss, used)
+
+        await heap.trimmer.look()
+
+        assert heap.trims == 0
+
+
+async def test_of_a_large_process_no_more_than_a_quarter_of_a_gigabyte_is_left() -> None:
+    heap = Heap(rss=20_000 * MB, used=19_700 * MB)
+
+    await heap.trimmer.look()
+
+    assert heap.trims == 1
+
+
+async def look_for(heap: Heap, clock: trio.testing.MockClock, seconds: float) -> None:
+    """As `attend` does. The clock stands still while a thread works."""
+    for _ in range(int(seconds / LOOK_EVERY_S)):
+        clock.jump(LOOK_EVERY_S)
+        await heap.trimmer.look()
+
+
+async def test_what_cannot_be_given_back_is_tried_ever_more_rarely(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    heap = Heap(rss=300 * MB, used=40 * MB, stuck=200 * MB)
+
+    await look_for(heap, mock_clock, 3600)
+
+    assert 2 <= heap.trims < 11 + 3600 / MOST_PAUSE_S
+
+
+async def test_after_that_a_new_surplus_is_given_back_too(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    heap = Heap(rss=300 * MB, used=40 * MB, stuck=200 * MB)
+    await look_for(heap, mock_clock, 20)
+    heap.rss, heap.used, heap.stuck = 400 * MB, 40 * MB, 0
+
+    await look_for(heap, mock_clock, MOST_PAUSE_S)
+
+    assert heap.rss == 40 * MB
+
+
+async def test_the_account_is_the_present_one_though_the_machine_has_not_looked() -> None:
+    state = World().node.state
+    before = pressure.used(state)
+
+    state.facts.traffic.unread = 50 * MB
+
+    assert pressure.used(state) == before
+    assert pressure.weighed(state) >= before + 50 * MB
+
+
+async def test_where_the_allocator_cannot_do_it_nothing_is_tried() -> None:
+    world = World()
+
+    assert trimmer_for(world.node.state, world.log, "win32") is None

@@ -1,0 +1,226 @@
+"""Connections that carry bytes, without anybody real at their ends."""
+
+import random
+
+import attrs
+import pytest
+
+from disque_trio.sim.engines.byte_links import Cables, End, Parcel, Plug
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.model.network import DIAL_WAITS, STALL, Network, Rule
+from disque_trio.sim.scenarios.plan import Latency, LinkPlan
+from disque_trio.statemachine.messages import GotJob, Ping
+from disque_trio.wire.frames import encode
+from tests.rig import JOB, ME
+
+FRAME = encode(ME, 7711, 0, GotJob(JOB))
+PING = encode(ME, 7711, 0, Ping())
+LATENCY = 1_000
+
+
+@attrs.define(eq=False)
+class Ear:
+    """A plug that remembers what it hears."""
+
+    heard: list[str] = attrs.Factory(list)
+
+    def linked(self) -> None:
+        self.heard.append("linked")
+
+    def receive(self, parcel: Parcel) -> None:
+        self.heard.append(parcel.name)
+
+    def ended(self) -> None:
+        self.heard.append("ended")
+
+
+class World:
+    """Two nodes; n2 listens unless it is told not to."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        plan = LinkPlan(latency=Latency(fast=(LATENCY, LATENCY)))
+        self.network = Network(plan, random.Random(1))
+        self.cables = Cables(self.engine, self.network, self)
+        self.is_listening = True
+        self.ears: list[Ear] = []
+        self.ends: list[End] = []
+        self.lost_for: list[str] = []
+        self.cables.open_door(2, self._welcome)
+
+    def _welcome(self, end: End) -> Plug | None:
+        if not self.is_listening:
+            return None
+        self.ends.append(end)
+        self.ears.append(Ear())
+        return self.ears[-1]
+
+    # Witness.
+
+    def sent(self, parcel: Parcel) -> None:
+        """Nothing to note."""
+
+    def lost(self, parcel: Parcel, why: str) -> None:
+        assert parcel.frame
+        self.lost_for.append(why)
+
+    def dial(self, target: int = 2) -> tuple[End, Ear]:
+        ear = Ear()
+        return self.cables.dial(1, target, ear), ear
+
+    def run(self, duration: int) -> None:
+        self.engine.run(self.engine.now + duration)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_what_is_sent_before_the_link_is_up_follows_in_order(world: World) -> None:
+    end, ear = world.dial()
+    end.send([FRAME, PING])
+
+    world.run(10 * LATENCY)
+
+    assert ear.heard == ["linked"]
+    assert world.ears[0].heard == ["gotjob", "ping"]
+
+
+def test_the_other_side_answers_on_the_same_connection(world: World) -> None:
+    _, ear = world.dial()
+    world.run(10 * LATENCY)
+
+    world.ends[0].send([PING])
+    world.run(10 * LATENCY)
+
+    assert ear.heard == ["linked", "ping"]
+
+
+def test_a_dial_to_nobody_is_refused(world: World) -> None:
+    end, ear = world.dial(target=0)
+    end.send([FRAME])
+
+    world.run(10 * LATENCY)
+
+    assert ear.heard == ["ended"]
+    assert world.lost_for == ["never linked"]
+
+
+def test_a_dial_to_a_process_that_is_down_is_refused(world: World) -> None:
+    world.is_listening = False
+    _, ear = world.dial()
+
+    world.run(10 * LATENCY)
+
+    assert ear.heard == ["ended"]
+
+
+def test_a_dial_across_a_cut_knocks_until_it_gives_up(world: World) -> None:
+    world.network.cut(2, 1)
+    _, ear = world.dial()
+
+    world.run(sum(DIAL_WAITS))
+    assert ear.heard == []
+    world.run(10 * LATENCY)
+
+    assert ear.heard == ["ended"]
+
+
+def test_a_dial_goes_on_when_the_cut_ends(world: World) -> None:
+    world.network.cut(1, 2)
+    _, ear = world.dial()
+    world.run(LATENCY)
+    world.network.mend(1, 2)
+
+    world.run(sum(DIAL_WAITS))
+
+    assert ear.heard == ["linked"]
+
+
+def test_who_hangs_up_while_dialling_hears_no_more(world: World) -> None:
+    world.network.cut(1, 2)
+    end, ear = world.dial()
+    end.hang_up()
+    world.network.mend(1, 2)
+
+    world.run(sum(DIAL_WAITS))
+
+    assert ear.heard == []
+    assert world.ears == []
+
+
+def test_what_was_sent_before_hanging_up_still_arrives(world: World) -> None:
+    end, _ = world.dial()
+    world.run(10 * LATENCY)
+
+    end.send([FRAME])
+    end.hang_up()
+    end.send([FRAME])
+    world.run(10 * LATENCY)
+
+    assert world.ears[0].heard == ["gotjob", "ended"]
+
+
+def test_what_comes_to_a_closed_end_is_lost(world: World) -> None:
+    end, ear = world.dial()
+    world.run(10 * LATENCY)
+
+    world.ends[0].send([FRAME])
+    end.hang_up()
+    world.run(10 * LATENCY)
+
+    assert ear.heard == ["linked"]
+    assert world.lost_for == ["closed"]
+
+
+def test_a_crash_ends_all_connections_of_the_node(world: World) -> None:
+    _, ear = world.dial()
+    _, other = world.dial()
+    world.run(10 * LATENCY)
+
+    world.cables.crashed(2)
+    world.run(10 * LATENCY)
+
+    assert ear.heard == other.heard == ["linked", "ended"]
+    assert world.ears[0].heard == []
+
+
+def test_a_short_cut_delays_and_loses_nothing(world: World) -> None:
+    end, _ = world.dial()
+    world.run(10 * LATENCY)
+    world.network.cut(1, 2)
+    end.send([FRAME])
+    world.run(STALL // 2)
+    assert world.ears[0].heard == []
+
+    world.network.mend(1, 2)
+    world.cables.mended(1, 2)
+    world.run(STALL)
+
+    assert world.ears[0].heard == ["gotjob"]
+
+
+def test_a_long_cut_breaks_the_connection_for_both_and_loses_what_was_kept(world: World) -> None:
+    end, ear = world.dial()
+    world.run(10 * LATENCY)
+    world.network.cut(1, 2)
+    end.send([FRAME])
+
+    world.run(STALL + 10 * LATENCY)
+
+    assert ear.heard == ["linked", "ended"]
+    assert world.ears[0].heard == ["ended"]
+    assert world.lost_for == ["broken"]
+
+
+def test_a_rule_swallows_the_frames_that_it_names(world: World) -> None:
+    end, _ = world.dial()
+    world.run(10 * LATENCY)
+    world.network.path(1, 2).rules.append(Rule(only="gotjob"))
+
+    end.send([FRAME, PING])
+    world.run(10 * LATENCY)
+
+    assert world.ears[0].heard == ["ping"]
+    assert world.lost_for == ["dropped"]

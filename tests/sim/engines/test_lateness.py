@@ -1,0 +1,30 @@
+"""What the judge makes of runs in real time."""
+
+import pytest
+
+from disque_trio.sim.engines.tcp.lateness import forgiving
+from disque_trio.sim.scenarios.plan import LinkPlan, Plan
+from tests.sim.checkers.scenario import Tale, broken
+
+IN_VIRTUAL_TIME = LinkPlan()
+IN_REAL_TIME = forgiving(Plan(scenario="late", seed=0, nodes=3)).link
+
+
+@pytest.mark.parametrize(
+    ("link", "after_s", "is_broken"),
+    [
+        (IN_VIRTUAL_TIME, 0.242, True),
+        (IN_REAL_TIME, 0.242, False),
+        (IN_REAL_TIME, 3, True),
+    ],
+)
+def test_a_node_without_a_processor_hears_late_of_a_lease_and_not_never(
+    link: LinkPlan, after_s: float, is_broken: bool
+) -> None:
+    tale = Tale(link=link)
+    tale.add(0)
+    tale.serve(1)
+    tale.requeue(1 + after_s, "n2")
+    tale.serve(1 + after_s, "n2", "c2")
+
+    assert ("S11" in broken(tale.verdict())) == is_broken

@@ -1,0 +1,40 @@
+"""One history of a plan, whether the heap runs it by itself or a task leads it through its time."""
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pytest
+
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.engines.trio.run import simulate_on_one_task
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import Plan
+from tests.trees import HOME
+
+SECOND: Final = 1_000_000
+SCENARIOS: Final = sorted(
+    path
+    for path in (HOME / "scenarios").glob("*.toml")
+    if path.stem != "ablations" and not path.stem.startswith("soak")
+)
+
+
+def beginning(plan: Plan) -> Plan:
+    """A few seconds of it."""
+    end = 6 * SECOND
+    return attrs.evolve(
+        plan,
+        adds=tuple(add for add in plan.adds if add.at < end),
+        faults=tuple(fault for fault in plan.faults if fault.when or fault.at < end),
+        chaos=end,
+        drain=2 * SECOND,
+    )
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_every_scenario_begins_alike_in_both(path: Path) -> None:
+    plan = beginning(expand(load(path), 3))
+
+    assert simulate_on_one_task(plan).digest == simulate(plan).digest

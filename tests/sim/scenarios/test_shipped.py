@@ -1,0 +1,58 @@
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from disque_trio.cli.sim.execution import execute
+from disque_trio.sim import reference
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from tests.trees import HOME
+
+ROOT: Final = HOME
+ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
+SCENARIOS: Final = sorted(path for path in ROOT.glob("scenarios/*.toml") if path != ABLATIONS)
+LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof")
+"""They take longer than a test may."""
+
+everywhere = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+
+
+@everywhere
+def test_a_scenario_is_called_like_its_file_and_says_what_it_is_for(path: Path) -> None:
+    scenario = load(path)
+
+    assert scenario.name == path.stem
+    assert scenario.about
+    assert scenario.expect.sometimes
+    assert f"`{path.stem}`" in (path.parent / "README.md").read_text("utf-8")
+
+
+@everywhere
+def test_every_seed_of_a_scenario_has_its_plan(path: Path) -> None:
+    scenario = load(path)
+
+    plans = [expand(scenario, seed) for seed in range(8)]
+
+    assert all(plan.adds and plan.consumers for plan in plans)
+    assert len({plan.adds for plan in plans}) == 8
+
+
+@pytest.mark.parametrize(
+    ("path", "seed"),
+    [
+        pytest.param(path, seed, id=f"{path.stem}-{seed}")
+        for path in SCENARIOS
+        if path.stem not in LONG
+        for seed in (0, 1)
+    ],
+)
+def test_a_scenario_passes(path: Path, seed: int) -> None:
+    result = execute(expand(load(path), seed)).result
+
+    assert result.findings == ()
+    assert result.delivered
+
+
+def test_the_page_of_keys_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "scenario-keys.md").read_text("utf-8") == reference.page()

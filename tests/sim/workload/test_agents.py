@@ -1,0 +1,173 @@
+import pytest
+
+from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
+from disque_trio.sim.workload.agents import ENDLESS, PATIENCE, Ask, Hang, Producer, agents
+from disque_trio.sim.workload.requests import add_words
+from disque_trio.sim.workload.visits import NEVER
+from disque_trio.statemachine.base import Failure, Status
+from tests.sim.workload.working import JOB, add, asked, wishes
+
+# Producers.
+
+
+def test_a_producer_adds_each_job_at_its_time() -> None:
+    producer = Producer("p1", [add(10), add(20)])
+
+    assert producer.deadline() == 10
+    producer.wake(10)
+    assert asked(producer).words == [b"ADDJOB", b"q", b"b", b"100"]
+    assert producer.deadline() == 20
+
+
+def test_every_option_is_spelled() -> None:
+    job = add(timeout_ms=5, replicate=2, delay_s=1, retry_s=3, ttl_s=60, maxlen=9, is_async=True)
+
+    words = b" ".join(add_words(job))
+
+    assert words == b"ADDJOB q b 5 REPLICATE 2 DELAY 1 RETRY 3 TTL 60 MAXLEN 9 ASYNC"
+
+
+def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
+    producer = Producer("p1", [add(10), add(11)])
+    producer.wake(10)
+    producer.wake(11)
+
+    first, second = wishes(producer)
+
+    assert isinstance(first, Ask)
+    assert isinstance(second, Ask)
+    assert first.lane != second.lane
+
+
+def test_a_lane_is_used_again_for_its_node() -> None:
+    producer = Producer("p1", [add(10), add(20), add(20, node=2)])
+    producer.wake(10)
+    lane = asked(producer).lane
+    producer.answered(15, lane, Status(JOB))
+
+    producer.wake(20)
+
+    again, other = wishes(producer)
+    assert isinstance(again, Ask)
+    assert isinstance(other, Ask)
+    assert (again.lane, again.node) == (lane, 1)
+    assert (other.lane != lane, other.node) == (True, 2)
+
+
+def test_a_lost_lane_is_not_used_again() -> None:
+    producer = Producer("p1", [add(10), add(20)])
+    producer.wake(10)
+    lane = asked(producer).lane
+    producer.answered(11, lane, Status(JOB))
+    producer.lost(15, lane)
+
+    producer.wake(20)
+
+    assert asked(producer).lane != lane
+
+
+@pytest.mark.parametrize(("timeout_ms", "wait"), [(100, 100_000 + PATIENCE), (0, ENDLESS)])
+def test_a_producer_gives_up_on_a_reply(timeout_ms: int, wait: int) -> None:
+    producer = Producer("p1", [add(10, timeout_ms=timeout_ms)])
+    producer.wake(10)
+    lane = asked(producer).lane
+
+    assert producer.deadline() == 10 + wait
+    producer.wake(10 + wait)
+
+    assert wishes(producer) == [Hang(lane)]
+    assert producer.is_idle()
+
+
+def test_a_producer_may_send_some_jobs_without_waiting() -> None:
+    producer = Producer("p1", [add(10, pipeline=2) for _ in range(3)])
+    producer.wake(10)
+
+    lanes = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+    assert lanes[0] == lanes[1] != lanes[2]
+
+    producer.answered(11, lanes[0], Status(JOB))
+    assert not producer.is_idle()
+    producer.answered(12, lanes[0], Status(JOB))
+    producer.answered(13, lanes[2], Status(JOB))
+    assert producer.is_idle()
+
+
+def test_a_producer_may_die_in_mid_pipeline() -> None:
+    producer = Producer("p1", [add(10, pipeline=9), add(10, pipeline=9, dies_after=5), add(90)])
+    producer.wake(10)
+    (lane, _) = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+
+    assert producer.deadline() == 15
+    producer.wake(15)
+
+    assert wishes(producer) == [Hang(lane, "quit")]
+    assert producer.deadline() == 90
+    producer.wake(90)
+    assert asked(producer).lane != lane
+
+
+def test_a_producer_that_has_its_answers_does_not_die() -> None:
+    producer = Producer("p1", [add(10, dies_after=5)])
+    producer.wake(10)
+    producer.answered(12, asked(producer).lane, Status(JOB))
+
+    producer.wake(15)
+
+    assert wishes(producer) == []
+    assert producer.deadline() == NEVER
+
+
+def test_a_pipeline_is_for_one_node() -> None:
+    producer = Producer("p1", [add(10, pipeline=9), add(10, node=2, pipeline=9)])
+    producer.wake(10)
+
+    first, second = wishes(producer)
+
+    assert isinstance(first, Ask)
+    assert isinstance(second, Ask)
+    assert first.lane != second.lane
+
+
+def test_who_may_have_waited_for_others_is_given_its_time_anew() -> None:
+    wait = 100_000 + PATIENCE
+    producer = Producer("p1", [add(10, pipeline=2), add(10, pipeline=2)])
+    producer.wake(10)
+    lane, _ = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+    assert producer.deadline() == 10 + wait
+
+    producer.answered(5_000, lane, Status(JOB))
+    assert producer.deadline() == 5_000 + wait
+
+    producer.wake(5_000 + wait)
+    assert wishes(producer) == [Hang(lane)]
+
+
+def test_a_producer_is_idle_when_nothing_is_left_or_under_way() -> None:
+    producer = Producer("p1", [add(10)])
+    assert not producer.is_idle()
+    producer.wake(10)
+    assert not producer.is_idle()
+
+    producer.answered(11, asked(producer).lane, Failure(b"NOREPL"))
+
+    assert producer.is_idle()
+    assert producer.deadline() == NEVER
+
+
+# All of them.
+
+
+def test_a_plan_has_its_producers_first_and_each_agent_its_own_chance() -> None:
+    plan = Plan(
+        scenario="s",
+        seed=3,
+        nodes=3,
+        adds=(add(20), Add(at=5, node=1, producer="p2", queue="q", body="b"), add(1)),
+        consumers=(Consumer(name="c1", node=1, queues=("q",)),),
+    )
+
+    found = agents(plan)
+
+    assert [agent.name for agent in found] == ["p1", "p2", "c1"]
+    assert [agent.deadline() for agent in found] == [1, 5, 0]

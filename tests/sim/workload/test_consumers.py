@@ -1,0 +1,235 @@
+"""Simulated consumers: what they ask for, and what they make of the answers."""
+
+import pytest
+
+from disque_trio.sim.workload.agents import PATIENCE, RECONNECT, Ask, Hang
+from disque_trio.sim.workload.visits import NEVER
+from disque_trio.statemachine.base import NULL_ARRAY, Failure
+from tests.sim.workload.working import JOB, SECOND, asked, do_work, fetch, jobs, wishes, worker
+
+# Consumers.
+
+
+def test_a_worker_asks_for_jobs_of_its_queues() -> None:
+    agent = worker(count=3)
+    agent.wake(0)
+
+    ask = asked(agent)
+
+    assert ask.node == 2
+    assert b" ".join(ask.words) == b"GETJOB TIMEOUT 1000 COUNT 3 WITHCOUNTERS FROM q r"
+
+
+def test_a_worker_asks_again_when_there_was_nothing() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.answered(SECOND, lane, NULL_ARRAY)
+
+    assert asked(agent).lane == lane
+
+
+def test_a_worker_works_and_acks_one_job_after_the_other() -> None:
+    agent = worker(count=2)
+    agent.wake(0)
+    lane = asked(agent).lane
+    agent.answered(1000, lane, jobs(b"one", b"two"))
+
+    assert agent.deadline() == 1200
+    assert not agent.is_idle()
+    (first,) = do_work(agent)
+    assert first == Ask(lane, 2, [b"ACKJOB", b"one"])
+    agent.answered(1300, lane, 1)
+    (second,) = do_work(agent)
+    assert second == Ask(lane, 2, [b"ACKJOB", b"two"])
+    agent.answered(1600, lane, 1)
+    assert agent.is_idle()
+    assert asked(agent).words[0] == b"GETJOB"
+
+
+@pytest.mark.parametrize("deed", ["fastack", "nack", "deljob", "dequeue"])
+def test_a_worker_says_what_its_mix_says(deed: str) -> None:
+    agent = worker(deed)
+    fetch(agent)
+
+    (wish,) = do_work(agent)
+
+    assert isinstance(wish, Ask)
+    assert wish.words == [deed.upper().encode(), JOB]
+
+
+def test_a_forgetful_worker_goes_on_without_a_word() -> None:
+    agent = worker("none")
+    fetch(agent)
+
+    (wish,) = do_work(agent)
+
+    assert isinstance(wish, Ask)
+    assert wish.words[0] == b"GETJOB"
+
+
+def test_a_dying_worker_drops_its_connection_and_comes_back() -> None:
+    agent = worker("die", count=2)
+    fetch(agent, b"one", b"two")
+    now = agent.deadline()
+
+    assert do_work(agent) == [Hang(1)]
+    assert agent.is_idle()
+    assert agent.deadline() == now + RECONNECT
+    agent.wake(agent.deadline())
+    assert asked(agent).lane != 1
+
+
+@pytest.mark.parametrize(
+    ("way", "command"), [("elsewhere", b"ACKJOB"), ("fastack-elsewhere", b"FASTACK")]
+)
+def test_a_worker_may_ack_at_another_node(way: str, command: bytes) -> None:
+    agent = worker(way)
+    fetch(agent)
+
+    (wish,) = do_work(agent)
+
+    assert isinstance(wish, Ask)
+    assert wish.node != 2
+    assert wish.words == [command, JOB]
+    agent.answered(agent.deadline(), wish.lane, 0)
+    hang, ask = wishes(agent)
+    assert hang == Hang(wish.lane)
+    assert isinstance(ask, Ask)
+    assert (ask.node, ask.words[0]) == (2, b"GETJOB")
+
+
+def test_a_worker_may_ask_for_more_time_and_then_ack() -> None:
+    agent = worker("working")
+    fetch(agent)
+
+    (first,) = do_work(agent)
+    assert first == Ask(1, 2, [b"WORKING", JOB])
+    agent.answered(agent.deadline() - PATIENCE, 1, 1)
+    (second,) = do_work(agent)
+
+    assert second == Ask(1, 2, [b"ACKJOB", JOB])
+
+
+def test_after_the_chaos_a_worker_acks_everything() -> None:
+    agent = worker("none")
+    agent.settle()
+    fetch(agent)
+
+    (wish,) = do_work(agent)
+
+    assert isinstance(wish, Ask)
+    assert wish.words[0] == b"ACKJOB"
+
+
+def test_a_worker_without_a_connection_works_on_and_acks_on_a_new_one() -> None:
+    agent = worker()
+    fetch(agent)
+
+    agent.lost(agent.deadline() - 1, 1)
+    (wish,) = do_work(agent)
+
+    assert isinstance(wish, Ask)
+    assert wish.words == [b"ACKJOB", JOB]
+    assert wish.lane != 1
+
+
+def test_an_ack_that_gets_no_answer_is_tried_at_the_next_nodes_and_then_given_up() -> None:
+    agent = worker()
+    fetch(agent)
+    (first,) = do_work(agent)
+    assert isinstance(first, Ask)
+
+    agent.lost(1, first.lane)
+    second = asked(agent)
+    agent.lost(2, second.lane)
+    third = asked(agent)
+    agent.lost(3, third.lane)
+
+    assert [first.node, second.node, third.node] == [2, 3, 1]
+    assert wishes(agent) == []
+    assert agent.is_idle()
+    assert agent.deadline() == 3 + RECONNECT
+
+
+def test_a_nack_that_gets_no_answer_is_given_up() -> None:
+    agent = worker("nack")
+    fetch(agent)
+    do_work(agent)
+
+    agent.lost(1, 1)
+
+    assert agent.is_idle()
+    assert wishes(agent) == []
+
+
+def test_a_worker_whose_node_is_away_keeps_trying_there() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.lost(300, lane)
+
+    assert agent.deadline() == 300 + RECONNECT
+    agent.wake(agent.deadline())
+    assert asked(agent).node == 2
+
+
+def test_a_worker_gives_up_on_a_node_that_does_not_answer() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    assert agent.deadline() == SECOND + PATIENCE
+    agent.wake(agent.deadline())
+
+    assert wishes(agent) == [Hang(lane)]
+    assert agent.deadline() == SECOND + PATIENCE + RECONNECT
+
+
+def test_a_reply_that_comes_too_late_is_none() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+    agent.wake(agent.deadline())
+    wishes(agent)
+
+    agent.answered(agent.deadline(), lane, jobs(JOB))
+
+    assert agent.is_idle()
+
+
+def test_a_worker_moves_on_from_a_node_that_leaves() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.answered(500, lane, Failure(b"LEAVING This node is leaving"))
+
+    assert wishes(agent) == [Hang(lane)]
+    agent.wake(agent.deadline())
+    assert asked(agent).node == 3
+
+
+def test_a_worker_that_is_refused_comes_back_on_a_new_connection() -> None:
+    agent = worker()
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.answered(500, lane, Failure(b"OOM command not allowed"))
+
+    assert wishes(agent) == [Hang(lane)]
+    agent.wake(agent.deadline())
+    assert asked(agent).node == 2
+
+
+def test_a_worker_stops_when_its_time_is_over() -> None:
+    agent = worker(stop=500)
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.answered(600, lane, NULL_ARRAY)
+
+    assert wishes(agent) == [Hang(lane)]
+    assert agent.deadline() == NEVER

@@ -1,0 +1,101 @@
+"""Simulated consumers that connect, ask, disconnect and come back."""
+
+from disque_trio.sim.workload.agents import Ask, Hang
+from disque_trio.sim.workload.visits import NEVER
+from disque_trio.statemachine.base import NULL_ARRAY
+from tests.sim.workload.working import SECOND, asked, do_work, fetch, wishes, worker
+
+
+def test_a_visitor_disconnects_after_its_last_poll_and_comes_back() -> None:
+    agent = worker(polls=(2, 2), away=(3 * SECOND, 3 * SECOND))
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.answered(SECOND, lane, NULL_ARRAY)
+    assert asked(agent).lane == lane
+    agent.answered(2 * SECOND, lane, NULL_ARRAY)
+
+    assert wishes(agent) == [Hang(lane, "quit")]
+    assert agent.deadline() == 5 * SECOND
+    agent.wake(5 * SECOND)
+    again = asked(agent)
+    assert again.lane != lane
+    agent.answered(6 * SECOND, again.lane, NULL_ARRAY)
+    assert asked(agent).lane == again.lane
+
+
+def test_a_visitor_works_on_what_it_has_before_it_disconnects() -> None:
+    agent = worker(polls=(1, 1))
+    fetch(agent)
+
+    (ack,) = do_work(agent)
+    assert isinstance(ack, Ask)
+    agent.answered(agent.deadline(), ack.lane, 1)
+
+    assert wishes(agent) == [Hang(ack.lane, "quit")]
+
+
+def test_a_visit_may_end_in_the_middle_of_a_poll() -> None:
+    agent = worker(visit=(400_000, 400_000), away=(SECOND, SECOND))
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    assert agent.deadline() == 400_000
+    agent.wake(400_000)
+
+    assert wishes(agent) == [Hang(lane, "quit")]
+    assert agent.deadline() == 1_400_000
+
+
+def test_a_visitor_that_roams_connects_to_any_node() -> None:
+    agent = worker(polls=(1, 1), roams=True, nodes=5)
+    agent.wake(0)
+    first = asked(agent)
+
+    agent.answered(SECOND, first.lane, NULL_ARRAY)
+    wishes(agent)
+    agent.wake(agent.deadline())
+
+    assert (first.node, asked(agent).node) == (2, 3)
+
+
+def test_after_the_chaos_a_visitor_stays() -> None:
+    agent = worker(visit=(400_000, 400_000), polls=(1, 1))
+    agent.wake(0)
+    lane = asked(agent).lane
+
+    agent.settle()
+    agent.wake(400_000)
+    assert wishes(agent) == []
+    agent.answered(SECOND, lane, NULL_ARRAY)
+
+    assert asked(agent).lane == lane
+
+
+def test_after_the_chaos_one_that_roams_goes_home_once() -> None:
+    agent = worker(polls=(1, 1), roams=True, nodes=5)
+    agent.wake(0)
+    agent.answered(SECOND, asked(agent).lane, NULL_ARRAY)
+    wishes(agent)
+    agent.wake(agent.deadline())
+    away = asked(agent)
+
+    agent.settle()
+    agent.answered(2 * SECOND, away.lane, NULL_ARRAY)
+
+    assert wishes(agent) == [Hang(away.lane, "quit")]
+    agent.wake(agent.deadline())
+    home = asked(agent)
+    assert home.node == 2
+    agent.answered(4 * SECOND, home.lane, NULL_ARRAY)
+    assert asked(agent).lane == home.lane
+
+
+def test_a_visitor_stops_when_its_time_is_over() -> None:
+    agent = worker(polls=(1, 1), stop=500)
+    agent.wake(0)
+
+    agent.answered(600, asked(agent).lane, NULL_ARRAY)
+
+    assert len(wishes(agent)) == 1
+    assert agent.deadline() == NEVER

@@ -1,0 +1,166 @@
+"""The end of a journal's file: what counts as synced."""
+
+import errno
+import os
+import tempfile
+import threading
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from disque_trio.statemachine.config import Config
+from disque_trio.storage.append import STALL_S
+from disque_trio.storage.journal_file import JournalDisk
+from tests.node.world import until
+from tests.storage.journals import ADD, ALWAYS, EVERYSEC, MISCONF, NO, STALLED, add, alive, started
+
+
+async def test_what_is_synced_stays_so_when_the_policy_changes_during_a_sync(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    jobs = {await add(client)}
+    world.disk.latency = 0.8
+    await until(end.syncing.locked)
+    world.disk.latency = 0.1
+    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    jobs.add(await add(client, "y" * 300))
+    assert end.syncing.locked()
+    assert alive(world.disk.durable) == jobs
+    await until(lambda: not end.syncing.locked())
+
+    world.disk.sync_error = OSError(errno.EIO, os.strerror(errno.EIO))
+    answer = await client.ask("ADDJOB", "q", "z", "0", "REPLICATE", "1")
+    assert answer == MISCONF % b"Input/output error"
+    world.disk.sync_error = None
+    await trio.sleep(2)
+
+    assert jobs < alive(world.disk.durable)
+
+
+async def test_what_is_written_after_the_policy_has_changed_twice_is_still_to_be_synced(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    jobs = {await add(client)}
+    world.disk.latency = 0.8
+    await until(end.syncing.locked)
+    world.disk.latency = 0.1
+    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    jobs.add(await add(client))
+    await client.ask("CONFIG", "SET", "appendfsync", "everysec")
+    jobs.add(await add(client))
+    assert end.syncing.locked()
+    await until(lambda: not end.syncing.locked())
+    # Of the last one nobody knows whether the sync under way has had it.
+    assert world.disk.file is not None
+    syncs = world.disk.file.syncs
+
+    await trio.sleep(2)
+
+    assert world.disk.file.syncs == syncs + 1
+    assert alive(world.disk.durable) == jobs
+
+
+async def test_what_is_held_for_a_sync_is_bounded_by_maxmemory_and_counts(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, Config(appendonly=True, maxmemory=4 << 20))
+    client = world.client()
+    assert world.node._journal is not None
+    end = world.node._journal.end
+    world.disk.latency = 0.01
+    state = world.node.state
+
+    client.send(b"ADDJOB q %b 0 REPLICATE 1\r\n" % (b"x" * 1000) * 1000)
+    await trio.sleep(0.005)
+    assert end.held > 4 << 17
+    assert client.session.has_requests
+    assert state.facts.traffic.journal == end.held
+
+    # Syncs come as they are needed, and not once a second.
+    await until(lambda: client.read.count(b"\r\n") == 1000, seconds=0.5)
+    await until(lambda: state.facts.traffic.journal == 0)
+    assert len(alive(world.disk.durable)) == 1000
+
+
+@pytest.mark.parametrize("config", [EVERYSEC, NO, ALWAYS], ids=["everysec", "no", "always"])
+async def test_a_write_that_hangs_holds_up_neither_the_loop_nor_the_heartbeat(
+    nursery: trio.Nursery, autojump_clock: MockClock, config: Config
+) -> None:
+    world = await started(nursery, config)
+    client, other = world.client(), world.client()
+    await add(client)
+    world.disk.latency = 1e6
+
+    client.send(ADD)
+    await trio.sleep(STALL_S / 2)
+    assert len(world.node.state.jobs) == 2  # It has been carried out, and is not answered.
+    assert client.read == b""
+    await until(lambda: bool(client.read))
+
+    assert client.read == STALLED
+    assert await other.ask("QLEN", "q") == b":2\r\n"
+    assert b"aof_last_write_status:err" in await other.ask("INFO", "persistence")
+
+
+async def test_what_comes_while_a_group_is_written_goes_with_the_next_one(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, NO)
+    file = world.disk.file
+    assert file is not None
+    before = file.appends
+    clients = [world.client() for _ in range(5)]
+    world.disk.latency = 1
+    for client in clients:
+        client.send(ADD)
+        await trio.sleep(0.1)
+
+    await until(lambda: bool(clients[0].read))
+    assert not clients[1].read
+    await until(lambda: all(client.read for client in clients), seconds=1.1)
+    assert file.appends == before + 2
+
+
+async def test_a_thread_that_hangs_is_left_to_itself_when_the_journal_is_turned_off() -> None:
+    with tempfile.TemporaryDirectory() as path:
+        disk, gate = JournalDisk(f"{path}/disque.aof"), threading.Event()
+        heard: list[str] = []
+        disk.thread.start(gate.wait, (), lambda _: heard.append("hung"), syncs=False)
+        disk.thread.abandon()
+        disk.thread.start(lambda: None, (), lambda error: heard.append(str(error)), syncs=False)
+        with trio.fail_after(60):
+            while not heard:
+                await trio.sleep(0.01)
+                disk.thread.collect()
+        gate.set()
+        disk.thread.abandon()
+
+    assert heard == ["None"]
+
+
+async def test_what_a_write_in_the_thread_meets_is_told_in_the_loop() -> None:
+    rung = threading.Event()
+    with tempfile.TemporaryDirectory() as path:
+        disk = JournalDisk(f"{path}/disque.aof")
+        disk.thread.wake = rung.set
+        heard: list[OSError | None] = []
+        file = disk.open()
+        file.close()
+        disk.thread.start(file.append, (b"x",), heard.append, syncs=False)
+        await trio.to_thread.run_sync(rung.wait, 60)
+        assert not heard
+        disk.thread.collect()
+        disk.thread.abandon()
+
+    (error,) = heard
+    assert error is not None
+    assert error.errno == errno.EBADF

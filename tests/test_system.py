@@ -1,0 +1,184 @@
+"""What only Linux has, and what is done without it."""
+
+import errno
+import fcntl
+import os
+import resource
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disque_trio import system
+from disque_trio.__main__ import main
+from disque_trio.net.file_limits import raise_file_limit
+from disque_trio.net.pollers import open_poller
+from disque_trio.net.readiness import Listener, Readiness
+from disque_trio.serving.process import SystemHost, facts
+from disque_trio.statemachine.config import Config
+
+# Disks.
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to sync."""
+    made: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda _: made.append("fdatasync"))
+    monkeypatch.setattr(os, "fsync", lambda _: made.append("fsync"))
+    return made
+
+
+def test_linux_syncs_the_data_alone(calls: list[str]) -> None:
+    system.sync_data(0)
+    assert calls == ["fdatasync"]
+
+
+def test_without_fdatasync_all_is_synced(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fdatasync")
+    system.sync_data(0)
+    assert calls == ["fsync"]
+
+
+def test_macos_syncs_the_cache_of_the_drive_as_well(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system, "_SYNC_WHOLE", 51)
+    monkeypatch.setattr(fcntl, "fcntl", lambda _, command: calls.append(f"fcntl {command}"))
+    system.sync_data(0)
+    assert calls == ["fcntl 51"]
+
+
+def test_a_file_system_that_cannot_do_that_is_synced_as_usual(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int, command: int) -> None:
+        raise OSError(errno.ENOTTY, "Inappropriate ioctl for device")
+
+    monkeypatch.delattr(os, "fdatasync")
+    monkeypatch.setattr(system, "_SYNC_WHOLE", 51)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    system.sync_data(0)
+    assert calls == ["fsync"]
+
+
+def test_a_sync_that_fails_is_not_tried_in_another_way(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int, command: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(system, "_SYNC_WHOLE", 51)
+    monkeypatch.setattr(fcntl, "fcntl", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        system.sync_data(0)
+    assert not calls
+
+
+# Memory.
+
+
+def test_without_proc_the_memory_is_the_most_that_it_has_been(tmp_path: Path) -> None:
+    assert 1 << 20 < system.rss_bytes() <= 2 * system.peak_rss_bytes()
+    assert system.rss_bytes(str(tmp_path / "statm")) == system.peak_rss_bytes()
+
+
+def test_macos_counts_the_peak_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_linux = system.peak_rss_bytes()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert system.peak_rss_bytes() * 1024 >= on_linux
+    assert system.peak_rss_bytes() < on_linux
+
+
+def test_info_has_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_proc(path: str, *rest: Any) -> Any:
+        assert path.startswith("/proc")
+        raise FileNotFoundError
+
+    monkeypatch.setattr(system, "open", no_proc, raising=False)
+    assert SystemHost().vitals().rss_bytes == system.peak_rss_bytes()
+    assert facts(Config()).process_bytes == system.peak_rss_bytes()
+
+
+# Sockets.
+
+
+def test_silent_peers_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as sock:
+        system.keep_alive(sock, 0)
+        assert not sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        system.keep_alive(sock, 60)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 20
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == 3
+
+
+def test_silent_peers_are_probed_at_the_systems_own_times_if_need_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("_IDLE", "_INTERVAL", "_COUNT"):
+        monkeypatch.setattr(system, name, None)
+    with socket.socket() as sock:
+        system.keep_alive(sock, 60)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) != 60
+
+
+class Gone:
+    """A listening socket of macOS, on which somebody has come and gone."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.accepted: list[socket.socket] = []
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def accept(self) -> tuple[socket.socket, None]:
+        if self.accepted:
+            raise BlockingIOError
+        self.accepted.append(socket.socket())
+        return self.accepted[0], None
+
+
+def test_a_connection_without_an_address_has_gone() -> None:
+    with socket.socket() as sock:
+        gone: Any = Gone(sock)
+        listener = Listener(Readiness(open_poller("tasks")), gone)
+        listener.ready(1)
+    assert gone.accepted[0].fileno() == -1
+
+
+def test_the_file_limit_of_macos_is_taken_where_the_wanted_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = [256, (1 << 63) - 1]
+    most = 10_240
+
+    def take(_: int, wanted: tuple[int, int]) -> None:
+        if wanted[0] > most:
+            raise ValueError("current limit exceeds maximum limit")
+        limits[:] = wanted
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", take)
+
+    assert raise_file_limit(10_000) == most - 256
+    assert limits == [most, (1 << 63) - 1]
+
+
+# Systems.
+
+
+def test_windows_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    assert main(["server"]) == 1
+    assert capsys.readouterr().err == (
+        "disque-trio: Windows is not supported; run it on Linux or macOS, or on Windows in WSL 2 "
+        "or a container\n"
+    )

@@ -1,0 +1,98 @@
+import pytest
+
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Status
+from disque_trio.tracing.client_rows import Note, answered, invoked, lost
+
+JOB = "D-11111111-222222222222222222222222-05a1"
+ADD = [b"ADDJOB", b"mail", b"hello world", b"100", b"REPLICATE", b"3", b"ASYNC", b"RETRY", b"1"]
+NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication level"
+TOO_LATE = b"NOREPL Timeout reached before replicating to the requested number of nodes"
+
+
+def test_an_addition_tells_its_options_and_its_body_last() -> None:
+    detail = "timeout=100 replicate=3 async retry=1 body=hello world"
+
+    assert invoked(ADD) == [Note("add.invoke", queue="mail", detail=detail)]
+
+
+def test_an_added_job_has_a_name() -> None:
+    assert answered(ADD, Status(JOB.encode())) == [Note("add.ok", JOB, "mail")]
+
+
+@pytest.mark.parametrize(
+    "error", [b"PAUSED Queue paused in input, try later", b"MAXLEN too long", NOT_ENOUGH]
+)
+def test_a_refusal_before_any_copy_is_a_definite_no(error: bytes) -> None:
+    (note,) = answered(ADD, Failure(error))
+
+    assert note.kind == "add.refused"
+    assert note.cause == error.split()[0].decode()
+    assert note.detail == error.decode()
+
+
+@pytest.mark.parametrize("error", [TOO_LATE, b"NOREPL job removed (expired?) before the requested"])
+def test_after_copies_were_sent_nobody_knows(error: bytes) -> None:
+    (note,) = answered(ADD, Failure(error))
+
+    assert (note.kind, note.cause) == ("add.unknown", "NOREPL")
+
+
+@pytest.mark.parametrize("cause", ["disconnect", "timeout"])
+def test_without_a_reply_nobody_knows(cause: str) -> None:
+    assert lost(ADD, cause) == [Note("add.unknown", queue="mail", cause=cause)]
+
+
+def test_a_reply_that_is_none_leaves_doubt() -> None:
+    (note,) = answered(ADD, 5)
+
+    assert (note.kind, note.detail) == ("add.unknown", "5")
+
+
+def test_each_job_in_hand_is_a_delivery() -> None:
+    counters = [b"nacks", 1, b"additional-deliveries", 2]
+    reply = [[b"mail", JOB.encode(), b"hello", *counters], [b"news", JOB.encode(), b"x"]]
+
+    assert answered([b"GETJOB", b"FROM", b"mail", b"news"], reply) == [  # type: ignore[arg-type]
+        Note("get.deliver", JOB, "mail", detail="nacks=1 additional=2 body=hello"),
+        Note("get.deliver", JOB, "news", detail="body=x"),
+    ]
+
+
+def test_no_job_is_no_delivery() -> None:
+    getjob = [b"GETJOB", b"FROM", b"mail"]
+
+    assert invoked(getjob) == answered(getjob, NULL_ARRAY) == lost(getjob, "disconnect") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "verb"),
+    [
+        (b"ACKJOB", "ack"),
+        (b"FASTACK", "fastack"),
+        (b"NACK", "nack"),
+        (b"WORKING", "working"),
+        (b"DELJOB", "deljob"),
+        (b"ENQUEUE", "enqueue"),
+        (b"dequeue", "dequeue"),
+    ],
+)
+def test_commands_about_jobs_are_noted_for_each_job(command: bytes, verb: str) -> None:
+    words = [command, JOB.encode(), b"other"]
+
+    assert invoked(words) == [Note(f"{verb}.invoke", JOB), Note(f"{verb}.invoke", "other")]
+    assert answered(words, 1) == [
+        Note(f"{verb}.ok", JOB, detail="1"),
+        Note(f"{verb}.ok", "other", detail="1"),
+    ]
+    assert lost(words, "timeout")[0] == Note(f"{verb}.unknown", JOB, cause="timeout")
+
+
+def test_an_error_refuses() -> None:
+    notes = answered([b"WORKING", JOB.encode()], Failure(b"NOJOB Job not known"))
+
+    assert notes == [Note("working.refused", JOB, cause="NOJOB", detail="NOJOB Job not known")]
+
+
+@pytest.mark.parametrize("words", [[b"PING"], [b"CLUSTER", b"MEET"], [b"ADDJOB", b"q"]])
+def test_other_commands_leave_no_rows(words: list[bytes]) -> None:
+    assert invoked(words) == answered(words, Status(b"OK")) == lost(words, "timeout") == []

@@ -1,0 +1,92 @@
+import attrs
+import pytest
+
+from disque_trio.sim.scenarios.vocabulary import MESSAGES
+from disque_trio.statemachine import messages
+from disque_trio.statemachine.messages import (
+    DelJob,
+    Enqueue,
+    Fail,
+    Gossip,
+    GotAck,
+    GotJob,
+    HaveJobs,
+    Holders,
+    JobCopy,
+    Meet,
+    Message,
+    NeedJobs,
+    Pause,
+    Ping,
+    Pong,
+    Queued,
+    ReplJob,
+    SetAck,
+    Waiting,
+    WillQueue,
+    Working,
+    YourJobs,
+)
+from disque_trio.tracing.wording import Wording, wording
+
+ONE, TWO, STRANGER = b"1" * 40, b"2" * 40, b"3" * 40
+NAMES = {ONE: "n1", TWO: "n2"}
+JOB = b"D-11111111-222222222222222222222222-05a1"
+ID = JOB.decode()
+COPY = JobCopy(JOB, 1, 0, 0, 2, 60, 1, 0, 1, 0, 0, b"mail", b"body", (ONE, TWO, STRANGER))
+OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (Ping((Gossip(TWO, b"", 1, 0), Gossip(ONE, b"", 1, 0))), Wording("ping", detail="n2,n1")),
+        (Ping((Gossip(STRANGER, b"", 1, 0),)), Wording("ping", detail="?")),
+        (Pong(), Wording("pong")),
+        (Meet(), Wording("meet")),
+        (Fail(TWO), Wording("fail", detail="n2")),
+        (ReplJob((COPY,)), Wording("repljob", ID, "mail", f"jobs={ID} holders=n1,n2,?")),
+        (
+            ReplJob((COPY,), no_reply=True),
+            Wording("repljob", ID, "mail", f"jobs={ID} holders=n1,n2,? no-reply"),
+        ),
+        (YourJobs((COPY,)), Wording("yourjobs", ID, "mail", f"jobs={ID} holders=n1,n2,?")),
+        (
+            YourJobs((COPY, OTHER)),
+            Wording("yourjobs", "", "mail", f"jobs={ID},other holders=n1,n2,?;n2"),
+        ),
+        (GotJob(JOB), Wording("gotjob", ID)),
+        (Enqueue(JOB, 3), Wording("enqueue", ID, detail="delay=3")),
+        (Queued(JOB), Wording("queued", ID)),
+        (Queued(JOB, nack=True), Wording("queued", ID, detail="nack")),
+        (Queued(JOB, redelivery=True), Wording("queued", ID, detail="redelivery")),
+        (SetAck(JOB, 2), Wording("setack", ID, detail="holders=2")),
+        (WillQueue(JOB), Wording("willqueue", ID)),
+        (GotAck(JOB, known=True), Wording("gotack", ID, detail="known")),
+        (GotAck(JOB, known=False), Wording("gotack", ID, detail="unknown")),
+        (DelJob(JOB), Wording("deljob", ID)),
+        (Working(JOB), Wording("working", ID)),
+        (NeedJobs(b"mail", 5), Wording("needjobs", queue="mail", detail="count=5")),
+        (
+            NeedJobs(b"mail", 5, waits=True),
+            Wording("needjobs", queue="mail", detail="count=5 waits"),
+        ),
+        (Waiting(b"mail", 2), Wording("waiting", queue="mail", detail="count=2")),
+        (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
+        (Holders(JOB, (ONE, b"?")), Wording("holders", ID, detail="holders=n1,?")),
+        (Pause(b"mail", 3), Wording("pause", queue="mail", detail="bits=3")),
+    ],
+)  # fmt: skip
+def test_a_row_says_what_the_message_does(message: Message, said: Wording) -> None:
+    assert attrs.astuple(wording(message, NAMES)) == attrs.astuple(said)
+
+
+def test_every_message_of_the_bus_has_its_name_in_the_vocabulary() -> None:
+    """But for batches: they come and go as what is in them."""
+    kinds = [kind for kind in messages.Message.__args__ if kind is not messages.Batch]
+
+    assert sorted(kind.__name__.lower() for kind in kinds) == sorted(MESSAGES)
+
+
+def test_an_id_that_is_no_text_does_no_harm() -> None:
+    assert wording(DelJob(b"\xff" * 40), NAMES).job == "\xff" * 40
