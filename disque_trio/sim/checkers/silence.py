@@ -8,6 +8,7 @@ whose PING is unanswered sends another only over a new link.
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import Spell
+from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -36,6 +37,16 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
     if asked is not None and _patience_of(case, asked) <= until:
         return True
     return last is not None and last.meets(since, until)
+
+
+def is_waiting(case: Case, node: str, peer: str) -> bool:
+    """Has the node lost an answer by chance, and keeps its link for the time being? It gives none
+    up that is younger than the node timeout."""
+    asked = case.unanswered.get((node, peer))
+    if case.terms.is_stream or asked is None:
+        return False
+    latest = asked + case.terms.longest(case.terms.node_timeout + SECOND)
+    return case.now <= latest + 4 * case.terms.latency
 
 
 def _patience_of(case: Case, asked: Micros) -> Micros:

@@ -8,6 +8,7 @@ think nothing wrong of each other.
 
 from typing import Final
 
+from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
@@ -118,6 +119,8 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
         case.violate("S18", f"does not know {peer} in the end", node=node)
         return
     wrong = [word for word in words if word in OPINIONS]
+    if wrong == ["pfail"] and silence.is_waiting(case, node, peer):
+        return
     if LEAVING in words and _should_know_that_it_stays(case, peer):
         wrong.append(LEAVING)
     if wrong:

@@ -114,3 +114,26 @@ def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
     tale.say(3, "ack.ok", "n3", job=ONCE, client="c1", ref=71, detail="1")
 
     assert "L3" in broken(tale.verdict(end=400))
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "opinion", "is_due"),
+    [
+        ("hostile", 1.9, "pfail", False),
+        ("hostile", 0.5, "pfail", True),
+        ("hostile", 1.9, "fail", True),
+        ("hostile", 1.9, "noaddr", True),
+        ("stream", 1.9, "pfail", True),
+    ],
+)
+def test_who_waits_for_a_lost_answer_may_suspect_the_other_until_the_link_is_given_up(
+    *, model: str, asked: float, opinion: str, is_due: bool
+) -> None:
+    tale = tale_of(model, consumers=())
+    tale.tell(asked, "ping", "n1", "n2", "", lag=None)
+    tale.heal(2)
+    for node in ("n1", "n2", "n3"):
+        words = f"n1 n2:{opinion} n3" if node == "n1" else "n1 n2 n3"
+        tale.say(6, "nodes", node, detail=words)
+
+    assert broken(tale.verdict(end=6)) == (["S18"] if is_due else [])
