@@ -241,6 +241,8 @@ def _list_was_short(story: Story) -> bool:
     ):
         # Without a copy it has told all nodes: not its list was short, a holder was out of reach.
         return False
+    if any(_has_missed_list(story, ack, node) for ack in story.acks("fastack") for node in nodes):
+        return False
     if any(node in {story.before.node, *knowing} for node in nodes):
         return False
     return not any(
@@ -248,6 +250,16 @@ def _list_was_short(story: Story) -> bool:
         for one in knowing
         for node in nodes
     )
+
+
+def _has_missed_list(story: Story, ack: Ack, node: str) -> bool:
+    """Had the one that added the job given it to this node too, and could not say so to the one to
+    which FASTACK came? That is said once, and FASTACK does not wait until all know all holders."""
+    job = story.job
+    added = job.listed.get(job.origin, ())
+    if job.born is None or node not in added or node in job.listed.get(ack.node, ()):
+        return False
+    return propagation.was_in_the_way(story, job.origin, ack.node, job.born, ack.time)
 
 
 def _has_told_of_ack(story: Story, one: str, other: str) -> bool:
@@ -288,11 +300,12 @@ def _came_from_disk(story: Story) -> bool:
 
 
 def _fastack_was_cut_off(story: Story) -> bool:
-    """D9: DELJOB was lost, or there was no link to send it on."""
+    """D9: DELJOB was lost, or there was no link to send it on, or to send the list of holders."""
     return any(
         ack.node != node
         and (
-            propagation.was_in_the_way(story, ack.node, node, ack.time)
+            _has_missed_list(story, ack, node)
+            or propagation.was_in_the_way(story, ack.node, node, ack.time)
             or story.job.notice(ack.node, node, ACK).lost >= ack.time
         )
         for ack in story.acks("fastack")

@@ -225,9 +225,12 @@ def _was_stopped(story: Story, one: str, other: str, since: Micros, until: Micro
     return world.is_stopped(one, since, until) or world.is_stopped(other, since, until)
 
 
-def was_in_the_way(story: Story, node: str, other: str, since: Micros) -> bool:
-    """Was there a cut, an outage or a stop, or its aftermath?"""
+def was_in_the_way(
+    story: Story, node: str, other: str, since: Micros, until: Micros | None = None
+) -> bool:
+    """Was there a cut, an outage or a stop, or its aftermath, before that time or the serve?"""
     case = story.case
-    is_parted = case.world.is_parted(node, other, since, story.serve.time)
+    until = story.serve.time if until is None else until
+    is_parted = case.world.is_parted(node, other, since, until)
     is_parted = is_parted or silence.had_given_up(case, node, other, since, since)
-    return is_parted or _was_stopped(story, node, other, since, story.serve.time)
+    return is_parted or _was_stopped(story, node, other, since, until)

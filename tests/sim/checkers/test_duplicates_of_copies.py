@@ -36,6 +36,28 @@ def test_d6_the_acker_did_not_know_the_holder() -> None:
     assert tale.verdict().duplicates == {"D6": 1}
 
 
+@pytest.mark.parametrize(
+    ("stopped", "cause"), [("n1", "D9"), ("n3", "D9"), ("n2", "D6"), ("", "D6")]
+)
+def test_d9_the_node_of_the_fastack_could_not_be_told_of_a_holder_that_was_added_later(
+    stopped: str, cause: str
+) -> None:
+    tale = Tale()
+    tale.add(0, to=("n3",), options="replicate=2 retry=10 ttl=3600")
+    if stopped:
+        tale.say(0.1, "pause", stopped)
+        tale.say(0.2, "resume", stopped)
+    tale.copy(0.5, "n1", "n2")
+    tale.serve(1)
+    tale.working(1, "n1", "n2", "n3")
+    tale.fastack(5, "n3")
+    tale.tell(5.001, "deljob", "n3", "n1")
+    tale.say(5.003, "drop", "n1", job=JOB, cause="deljob")
+    again(tale, 10.9)
+
+    assert tale.verdict().duplicates == {cause: 1}
+
+
 @pytest.mark.parametrize(("have_met", "cause"), [(True, "DX"), (False, "D4")])
 def test_d4_of_two_holders_that_have_not_met_and_nothing_once_they_have(
     have_met: bool, cause: str
