@@ -41,7 +41,7 @@ MESSAGES: Final = (
     "repljob", "gotjob", "queued", "willqueue", "working", "setack", "gotack", "deljob",
     "needjobs", "yourjobs", "waiting", "havejobs", "holders",
 )  # fmt: skip
-DEEDS: Final = ("ackjob", "fastack", "nack", "none", "die", "elsewhere", "working")
+WAYS: Final = ("ackjob", "fastack", "nack", "none", "die", "elsewhere", "working")
 _NODE_TIMEOUT: Final = ("cluster-node-timeout", "1000")
 
 
@@ -123,7 +123,7 @@ def plans(
     """Whole runs: jobs with all options, workers with all habits, and faults."""
     size = draw(nodes or st.integers(2, 5))
     count = draw(st.integers(1, most_jobs))
-    mixes = st.tuples(*(st.tuples(st.just(deed), st.integers(0, 3)) for deed in DEEDS[1:]))
+    mixes = st.tuples(*(st.tuples(st.just(way), st.integers(0, 3)) for way in WAYS[1:]))
     workers = draw(st.lists(st.integers(1, size), min_size=1, max_size=size, unique=True))
     return Plan(
         scenario="drawn",
@@ -137,7 +137,7 @@ def plans(
                 name=f"c{node}",
                 node=node,
                 queues=("q",),
-                mix=(("ackjob", 2.0), *((deed, float(w)) for deed, w in draw(mixes))),
+                mix=(("ackjob", 2.0), *((way, float(w)) for way, w in draw(mixes))),
             )
             for node in workers
         ),

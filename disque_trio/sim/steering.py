@@ -2,7 +2,7 @@
 
     sim = Simulation(nodes=3, seed=7)
     client = sim.client("n1")
-    job = client.addjob("mail", "hello", replicate=3, retry=1)
+    job = client.addjob("packet", "hello", replicate=3, retry=1)
     sim.run_until(lambda: job.is_done)
     with sim.partition(["n1"], ["n2", "n3"]):
         sim.run(5_000_000)
@@ -80,7 +80,7 @@ class Client:
     def ask(self, *words: Word) -> Pending:
         """Ask for anything."""
         pending = self._operator.ask(self._node, words)
-        self._simulation.world.lanes.settle(self._actor)
+        self._simulation.world.clients.settle(self._actor)
         return pending
 
     def addjob(
@@ -107,7 +107,7 @@ class Client:
     def close(self) -> None:
         """Hang up. What is under way is lost."""
         self._operator.hang_up(self._node)
-        self._simulation.world.lanes.settle(self._actor)
+        self._simulation.world.clients.settle(self._actor)
 
 
 class Simulation:
@@ -143,7 +143,7 @@ class Simulation:
         self.world = self._run.world
         self.engine = self._run.engine
         self.troubles: dict[Trouble, None] = {}
-        self._deeds = self._run.deeds
+        self._fault_actions = self._run.fault_actions
         self._clients: dict[int, Client] = {}
         self._last_client = 0
         for moment in self._run.warm_up():
@@ -234,7 +234,7 @@ class Simulation:
             for source in group
             for target in other
         ]
-        return self._trouble(links, self._deeds.cut, self._deeds.mend)
+        return self._trouble(links, self._fault_actions.cut, self._fault_actions.mend)
 
     def isolate(self, node: Name) -> Trouble:
         """Let the node talk to nobody."""
@@ -243,30 +243,34 @@ class Simulation:
 
     def cut(self, source: Name, target: Name) -> Trouble:
         """Let nothing through in this direction."""
-        return self._trouble(_link(source, target), self._deeds.cut, self._deeds.mend)
+        return self._trouble(
+            _link(source, target), self._fault_actions.cut, self._fault_actions.mend
+        )
 
     def hold(self, source: Name, target: Name) -> Trouble:
         """Keep everything in this direction until it is released."""
-        return self._trouble(_link(source, target), self._deeds.clog, self._deeds.release)
+        return self._trouble(
+            _link(source, target), self._fault_actions.clog, self._fault_actions.release
+        )
 
     def delay(self, source: Name, target: Name, delay: Micros) -> Trouble:
         """Make everything in this direction so much later."""
-        deeds = self._deeds
+        fault_actions = self._fault_actions
         return self._trouble(
             _link(source, target),
-            lambda link: deeds.add_delay(link, delay),
-            lambda link: deeds.add_delay(link, -delay),
+            lambda link: fault_actions.add_delay(link, delay),
+            lambda link: fault_actions.add_delay(link, -delay),
         )
 
     def drop(
         self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
     ) -> Trouble:
         """Swallow a share of the messages, of those named `only`, at most `count`."""
-        rule, deeds = Rule(share, only, count), self._deeds
+        rule, fault_actions = Rule(share, only, count), self._fault_actions
         return self._trouble(
             _link(source, target),
-            lambda link: deeds.add_rule(link, rule),
-            lambda link: deeds.remove_rule(link, rule),
+            lambda link: fault_actions.add_rule(link, rule),
+            lambda link: fault_actions.remove_rule(link, rule),
         )
 
     # Processes.
@@ -274,70 +278,70 @@ class Simulation:
     def crash(self, node: Name, cause: str = "kill") -> Trouble:
         """End the process; undone, it starts again, without its jobs."""
         number = _number(node)
-        self._deeds.crash(number, cause)
-        return self._keep(lambda: self._deeds.start(number))
+        self._fault_actions.crash(number, cause)
+        return self._keep(lambda: self._fault_actions.start(number))
 
     def restart(self, node: Name) -> None:
         """Start the process, after ending it if it runs."""
-        self._deeds.crash(_number(node), "kill")
-        self._deeds.start(_number(node))
+        self._fault_actions.crash(_number(node), "kill")
+        self._fault_actions.start(_number(node))
 
     def wipe(self, node: Name) -> None:
         """Let the node come back without its name and all it had."""
-        self._deeds.wipe(_number(node))
+        self._fault_actions.wipe(_number(node))
 
     def remove(self, node: Name) -> None:
         """End the process for ever."""
-        self._deeds.remove(_number(node))
+        self._fault_actions.remove(_number(node))
 
     def pause(self, node: Name) -> Trouble:
         """Stop the process."""
         number = _number(node)
-        self._deeds.pause(number)
-        return self._keep(lambda: self._deeds.resume(number))
+        self._fault_actions.pause(number)
+        return self._keep(lambda: self._fault_actions.resume(number))
 
     def slow(self, node: Name, busy: Micros) -> Trouble:
         """Let each batch of inputs take so long."""
         number = _number(node)
-        self._deeds.slow(number, busy)
-        return self._keep(lambda: self._deeds.slow(number, 0))
+        self._fault_actions.slow(number, busy)
+        return self._keep(lambda: self._fault_actions.slow(number, 0))
 
     # Clocks.
 
     def drift(self, node: Name, ppm: int) -> Trouble:
         """Let the clocks run so much faster than true time."""
         number = _number(node)
-        self._deeds.set_rate(number, ppm)
-        return self._keep(lambda: self._deeds.set_rate(number, None))
+        self._fault_actions.set_rate(number, ppm)
+        return self._keep(lambda: self._fault_actions.set_rate(number, None))
 
     def step_clock(self, node: Name, ms: int) -> None:
         """Let the wall clock jump."""
-        self._deeds.step_clock(_number(node), ms)
+        self._fault_actions.step_clock(_number(node), ms)
 
     def freeze(self, node: Name) -> Trouble:
         """Hold the wall clock still."""
         number = _number(node)
-        self._deeds.freeze(number)
-        return self._keep(lambda: self._deeds.thaw(number))
+        self._fault_actions.freeze(number)
+        return self._keep(lambda: self._fault_actions.thaw(number))
 
     # Membership.
 
     def join(self) -> str:
         """A new node comes, and all others meet it. Its name."""
-        self._deeds.join(0)
+        self._fault_actions.join(0)
         return f"n{len(self.world.hosts)}"
 
     def leave(self, node: Name) -> Trouble:
         """Let the node announce that it leaves."""
         number = _number(node)
-        self._deeds.leave(number, leaving=True)
-        return self._keep(lambda: self._deeds.leave(number, leaving=False))
+        self._fault_actions.leave(number, leaving=True)
+        return self._keep(lambda: self._fault_actions.leave(number, leaving=False))
 
     def forget(self, node: Name) -> Trouble:
         """Let all others forget the node; undone, they meet it again."""
         number = _number(node)
-        self._deeds.forget(number)
-        return self._keep(lambda: self._deeds.meet(number))
+        self._fault_actions.forget(number)
+        return self._keep(lambda: self._fault_actions.meet(number))
 
     # The end.
 
@@ -349,7 +353,7 @@ class Simulation:
     def settle(self, limit: Micros = _LIMIT) -> None:
         """Heal, and let time pass until all nodes have links to each other."""
         self.heal()
-        self.run_until(lambda: self.world.is_formed(self._deeds.numbers()), limit)
+        self.run_until(lambda: self.world.is_formed(self._fault_actions.numbers()), limit)
 
     def drain(self, limit: Micros = 10 * _LIMIT) -> None:
         """Settle, and let workers at every node ack all jobs, until for a while no node has had a
@@ -375,7 +379,7 @@ class Simulation:
                 queue = "" if job.queue is None else job.queue.decode()
                 if queue and queue not in hired:
                     hired[queue] = None
-                    for number in self._deeds.numbers():
+                    for number in self._fault_actions.numbers():
                         self._hire_for(queue, number)
 
     def _hire_for(self, queue: str, node: int) -> None:

@@ -7,8 +7,8 @@ from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Fault, Late
 
 SECOND = 1_000_000
 MIX = tuple(
-    (deed, 1.0)
-    for deed in (
+    (way, 1.0)
+    for way in (
         "ackjob", "fastack", "nack", "none", "die", "elsewhere", "working", "deljob", "dequeue",
     )
 )  # fmt: skip

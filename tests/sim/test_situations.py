@@ -56,10 +56,10 @@ def test_consumers_wait_for_long_and_leave_in_the_middle(monkeypatch: pytest.Mon
         asked[self._plan.name] = now
         return ask(self, now)
 
-    def served(self: Worker, now: int, lane: int, reply: Reply) -> None:
+    def served(self: Worker, now: int, connection: int, reply: Reply) -> None:
         if self._is_asking and isinstance(reply, list) and self.name in asked:
             waits.append(now - asked[self.name])
-        answered(self, now, lane, reply)
+        answered(self, now, connection, reply)
 
     def leaving(self: Worker, now: int) -> None:
         visits["in the middle" if self._is_asking else "between"] += 1

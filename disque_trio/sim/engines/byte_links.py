@@ -45,31 +45,31 @@ _NAMES: Final = (
 _SILENCE: Final = Wording("")
 
 
-class Plug(Protocol):
+class LinkHandler(Protocol):
     """What is plugged into one end of a connection."""
 
     def linked(self) -> None:
         """The dial has succeeded."""
 
-    def receive(self, parcel: "Parcel") -> None:
+    def receive(self, packet: "FramePacket") -> None:
         """A frame has arrived."""
 
     def ended(self) -> None:
         """The connection has ended, or never came up; nothing follows."""
 
 
-class Witness(Protocol):
-    """Who writes down what becomes of frames. Receiving is the plug's to tell."""
+class FrameObserver(Protocol):
+    """Who writes down what becomes of frames. Receiving is the handler's to tell."""
 
-    def sent(self, parcel: "Parcel") -> None:
+    def sent(self, packet: "FramePacket") -> None:
         """It leaves: number and stamp it."""
 
-    def lost(self, parcel: "Parcel", why: str) -> None:
+    def lost(self, packet: "FramePacket", why: str) -> None:
         """It will never arrive."""
 
 
 @attrs.define(eq=False)
-class Parcel(Packet):
+class FramePacket(Packet):
     """A frame, or word that the connection is up or has ended (`frame` empty)."""
 
     source: "End" = attrs.field(kw_only=True)
@@ -78,7 +78,7 @@ class Parcel(Packet):
     ref: int = attrs.field(default=0, kw_only=True)
     stamp: Stamp = attrs.field(default=(), kw_only=True)
     said: Wording = attrs.field(default=_SILENCE, kw_only=True)
-    """These three the witness fills in."""
+    """These three the observer fills in."""
 
     @property
     def name(self) -> str:
@@ -91,47 +91,47 @@ class Parcel(Packet):
 class End:
     """One end of a connection, of the node of that number."""
 
-    cables: "Cables"
+    byte_links: "ByteLinks"
     node: int
     out: Channel
     far: "End" = attrs.field(init=False)
-    plug: Plug | None = None
+    handler: LinkHandler | None = None
     is_open: bool = False
     """Frames travel; before, they are kept in `early`."""
     is_closed: bool = False
-    early: list[Parcel] = attrs.Factory(list)
+    early: list[FramePacket] = attrs.Factory(list)
     over: Callable[[], None] | None = None
     """To be called when this end closes, whose far end has vanished."""
 
     def send(self, frames: Iterable[bytes]) -> None:
         """Whole frames, in order."""
-        self.cables.send(self, frames)
+        self.byte_links.send(self, frames)
 
     def hang_up(self) -> None:
         """End the connection; what has been sent still arrives."""
-        self.cables.hang_up(self)
+        self.byte_links.hang_up(self)
 
 
-class Cables:
+class ByteLinks:
     """All connections among some nodes."""
 
-    def __init__(self, engine: Engine, network: Network, witness: Witness) -> None:
+    def __init__(self, engine: Engine, network: Network, observer: FrameObserver) -> None:
         self._engine = engine
         self._network = network
-        self._witness = witness
-        self._doors: dict[int, Callable[[End], Plug | None]] = {}
+        self._observer = observer
+        self._listeners: dict[int, Callable[[End], LinkHandler | None]] = {}
         self._ends: dict[End, None] = {}
 
-    def open_door(self, node: int, welcome: Callable[[End], Plug | None]) -> None:
+    def listen(self, node: int, welcome: Callable[[End], LinkHandler | None]) -> None:
         """`welcome` plugs the node's end of a new connection in; None if nobody listens."""
-        self._doors[node] = welcome
+        self._listeners[node] = welcome
 
     # Dialling.
 
-    def dial(self, source: int, target: int, plug: Plug) -> End:
+    def dial(self, source: int, target: int, handler: LinkHandler) -> End:
         """Open a connection, which takes a moment, or fails after one. Nobody is at target 0."""
         connection = self._network.connect(source, target or source)
-        near = End(self, source, connection.forth, plug=plug)
+        near = End(self, source, connection.forth, handler=handler)
         near.far = End(self, target, connection.back)
         near.far.far = near
         self._ends[near] = None
@@ -152,17 +152,17 @@ class Cables:
                 self._refused(near)
             return
         far = near.far
-        far.plug = self._doors[far.node](far)
-        if far.plug is None:
+        far.handler = self._listeners[far.node](far)
+        if far.handler is None:
             self._engine.later(self._network.latency(far.out.path), self._refused, near)
             return
         self._ends[far] = None
         far.is_open = True
-        self._submit(Parcel(far.out, True, source=far))
+        self._submit(FramePacket(far.out, True, source=far))
 
     def _refused(self, near: End) -> None:
         if not near.is_closed:
-            self._unplug(near)
+            self._close(near)
 
     # Sending.
 
@@ -174,56 +174,56 @@ class Cables:
         if end.is_closed:
             return
         for frame in [single for each in frames for single in one_by_one(each)]:
-            parcel = Parcel(end.out, False, source=end, frame=frame)
-            self._witness.sent(parcel)
+            packet = FramePacket(end.out, False, source=end, frame=frame)
+            self._observer.sent(packet)
             if end.is_open:
-                self._submit(parcel)
+                self._submit(packet)
             else:
-                end.early.append(parcel)
+                end.early.append(packet)
 
-    def _submit(self, parcel: Parcel) -> None:
-        arrivals = self._network.submit(self._engine.now, parcel, parcel.name, len(parcel.frame))
+    def _submit(self, packet: FramePacket) -> None:
+        arrivals = self._network.submit(self._engine.now, packet, packet.name, len(packet.frame))
         for time in arrivals:
-            self._engine.at(time, self._arrive, parcel)
+            self._engine.at(time, self._arrive, packet)
         if not arrivals:
-            self._lose(parcel, "dropped")
+            self._lose(packet, "dropped")
 
-    def _arrive(self, parcel: Parcel) -> None:
-        channel = parcel.channel
+    def _arrive(self, packet: FramePacket) -> None:
+        channel = packet.channel
         if channel.path.is_troubled or channel.held:
-            verdict = self._network.admit(self._engine.now, parcel)
+            verdict = self._network.admit(self._engine.now, packet)
             self._watch(channel.connection)
             if not verdict:
                 if verdict is False:
-                    self._lose(parcel, "cut")
+                    self._lose(packet, "cut")
                 return
-        end = parcel.source.far
-        if end.is_closed or end.plug is None:
-            self._arrive_too_late(end, parcel)
-        elif parcel.frame:
-            end.plug.receive(parcel)
-        elif parcel.is_last:
-            self._unplug(end)
+        end = packet.source.far
+        if end.is_closed or end.handler is None:
+            self._arrive_too_late(end, packet)
+        elif packet.frame:
+            end.handler.receive(packet)
+        elif packet.is_last:
+            self._close(end)
         else:
-            self._open(end, end.plug)
+            self._open(end, end.handler)
 
-    def _open(self, end: End, plug: Plug) -> None:
+    def _open(self, end: End, handler: LinkHandler) -> None:
         end.is_open = True
-        plug.linked()
+        handler.linked()
         early, end.early = end.early, []
         for kept in early:
             self._submit(kept)
 
-    def _arrive_too_late(self, end: End, parcel: Parcel) -> None:
+    def _arrive_too_late(self, end: End, packet: FramePacket) -> None:
         """Nobody listens at this end any more."""
-        if parcel.frame:
-            self._lose(parcel, "closed")
-        elif not parcel.is_last:
+        if packet.frame:
+            self._lose(packet, "closed")
+        elif not packet.is_last:
             self._tell_end(end)
 
-    def _lose(self, parcel: Parcel, why: str) -> None:
-        if parcel.frame:
-            self._witness.lost(parcel, why)
+    def _lose(self, packet: FramePacket, why: str) -> None:
+        if packet.frame:
+            self._observer.lost(packet, why)
 
     # Ending.
 
@@ -237,26 +237,26 @@ class Cables:
             self._tell_end(end)
 
     def _tell_end(self, end: End) -> None:
-        self._submit(Parcel(end.out, True, source=end, is_last=True))
+        self._submit(FramePacket(end.out, True, source=end, is_last=True))
 
     def _forget(self, end: End) -> None:
         end.is_closed = True
         end.is_open = False
         self._ends.pop(end, None)
         early, end.early = end.early, []
-        for parcel in early:
-            self._lose(parcel, "never linked")
+        for packet in early:
+            self._lose(packet, "never linked")
         if end.over is not None:
             end.over()
 
-    def _unplug(self, end: End) -> None:
+    def _close(self, end: End) -> None:
         """The connection is over for this end."""
         self._forget(end)
-        if end.plug is not None:
-            end.plug.ended()
+        if end.handler is not None:
+            end.handler.ended()
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """As `Wires.half_open`."""
+        """As `Links.half_open`."""
         ends = [
             end
             for end in self._ends
@@ -268,13 +268,13 @@ class Cables:
         for end in dialled:
             end.over = last.one_less
         for end in ends:
-            self._unplug(end.far)
+            self._close(end.far)
         return bool(dialled)
 
     def crashed(self, node: int) -> None:
         """The kernel ends the connections of a process that is gone."""
         for end in [end for end in self._ends if end.node == node]:
-            end.plug = None
+            end.handler = None
             self.hang_up(end)
 
     # Cuts.
@@ -296,10 +296,10 @@ class Cables:
 
     def _break(self, connection: Connection) -> None:
         for end in [end for end in self._ends if end.out.connection is connection]:
-            self._unplug(end)
+            self._close(end)
         for channel in (connection.forth, connection.back):
             for packet in self._network.abandon(channel):
-                assert isinstance(packet, Parcel)
+                assert isinstance(packet, FramePacket)
                 self._lose(packet, "broken")
 
     def mended(self, source: int, target: int) -> None:
@@ -309,5 +309,5 @@ class Cables:
 
     def _flush(self, channel: Channel) -> None:
         for packet in self._network.flush(channel):
-            assert isinstance(packet, Parcel)
+            assert isinstance(packet, FramePacket)
             self._arrive(packet)

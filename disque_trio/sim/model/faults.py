@@ -1,8 +1,8 @@
 """Faults: from items of a plan to what is done to a world, and undone again.
 
-Engines put their worlds behind the `World` protocol, tell `Faults` of time and of rows, and let it
-heal everything at the end of the chaos. A strike does only what is not so already (a node that is
-down cannot crash), and undoes only what it did.
+Engines put their worlds behind the `World` protocol, apply each timed fault when it is due, pass
+rows to `see`, and let `Faults` heal everything at the end of the chaos. An occurrence of a fault
+changes only what is not so already (a node that is down cannot crash), and undoes only what it did.
 """
 
 from collections.abc import Callable, Sequence
@@ -131,11 +131,11 @@ class World(Protocol):
 
 @attrs.define(eq=False)
 class Active:
-    """A strike that has not been undone."""
+    """An occurrence that has not been undone."""
 
     fault: Fault
     nodes: list[int]
-    """Those that it has hit."""
+    """Those that it has changed."""
     links: list[Link]
     rule: Rule
 
@@ -147,7 +147,7 @@ class _Armed:
     fault: Fault
     cause: str
     seen: int = 0
-    strikes: int = 0
+    occurrences: int = 0
 
 
 class Faults:
@@ -169,14 +169,14 @@ class Faults:
         """The kinds of rows that `see` wants to see."""
         return list(self._armed)
 
-    # Striking.
+    # Applying.
 
     def see(self, row: Fields) -> None:
-        """A row of such a kind: strike, as soon as the event is over, if it is the one."""
+        """A row of such a kind: apply the faults that wait for it as soon as the event is over."""
         time, kind, node, _, _, _, peer, cause, *_ = row
         for armed in self._armed[kind]:
             fault = armed.fault
-            if self._is_over or time < fault.at or armed.strikes >= fault.count:
+            if self._is_over or time < fault.at or armed.occurrences >= fault.count:
                 continue
             if armed.cause not in {"", cause}:
                 continue
@@ -188,25 +188,25 @@ class Faults:
     def _triggered(self, armed: _Armed, node: str, peer: str) -> Callable[[], None]:
         target = {"event.node": node, "event.peer": peer}.get(armed.fault.target)
 
-        def strike() -> None:
-            if armed.strikes < armed.fault.count and not self._is_over:
-                armed.strikes += self.strike(armed.fault, _number(target))
+        def apply() -> None:
+            if armed.occurrences < armed.fault.count and not self._is_over:
+                armed.occurrences += self.apply(armed.fault, _number(target))
 
-        return strike
+        return apply
 
-    def strike(self, fault: Fault, victim: int | None = None) -> bool:
-        """Do it, to `victim` instead of the nodes that it names. Had it any effect?"""
+    def apply(self, fault: Fault, victim: int | None = None) -> bool:
+        """Apply it, to `victim` instead of the nodes that it names. Had it any effect?"""
         if self._is_over:
             return False
         nodes = fault.nodes if victim is None else (victim,)
         active = Active(fault, [], [], Rule())
-        if fault.kind in _LINK_DEEDS:
-            do, _ = _LINK_DEEDS[fault.kind]
+        if fault.kind in _LINK_ACTIONS:
+            do, _ = _LINK_ACTIONS[fault.kind]
             links = _links(fault, nodes, self._world.numbers())
             active.rule = Rule(fault.amount / 1_000_000 if fault.amount else 1.0, fault.mode)
             active.links = [link for link in links if do(self._world, link, active)]
         else:
-            do_node, _ = _NODE_DEEDS[fault.kind]
+            do_node, _ = _NODE_ACTIONS[fault.kind]
             active.nodes = [node for node in nodes if do_node(self._world, node, active)]
         if not (active.nodes or active.links):
             return False
@@ -222,19 +222,19 @@ class Faults:
         if active not in self._active:
             return
         del self._active[active]
-        if active.fault.kind in _LINK_DEEDS:
-            _, undo = _LINK_DEEDS[active.fault.kind]
+        if active.fault.kind in _LINK_ACTIONS:
+            _, undo = _LINK_ACTIONS[active.fault.kind]
             for link in active.links:
                 if core is None or (link[0] in core and link[1] in core):
                     undo(self._world, link, active)
         else:
-            _, undo_node = _NODE_DEEDS[active.fault.kind]
+            _, undo_node = _NODE_ACTIONS[active.fault.kind]
             for node in active.nodes:
                 if core is None or node in core:
                     undo_node(self._world, node, active)
 
     def heal(self, core: Sequence[int] | None = None) -> None:
-        """Undo everything, or everything within the core, and strike no more."""
+        """Undo everything, or everything within the core, and apply no more faults."""
         self._is_over = True
         for active in list(self._active):
             self._undo(active, core)
@@ -257,7 +257,7 @@ def _number(name: str | None) -> int | None:
 
 
 def _links(fault: Fault, nodes: Sequence[int], numbers: Sequence[int]) -> list[Link]:
-    """Which links a fault of links strikes."""
+    """The links that a fault of links affects."""
     if fault.groups:
         return [
             (source, target)
@@ -281,8 +281,8 @@ _KINDS_WITH_CAUSES: Final = (
     "send", "recv", "lost", "hold", "drop", "queue", "unqueue", "acked", "crash", "start",
 )  # fmt: skip
 
-LinkDeed = Callable[[World, Link, Active], bool]
-NodeDeed = Callable[[World, int, Active], bool]
+LinkAction = Callable[[World, Link, Active], bool]
+NodeAction = Callable[[World, int, Active], bool]
 
 
 def _nothing(_world: World, _node: int, _active: Active) -> bool:
@@ -290,7 +290,7 @@ def _nothing(_world: World, _node: int, _active: Active) -> bool:
     return False
 
 
-_LINK_DEEDS: Final[dict[str, tuple[LinkDeed, LinkDeed]]] = {
+_LINK_ACTIONS: Final[dict[str, tuple[LinkAction, LinkAction]]] = {
     "partition": (lambda world, link, _: world.cut(link), lambda world, link, _: world.mend(link)),
     "cut": (lambda world, link, _: world.cut(link), lambda world, link, _: world.mend(link)),
     "clog": (lambda world, link, _: world.clog(link), lambda world, link, _: world.release(link)),
@@ -305,7 +305,7 @@ _LINK_DEEDS: Final[dict[str, tuple[LinkDeed, LinkDeed]]] = {
     # Whoever has noticed connects anew, so nothing is left to undo.
     "half-open": (lambda world, link, _: world.half_open(link), lambda *_: False),
 }
-_NODE_DEEDS: Final[dict[str, tuple[NodeDeed, NodeDeed]]] = {
+_NODE_ACTIONS: Final[dict[str, tuple[NodeAction, NodeAction]]] = {
     "crash": (
         lambda world, node, active: world.crash(node, active.fault.mode or "kill"),
         lambda world, node, _: world.start(node),

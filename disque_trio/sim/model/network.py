@@ -46,7 +46,7 @@ class Rule:
     """The name of a message, as in rows; empty is any."""
     count: int = 0
     """0 is without limit."""
-    struck: int = 0
+    swallowed: int = 0
 
 
 @attrs.define(eq=False)
@@ -207,9 +207,9 @@ class Network:
 
     def _is_swallowed(self, path: Path, name: str) -> bool:
         for rule in path.rules:
-            is_meant = rule.only in {"", name} and not 0 < rule.count <= rule.struck
+            is_meant = rule.only in {"", name} and not 0 < rule.count <= rule.swallowed
             if is_meant and (rule.share >= 1 or self._happens(rule.share)):
-                rule.struck += 1
+                rule.swallowed += 1
                 return True
         return False
 

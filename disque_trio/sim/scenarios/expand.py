@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from disque_trio.sim.random_streams import stream
-from disque_trio.sim.scenarios.fault_schedule import strikes
+from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.plan import (
     Add,
     ClockPlan,
@@ -52,7 +52,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         config=(*scenario.cluster.config, *_journal(scenario, seed)),
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
-        faults=strikes(scenario.faults, nodes, chaos, stream(seed, "strikes")),
+        faults=occurrences(scenario.faults, nodes, chaos, stream(seed, "strikes")),
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),

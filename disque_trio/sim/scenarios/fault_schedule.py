@@ -1,4 +1,4 @@
-"""From the faults of a scenario to those of a plan: each strike with its time and its victims."""
+"""From the faults of a scenario to those of a plan: each occurrence with its time and victims."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -10,11 +10,11 @@ from disque_trio.sim.scenarios import partition_shapes
 from disque_trio.sim.scenarios.fault_spec import FaultSpec
 from disque_trio.sim.scenarios.plan import Fault, Micros
 
-_MOST_STRIKES: Final = 100_000
+_MOST_OCCURRENCES: Final = 100_000
 """Of one fault of the scenario; a slip in a unit should not fill the memory."""
 
 
-def strikes(
+def occurrences(
     specs: Sequence[FaultSpec], nodes: int, chaos: Micros, rng: random.Random
 ) -> tuple[Fault, ...]:
     """The faults of one run, in order of time."""
@@ -69,7 +69,7 @@ class _Draw:
 def _of_spec(draw: _Draw) -> Iterator[Fault]:
     spec = draw.spec
     if spec.when is not None:
-        fault = next(_strike(draw, 0 if spec.at is None else spec.at.draw_int(draw.rng)), None)
+        fault = next(_occurrence(draw, 0 if spec.at is None else spec.at.draw_int(draw.rng)), None)
         if fault is not None:
             yield attrs.evolve(
                 fault,
@@ -82,7 +82,7 @@ def _of_spec(draw: _Draw) -> Iterator[Fault]:
             )
         return
     for at in _times(draw):
-        yield from _strike(draw, at)
+        yield from _occurrence(draw, at)
 
 
 def _times(draw: _Draw) -> Iterator[Micros]:
@@ -90,7 +90,7 @@ def _times(draw: _Draw) -> Iterator[Micros]:
     first = spec.at or spec.every
     assert first is not None, spec
     at = first.draw_int(draw.rng)
-    for _ in range(spec.count or _MOST_STRIKES):
+    for _ in range(spec.count or _MOST_OCCURRENCES):
         if at >= draw.chaos:
             return
         yield at
@@ -99,7 +99,7 @@ def _times(draw: _Draw) -> Iterator[Micros]:
         at += max(1, spec.every.draw_int(draw.rng))
 
 
-def _strike(draw: _Draw, at: Micros) -> Iterator[Fault]:
+def _occurrence(draw: _Draw, at: Micros) -> Iterator[Fault]:
     kind = draw.spec.kind
     if kind == "swizzle":
         yield from _swizzle(draw, at)

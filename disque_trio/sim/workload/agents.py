@@ -1,9 +1,9 @@
 """Producers and consumers: agents that react to replies and to time, and know no engine.
 
-An agent is asked for its `deadline`, is woken then, and told of replies and of lost connections.
-What it wants done it puts into `wishes`, which the engine takes after each call and carries out in
-order. A lane is one connection of the agent, with one request at a time, or a pipeline of them; it
-opens with the first.
+The engine asks an agent for its `deadline`, wakes it then, and tells it of replies and of lost
+connections. The agent puts what it wants done into `wishes`; the engine takes them after each call
+and carries them out in order. An agent numbers its connections; each opens with its first request,
+and carries one request at a time or a pipeline of them.
 """
 
 import heapq
@@ -32,18 +32,18 @@ ACK_TRIES: Final = 3
 
 @attrs.define
 class Ask:
-    """Send a request on a lane."""
+    """Send a request on a connection."""
 
-    lane: int
+    connection: int
     node: int
     words: list[bytes]
 
 
 @attrs.define
 class Hang:
-    """End a lane, whatever is under way on it. No `lost` follows."""
+    """End a connection, whatever is under way on it. No `lost` follows."""
 
-    lane: int
+    connection: int
     cause: str = "timeout"
     """For the rows of what is under way; `quit` if the agent has not lost its patience."""
 
@@ -63,11 +63,11 @@ class Agent(Protocol):
     def wake(self, now: Micros) -> None:
         """Its time has come, or is near enough."""
 
-    def answered(self, now: Micros, lane: int, reply: Reply) -> None:
-        """The reply to what it asked on this lane."""
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:
+        """The reply to what it asked on this connection."""
 
-    def lost(self, now: Micros, lane: int) -> None:
-        """The node has ended the lane, or cannot be reached."""
+    def lost(self, now: Micros, connection: int) -> None:
+        """The node has ended the connection, or cannot be reached."""
 
     def settle(self) -> None:
         """Chaos has ended: be a good client from now on."""
@@ -90,7 +90,7 @@ def agents(plan: Plan) -> list[Agent]:
 
 
 @attrs.define(eq=False)
-class _Lane:
+class _Connection:
     node: int
     dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
     """Of each request under way, in order: when the agent gives up on it, and after how long."""
@@ -105,26 +105,26 @@ class _Lane:
 
 class Producer:
     """Adds jobs at their times, whatever becomes of those before: in a pipeline as far as it may,
-    else on a lane for each in the air."""
+    else on a connection for each in the air."""
 
     def __init__(self, name: str, adds: list[Add]) -> None:
         self.name = name
         self.wishes: list[Wish] = []
         self._adds = adds
         self._next = 0
-        self._last_lane = 0
-        self._busy: dict[int, _Lane] = {}
+        self._last_connection = 0
+        self._busy: dict[int, _Connection] = {}
         self._free: dict[int, list[int]] = {}
-        """Idle lanes by node."""
+        """Idle connections by node."""
         self._deaths: list[tuple[Micros, int]] = []
-        """When it drops which lane, a heap."""
+        """When it drops which connection, a heap."""
 
     def deadline(self) -> Micros:
         """The next job, or the next reply that does not come."""
         due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
         if self._deaths:
             due = min(due, self._deaths[0][0])
-        return min(due, *(lane.dues[0][0] for lane in self._busy.values())) if self._busy else due
+        return min([due, *(busy.dues[0][0] for busy in self._busy.values())])
 
     def wake(self, now: Micros) -> None:
         """Drop connections, give up on overdue replies, then add what is due."""
@@ -132,7 +132,7 @@ class Producer:
             _, number = heapq.heappop(self._deaths)
             if self._busy.pop(number, None) is not None:
                 self.wishes.append(Hang(number, "quit"))
-        for number in [n for n, lane in self._busy.items() if lane.dues[0][0] <= now]:
+        for number in [n for n, busy in self._busy.items() if busy.dues[0][0] <= now]:
             del self._busy[number]
             self.wishes.append(Hang(number))
         while self._next < len(self._adds) and self._adds[self._next].at <= now:
@@ -140,40 +140,40 @@ class Producer:
             self._next += 1
 
     def _add(self, now: Micros, add: Add) -> None:
-        number = self._lane_for(add)
+        number = self._connection_for(add)
         wait = _wait(add.timeout_ms)
-        self._busy.setdefault(number, _Lane(add.node)).dues.append((now + wait, wait))
+        self._busy.setdefault(number, _Connection(add.node)).dues.append((now + wait, wait))
         self.wishes.append(Ask(number, add.node, add_words(add)))
         if add.dies_after is not None:
             heapq.heappush(self._deaths, (now + add.dies_after, number))
 
-    def _lane_for(self, add: Add) -> int:
+    def _connection_for(self, add: Add) -> int:
         if add.pipeline > 1:
-            for number, lane in self._busy.items():
-                if lane.node == add.node and len(lane.dues) < add.pipeline:
+            for number, busy in self._busy.items():
+                if busy.node == add.node and len(busy.dues) < add.pipeline:
                     return number
         idle = self._free.setdefault(add.node, [])
         if idle:
             return idle.pop()
-        self._last_lane += 1
-        return self._last_lane
+        self._last_connection += 1
+        return self._last_connection
 
-    def answered(self, now: Micros, lane: int, reply: Reply) -> None:  # noqa: ARG002
-        """Whatever the reply, the lane is free, or waits for one reply less."""
-        busy = self._busy.get(lane)
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
+        """Whatever the reply, the connection is free, or waits for one reply less."""
+        busy = self._busy.get(connection)
         if busy is None:
             return
         busy.answered(now)
         if not busy.dues:
-            del self._busy[lane]
-            self._free[busy.node].append(lane)
+            del self._busy[connection]
+            self._free[busy.node].append(connection)
 
-    def lost(self, now: Micros, lane: int) -> None:  # noqa: ARG002
+    def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
         """Whether the job exists nobody knows; a producer does not repeat it."""
-        self._busy.pop(lane, None)
+        self._busy.pop(connection, None)
         for idle in self._free.values():
-            if lane in idle:
-                idle.remove(lane)
+            if connection in idle:
+                idle.remove(connection)
 
     def settle(self) -> None:
         """It was good from the start."""
@@ -197,18 +197,18 @@ class Worker:
         self._nodes = nodes
         self._rng = rng
         self._home = plan.node
-        self._lane = 1
-        """The lane to its home node; a new number for each connection."""
+        self._connection = 1
+        """The connection to its home node; a new number for each connection."""
         self._other: int = 0
-        """The lane to another node, while it acks there."""
-        self._last_lane = 1
+        """The connection to another node, while it acks there."""
+        self._last_connection = 1
         self._due: Micros = plan.start
         self._jobs: list[bytes] = []
         self._is_asking = False
         self._is_working = False
-        self._deed = ""
+        self._way = ""
         """What it tells the node about its job just now; empty while it asks for jobs or rests."""
-        self._next_deed = ""
+        self._next_way = ""
         """What it will do after the work, if that is settled already."""
         self._tries = 0
         self._is_settled = False
@@ -244,13 +244,13 @@ class Worker:
         elif self._is_asking and now < self._patience_ends:
             self._leave(now)
         elif self._waits():
-            self.wishes.append(Hang(self._other or self._lane))
+            self.wishes.append(Hang(self._other or self._connection))
             self._on_lost(now)
         else:
             self._go_on(now)
 
     def _waits(self) -> bool:
-        return self._is_asking or bool(self._deed)
+        return self._is_asking or bool(self._way)
 
     def _go_on(self, now: Micros) -> None:
         """Work on the next job in hand, or ask for more."""
@@ -258,7 +258,7 @@ class Worker:
             self._work(now)
         elif self._plan.stop and now >= self._plan.stop:
             self._due = NEVER
-            self.wishes.append(Hang(self._lane))
+            self.wishes.append(Hang(self._connection))
         elif self._wants_to_leave(now):
             self._leave(now)
         else:
@@ -266,7 +266,7 @@ class Worker:
             self._patience_ends = now + _wait(self._plan.poll_ms)
             visit_ends = NEVER if self._is_settled else self._visits.ask(now)
             self._due = min(self._patience_ends, visit_ends)
-            self.wishes.append(Ask(self._lane, self._home, self._getjob))
+            self.wishes.append(Ask(self._connection, self._home, self._getjob))
 
     def _wants_to_leave(self, now: Micros) -> bool:
         if self._is_settled:
@@ -276,7 +276,7 @@ class Worker:
     def _leave(self, now: Micros) -> None:
         """Disconnect, whether or not a GETJOB waits, and come back later."""
         self._is_asking = False
-        self.wishes.append(Hang(self._lane, "quit"))
+        self.wishes.append(Hang(self._connection, "quit"))
         self._must_return = False
         away = self._visits.leave()
         self._rest(now)
@@ -290,19 +290,19 @@ class Worker:
 
     def _finish(self, now: Micros) -> None:
         """What becomes of the job it has worked on."""
-        deed = self._next_deed or ("ackjob" if self._is_settled else self._draw())
-        self._next_deed = ""
-        if deed == "none":
+        way = self._next_way or ("ackjob" if self._is_settled else self._draw())
+        self._next_way = ""
+        if way == "none":
             self._jobs.pop(0)
             self._go_on(now)
-        elif deed == "die":
+        elif way == "die":
             self._jobs.clear()
-            self.wishes.append(Hang(self._lane))
+            self.wishes.append(Hang(self._connection))
             self._rest(now)
-        elif deed in _ELSEWHERE:
-            self._tell(now, _ELSEWHERE[deed], 1 + (self._home + self._elsewhere()) % self._nodes)
+        elif way in _ELSEWHERE:
+            self._tell(now, _ELSEWHERE[way], 1 + (self._home + self._elsewhere()) % self._nodes)
         else:
-            self._tell(now, deed, self._home)
+            self._tell(now, way, self._home)
 
     def _draw(self) -> str:
         names = [name for name, _ in self._plan.mix]
@@ -313,28 +313,28 @@ class Worker:
         """How many nodes further, past the home node."""
         return int(self._rng.random() * (self._nodes - 1)) if self._nodes > 1 else 0
 
-    def _tell(self, now: Micros, deed: str, node: int) -> None:
-        self._deed = deed
+    def _tell(self, now: Micros, way: str, node: int) -> None:
+        self._way = way
         self._due = now + PATIENCE
-        lane = self._lane
+        connection = self._connection
         if node != self._home:
-            lane = self._other = self._new_lane()
-        self.wishes.append(Ask(lane, node, [deed.upper().encode(), self._jobs[0]]))
+            connection = self._other = self._new_connection()
+        self.wishes.append(Ask(connection, node, [way.upper().encode(), self._jobs[0]]))
 
-    def _new_lane(self) -> int:
-        self._last_lane += 1
-        return self._last_lane
+    def _new_connection(self) -> int:
+        self._last_connection += 1
+        return self._last_connection
 
     def _rest(self, now: Micros) -> None:
-        self._lane = self._new_lane()
+        self._connection = self._new_connection()
         self._due = now + RECONNECT
 
-    def answered(self, now: Micros, lane: int, reply: Reply) -> None:
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:
         """Jobs, or what the node says to the last word about one."""
-        if self._is_asking and lane == self._lane:
+        if self._is_asking and connection == self._connection:
             self._is_asking = False
             self._on_jobs(now, reply)
-        elif self._deed and lane == (self._other or self._lane):
+        elif self._way and connection == (self._other or self._connection):
             self._on_told(now)
 
     def _on_jobs(self, now: Micros, reply: Reply) -> None:
@@ -342,7 +342,7 @@ class Worker:
             self._jobs = [job[1] for job in reply if isinstance(job, list)]  # type: ignore[misc]
             self._go_on(now)
         elif isinstance(reply, Failure):
-            self.wishes.append(Hang(self._lane))
+            self.wishes.append(Hang(self._connection))
             if reply.text.startswith(b"LEAVING"):
                 self._home = self._home % self._nodes + 1
             self._rest(now)
@@ -350,37 +350,37 @@ class Worker:
             self._go_on(now)
 
     def _on_told(self, now: Micros) -> None:
-        deed, self._deed = self._deed, ""
+        way, self._way = self._way, ""
         self._tries = 0
         if self._other:
             self.wishes.append(Hang(self._other))
             self._other = 0
-        if deed == "working":
-            self._next_deed = "ackjob"
+        if way == "working":
+            self._next_way = "ackjob"
             self._work(now)
             return
         self._jobs.pop(0)
         self._go_on(now)
 
-    def lost(self, now: Micros, lane: int) -> None:
+    def lost(self, now: Micros, connection: int) -> None:
         """A connection broke. Work goes on without one."""
-        if self._waits() and lane == (self._other or self._lane):
+        if self._waits() and connection == (self._other or self._connection):
             self._on_lost(now)
-        elif lane == self._lane:
-            self._lane = self._new_lane()
+        elif connection == self._connection:
+            self._connection = self._new_connection()
 
     def _on_lost(self, now: Micros) -> None:
         """No reply will come: try an ack at the next node, anything else later or never."""
-        deed, self._deed = self._deed, ""
+        way, self._way = self._way, ""
         self._is_asking = False
         if not self._other:
-            self._lane = self._new_lane()
+            self._connection = self._new_connection()
         self._other = 0
         self._tries += 1
-        if deed in {"ackjob", "fastack"} and self._tries < ACK_TRIES:
-            self._tell(now, deed, (self._home + self._tries - 1) % self._nodes + 1)
+        if way in {"ackjob", "fastack"} and self._tries < ACK_TRIES:
+            self._tell(now, way, (self._home + self._tries - 1) % self._nodes + 1)
             return
         self._tries = 0
-        if deed:
+        if way:
             self._jobs.pop(0)
         self._due = now + RECONNECT

@@ -50,18 +50,18 @@ class Operator:
     def wake(self, now: Micros) -> None:
         """It never sleeps."""
 
-    def answered(self, now: Micros, lane: int, reply: Reply) -> None:  # noqa: ARG002
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
         """Keep the reply."""
-        pending = self._pending[lane].popleft()
+        pending = self._pending[connection].popleft()
         pending.reply = reply
         pending.is_done = True
 
-    def lost(self, now: Micros, lane: int) -> None:  # noqa: ARG002
+    def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
         """Nothing that was asked there will be answered."""
-        self._lose(lane)
+        self._lose(connection)
 
-    def _lose(self, lane: int) -> None:
-        for pending in self._pending.pop(lane, ()):
+    def _lose(self, connection: int) -> None:
+        for pending in self._pending.pop(connection, ()):
             pending.is_done = pending.is_lost = True
 
     def settle(self) -> None:

@@ -5,7 +5,7 @@ import random
 import attrs
 import pytest
 
-from disque_trio.sim.engines.byte_links import Cables, End, Parcel, Plug
+from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket, LinkHandler
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.model.network import DIAL_WAITS, STALL, Network, Rule
 from disque_trio.sim.scenarios.plan import Latency, LinkPlan
@@ -20,15 +20,15 @@ LATENCY = 1_000
 
 @attrs.define(eq=False)
 class Ear:
-    """A plug that remembers what it hears."""
+    """A handler that remembers what it hears."""
 
     heard: list[str] = attrs.Factory(list)
 
     def linked(self) -> None:
         self.heard.append("linked")
 
-    def receive(self, parcel: Parcel) -> None:
-        self.heard.append(parcel.name)
+    def receive(self, packet: FramePacket) -> None:
+        self.heard.append(packet.name)
 
     def ended(self) -> None:
         self.heard.append("ended")
@@ -41,32 +41,32 @@ class World:
         self.engine = Engine()
         plan = LinkPlan(latency=Latency(fast=(LATENCY, LATENCY)))
         self.network = Network(plan, random.Random(1))
-        self.cables = Cables(self.engine, self.network, self)
+        self.byte_links = ByteLinks(self.engine, self.network, self)
         self.is_listening = True
         self.ears: list[Ear] = []
         self.ends: list[End] = []
         self.lost_for: list[str] = []
-        self.cables.open_door(2, self._welcome)
+        self.byte_links.listen(2, self._welcome)
 
-    def _welcome(self, end: End) -> Plug | None:
+    def _welcome(self, end: End) -> LinkHandler | None:
         if not self.is_listening:
             return None
         self.ends.append(end)
         self.ears.append(Ear())
         return self.ears[-1]
 
-    # Witness.
+    # FrameObserver.
 
-    def sent(self, parcel: Parcel) -> None:
+    def sent(self, packet: FramePacket) -> None:
         """Nothing to note."""
 
-    def lost(self, parcel: Parcel, why: str) -> None:
-        assert parcel.frame
+    def lost(self, packet: FramePacket, why: str) -> None:
+        assert packet.frame
         self.lost_for.append(why)
 
     def dial(self, target: int = 2) -> tuple[End, Ear]:
         ear = Ear()
-        return self.cables.dial(1, target, ear), ear
+        return self.byte_links.dial(1, target, ear), ear
 
     def run(self, duration: int) -> None:
         self.engine.run(self.engine.now + duration)
@@ -179,7 +179,7 @@ def test_a_crash_ends_all_connections_of_the_node(world: World) -> None:
     _, other = world.dial()
     world.run(10 * LATENCY)
 
-    world.cables.crashed(2)
+    world.byte_links.crashed(2)
     world.run(10 * LATENCY)
 
     assert ear.heard == other.heard == ["linked", "ended"]
@@ -195,7 +195,7 @@ def test_a_short_cut_delays_and_loses_nothing(world: World) -> None:
     assert world.ears[0].heard == []
 
     world.network.mend(1, 2)
-    world.cables.mended(1, 2)
+    world.byte_links.mended(1, 2)
     world.run(STALL)
 
     assert world.ears[0].heard == ["gotjob"]

@@ -180,7 +180,7 @@ def test_a_node_that_is_told_to_end_is_down() -> None:
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            run = trio_run.ShellRun(plan, rows.append, Machine, nursery, messages=False)
+            run = trio_run.NodeRun(plan, rows.append, Machine, nursery, messages=False)
             for until in run.parts():
                 if run.engine.now == 0:
                     run.world.command(run.world.hosts[1], "SHUTDOWN")
@@ -200,7 +200,7 @@ def test_a_napping_node_answers_when_it_wakes() -> None:
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            run = trio_run.ShellRun(plan, None, Machine, nursery, messages=False)
+            run = trio_run.NodeRun(plan, None, Machine, nursery, messages=False)
             pending = None
             for until in run.parts():
                 if run.engine.now == 0:

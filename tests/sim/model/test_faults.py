@@ -149,9 +149,9 @@ def test_a_triggered_fault_strikes_as_often_as_it_says() -> None:
     rows = play(plan(fault))
 
     oks = of(rows, "add.ok")
-    strikes = of(rows, "crash")
-    assert len(strikes) == 3
-    assert [row.time for row in strikes] == [oks[1].time, oks[3].time, oks[5].time]
+    occurrences = of(rows, "crash")
+    assert len(occurrences) == 3
+    assert [row.time for row in occurrences] == [oks[1].time, oks[3].time, oks[5].time]
 
 
 def test_the_peer_of_an_event_may_be_the_victim() -> None:

@@ -12,7 +12,7 @@ PLAIN = LinkPlan(latency=STEADY)
 
 
 @attrs.define(eq=False)
-class Parcel(Packet):
+class NamedPacket(Packet):
     name: str = ""
 
 
@@ -25,37 +25,37 @@ class Rig:
         self.now = 0
         self.came: list[str] = []
         self.lost: list[str] = []
-        self._due: list[tuple[int, int, Parcel]] = []
+        self._due: list[tuple[int, int, NamedPacket]] = []
         self._count = 0
 
     def send(self, name: str, *, is_control: bool = False, size: int = 0) -> tuple[int, ...]:
-        parcel = Parcel(self.connection.forth, is_control, name)
-        times = self.network.submit(self.now, parcel, name, size)
+        packet = NamedPacket(self.connection.forth, is_control, name)
+        times = self.network.submit(self.now, packet, name, size)
         for time in times:
             self._count += 1
-            self._due.append((time, self._count, parcel))
+            self._due.append((time, self._count, packet))
         return times
 
     def run(self, until: int) -> None:
         """Let everything arrive that does by then."""
-        for time, _, parcel in sorted(self._due, key=lambda due: due[:2]):
+        for time, _, packet in sorted(self._due, key=lambda due: due[:2]):
             if time <= until:
                 self.now = time
-                self._arrive(parcel)
+                self._arrive(packet)
         self._due = [due for due in self._due if due[0] > until]
         self.now = until
 
-    def _arrive(self, parcel: Parcel) -> None:
-        verdict = self.network.admit(self.now, parcel)
+    def _arrive(self, packet: NamedPacket) -> None:
+        verdict = self.network.admit(self.now, packet)
         if verdict is not None:
-            (self.came if verdict else self.lost).append(parcel.name)
+            (self.came if verdict else self.lost).append(packet.name)
 
     def flush(self) -> list[int]:
         """What follows a heal: when it came, and that it came."""
         times = []
         for time, channel in self.network.flushes(self.now, 1, 2):
             times.append(time)
-            self.came += [p.name for p in self.network.flush(channel) if isinstance(p, Parcel)]
+            self.came += [p.name for p in self.network.flush(channel) if isinstance(p, NamedPacket)]
         return times
 
     def stall_due(self) -> int | None:
@@ -149,7 +149,7 @@ def test_what_arrives_before_the_burst_joins_it() -> None:
     rig.run(rig.now + 1_000)
 
     assert rig.came == []
-    assert [p.name for p in rig.network.flush(channel) if isinstance(p, Parcel)] == [
+    assert [p.name for p in rig.network.flush(channel) if isinstance(p, NamedPacket)] == [
         "first",
         "second",
     ]
@@ -186,9 +186,9 @@ def test_a_long_cut_breaks_a_connection_that_has_something_to_say() -> None:
     rig.run(1_000)
 
     assert rig.stall_due() == 1_000 + STALL
-    assert [p.name for p in rig.network.abandon(rig.connection.forth) if isinstance(p, Parcel)] == [
-        "a"
-    ]
+    assert [
+        p.name for p in rig.network.abandon(rig.connection.forth) if isinstance(p, NamedPacket)
+    ] == ["a"]
     assert rig.stall_due() is None
 
 

@@ -36,46 +36,46 @@ def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
 
     assert isinstance(first, Ask)
     assert isinstance(second, Ask)
-    assert first.lane != second.lane
+    assert first.connection != second.connection
 
 
 def test_a_lane_is_used_again_for_its_node() -> None:
     producer = Producer("p1", [add(10), add(20), add(20, node=2)])
     producer.wake(10)
-    lane = asked(producer).lane
-    producer.answered(15, lane, Status(JOB))
+    connection = asked(producer).connection
+    producer.answered(15, connection, Status(JOB))
 
     producer.wake(20)
 
     again, other = wishes(producer)
     assert isinstance(again, Ask)
     assert isinstance(other, Ask)
-    assert (again.lane, again.node) == (lane, 1)
-    assert (other.lane != lane, other.node) == (True, 2)
+    assert (again.connection, again.node) == (connection, 1)
+    assert (other.connection != connection, other.node) == (True, 2)
 
 
 def test_a_lost_lane_is_not_used_again() -> None:
     producer = Producer("p1", [add(10), add(20)])
     producer.wake(10)
-    lane = asked(producer).lane
-    producer.answered(11, lane, Status(JOB))
-    producer.lost(15, lane)
+    connection = asked(producer).connection
+    producer.answered(11, connection, Status(JOB))
+    producer.lost(15, connection)
 
     producer.wake(20)
 
-    assert asked(producer).lane != lane
+    assert asked(producer).connection != connection
 
 
 @pytest.mark.parametrize(("timeout_ms", "wait"), [(100, 100_000 + PATIENCE), (0, ENDLESS)])
 def test_a_producer_gives_up_on_a_reply(timeout_ms: int, wait: int) -> None:
     producer = Producer("p1", [add(10, timeout_ms=timeout_ms)])
     producer.wake(10)
-    lane = asked(producer).lane
+    connection = asked(producer).connection
 
     assert producer.deadline() == 10 + wait
     producer.wake(10 + wait)
 
-    assert wishes(producer) == [Hang(lane)]
+    assert wishes(producer) == [Hang(connection)]
     assert producer.is_idle()
 
 
@@ -83,34 +83,34 @@ def test_a_producer_may_send_some_jobs_without_waiting() -> None:
     producer = Producer("p1", [add(10, pipeline=2) for _ in range(3)])
     producer.wake(10)
 
-    lanes = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
-    assert lanes[0] == lanes[1] != lanes[2]
+    connections = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
+    assert connections[0] == connections[1] != connections[2]
 
-    producer.answered(11, lanes[0], Status(JOB))
+    producer.answered(11, connections[0], Status(JOB))
     assert not producer.is_idle()
-    producer.answered(12, lanes[0], Status(JOB))
-    producer.answered(13, lanes[2], Status(JOB))
+    producer.answered(12, connections[0], Status(JOB))
+    producer.answered(13, connections[2], Status(JOB))
     assert producer.is_idle()
 
 
 def test_a_producer_may_die_in_mid_pipeline() -> None:
     producer = Producer("p1", [add(10, pipeline=9), add(10, pipeline=9, dies_after=5), add(90)])
     producer.wake(10)
-    (lane, _) = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+    (connection, _) = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
 
     assert producer.deadline() == 15
     producer.wake(15)
 
-    assert wishes(producer) == [Hang(lane, "quit")]
+    assert wishes(producer) == [Hang(connection, "quit")]
     assert producer.deadline() == 90
     producer.wake(90)
-    assert asked(producer).lane != lane
+    assert asked(producer).connection != connection
 
 
 def test_a_producer_that_has_its_answers_does_not_die() -> None:
     producer = Producer("p1", [add(10, dies_after=5)])
     producer.wake(10)
-    producer.answered(12, asked(producer).lane, Status(JOB))
+    producer.answered(12, asked(producer).connection, Status(JOB))
 
     producer.wake(15)
 
@@ -126,21 +126,21 @@ def test_a_pipeline_is_for_one_node() -> None:
 
     assert isinstance(first, Ask)
     assert isinstance(second, Ask)
-    assert first.lane != second.lane
+    assert first.connection != second.connection
 
 
 def test_who_may_have_waited_for_others_is_given_its_time_anew() -> None:
     wait = 100_000 + PATIENCE
     producer = Producer("p1", [add(10, pipeline=2), add(10, pipeline=2)])
     producer.wake(10)
-    lane, _ = [wish.lane for wish in wishes(producer) if isinstance(wish, Ask)]
+    connection, _ = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
     assert producer.deadline() == 10 + wait
 
-    producer.answered(5_000, lane, Status(JOB))
+    producer.answered(5_000, connection, Status(JOB))
     assert producer.deadline() == 5_000 + wait
 
     producer.wake(5_000 + wait)
-    assert wishes(producer) == [Hang(lane)]
+    assert wishes(producer) == [Hang(connection)]
 
 
 def test_a_producer_is_idle_when_nothing_is_left_or_under_way() -> None:
@@ -149,7 +149,7 @@ def test_a_producer_is_idle_when_nothing_is_left_or_under_way() -> None:
     producer.wake(10)
     assert not producer.is_idle()
 
-    producer.answered(11, asked(producer).lane, Failure(b"NOREPL"))
+    producer.answered(11, asked(producer).connection, Failure(b"NOREPL"))
 
     assert producer.is_idle()
     assert producer.deadline() == NEVER

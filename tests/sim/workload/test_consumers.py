@@ -23,40 +23,40 @@ def test_a_worker_asks_for_jobs_of_its_queues() -> None:
 def test_a_worker_asks_again_when_there_was_nothing() -> None:
     agent = worker()
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
-    agent.answered(SECOND, lane, NULL_ARRAY)
+    agent.answered(SECOND, connection, NULL_ARRAY)
 
-    assert asked(agent).lane == lane
+    assert asked(agent).connection == connection
 
 
 def test_a_worker_works_and_acks_one_job_after_the_other() -> None:
     agent = worker(count=2)
     agent.wake(0)
-    lane = asked(agent).lane
-    agent.answered(1000, lane, jobs(b"one", b"two"))
+    connection = asked(agent).connection
+    agent.answered(1000, connection, jobs(b"one", b"two"))
 
     assert agent.deadline() == 1200
     assert not agent.is_idle()
     (first,) = do_work(agent)
-    assert first == Ask(lane, 2, [b"ACKJOB", b"one"])
-    agent.answered(1300, lane, 1)
+    assert first == Ask(connection, 2, [b"ACKJOB", b"one"])
+    agent.answered(1300, connection, 1)
     (second,) = do_work(agent)
-    assert second == Ask(lane, 2, [b"ACKJOB", b"two"])
-    agent.answered(1600, lane, 1)
+    assert second == Ask(connection, 2, [b"ACKJOB", b"two"])
+    agent.answered(1600, connection, 1)
     assert agent.is_idle()
     assert asked(agent).words[0] == b"GETJOB"
 
 
-@pytest.mark.parametrize("deed", ["fastack", "nack", "deljob", "dequeue"])
-def test_a_worker_says_what_its_mix_says(deed: str) -> None:
-    agent = worker(deed)
+@pytest.mark.parametrize("way", ["fastack", "nack", "deljob", "dequeue"])
+def test_a_worker_says_what_its_mix_says(way: str) -> None:
+    agent = worker(way)
     fetch(agent)
 
     (wish,) = do_work(agent)
 
     assert isinstance(wish, Ask)
-    assert wish.words == [deed.upper().encode(), JOB]
+    assert wish.words == [way.upper().encode(), JOB]
 
 
 def test_a_forgetful_worker_goes_on_without_a_word() -> None:
@@ -78,7 +78,7 @@ def test_a_dying_worker_drops_its_connection_and_comes_back() -> None:
     assert agent.is_idle()
     assert agent.deadline() == now + RECONNECT
     agent.wake(agent.deadline())
-    assert asked(agent).lane != 1
+    assert asked(agent).connection != 1
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_worker_may_ack_at_another_node(way: str, command: bytes) -> None:
     assert isinstance(wish, Ask)
     assert wish.node != 2
     assert wish.words == [command, JOB]
-    agent.answered(agent.deadline(), wish.lane, 0)
+    agent.answered(agent.deadline(), wish.connection, 0)
     hang, ask = wishes(agent)
-    assert hang == Hang(wish.lane)
+    assert hang == Hang(wish.connection)
     assert isinstance(ask, Ask)
     assert (ask.node, ask.words[0]) == (2, b"GETJOB")
 
@@ -132,7 +132,7 @@ def test_a_worker_without_a_connection_works_on_and_acks_on_a_new_one() -> None:
 
     assert isinstance(wish, Ask)
     assert wish.words == [b"ACKJOB", JOB]
-    assert wish.lane != 1
+    assert wish.connection != 1
 
 
 def test_an_ack_that_gets_no_answer_is_tried_at_the_next_nodes_and_then_given_up() -> None:
@@ -141,11 +141,11 @@ def test_an_ack_that_gets_no_answer_is_tried_at_the_next_nodes_and_then_given_up
     (first,) = do_work(agent)
     assert isinstance(first, Ask)
 
-    agent.lost(1, first.lane)
+    agent.lost(1, first.connection)
     second = asked(agent)
-    agent.lost(2, second.lane)
+    agent.lost(2, second.connection)
     third = asked(agent)
-    agent.lost(3, third.lane)
+    agent.lost(3, third.connection)
 
     assert [first.node, second.node, third.node] == [2, 3, 1]
     assert wishes(agent) == []
@@ -167,9 +167,9 @@ def test_a_nack_that_gets_no_answer_is_given_up() -> None:
 def test_a_worker_whose_node_is_away_keeps_trying_there() -> None:
     agent = worker()
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
-    agent.lost(300, lane)
+    agent.lost(300, connection)
 
     assert agent.deadline() == 300 + RECONNECT
     agent.wake(agent.deadline())
@@ -179,23 +179,23 @@ def test_a_worker_whose_node_is_away_keeps_trying_there() -> None:
 def test_a_worker_gives_up_on_a_node_that_does_not_answer() -> None:
     agent = worker()
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
     assert agent.deadline() == SECOND + PATIENCE
     agent.wake(agent.deadline())
 
-    assert wishes(agent) == [Hang(lane)]
+    assert wishes(agent) == [Hang(connection)]
     assert agent.deadline() == SECOND + PATIENCE + RECONNECT
 
 
 def test_a_reply_that_comes_too_late_is_none() -> None:
     agent = worker()
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
     agent.wake(agent.deadline())
     wishes(agent)
 
-    agent.answered(agent.deadline(), lane, jobs(JOB))
+    agent.answered(agent.deadline(), connection, jobs(JOB))
 
     assert agent.is_idle()
 
@@ -203,11 +203,11 @@ def test_a_reply_that_comes_too_late_is_none() -> None:
 def test_a_worker_moves_on_from_a_node_that_leaves() -> None:
     agent = worker()
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
-    agent.answered(500, lane, Failure(b"LEAVING This node is leaving"))
+    agent.answered(500, connection, Failure(b"LEAVING This node is leaving"))
 
-    assert wishes(agent) == [Hang(lane)]
+    assert wishes(agent) == [Hang(connection)]
     agent.wake(agent.deadline())
     assert asked(agent).node == 3
 
@@ -215,11 +215,11 @@ def test_a_worker_moves_on_from_a_node_that_leaves() -> None:
 def test_a_worker_that_is_refused_comes_back_on_a_new_connection() -> None:
     agent = worker()
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
-    agent.answered(500, lane, Failure(b"OOM command not allowed"))
+    agent.answered(500, connection, Failure(b"OOM command not allowed"))
 
-    assert wishes(agent) == [Hang(lane)]
+    assert wishes(agent) == [Hang(connection)]
     agent.wake(agent.deadline())
     assert asked(agent).node == 2
 
@@ -227,9 +227,9 @@ def test_a_worker_that_is_refused_comes_back_on_a_new_connection() -> None:
 def test_a_worker_stops_when_its_time_is_over() -> None:
     agent = worker(stop=500)
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
-    agent.answered(600, lane, NULL_ARRAY)
+    agent.answered(600, connection, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(lane)]
+    assert wishes(agent) == [Hang(connection)]
     assert agent.deadline() == NEVER

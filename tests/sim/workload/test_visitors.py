@@ -9,19 +9,19 @@ from tests.sim.workload.working import SECOND, asked, do_work, fetch, wishes, wo
 def test_a_visitor_disconnects_after_its_last_poll_and_comes_back() -> None:
     agent = worker(polls=(2, 2), away=(3 * SECOND, 3 * SECOND))
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
-    agent.answered(SECOND, lane, NULL_ARRAY)
-    assert asked(agent).lane == lane
-    agent.answered(2 * SECOND, lane, NULL_ARRAY)
+    agent.answered(SECOND, connection, NULL_ARRAY)
+    assert asked(agent).connection == connection
+    agent.answered(2 * SECOND, connection, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(lane, "quit")]
+    assert wishes(agent) == [Hang(connection, "quit")]
     assert agent.deadline() == 5 * SECOND
     agent.wake(5 * SECOND)
     again = asked(agent)
-    assert again.lane != lane
-    agent.answered(6 * SECOND, again.lane, NULL_ARRAY)
-    assert asked(agent).lane == again.lane
+    assert again.connection != connection
+    agent.answered(6 * SECOND, again.connection, NULL_ARRAY)
+    assert asked(agent).connection == again.connection
 
 
 def test_a_visitor_works_on_what_it_has_before_it_disconnects() -> None:
@@ -30,20 +30,20 @@ def test_a_visitor_works_on_what_it_has_before_it_disconnects() -> None:
 
     (ack,) = do_work(agent)
     assert isinstance(ack, Ask)
-    agent.answered(agent.deadline(), ack.lane, 1)
+    agent.answered(agent.deadline(), ack.connection, 1)
 
-    assert wishes(agent) == [Hang(ack.lane, "quit")]
+    assert wishes(agent) == [Hang(ack.connection, "quit")]
 
 
 def test_a_visit_may_end_in_the_middle_of_a_poll() -> None:
     agent = worker(visit=(400_000, 400_000), away=(SECOND, SECOND))
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
     assert agent.deadline() == 400_000
     agent.wake(400_000)
 
-    assert wishes(agent) == [Hang(lane, "quit")]
+    assert wishes(agent) == [Hang(connection, "quit")]
     assert agent.deadline() == 1_400_000
 
 
@@ -52,7 +52,7 @@ def test_a_visitor_that_roams_connects_to_any_node() -> None:
     agent.wake(0)
     first = asked(agent)
 
-    agent.answered(SECOND, first.lane, NULL_ARRAY)
+    agent.answered(SECOND, first.connection, NULL_ARRAY)
     wishes(agent)
     agent.wake(agent.deadline())
 
@@ -62,40 +62,40 @@ def test_a_visitor_that_roams_connects_to_any_node() -> None:
 def test_after_the_chaos_a_visitor_stays() -> None:
     agent = worker(visit=(400_000, 400_000), polls=(1, 1))
     agent.wake(0)
-    lane = asked(agent).lane
+    connection = asked(agent).connection
 
     agent.settle()
     agent.wake(400_000)
     assert wishes(agent) == []
-    agent.answered(SECOND, lane, NULL_ARRAY)
+    agent.answered(SECOND, connection, NULL_ARRAY)
 
-    assert asked(agent).lane == lane
+    assert asked(agent).connection == connection
 
 
 def test_after_the_chaos_one_that_roams_goes_home_once() -> None:
     agent = worker(polls=(1, 1), roams=True, nodes=5)
     agent.wake(0)
-    agent.answered(SECOND, asked(agent).lane, NULL_ARRAY)
+    agent.answered(SECOND, asked(agent).connection, NULL_ARRAY)
     wishes(agent)
     agent.wake(agent.deadline())
     away = asked(agent)
 
     agent.settle()
-    agent.answered(2 * SECOND, away.lane, NULL_ARRAY)
+    agent.answered(2 * SECOND, away.connection, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(away.lane, "quit")]
+    assert wishes(agent) == [Hang(away.connection, "quit")]
     agent.wake(agent.deadline())
     home = asked(agent)
     assert home.node == 2
-    agent.answered(4 * SECOND, home.lane, NULL_ARRAY)
-    assert asked(agent).lane == home.lane
+    agent.answered(4 * SECOND, home.connection, NULL_ARRAY)
+    assert asked(agent).connection == home.connection
 
 
 def test_a_visitor_stops_when_its_time_is_over() -> None:
     agent = worker(polls=(1, 1), stop=500)
     agent.wake(0)
 
-    agent.answered(600, asked(agent).lane, NULL_ARRAY)
+    agent.answered(600, asked(agent).connection, NULL_ARRAY)
 
     assert len(wishes(agent)) == 1
     assert agent.deadline() == NEVER

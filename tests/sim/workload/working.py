@@ -61,7 +61,7 @@ def asked(agent: Agent) -> Ask:
 def fetch(agent: Worker, *names: bytes) -> None:
     """Let the worker ask, and hand it jobs."""
     agent.wake(agent.deadline())
-    agent.answered(agent.deadline() - PATIENCE, asked(agent).lane, jobs(*(names or (JOB,))))
+    agent.answered(agent.deadline() - PATIENCE, asked(agent).connection, jobs(*(names or (JOB,))))
 
 
 def do_work(agent: Worker) -> list[Wish]:

@@ -40,12 +40,12 @@ class Actor:
     agent: Agent
     vector: VectorClock
     distance: Micros
-    lanes: "dict[int, Lane]" = attrs.Factory(dict)
+    connections: "dict[int, ClientConnection]" = attrs.Factory(dict)
     wake_at: Micros = NEVER
 
 
 @attrs.define(eq=False)
-class Lane:
+class ClientConnection:
     """One connection, seen from both sides."""
 
     actor: Actor
@@ -62,22 +62,22 @@ class Lane:
     """The node has ended it, or knows that it has ended."""
 
 
-class Lanes:
+class ClientConnections:
     """All agents of a run and their connections."""
 
     def __init__(self, engine: Engine, recorder: Recorder) -> None:
         self._engine = engine
         self._recorder = recorder
         self._hosts: dict[int, Host] = {}
-        self._at: dict[Host, dict[Lane, None]] = {}
-        self._clients: dict[Host, dict[int, Lane]] = {}
+        self._open: dict[Host, dict[ClientConnection, None]] = {}
+        self._clients: dict[Host, dict[int, ClientConnection]] = {}
         self._operations = 0
         self.actors: list[Actor] = []
 
     def add_host(self, host: Host) -> None:
         """One more node that can be asked."""
         self._hosts[host.number] = host
-        self._at[host] = {}
+        self._open[host] = {}
         self._clients[host] = {}
 
     def add_agent(self, agent: Agent, vector: VectorClock) -> Actor:
@@ -115,143 +115,150 @@ class Lanes:
 
     def _ask(self, actor: Actor, wish: Ask) -> None:
         host = self._hosts[wish.node]
-        lane = actor.lanes.get(wish.lane)
-        if lane is None:
-            lane = actor.lanes[wish.lane] = Lane(actor, wish.lane, host)
+        connection = actor.connections.get(wish.connection)
+        if connection is None:
+            connection = actor.connections[wish.connection] = ClientConnection(
+                actor, wish.connection, host
+            )
         self._operations += 1
         operation = Operation(wish.words, self._operations, ())
         for note in client_rows.invoked(wish.words):
-            self._note(lane, operation, note)
+            self._note(connection, operation, note)
         operation.stamp = actor.vector.stamp()
-        lane.unanswered.append(operation)
-        self._engine.later(actor.distance, self._arrive, (lane, operation))
+        connection.unanswered.append(operation)
+        self._engine.later(actor.distance, self._arrive, (connection, operation))
 
     def _hang_up(self, actor: Actor, wish: Hang) -> None:
-        lane = actor.lanes.pop(wish.lane, None)
-        if lane is None:
+        connection = actor.connections.pop(wish.connection, None)
+        if connection is None:
             return
-        self._drop(lane, wish.cause)
-        self._engine.later(actor.distance, self._depart, lane)
+        self._drop(connection, wish.cause)
+        self._engine.later(actor.distance, self._depart, connection)
 
-    def _drop(self, lane: Lane, cause: str) -> None:
+    def _drop(self, connection: ClientConnection, cause: str) -> None:
         """No reply will be taken any more."""
-        lane.is_dropped = True
-        for operation in lane.unanswered:
+        connection.is_dropped = True
+        for operation in connection.unanswered:
             for note in client_rows.lost(operation.words, cause):
-                self._note(lane, operation, note)
-        lane.unanswered.clear()
+                self._note(connection, operation, note)
+        connection.unanswered.clear()
 
-    def _answered(self, answer: tuple[Lane, Reply, Stamp]) -> None:
-        lane, reply, stamp = answer
-        if lane.is_dropped or not lane.unanswered:
+    def _answered(self, answer: tuple[ClientConnection, Reply, Stamp]) -> None:
+        connection, reply, stamp = answer
+        if connection.is_dropped or not connection.unanswered:
             return
-        operation = lane.unanswered.popleft()
-        lane.actor.vector.join(stamp)
+        operation = connection.unanswered.popleft()
+        connection.actor.vector.join(stamp)
         for note in client_rows.answered(operation.words, reply):
-            self._note(lane, operation, note)
-        lane.actor.agent.answered(self._engine.now, lane.number, reply)
-        self.settle(lane.actor)
+            self._note(connection, operation, note)
+        connection.actor.agent.answered(self._engine.now, connection.number, reply)
+        self.settle(connection.actor)
 
-    def _lost(self, lane: Lane) -> None:
-        if not lane.is_dropped:
-            lane.actor.lanes.pop(lane.number, None)
-            self._drop(lane, "disconnect")
-            lane.actor.agent.lost(self._engine.now, lane.number)
-            self.settle(lane.actor)
+    def _lost(self, connection: ClientConnection) -> None:
+        if not connection.is_dropped:
+            connection.actor.connections.pop(connection.number, None)
+            self._drop(connection, "disconnect")
+            connection.actor.agent.lost(self._engine.now, connection.number)
+            self.settle(connection.actor)
 
-    def _note(self, lane: Lane, operation: Operation, note: Note) -> None:
+    def _note(self, connection: ClientConnection, operation: Operation, note: Note) -> None:
         self._recorder.add(
             (
-                self._engine.now, note.kind, lane.host.name, note.job, note.queue,
-                lane.actor.agent.name, "", note.cause, note.detail, operation.ref, 0, 0,
-                lane.actor.vector.tick(),
+                self._engine.now, note.kind, connection.host.name, note.job, note.queue,
+                connection.actor.agent.name, "", note.cause, note.detail, operation.ref, 0, 0,
+                connection.actor.vector.tick(),
             )
         )  # fmt: skip
 
     # The node's side.
 
-    def _arrive(self, asked: tuple[Lane, Operation]) -> None:
-        lane, operation = asked
-        if lane.is_ended:
+    def _arrive(self, asked: tuple[ClientConnection, Operation]) -> None:
+        connection, operation = asked
+        if connection.is_ended:
             return
-        if lane.host.machine is None:
-            self._end(lane)
+        if connection.host.machine is None:
+            self._end(connection)
             return
-        self._at[lane.host][lane] = None
-        lane.backlog.append(operation)
-        lane.host.give(self._feed, lane)
+        self._open[connection.host][connection] = None
+        connection.backlog.append(operation)
+        connection.host.give(self._hand_over, connection)
 
-    def _feed(self, lane: Lane) -> None:
+    def _hand_over(self, connection: ClientConnection) -> None:
         """Give the machine what it takes."""
-        host = lane.host
+        host = connection.host
         machine = host.machine
-        if machine is None or lane.is_ended:
+        if machine is None or connection.is_ended:
             return
-        if lane.client is None:
-            address = b"10.255.0.%d:%d" % (1 + lane.actor.distance % 250, lane.number % 60_000)
-            lane.client = machine.connect(address, host.now)
-            if lane.client is None:
-                self._end(lane)
+        if connection.client is None:
+            address = b"10.255.0.%d:%d" % (
+                1 + connection.actor.distance % 250,
+                connection.number % 60_000,
+            )
+            connection.client = machine.connect(address, host.now)
+            if connection.client is None:
+                self._end(connection)
                 return
-            self._clients[host][lane.client.id] = lane
-        while lane.backlog:
-            operation = lane.backlog[0]
-            accepts = machine.accepts(lane.client)
-            if not accepts and not machine.follows(lane.client, operation.words):
+            self._clients[host][connection.client.id] = connection
+        while connection.backlog:
+            operation = connection.backlog[0]
+            accepts = machine.accepts(connection.client)
+            if not accepts and not machine.follows(connection.client, operation.words):
                 break
-            lane.backlog.popleft()
+            connection.backlog.popleft()
             host.vector.join(operation.stamp)
-            (machine.request if accepts else machine.follow)(lane.client, operation.words, host.now)
+            (machine.request if accepts else machine.follow)(
+                connection.client, operation.words, host.now
+            )
 
     def feed(self, host: Host, client: Client) -> None:
         """The client's next requests may come."""
-        lane = self._clients[host].get(client.id)
-        if lane is not None:
-            self._feed(lane)
+        connection = self._clients[host].get(client.id)
+        if connection is not None:
+            self._hand_over(connection)
 
     def reply(self, host: Host, client: Client, reply: Reply) -> None:
         """Send a reply on its way."""
-        lane = self._clients[host].get(client.id)
-        if lane is not None:
-            answer = (lane, reply, host.vector.stamp())
-            self._engine.later(lane.actor.distance, self._answered, answer)
+        connection = self._clients[host].get(client.id)
+        if connection is not None:
+            answer = (connection, reply, host.vector.stamp())
+            self._engine.later(connection.actor.distance, self._answered, answer)
 
     def close(self, host: Host, client: Client) -> None:
         """The node ends the connection, after the replies that are under way."""
-        lane = self._clients[host].get(client.id)
-        if lane is not None and host.machine is not None:
+        connection = self._clients[host].get(client.id)
+        if connection is not None and host.machine is not None:
             host.machine.disconnect(client, host.now)
-            self._end(lane)
+            self._end(connection)
 
-    def _depart(self, lane: Lane) -> None:
+    def _depart(self, connection: ClientConnection) -> None:
         """Word that the agent has hung up."""
-        if not lane.is_ended:
-            lane.host.give(self._disconnect, lane)
+        if not connection.is_ended:
+            connection.host.give(self._disconnect, connection)
 
-    def _disconnect(self, lane: Lane) -> None:
-        machine = lane.host.machine
-        if lane.is_ended or machine is None:
+    def _disconnect(self, connection: ClientConnection) -> None:
+        machine = connection.host.machine
+        if connection.is_ended or machine is None:
             return
-        self._forget(lane)
-        if lane.client is not None:
-            machine.disconnect(lane.client, lane.host.now)
+        self._forget(connection)
+        if connection.client is not None:
+            machine.disconnect(connection.client, connection.host.now)
 
-    def _forget(self, lane: Lane) -> None:
-        lane.is_ended = True
-        self._at[lane.host].pop(lane, None)
-        if lane.client is not None:
-            self._clients[lane.host].pop(lane.client.id, None)
+    def _forget(self, connection: ClientConnection) -> None:
+        connection.is_ended = True
+        self._open[connection.host].pop(connection, None)
+        if connection.client is not None:
+            self._clients[connection.host].pop(connection.client.id, None)
 
-    def _end(self, lane: Lane) -> None:
-        self._forget(lane)
-        self._engine.later(lane.actor.distance, self._lost, lane)
+    def _end(self, connection: ClientConnection) -> None:
+        self._forget(connection)
+        self._engine.later(connection.actor.distance, self._lost, connection)
 
     def crashed(self, host: Host) -> None:
         """All connections of the node break."""
-        for lane in list(self._at[host]):
-            self._end(lane)
+        for connection in list(self._open[host]):
+            self._end(connection)
 
     def client_name(self, host: Host, client: int) -> str:
         """Whose connection the machine's client is."""
-        lane = self._clients[host].get(client)
-        return lane.actor.agent.name if lane is not None else ""
+        connection = self._clients[host].get(client)
+        return connection.actor.agent.name if connection is not None else ""

@@ -16,7 +16,7 @@ from disque_trio.statemachine import pressure
 AMPLE_BYTES: Final = 1 << 30
 
 
-class Deeds:
+class FaultActions:
     """Done to one world."""
 
     def __init__(self, world: World) -> None:
@@ -46,7 +46,7 @@ class Deeds:
         if not self._network.mend(*link):
             return False
         self._note_link("heal", link)
-        self._world.wires.mended(*link)
+        self._world.links.mended(*link)
         return True
 
     def clog(self, link: Link) -> bool:
@@ -60,7 +60,7 @@ class Deeds:
         if not self._network.release(*link):
             return False
         self._note_link("release", link)
-        self._world.wires.mended(*link)
+        self._world.links.mended(*link)
         return True
 
     def add_rule(self, link: Link, rule: Rule) -> bool:
@@ -88,7 +88,7 @@ class Deeds:
         def over() -> None:
             self._note_link("half-open.end", link)
 
-        if not self._world.wires.half_open(*link, over):
+        if not self._world.links.half_open(*link, over):
             return False
         self._note_link("half-open", link)
         return True

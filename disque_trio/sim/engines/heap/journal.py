@@ -33,7 +33,7 @@ FLUSH_EVERY: Final[Micros] = 10_000_000
 """How often the system itself syncs what nobody has asked to be synced."""
 
 
-class Office(Protocol):
+class JournalHost(Protocol):
     """The host, as the journal sees it."""
 
     now: Now
@@ -48,13 +48,13 @@ class Office(Protocol):
 class Journal:
     """The journal of one life of a process."""
 
-    def __init__(self, engine: Engine, office: Office, disk: Disk, machine: Machine) -> None:
+    def __init__(self, engine: Engine, host: JournalHost, disk: Disk, machine: Machine) -> None:
         self._engine = engine
-        self._office = office
+        self._host = host
         self._disk = disk
         self._machine = machine
         self._policy = machine.state.config.appendfsync
-        self._row: deque[tuple[int, Outbox]] = deque()
+        self._queue: deque[tuple[int, Outbox]] = deque()
         """What has to wait, each until so many records are as safe as they have to be."""
         self._handed = 0
         self._unwritten: list[Record] = []
@@ -91,22 +91,22 @@ class Journal:
         if self._told or self._trouble:
             if not self._told:
                 self.look()
-            self._carry_ahead(out, self._handed)
+            self._send_early(out, self._handed)
             self._break(out)
             return False
-        if not self._row and not (out.records and self._safe() < self._handed):
+        if not self._queue and not (out.records and self._safe() < self._handed):
             return False
-        left = self._row[0][0] - 1 if self._row else self._safe()
-        self._carry_ahead(out, left)
+        left = self._queue[0][0] - 1 if self._queue else self._safe()
+        self._send_early(out, left)
         if out:
-            self._row.append((self._handed, out))
+            self._queue.append((self._handed, out))
         return True
 
-    def _carry_ahead(self, out: Outbox, left: int) -> None:
+    def _send_early(self, out: Outbox, left: int) -> None:
         """A slow disk should not look like a dead node."""
         early = overtaking(out, left, self._handed)
         if early is not None:
-            self._office.carry_out(self._machine, early)
+            self._host.carry_out(self._machine, early)
 
     def _break(self, out: Outbox) -> None:
         """It could not be kept: nobody hears of it but by an error."""
@@ -127,23 +127,23 @@ class Journal:
         if self._is_dead:
             return
         safe = self._safe()
-        while self._row and self._row[0][0] <= safe and not self._is_dead:
-            self._office.carry_out(self._machine, self._row.popleft()[1])
+        while self._queue and self._queue[0][0] <= safe and not self._is_dead:
+            self._host.carry_out(self._machine, self._queue.popleft()[1])
         if self._is_dead or self._told == self._trouble:
             return
         self._told = self._trouble
         if not self._trouble:
-            self._machine.journal_mended(self._office.now)
+            self._machine.journal_mended(self._host.now)
             return
-        self._machine.journal_failed(self._trouble, self._office.now)
-        while self._row and not self._is_dead:
-            out = self._row.popleft()[1]
+        self._machine.journal_failed(self._trouble, self._host.now)
+        while self._queue and not self._is_dead:
+            out = self._queue.popleft()[1]
             self._break(out)
-            self._office.carry_out(self._machine, out)
+            self._host.carry_out(self._machine, out)
 
     def _wake(self) -> None:
-        if self._row or self._told != self._trouble:
-            self._office.give(self.look, None)
+        if self._queue or self._told != self._trouble:
+            self._host.give(self.look, None)
 
     # Before a stop.
 
@@ -174,7 +174,7 @@ class Journal:
     def seal(self) -> bool:
         """Let the other file take this one's place, with the mark at its end. False if it cannot:
         then this one stays as it is, without."""
-        if self._anew is None or self._row or self._unwritten or self.has_trouble():
+        if self._anew is None or self._queue or self._unwritten or self.has_trouble():
             return False
         try:
             self._disk.replace([*self._anew, STOPPED])

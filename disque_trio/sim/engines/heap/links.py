@@ -1,7 +1,7 @@
-"""Connections among simulated nodes: dialled, carried by the network, ended (docs/simulation.md).
+"""Links between simulated nodes, from the dial to the end (docs/simulation.md).
 
-Both ends of a connection are `End`s. What one end sends travels as `Mail`, which is written down as
-it leaves (``send``), comes in (``recv``) or turns out to be gone (``lost``).
+Both ends of a connection are `End`s. What one end sends travels as a `MessagePacket`, which is a
+row when it is sent (``send``), received (``recv``) or found lost (``lost``).
 """
 
 from collections.abc import Callable, Sequence
@@ -38,13 +38,13 @@ class End:
     is_open: bool = False
     """Messages may be sent; before, they are kept in `early`."""
     is_closed: bool = False
-    early: "list[Mail]" = attrs.Factory(list)
+    early: "list[MessagePacket]" = attrs.Factory(list)
     over: Callable[[], None] | None = None
     """To be called when this end closes, whose far end has vanished."""
 
 
 @attrs.define(eq=False)
-class Mail(Packet):
+class MessagePacket(Packet):
     """A message, or word that the connection is up (`frame` None) or has ended (`is_last`)."""
 
     to: End
@@ -59,7 +59,7 @@ _LINKED: Final = Wording("linked")
 _ENDED: Final = Wording("ended")
 
 
-class Wires:
+class Links:
     """All connections of a run."""
 
     def __init__(
@@ -121,7 +121,7 @@ class Wires:
             far.is_open = True
             self._ends[far.host][far] = None
             far.host.give(self._accept, far)
-            self._submit(Mail(far.out, True, near, _LINKED, None, 0, ()))
+            self._submit(MessagePacket(far.out, True, near, _LINKED, None, 0, ()))
 
     def _refused(self, near: End) -> None:
         if not near.is_closed:
@@ -163,59 +163,59 @@ class Wires:
                     mono, wall, stamp,
                 )
             )  # fmt: skip
-            mail = Mail(end.out, False, far, said, frame, ref, stamp)
+            packet = MessagePacket(end.out, False, far, said, frame, ref, stamp)
             if is_plain and end.is_open and not end.out.path.rules:
-                # As `_submit` does; most mail goes this way.
-                at(arrival(time, end.out), arrive, mail)
+                # As `_submit` does; most packets go this way.
+                at(arrival(time, end.out), arrive, packet)
             elif end.is_open:
-                self._submit(mail)
+                self._submit(packet)
             else:
-                end.early.append(mail)
+                end.early.append(packet)
 
-    def _submit(self, mail: Mail) -> None:
+    def _submit(self, packet: MessagePacket) -> None:
         network, engine = self.network, self._engine
         size = 0
-        if network.needs_sizes and mail.frame is not None:
-            size = len(_bytes(mail.frame))
-        arrivals = network.submit(engine.now, mail, mail.said.name, size)
+        if network.needs_sizes and packet.frame is not None:
+            size = len(_bytes(packet.frame))
+        arrivals = network.submit(engine.now, packet, packet.said.name, size)
         for time in arrivals:
-            engine.at(time, self._arrive, mail)
+            engine.at(time, self._arrive, packet)
         if not arrivals:
-            self._lose(mail, "dropped")
+            self._lose(packet, "dropped")
 
-    def _arrive(self, mail: Mail) -> None:
-        channel = mail.channel
+    def _arrive(self, packet: MessagePacket) -> None:
+        channel = packet.channel
         if channel.path.is_troubled or channel.held:
-            verdict = self.network.admit(self._engine.now, mail)
-            self._watch(mail.to)
+            verdict = self.network.admit(self._engine.now, packet)
+            self._watch(packet.to)
             if not verdict:
                 if verdict is False:
-                    self._lose(mail, "cut")
+                    self._lose(packet, "cut")
                 return
-        host = mail.to.host
+        host = packet.to.host
         if host.machine is None:
-            self._lose(mail, "crash")
+            self._lose(packet, "crash")
         else:
-            host.give(self._hear, mail)
+            host.give(self._receive, packet)
 
-    def _hear(self, mail: Mail) -> None:
+    def _receive(self, packet: MessagePacket) -> None:
         """The machine learns of it."""
-        end, frame = mail.to, mail.frame
+        end, frame = packet.to, packet.frame
         host = end.host
         machine = host.machine
         if end.is_closed or machine is None:
-            self._lose(mail, "closed")
+            self._lose(packet, "closed")
         elif frame is not None:
-            said, now = mail.said, host.now
+            said, now = packet.said, host.now
             self._recorder.add(
                 (
                     self._engine.now, "recv", host.name, said.job, said.queue, "",
-                    end.far.host.name, said.name, said.detail, mail.ref, now.mono, now.wall,
-                    host.vector.learn(mail.stamp),
+                    end.far.host.name, said.name, said.detail, packet.ref, now.mono, now.wall,
+                    host.vector.learn(packet.stamp),
                 )
             )  # fmt: skip
             machine.message(end.link, frame, now)
-        elif mail.is_last:
+        elif packet.is_last:
             self._forget(end)
             machine.unlinked(end.link, host.now)
         else:
@@ -225,16 +225,16 @@ class Wires:
             for kept in early:
                 self._submit(kept)
 
-    def _lose(self, mail: Mail, why: str) -> None:
+    def _lose(self, packet: MessagePacket, why: str) -> None:
         """It will never arrive. Said of messages only."""
-        if mail.frame is None:
+        if packet.frame is None:
             return
-        said, host = mail.said, mail.to.far.host
+        said, host = packet.said, packet.to.far.host
         now = host.clock.now(self._engine.now)
         self._recorder.add(
             (
-                self._engine.now, "lost", host.name, said.job, said.queue, "", mail.to.host.name,
-                said.name, why, mail.ref, now.mono, now.wall, host.vector.stamp(),
+                self._engine.now, "lost", host.name, said.job, said.queue, "", packet.to.host.name,
+                said.name, why, packet.ref, now.mono, now.wall, host.vector.stamp(),
             )
         )  # fmt: skip
 
@@ -250,15 +250,15 @@ class Wires:
         was_open = end.is_open
         self._forget(end)
         if was_open or end.far.is_open:
-            self._submit(Mail(end.out, True, end.far, _ENDED, None, 0, (), is_last=True))
+            self._submit(MessagePacket(end.out, True, end.far, _ENDED, None, 0, (), is_last=True))
 
     def _forget(self, end: End) -> None:
         end.is_closed = True
         end.is_open = False
         self._links[end.host].pop(end.link, None)
         self._ends[end.host].pop(end, None)
-        for mail in end.early:
-            self._lose(mail, "never linked")
+        for packet in end.early:
+            self._lose(packet, "never linked")
         end.early.clear()
         if end.over is not None:
             end.over()
@@ -323,7 +323,7 @@ class Wires:
             if not one.is_closed:
                 self._unlink(one)
             for packet in self.network.abandon(one.out):
-                assert isinstance(packet, Mail)
+                assert isinstance(packet, MessagePacket)
                 self._lose(packet, "broken")
 
     def mended(self, source: int, target: int) -> None:
@@ -333,7 +333,7 @@ class Wires:
 
     def _flush(self, channel: Channel) -> None:
         for packet in self.network.flush(channel):
-            assert isinstance(packet, Mail)
+            assert isinstance(packet, MessagePacket)
             self._arrive(packet)
 
 

@@ -1,11 +1,11 @@
-"""One simulated node: the real machine, on a host with clocks of its own that can be paused.
+"""One simulated node: the real machine, on a host that has its own clocks and can be paused.
 
 The host keeps the driver contract (docs/design.md, "The machine"): inputs, then `take`, then
-everything in the outbox in its order. Links are the business of `wires`, clients that of `lanes`;
-both give their inputs to `Host.give`, which holds them back while the process is stopped or slow.
+everything in the outbox in its order. `links` and `clients` pass their inputs to `Host.give`, which
+keeps them back while the process is stopped or slow.
 
-With `appendonly yes` a host has a disk (`disk`), and each life a journal (`journal`) that says when
-a batch may leave. What a life has written comes back in the next one, as far as it has survived.
+With `appendonly yes` a host has a disk (`disk`), and each life of the process a journal (`journal`)
+that decides when a batch may leave. The next life loads what has survived on the disk.
 """
 
 import random
@@ -16,7 +16,7 @@ from disque_trio.sim.engines.events import NEVER, Engine
 from disque_trio.sim.engines.heap.journal import Journal
 from disque_trio.sim.engines.heap.spill import SimSpill, whole_message, whole_reply
 from disque_trio.sim.engines.heap.stopping import Stop
-from disque_trio.sim.engines.heap.surroundings import Clients, Links
+from disque_trio.sim.engines.heap.surroundings import NodeClients, NodeLinks
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.model.disk import Disk, Found
 from disque_trio.sim.model.recorder import Recorder
@@ -73,8 +73,8 @@ class Host:
         recorder: Recorder,
         number: int,
         *,
-        links: "Links[Host]",
-        clients: "Clients[Host]",
+        links: "NodeLinks[Host]",
+        clients: "NodeClients[Host]",
         seed: int,
         config: Config,
         factory: MachineFactory,

@@ -13,7 +13,7 @@ import attrs
 
 from disque_trio.sim.bounds import drain_bound
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.fault_actions import Deeds
+from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.inspection import Inspection
 from disque_trio.sim.engines.heap.meetings import Meetings
 from disque_trio.sim.engines.heap.nodes import MachineFactory
@@ -76,8 +76,8 @@ class Run:
         self.engine = self.make_engine(MEETING_TIME if plan.forming == "meet" else WARM_UP)
         self.recorder = Recorder(observer, messages=messages)
         self.world = self.make_world(machine_factory)
-        self.deeds = self.make_deeds()
-        self.faults = Faults(plan.faults, self.deeds)
+        self.fault_actions = self.make_fault_actions()
+        self.faults = Faults(plan.faults, self.fault_actions)
         self.inspection = Inspection(
             self.world, self.engine, self.recorder, checks_states=self.checks_states
         )
@@ -95,9 +95,9 @@ class Run:
         """What there is."""
         return World(self.plan, self.engine, self.recorder, machine_factory)
 
-    def make_deeds(self) -> Deeds:
+    def make_fault_actions(self) -> FaultActions:
         """What faults do to it."""
-        return Deeds(self.world)
+        return FaultActions(self.world)
 
     # Its course.
 
@@ -145,36 +145,36 @@ class Run:
         for kind in self.faults.kinds:
             self.recorder.watch(kind, self.faults.see)
         for fault in self.faults.timed:
-            self.engine.at(fault.at, self._strike, fault)
+            self.engine.at(fault.at, self._apply_fault, fault)
         self.inspection.begin()
         self.meetings.begin()
 
-    def _strike(self, fault: Fault) -> None:
-        self.faults.strike(fault)
+    def _apply_fault(self, fault: Fault) -> None:
+        self.faults.apply(fault)
         self.inspection.check_all()
 
     def heal(self) -> None:
         """No more faults; those that are, end, at least within the core."""
         self._note("chaos.end")
-        numbers = self.deeds.numbers()
+        numbers = self.fault_actions.numbers()
         if self.plan.heal == "core":
             self.core = draw_core(numbers, self.plan.seed)
         self.world.network.become_reliable()
         self.faults.heal(self.core)
         self._reunite(self.core or numbers)
-        for actor in self.world.lanes.actors:
+        for actor in self.world.clients.actors:
             actor.agent.settle()
         self._note("heal.end", ",".join(f"n{number}" for number in self.core or numbers))
 
     def _reunite(self, core: Sequence[int]) -> None:
         """Let nodes that have lost sight of each other meet again, as an operator would."""
         for number in core:
-            self.deeds.meet(number)
+            self.fault_actions.meet(number)
 
     def drain(self) -> Iterator[Micros]:
         """Until nothing is left to do, or the bound."""
         end = self.engine.now + drain_bound(self.plan)
-        core = self.core or self.deeds.numbers()
+        core = self.core or self.fault_actions.numbers()
         quiet_since = None
         is_whole = False
         reunited_at = self.engine.now
@@ -194,8 +194,8 @@ class Run:
                 return
 
     def _is_quiet(self) -> bool:
-        hosts = [self.world.hosts[number] for number in self.core or self.deeds.numbers()]
-        return all(actor.agent.is_idle() for actor in self.world.lanes.actors) and not any(
+        hosts = [self.world.hosts[number] for number in self.core or self.fault_actions.numbers()]
+        return all(actor.agent.is_idle() for actor in self.world.clients.actors) and not any(
             host.has_jobs() for host in hosts
         )
 

@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import Map, Reply, Set, Spilled
 from disque_trio.statemachine.messages import JobCopy, Message, ReplJob, YourJobs
 
 
-class Aside(Spilled):
+class BodyInMemory(Spilled):
     """A body that the machine must not look into."""
 
     __slots__ = ("_body",)
@@ -30,7 +30,7 @@ class SimSpill:
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
         """Put them aside."""
-        return [Aside(body) for body in bodies]
+        return [BodyInMemory(body) for body in bodies]
 
 
 def whole_message(message: Message) -> Message:

@@ -10,7 +10,7 @@ from disque_trio.statemachine.messages import Message
 Host_contra = TypeVar("Host_contra", contravariant=True)
 
 
-class Links(Protocol[Host_contra]):
+class NodeLinks(Protocol[Host_contra]):
     """Who carries links (`wires`)."""
 
     def dial(self, host: Host_contra, link: LinkId, ip: str, port: int) -> None:
@@ -26,7 +26,7 @@ class Links(Protocol[Host_contra]):
         """The process has ended, and with it its links."""
 
 
-class Clients(Protocol[Host_contra]):
+class NodeClients(Protocol[Host_contra]):
     """Who carries clients' connections (`lanes`)."""
 
     def reply(self, host: Host_contra, client: Client, reply: Reply) -> None:

@@ -1,16 +1,16 @@
 """The world of the heap engine: hosts, with the links and clients that surround them.
 
-What a machine says goes to `wires` (links) and `lanes` (clients); what faults do is in `deeds`.
+A machine's output goes to `links` and `clients`; what faults do to the world is in `fault_actions`.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.clients import Actor, Lanes
-from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.clients import Actor, ClientConnections
+from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import PORT, Host, MachineFactory
-from disque_trio.sim.engines.heap.surroundings import Links
+from disque_trio.sim.engines.heap.surroundings import NodeLinks
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.model.disk import Disk
 from disque_trio.sim.model.network import Network
@@ -26,11 +26,11 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import parse_line
 
 START_SPREAD: Final[Micros] = 100_000
-"""Nodes start within so much of each other, so that their hearts do not beat together."""
+"""Nodes start within so much of each other, so that their heartbeats do not coincide."""
 
 
-class Wiring(Links[Host], Protocol):
-    """`Wires`, or what another engine has instead."""
+class WorldLinks(NodeLinks[Host], Protocol):
+    """`Links`, or what another engine has instead."""
 
     def add(self, host: Host) -> None:
         """One more place that can be dialled."""
@@ -39,7 +39,7 @@ class Wiring(Links[Host], Protocol):
         """A cut or clog has ended."""
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """As `Wires.half_open`."""
+        """As `Links.half_open`."""
 
 
 class World:
@@ -59,8 +59,8 @@ class World:
         self.network = Network(plan.link, stream(plan.seed, "net"))
         self.network.become_reliable()
         self.names: dict[NodeId, str] = {}
-        self.wires = self.make_wires()
-        self.lanes = self.make_lanes()
+        self.links = self.make_links()
+        self.clients = self.make_clients()
         self.hosts: dict[int, Host] = {}
         self._factory = factory
         self._config = config_of(plan)
@@ -70,15 +70,15 @@ class World:
         self._operator = Operator("op")
         self._operating = self.add_agent(self._operator)
 
-    # Making it. Other engines have other hosts, wires and lanes.
+    # How it is made. Other engines have other hosts, links and client connections.
 
-    def make_wires(self) -> Wiring:
+    def make_links(self) -> WorldLinks:
         """What links run on."""
-        return Wires(self.engine, self.recorder, self.network, self.names, self.plan.codec_every)
+        return Links(self.engine, self.recorder, self.network, self.names, self.plan.codec_every)
 
-    def make_lanes(self) -> Lanes:
+    def make_clients(self) -> ClientConnections:
         """What clients run on."""
-        return Lanes(self.engine, self.recorder)
+        return ClientConnections(self.engine, self.recorder)
 
     def make_host(self, number: int) -> Host:
         """Where a node runs."""
@@ -86,8 +86,8 @@ class World:
             self.engine,
             self.recorder,
             number,
-            links=self.wires,
-            clients=self.lanes,
+            links=self.links,
+            clients=self.clients,
             seed=self.plan.seed,
             config=self._config,
             factory=self._factory,
@@ -101,8 +101,8 @@ class World:
     def add_host(self, number: int) -> Host:
         """One more place for a node."""
         host = self.hosts[number] = self.make_host(number)
-        self.wires.add(host)
-        self.lanes.add_host(host)
+        self.links.add(host)
+        self.clients.add_host(host)
         return host
 
     def clock_plan(self, number: int) -> ClockPlan:
@@ -116,7 +116,7 @@ class World:
 
     def add_agent(self, agent: Agent) -> Actor:
         """Let a client in."""
-        return self.lanes.add_agent(agent, self._vector())
+        return self.clients.add_agent(agent, self._vector())
 
     def start_all(self) -> None:
         """Start the nodes, which know each other or will meet."""
@@ -152,7 +152,7 @@ class World:
     def command(self, host: Host, *words: str | bytes | int) -> None:
         """Let the operator ask a node for something."""
         self._operator.ask(host.number, words)
-        self.lanes.settle(self._operating)
+        self.clients.settle(self._operating)
 
     def meet(self, host: Host, other: Host) -> None:
         """CLUSTER MEET."""

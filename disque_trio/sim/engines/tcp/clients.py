@@ -1,10 +1,10 @@
-"""Clients of real nodes: each lane is a connection over a socket."""
+"""Clients of real nodes: each connection is a connection over a socket."""
 
 from typing import Final
 
 import trio
 
-from disque_trio.sim.engines.heap.clients import Lane, Lanes, Operation
+from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnections, Operation
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
@@ -14,12 +14,12 @@ from disque_trio.wire.resp import ReplyParser, encode_request
 
 _READ: Final = 1 << 16
 
-Door = tuple[str, str]
+ClientAddress = tuple[str, str]
 """A connection: the node, and the address that it knows the client by. Two connections to two
 nodes may have the same address."""
 
 
-class SocketLanes(Lanes):
+class SocketConnections(ClientConnections):
     """The agents' side is that of every engine."""
 
     def __init__(
@@ -29,25 +29,25 @@ class SocketLanes(Lanes):
         self._live = engine
         self._places = places
         self._nursery = nursery
-        self._sockets: dict[Lane, LaneSocket] = {}
-        self.agents: dict[Door, str] = {}
+        self._sockets: dict[ClientConnection, ConnectionSocket] = {}
+        self.agents: dict[ClientAddress, str] = {}
         """Whose connection it is."""
-        self.operations: dict[Door, list[int]] = {}
+        self.operations: dict[ClientAddress, list[int]] = {}
         """The numbers of those requests on it that nodes trace, in order."""
 
-    def _arrive(self, asked: tuple[Lane, Operation]) -> None:
-        lane, operation = asked
-        if lane.is_ended:
+    def _arrive(self, asked: tuple[ClientConnection, Operation]) -> None:
+        connection, operation = asked
+        if connection.is_ended:
             return
-        socket = self._sockets.get(lane)
+        socket = self._sockets.get(connection)
         if socket is None:
-            self._at[lane.host][lane] = None
-            socket = self._sockets[lane] = LaneSocket()
-            self._nursery.start_soon(self._serve, lane, socket)
+            self._open[connection.host][connection] = None
+            socket = self._sockets[connection] = ConnectionSocket()
+            self._nursery.start_soon(self._serve, connection, socket)
         socket.write(operation)
 
-    async def _serve(self, lane: Lane, socket: "LaneSocket") -> None:
-        address = (self._places.own(lane.host.number), self._places.port)
+    async def _serve(self, connection: ClientConnection, socket: "ConnectionSocket") -> None:
+        address = (self._places.own(connection.host.number), self._places.port)
         with broken():
             sock = trio.socket.socket()
             try:
@@ -56,45 +56,47 @@ class SocketLanes(Lanes):
             except OSError:
                 sock.close()
                 raise
-            self._welcome(lane, socket, (lane.host.name, f"{ip}:{port}"))
+            self._welcome(connection, socket, (connection.host.name, f"{ip}:{port}"))
             stream = trio.SocketStream(sock)
             try:
                 async with trio.open_nursery() as nursery:
                     socket.scope = nursery.cancel_scope
                     nursery.start_soon(socket.carry, stream)
-                    await self._read(lane, stream)
+                    await self._read(connection, stream)
                     nursery.cancel_scope.cancel()
             finally:
                 close_at_once(stream)
-        self._over(lane)
+        self._over(connection)
 
-    def _welcome(self, lane: Lane, socket: "LaneSocket", door: Door) -> None:
-        self.agents[door] = lane.actor.agent.name
-        socket.refs = self.operations[door] = []
+    def _welcome(
+        self, connection: ClientConnection, socket: "ConnectionSocket", address: ClientAddress
+    ) -> None:
+        self.agents[address] = connection.actor.agent.name
+        socket.refs = self.operations[address] = []
 
-    async def _read(self, lane: Lane, stream: trio.SocketStream) -> None:
+    async def _read(self, connection: ClientConnection, stream: trio.SocketStream) -> None:
         parser = ReplyParser()
         with broken():
             while data := await stream.receive_some(_READ):
                 self._live.sync()
                 for reply in parser.feed(data):
-                    self._answered((lane, reply, ()))
+                    self._answered((connection, reply, ()))
 
-    def _over(self, lane: Lane) -> None:
-        self._sockets.pop(lane, None)
+    def _over(self, connection: ClientConnection) -> None:
+        self._sockets.pop(connection, None)
         self._live.sync()
-        if not lane.is_ended:
-            self._end(lane)
+        if not connection.is_ended:
+            self._end(connection)
 
-    def _depart(self, lane: Lane) -> None:
+    def _depart(self, connection: ClientConnection) -> None:
         """The agent hangs up."""
-        if not lane.is_ended:
-            self._forget(lane)
-            if lane in self._sockets:
-                self._sockets[lane].scope.cancel()
+        if not connection.is_ended:
+            self._forget(connection)
+            if connection in self._sockets:
+                self._sockets[connection].scope.cancel()
 
 
-class LaneSocket:
+class ConnectionSocket:
     """What waits to be written."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from disque_trio.sim.engines.heap.fault_actions import Deeds
+from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import NodeId
@@ -11,7 +11,7 @@ AGAIN: Final[Micros] = 500_000
 TRIES: Final = 60
 
 
-class ProcessDeeds(Deeds):
+class ProcessFaultActions(FaultActions):
     """As in the other engines, where things are done at once and nothing happens meanwhile."""
 
     def crash(self, node: int, cause: str) -> bool:

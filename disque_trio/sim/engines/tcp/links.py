@@ -5,9 +5,9 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from disque_trio.sim.engines.byte_links import Cables, Parcel
+from disque_trio.sim.engines.byte_links import ByteLinks, FramePacket
 from disque_trio.sim.engines.events import NEVER
-from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
@@ -34,8 +34,8 @@ class Flight:
     why: str = ""
 
 
-class ProxyWires(Wires):
-    """Stands where `Wires` do in the heap engine; also the `Witness` of frames."""
+class ProxyLinks(Links):
+    """Stands where `Links` do in the heap engine; also the `FrameObserver` of frames."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class ProxyWires(Wires):
         nursery: trio.Nursery,
     ) -> None:
         super().__init__(engine, recorder, network, names, 1)
-        self._cables = Cables(engine, network, self)
-        self._proxies = Proxies(places, engine, self._cables, nursery, self.received)
+        self._byte_links = ByteLinks(engine, network, self)
+        self._proxies = Proxies(places, engine, self._byte_links, nursery, self.received)
         self._flights: dict[int, Flight] = {}
 
     @property
@@ -65,28 +65,28 @@ class ProxyWires(Wires):
 
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
-        self._cables.mended(source, target)
+        self._byte_links.mended(source, target)
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
         """End the target's ends of all connections between the two without a word to the source."""
-        return self._cables.half_open(source, target, over)
+        return self._byte_links.half_open(source, target, over)
 
-    # Witness.
+    # FrameObserver.
 
-    def sent(self, parcel: Parcel) -> None:
+    def sent(self, packet: FramePacket) -> None:
         """It has come to our proxy."""
-        frames = FrameParser().feed(parcel.frame)
+        frames = FrameParser().feed(packet.frame)
         said = wording(frames[0].message, self._names) if frames else Wording("?")
-        parcel.ref = len(self._flights) + 1
-        self._flights[parcel.ref] = Flight(
-            parcel.source.node, parcel.source.far.node, said, parcel.ref, self._engine.now
+        packet.ref = len(self._flights) + 1
+        self._flights[packet.ref] = Flight(
+            packet.source.node, packet.source.far.node, said, packet.ref, self._engine.now
         )
 
-    def received(self, parcel: Parcel) -> None:
+    def received(self, packet: FramePacket) -> None:
         """It goes on from our proxy to its node."""
-        self._flights[parcel.ref].received = self._engine.now
+        self._flights[packet.ref].received = self._engine.now
 
-    def lost(self, parcel: Parcel, why: str) -> None:
+    def lost(self, packet: FramePacket, why: str) -> None:
         """It goes nowhere."""
-        flight = self._flights[parcel.ref]
+        flight = self._flights[packet.ref]
         flight.lost, flight.why = self._engine.now, why

@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.engines.events import NEVER
-from disque_trio.sim.engines.tcp.clients import Door
+from disque_trio.sim.engines.tcp.clients import ClientAddress
 from disque_trio.sim.engines.tcp.links import Flight
 from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
 from disque_trio.sim.scenarios.plan import Micros
@@ -53,9 +53,9 @@ class Sources:
     ours: Sequence[Row]
     """Of agents and faults; their times count from the epoch already."""
     flights: Sequence[Flight]
-    agents: dict[Door, str]
+    agents: dict[ClientAddress, str]
     """Whose connection it was."""
-    operations: dict[Door, list[int]]
+    operations: dict[ClientAddress, list[int]]
     """The numbers of the requests on it that nodes trace."""
 
 
@@ -97,12 +97,12 @@ def _translated(trace: NodeTrace, names: dict[str, str], sources: Sources) -> li
     asked: dict[str, dict[int, int]] = defaultdict(dict)
     for row in trace.rows:
         client, ref, cause = row.client, row.ref, row.cause
-        door = trace.name, client
+        address = trace.name, client
         if "." in row.kind:
-            ref = _number_of(row, asked[client], sources.operations.get(door, []))
+            ref = _number_of(row, asked[client], sources.operations.get(address, []))
             client = _VIEW + client
         elif client:
-            client = sources.agents.get(door, client)
+            client = sources.agents.get(address, client)
         if row.kind == "start":
             # A node starts with a table that we have written; that is no earlier life of it.
             cause, named = "empty" if row.node == named else "fresh", row.node

@@ -1,6 +1,6 @@
 """The wires between real nodes: each link is taken apart into frames, and put together again.
 
-What happens to a frame on its way, the shared network model decides, by way of `Cables`.
+What happens to a frame on its way, the shared network model decides, by way of `ByteLinks`.
 """
 
 import socket
@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from disque_trio.sim.engines.byte_links import Cables, End, Parcel
+from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
@@ -42,10 +42,10 @@ class Splitter:
         return frames
 
 
-class SocketPlug:
+class SocketHandler:
     """One end of a connection: our socket to a real node."""
 
-    def __init__(self, engine: LiveEngine, told: Callable[[Parcel], None]) -> None:
+    def __init__(self, engine: LiveEngine, told: Callable[[FramePacket], None]) -> None:
         self.end: End | None = None
         self._engine = engine
         self._told = told
@@ -53,15 +53,15 @@ class SocketPlug:
         self._came = trio.Event()
         self._is_over = False
 
-    # Plug.
+    # LinkHandler.
 
     def linked(self) -> None:
         """The kernel has told the node so long ago, when our listener took its connection."""
 
-    def receive(self, parcel: Parcel) -> None:
+    def receive(self, packet: FramePacket) -> None:
         """A frame for our node."""
-        self._told(parcel)
-        self._unsent.append(parcel.frame)
+        self._told(packet)
+        self._unsent.append(packet.frame)
         self._came.set()
 
     def ended(self) -> None:
@@ -118,13 +118,13 @@ class Proxies:
         self,
         places: Places,
         engine: LiveEngine,
-        cables: Cables,
+        byte_links: ByteLinks,
         nursery: trio.Nursery,
-        told: Callable[[Parcel], None],
+        told: Callable[[FramePacket], None],
     ) -> None:
         self._places = places
         self._engine = engine
-        self._cables = cables
+        self._byte_links = byte_links
         self._nursery = nursery
         self._told = told
 
@@ -139,7 +139,7 @@ class Proxies:
         async def listen() -> None:
             await trio.serve_listeners(welcome, [listener], handler_nursery=self._nursery)
 
-        self._cables.open_door(node, lambda end: self._plug_in(end) if is_up() else None)
+        self._byte_links.listen(node, lambda end: self._handler_for(end) if is_up() else None)
         self._nursery.start_soon(listen)
 
     async def _dialled(self, stream: trio.SocketStream, target: int) -> None:
@@ -153,24 +153,24 @@ class Proxies:
             close_at_once(stream)
             return
         self._engine.sync()
-        plug = SocketPlug(self._engine, self._told)
-        plug.end = self._cables.dial(source, target, plug)
-        await plug.serve(stream)
+        handler = SocketHandler(self._engine, self._told)
+        handler.end = self._byte_links.dial(source, target, handler)
+        await handler.serve(stream)
 
-    def _plug_in(self, end: End) -> SocketPlug:
+    def _handler_for(self, end: End) -> SocketHandler:
         """The other half of a connection: to the node that was dialled."""
-        plug = SocketPlug(self._engine, self._told)
-        plug.end = end
-        self._nursery.start_soon(self._go_on, plug, end.far.node, end.node)
-        return plug
+        handler = SocketHandler(self._engine, self._told)
+        handler.end = end
+        self._nursery.start_soon(self._go_on, handler, end.far.node, end.node)
+        return handler
 
-    async def _go_on(self, plug: SocketPlug, source: int, target: int) -> None:
+    async def _go_on(self, handler: SocketHandler, source: int, target: int) -> None:
         sock = trio.socket.socket()
         try:
             await sock.bind((self._places.seen(source), 0))
             await sock.connect((self._places.own(target), self._places.bus_port))
         except OSError:
             sock.close()
-            plug.hang_up()
+            handler.hang_up()
             return
-        await plug.serve(trio.SocketStream(sock))
+        await handler.serve(trio.SocketStream(sock))

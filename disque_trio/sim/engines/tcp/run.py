@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.fault_actions import Deeds
+from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.nodes import MachineError, MachineFactory
 from disque_trio.sim.engines.heap.run import (
     FormingError,
@@ -33,7 +33,7 @@ from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.tcp import places, wall_clock
 from disque_trio.sim.engines.tcp.control import Poller
-from disque_trio.sim.engines.tcp.fault_actions import ProcessDeeds
+from disque_trio.sim.engines.tcp.fault_actions import ProcessFaultActions
 from disque_trio.sim.engines.tcp.merge import NodeTrace, Sources, merge
 from disque_trio.sim.engines.tcp.world import ProcessWorld
 from disque_trio.sim.model.recorder import Recorder
@@ -136,9 +136,9 @@ class ProcessRun(Run):
         )
         return self._process_world
 
-    def make_deeds(self) -> Deeds:
+    def make_fault_actions(self) -> FaultActions:
         """To processes."""
-        return ProcessDeeds(self.world)
+        return ProcessFaultActions(self.world)
 
     def warm_up(self) -> Iterator[Micros]:
         """Let the processes start and link; as soon as they have, it is time 0."""

@@ -5,15 +5,15 @@ from pathlib import Path
 import attrs
 import trio
 
-from disque_trio.sim.engines.heap.clients import Lanes
-from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.clients import ClientConnections
+from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import Host, MachineFactory
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.tcp.clients import SocketLanes
+from disque_trio.sim.engines.tcp.clients import SocketConnections
 from disque_trio.sim.engines.tcp.fault_actions import AGAIN, TRIES
 from disque_trio.sim.engines.tcp.hosts import ProcessHost
-from disque_trio.sim.engines.tcp.links import ProxyWires
+from disque_trio.sim.engines.tcp.links import ProxyLinks
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.model.recorder import Recorder
@@ -44,16 +44,16 @@ class ProcessWorld(World):
         self._nursery = nursery
         super().__init__(plan, engine, recorder, factory)
 
-    def make_wires(self) -> Wires:
+    def make_links(self) -> Links:
         """Proxies."""
-        self.proxies = ProxyWires(
+        self.proxies = ProxyLinks(
             self._live, self.recorder, self.network, self.names, self._places, self._nursery
         )
         return self.proxies
 
-    def make_lanes(self) -> Lanes:
+    def make_clients(self) -> ClientConnections:
         """Sockets."""
-        self.sockets = SocketLanes(self._live, self.recorder, self._places, self._nursery)
+        self.sockets = SocketConnections(self._live, self.recorder, self._places, self._nursery)
         return self.sockets
 
     def make_host(self, number: int) -> Host:
@@ -74,7 +74,7 @@ class ProcessWorld(World):
 
     def _command(self, host: Host, words: tuple[str | bytes | int, ...], tries: int) -> None:
         pending = self._operator.ask(host.number, words)
-        self.lanes.settle(self._operating)
+        self.clients.settle(self._operating)
 
         def look(_: None) -> None:
             if not pending.is_done:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
-from disque_trio.sim.engines.byte_links import Cables, End, Parcel
+from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import PORT, Host
 from disque_trio.sim.engines.trio.hosts import NodeHost
 from disque_trio.sim.engines.trio.hub import SimHub
@@ -20,10 +20,10 @@ from disque_trio.wire.frames import FrameParser
 BUS_PORT = PORT + 10_000
 
 
-class ShellLinks(Wires):
-    """All links of a run; also the `Witness` of what goes over them.
+class SimLinks(Links):
+    """All links of a run; also the `FrameObserver` of what goes over them.
 
-    It stands where `Wires` do in the heap engine. What machines say comes here through their
+    It stands where `Links` do in the heap engine. What machines say comes here through their
     shells, not through `dial` and `send`.
     """
 
@@ -36,98 +36,98 @@ class ShellLinks(Wires):
         rng: random.Random,
     ) -> None:
         super().__init__(engine, recorder, network, names, 1)
-        self.cables = Cables(engine, network, self)
+        self.byte_links = ByteLinks(engine, network, self)
         self.rng = rng
         """Decides where streams are cut into pieces."""
-        self._shells: dict[int, NodeHost] = {}
+        self._node_hosts: dict[int, NodeHost] = {}
         self._numbers: dict[str, int] = {}
 
     def add(self, host: Host) -> None:
         """One more place that can be dialled."""
         assert isinstance(host, NodeHost)
-        self._shells[host.number] = host
+        self._node_hosts[host.number] = host
         self._numbers[host.ip] = host.number
-        self.cables.open_door(host.number, self._welcome)
+        self.byte_links.listen(host.number, self._welcome)
 
-    def open(self, host: NodeHost, session: LinkSession, ip: str, port: int) -> "ShellLink":
+    def open(self, host: NodeHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
         """A node dials."""
         assert host.hub is not None
         target = self._numbers.get(ip, 0) if port == BUS_PORT else 0
-        link = ShellLink(self, host, host.hub, self.ip_of(target))
+        link = SimLinkPort(self, host, host.hub, self.ip_of(target))
         link.session = session
-        link.end = self.cables.dial(host.number, 0 if target == host.number else target, link)
+        link.end = self.byte_links.dial(host.number, 0 if target == host.number else target, link)
         return link
 
-    def _welcome(self, end: End) -> "ShellLink | None":
-        host = self._shells[end.node]
+    def _welcome(self, end: End) -> "SimLinkPort | None":
+        host = self._node_hosts[end.node]
         if host.hub is None:
             return None
-        link = ShellLink(self, host, host.hub, self.ip_of(end.far.node))
+        link = SimLinkPort(self, host, host.hub, self.ip_of(end.far.node))
         link.end = end
         host.hub.put(link.accept)
         return link
 
     def ip_of(self, number: int) -> str:
         """Where the node is."""
-        return self._shells[number].ip if number else ""
+        return self._node_hosts[number].ip if number else ""
 
     def crashed(self, host: Host) -> None:
         """The kernel ends the links of a process that is gone."""
-        self.cables.crashed(host.number)
+        self.byte_links.crashed(host.number)
 
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
-        self.cables.mended(source, target)
+        self.byte_links.mended(source, target)
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
         """End the target's ends of all connections between the two without a word to the source."""
-        return self.cables.half_open(source, target, over)
+        return self.byte_links.half_open(source, target, over)
 
-    # Witness.
+    # FrameObserver.
 
-    def sent(self, parcel: Parcel) -> None:
+    def sent(self, packet: FramePacket) -> None:
         """A frame leaves its node."""
-        host = self._shells[parcel.source.node]
-        self._sent = parcel.ref = self._sent + 1
-        parcel.said = self._wording(parcel.frame)
-        parcel.stamp = host.vector.tick()
-        self._note("send", host, parcel, parcel.said.detail, parcel.stamp)
+        host = self._node_hosts[packet.source.node]
+        self._sent = packet.ref = self._sent + 1
+        packet.said = self._wording(packet.frame)
+        packet.stamp = host.vector.tick()
+        self._note("send", host, packet, packet.said.detail, packet.stamp)
 
-    def received(self, parcel: Parcel) -> None:
+    def received(self, packet: FramePacket) -> None:
         """A frame has come to its node."""
-        host = self._shells[parcel.source.far.node]
-        host.vector.join(parcel.stamp)
-        self._note("recv", host, parcel, parcel.said.detail, host.vector.tick())
+        host = self._node_hosts[packet.source.far.node]
+        host.vector.join(packet.stamp)
+        self._note("recv", host, packet, packet.said.detail, host.vector.tick())
 
-    def lost(self, parcel: Parcel, why: str) -> None:
+    def lost(self, packet: FramePacket, why: str) -> None:
         """A frame will never arrive."""
-        host = self._shells[parcel.source.node]
-        self._note("lost", host, parcel, why, host.vector.stamp())
+        host = self._node_hosts[packet.source.node]
+        self._note("lost", host, packet, why, host.vector.stamp())
 
     def _wording(self, frame: bytes) -> Wording:
         [message] = FrameParser().feed(frame)
         return wording(message.message, self._names)
 
     def _note(
-        self, kind: str, host: NodeHost, parcel: Parcel, detail: str, stamp: tuple[int, ...]
+        self, kind: str, host: NodeHost, packet: FramePacket, detail: str, stamp: tuple[int, ...]
     ) -> None:
-        far = parcel.source if parcel.source.node != host.number else parcel.source.far
-        now, said = host.clock.now(self._engine.now), parcel.said
+        far = packet.source if packet.source.node != host.number else packet.source.far
+        now, said = host.clock.now(self._engine.now), packet.said
         self._recorder.add(
             (
                 self._engine.now, kind, host.name, said.job, said.queue, "", f"n{far.node}",
-                said.name, detail, parcel.ref, now.mono, now.wall, stamp,
+                said.name, detail, packet.ref, now.mono, now.wall, stamp,
             )
         )  # fmt: skip
 
 
-class ShellLink:
-    """One end: the `LinkPort` of a node, and the `Plug` of a cable."""
+class SimLinkPort:
+    """One end: the `LinkPort` of a node, and the `LinkHandler` of a cable."""
 
     session: LinkSession
     end: End
 
-    def __init__(self, links: ShellLinks, host: NodeHost, hub: SimHub, far_ip: str) -> None:
+    def __init__(self, links: SimLinks, host: NodeHost, hub: SimHub, far_ip: str) -> None:
         self._links = links
         self._host = host
         self._hub = hub
@@ -152,7 +152,7 @@ class ShellLink:
         self._is_over = True
         self.end.hang_up()
 
-    # Plug.
+    # LinkHandler.
 
     def linked(self) -> None:
         """The dial has succeeded."""
@@ -162,24 +162,24 @@ class ShellLink:
         if not self._is_over:
             node.link_up(self.session, self._host.ip, self._far_ip)
 
-    def receive(self, parcel: Parcel) -> None:
+    def receive(self, packet: FramePacket) -> None:
         """A frame has arrived: now and then in two pieces, of which the first comes alone."""
         rng = self._links.rng
-        cut = rng.randrange(len(parcel.frame)) if rng.random() < 0.5 else 0
+        cut = rng.randrange(len(packet.frame)) if rng.random() < 0.5 else 0
         if cut:
-            self._hub.put(lambda node: self._hear(node, parcel.frame[:cut]))
-        self._hub.put(lambda node: self._hear_end(node, parcel, cut))
+            self._hub.put(lambda node: self._receive(node, packet.frame[:cut]))
+        self._hub.put(lambda node: self._receive_end(node, packet, cut))
 
-    def _hear(self, node: Node, data: bytes) -> None:
+    def _receive(self, node: Node, data: bytes) -> None:
         if not self._is_over:
             node.link_received(self.session, data)
 
-    def _hear_end(self, node: Node, parcel: Parcel, cut: int) -> None:
+    def _receive_end(self, node: Node, packet: FramePacket, cut: int) -> None:
         if self._is_over:
-            self._links.lost(parcel, "closed")
+            self._links.lost(packet, "closed")
         else:
-            self._links.received(parcel)
-            self._hear(node, parcel.frame[cut:])
+            self._links.received(packet)
+            self._receive(node, packet.frame[cut:])
 
     def ended(self) -> None:
         """The connection is over, whoever ended it."""

@@ -21,7 +21,7 @@ from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.trio import virtual_time
-from disque_trio.sim.engines.trio.world import ShellWorld
+from disque_trio.sim.engines.trio.world import NodeWorld
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.statemachine.machine import Machine
 from disque_trio.tracing.rows import Row
@@ -40,7 +40,7 @@ def simulate(
 
     async def main() -> Outcome:
         async with trio.open_nursery() as nursery:
-            run = ShellRun(plan, observer, machine_factory, nursery, messages=messages)
+            run = NodeRun(plan, observer, machine_factory, nursery, messages=messages)
             for until in run.parts():
                 await run.live.live(until)
             nursery.cancel_scope.cancel()
@@ -49,7 +49,7 @@ def simulate(
     return _run(plan, main)
 
 
-class ShellRun(Run):
+class NodeRun(Run):
     """One plan, played among tasks."""
 
     live: LiveEngine
@@ -78,7 +78,7 @@ class ShellRun(Run):
 
     def make_world(self, machine_factory: MachineFactory) -> World:
         """Real shells."""
-        return ShellWorld(self.plan, self.live, self.recorder, machine_factory, self._nursery)
+        return NodeWorld(self.plan, self.live, self.recorder, machine_factory, self._nursery)
 
 
 def simulate_on_one_task(

@@ -50,7 +50,7 @@ class JumpClock(trio.abc.Clock):
         return 0.0
 
 
-class Watchman(trio.abc.Instrument):
+class DeadlockDetector(trio.abc.Instrument):
     """Ends a run in which nothing can happen any more, which would sleep for ever."""
 
     def __init__(self, scope: trio.CancelScope) -> None:
@@ -101,10 +101,10 @@ def run(seed: str, main: Callable[[], Awaitable[_Result]]) -> _Result:
 
     async def watched() -> _Result:
         with trio.CancelScope() as scope:
-            watchman = Watchman(scope)
-            trio.lowlevel.add_instrument(watchman)
+            detector = DeadlockDetector(scope)
+            trio.lowlevel.add_instrument(detector)
             return await main()
-        raise DeadlockError(f"nothing can happen any more; waiting: {', '.join(watchman.waiting)}")
+        raise DeadlockError(f"nothing can happen any more; waiting: {', '.join(detector.waiting)}")
 
     with seeded_scheduler(seed):
         return trio.run(watched, clock=JumpClock())

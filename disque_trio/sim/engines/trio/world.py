@@ -2,21 +2,21 @@
 
 import trio
 
-from disque_trio.sim.engines.heap.clients import Lanes
-from disque_trio.sim.engines.heap.links import Wires
+from disque_trio.sim.engines.heap.clients import ClientConnections
+from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import Host, MachineFactory
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.trio.clients import ShellLanes
+from disque_trio.sim.engines.trio.clients import SimClientConnections
 from disque_trio.sim.engines.trio.hosts import NodeHost
-from disque_trio.sim.engines.trio.links import ShellLinks
+from disque_trio.sim.engines.trio.links import SimLinks
 from disque_trio.sim.engines.trio.store import ByteDisk
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Plan
 
 
-class ShellWorld(World):
+class NodeWorld(World):
     """Everything there is in one run of the trio engine."""
 
     host_kind = NodeHost
@@ -34,16 +34,16 @@ class ShellWorld(World):
         self._nursery = nursery
         super().__init__(plan, engine, recorder, factory)
 
-    def make_wires(self) -> Wires:
+    def make_links(self) -> Links:
         """Links with bytes on them."""
         rng = stream(self.plan.seed, "pieces", "links")
-        self._links = ShellLinks(self.engine, self.recorder, self.network, self.names, rng)
+        self._links = SimLinks(self.engine, self.recorder, self.network, self.names, rng)
         return self._links
 
-    def make_lanes(self) -> Lanes:
+    def make_clients(self) -> ClientConnections:
         """Clients' connections with bytes on them."""
         rng = stream(self.plan.seed, "pieces", "clients")
-        return ShellLanes(self.engine, self.recorder, rng)
+        return SimClientConnections(self.engine, self.recorder, rng)
 
     def make_host(self, number: int) -> Host:
         """A host with a nursery."""
