@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from disque_trio.sim.checkers.obligations import Terms, terms_of
+from disque_trio.sim.checkers.obligations import Obligations, obligations_of
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
@@ -66,7 +66,7 @@ TRACES: Final = pa.schema(
         ("plan", pa.string()),
     ]
 )
-"""One row for each trace: what its plan entitles its jobs to (`sim.checkers.terms`), in
+"""One row for each trace: what its plan entitles its jobs to (`sim.checkers.obligations`), in
 microseconds, and the plan. A live cluster has none; there it is what is usual."""
 
 RESULTS: Final = pa.schema(
@@ -125,7 +125,7 @@ def traces_table(plan: Plan | None, run: str) -> pa.Table:
     """The row of one trace; without a plan, that of a live cluster."""
     known = plan or Plan(scenario=LIVE, seed=0, nodes=1)
     facts = {
-        **_entitled(terms_of(known)),
+        **_entitled(obligations_of(known)),
         "run": run,
         "seed": known.seed,
         "is_live": plan is None,
@@ -145,14 +145,14 @@ def traces_table(plan: Plan | None, run: str) -> pa.Table:
     return pa.Table.from_pylist([facts], schema=TRACES)
 
 
-def _entitled(terms: Terms) -> dict[str, object]:
+def _entitled(obligations: Obligations) -> dict[str, object]:
     return {
-        "nodes": terms.nodes,
-        "is_stream": terms.is_stream,
-        "has_lease": terms.has_lease,
-        "rho": terms.rho,
-        "settle": terms.settle,
-        "latency": terms.latency,
-        "collection": terms.collection,
-        "reconnect": terms.reconnect,
+        "nodes": obligations.nodes,
+        "is_stream": obligations.is_stream,
+        "has_lease": obligations.has_lease,
+        "rho": obligations.rho,
+        "settle": obligations.calm_after,
+        "latency": obligations.latency,
+        "collection": obligations.collection,
+        "reconnect": obligations.reconnect,
     }

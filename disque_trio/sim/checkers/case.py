@@ -8,8 +8,8 @@ from collections import deque
 
 import attrs
 
-from disque_trio.sim.checkers.intervals import Spell
-from disque_trio.sim.checkers.obligations import SECOND, Terms, life_of, terms_of
+from disque_trio.sim.checkers.intervals import Interval
+from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
 from disque_trio.sim.checkers.records import Add, Copy, Job
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
@@ -55,7 +55,7 @@ class Case:
     plan: Plan
     is_live: bool
     """The rows come from live nodes: a serve is as good as a delivery, and there may be holes."""
-    terms: Terms
+    obligations: Obligations
     world: World
     now: Micros = 0
     jobs: dict[str, Job] = attrs.Factory(dict)
@@ -65,22 +65,22 @@ class Case:
     """ADDJOBs that wait for their outcome."""
     unclaimed: dict[tuple[str, str], list[Add]] = attrs.Factory(dict)
     """By queue and body: ADDJOBs whose job nobody has named yet."""
-    said: dict[tuple[str, str], int] = attrs.Factory(dict)
+    adds_of_body: dict[tuple[str, str], int] = attrs.Factory(dict)
     """By queue and body: how often producers have said it."""
     repeated: int = 0
     """Jobs that came out with what another had brought before (D13)."""
-    came_out: dict[tuple[str, str], str] = attrs.Factory(dict)
+    first_with_body: dict[tuple[str, str], str] = attrs.Factory(dict)
     """By queue and body, where it was said more than once: the first job that came out with it."""
     flights: dict[int, Flight] = attrs.Factory(dict)
     operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
     """When a request for more time was made."""
     has_maxlen: bool = False
     """Does any ADDJOB say MAXLEN?"""
-    births: dict[str, int] = attrs.Factory(dict)
+    creations: dict[str, int] = attrs.Factory(dict)
     """By node: how many jobs it has made."""
-    lines: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
+    waiting_by_age: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
     """By node and queue: its own jobs that wait there, a heap by age (S13)."""
-    heard: dict[tuple[str, str], None] = attrs.Factory(dict)
+    received_from: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has heard of whom since the heal (L6)."""
     stopped: dict[str, dict[str, None]] = attrs.Factory(dict)
     """Nodes that were stopped in order, until they have started: what was queued there (S21)."""
@@ -88,15 +88,15 @@ class Case:
     """Node and job that was queued there: since when the node runs again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Who has had an answer from whom since the heal (L10)."""
-    unheard: dict[str, Row] = attrs.Factory(dict)
+    pending_orders: dict[str, Row] = attrs.Factory(dict)
     """The last order to leave, or not to, to a node that was down."""
     unanswered: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """Who has asked whom whether it is there, and had no answer since; see `silence`."""
-    given_up: dict[tuple[str, str], Spell] = attrs.Factory(dict)
+    given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """When a node last had no link to another because it had no answer on it."""
     missed: deque[Missed] = attrs.Factory(deque)
     """Acknowledgements that a node has to tell another, in order of time (L10)."""
-    rosters: dict[str, dict[str, list[str]]] = attrs.Factory(dict)
+    node_tables: dict[str, dict[str, list[str]]] = attrs.Factory(dict)
     """By node: whom it knows, and what it thinks of each (S18)."""
     forgotten: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """Node and name: since when the node shall have forgotten the name (S18)."""
@@ -106,14 +106,14 @@ class Case:
     """By client: of which queues it wants jobs, and how many at a time."""
     replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
     """By client: its last GETJOB, and the places of the queues that jobs came from."""
-    reopened: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    unpaused: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and queue: when it was last not paused any more."""
     sends: int = 0
     """How many messages about jobs have left."""
     seen: dict[str, int] = attrs.Factory(dict)
     """How many rows of the kinds that some properties cannot do without."""
     violations: list[Violation] = attrs.Factory(list)
-    accused: dict[tuple[str, str, str], None] = attrs.Factory(dict)
+    reported: dict[tuple[str, str, str], None] = attrs.Factory(dict)
     """What has been said already."""
     marks: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MARKS, 0))
     checks: dict[str, int] = attrs.Factory(dict)
@@ -122,8 +122,8 @@ class Case:
     """Jobs that no node holds any more, by when they can be forgotten."""
     alive: int = 0
     """Jobs that are not finished."""
-    born: int = 0
-    lags: list[Micros] = attrs.Factory(list)
+    jobs_created: int = 0
+    collection_times: list[Micros] = attrs.Factory(list)
     """How long jobs stayed after their first ack."""
 
     # Finding.
@@ -131,8 +131,8 @@ class Case:
     def violate(self, name: str, detail: str, job: str = "", node: str = "") -> None:
         """A property does not hold. Said once of each job and node."""
         key = (name, job, node)
-        if key not in self.accused and len(self.violations) < MOST_VIOLATIONS:
-            self.accused[key] = None
+        if key not in self.reported and len(self.violations) < MOST_VIOLATIONS:
+            self.reported[key] = None
             self.violations.append(Violation(name, self.now, job, node, detail))
 
     def check(self, name: str, times: int = 1) -> None:
@@ -168,16 +168,16 @@ class Case:
         if job.ended is None:
             job.ended = self.now
             job.ended_by = why
-            if job.born is not None:
+            if job.created_at is not None:
                 self.alive -= 1
 
     def retire(self, job: Job) -> None:
         """No node holds the job: keep less of it once messages under way have arrived, and nothing
         for ever."""
         if job.first_ack is not None:
-            self.lags.append(self.now - job.first_ack)
+            self.collection_times.append(self.now - job.first_ack)
             self.check("L3")
-        life = int(life_of(job.id) * (1 + self.terms.rho)) + SLACK
+        life = int(life_of(job.id) * (1 + self.obligations.rho)) + SLACK
         heapq.heappush(self.retired, (self.now + SLACK, job.id))
         heapq.heappush(self.retired, (self.now + life, job.id))
         while self.retired[0][0] <= self.now:
@@ -188,7 +188,7 @@ class Case:
         if job is None or job.copies or job.ended is None:
             return
         if due < job.first_seen + life_of(job_id):
-            job.notices.clear()
+            job.announcements.clear()
             job.incoming.clear()
             job.sent_to.clear()
             job.given.clear()
@@ -215,8 +215,8 @@ class Case:
 
 def case_of(plan: Plan, *, is_live: bool) -> Case:
     """The case before the first row."""
-    terms = terms_of(plan)
-    case = Case(plan, is_live, terms, world_of(plan, terms))
+    obligations = obligations_of(plan)
+    case = Case(plan, is_live, obligations, world_of(plan, obligations))
     case.has_maxlen = any(add.maxlen is not None for add in plan.adds)
     case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}
     return case

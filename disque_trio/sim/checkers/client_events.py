@@ -2,7 +2,7 @@
 
 from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.history import ASKED, settle
+from disque_trio.sim.checkers.history import ASKED, record_ack
 from disque_trio.sim.checkers.obligations import read_options
 from disque_trio.sim.checkers.records import Ack, Add, Job, Lease
 from disque_trio.tracing.rows import Row
@@ -10,14 +10,14 @@ from disque_trio.tracing.rows import Row
 
 def on_add_invoke(case: Case, row: Row) -> None:
     """A producer asks for a job."""
-    options = read_options(row.detail, case.terms.nodes)
+    options = read_options(row.detail, case.obligations.nodes)
     add = Add(row.ref, row.client, row.node, row.queue, row.time, options)
     add.was_leaving = row.node in case.world.leaving
     case.adds[row.client, row.ref] = add
     if options.body is not None:
         key = (row.queue, options.body)
         case.unclaimed.setdefault(key, []).append(add)
-        case.said[key] = case.said.get(key, 0) + 1
+        case.adds_of_body[key] = case.adds_of_body.get(key, 0) + 1
     if options.is_async:
         case.mark("async.added")
     if not options.retry:
@@ -34,7 +34,7 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
         claim(case, add, job)
     if job.deliveries:
         case.mark("deliver.before_add_ok")
-    job.awaits = max(job.awaits, row.time)
+    job.expected_since = max(job.expected_since, row.time)
 
 
 def claim(case: Case, add: Add, job: Job) -> None:
@@ -99,7 +99,7 @@ def _compare_bodies(case: Case, row: Row, job: Job) -> None:
     """D13: a producer may have added the same twice. The queue has no part in that."""
     _, _, body = row.detail.partition("body=")
     key = (row.queue, body)
-    if case.said.get(key, 0) > 1 and case.came_out.setdefault(key, job.id) != job.id:
+    if case.adds_of_body.get(key, 0) > 1 and case.first_with_body.setdefault(key, job.id) != job.id:
         case.repeated += 1
 
 
@@ -121,7 +121,7 @@ def on_ack_ok(case: Case, row: Row, job: Job) -> None:
     kind = "fastack" if row.kind == "fastack.ok" else "ackjob"
     if case.has_messages if kind == "fastack" else case.has_node_rows:
         return
-    settle(case, job, Ack(row.time, row.node, kind, row.clock))
+    record_ack(case, job, Ack(row.time, row.node, kind, row.clock))
     case.finish(job, "acked" if kind == "ackjob" else "fastack")
 
 
@@ -130,7 +130,7 @@ def on_ack_unknown(case: Case, _row: Row, _job: Job) -> None:
     case.mark("ack.unknown")
 
 
-def on_again_invoke(_case: Case, row: Row, job: Job) -> None:
+def on_requeue_invoke(_case: Case, row: Row, job: Job) -> None:
     """A consumer wants the job queued again."""
     job.asked_again = row.time
 
@@ -147,6 +147,6 @@ def on_working_end(case: Case, row: Row, job: Job) -> None:
         case.mark("working.refused")
         return
     case.mark("working.renewed")
-    job.awaits = max(job.awaits, row.time)
+    job.expected_since = max(job.expected_since, row.time)
     if job.lease is None or job.lease.time <= invoked:
         job.lease = Lease(invoked, row.node, row.client, before=job.lease)

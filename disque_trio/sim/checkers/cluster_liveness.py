@@ -46,20 +46,20 @@ def _check_answer(case: Case, row: Row, add: Add) -> None:
         case.violate("L5", detail, node=row.node)
     # One that is refused at once, or has waited for the whole time.
     is_due = row.kind == "add.refused" or late >= 0
-    if row.cause == "NOREPL" and is_due and _has_company(case, row, add):
+    if row.cause == "NOREPL" and is_due and _has_live_peers(case, row, add):
         detail = f"NOREPL with REPLICATE {add.options.replicate}, with nothing wrong"
         case.violate("L5", detail, node=row.node)
 
 
-def _has_company(case: Case, row: Row, add: Add) -> bool:
+def _has_live_peers(case: Case, row: Row, add: Add) -> bool:
     """Could all nodes be reached, soon enough, and did all keep copies?"""
-    world, least = case.world, 4 * case.terms.latency + SECOND // 4
+    world, least = case.world, 4 * case.obligations.latency + SECOND // 4
     return (
         not world.is_changing
-        and not case.terms.has_limit
-        and not world.closed
+        and not case.obligations.has_limit
+        and not world.paused_queues
         and not _has_left(case, add)
-        and add.options.replicate <= case.terms.nodes
+        and add.options.replicate <= case.obligations.nodes
         and (not add.options.timeout or add.options.timeout > least)
         and world.is_calm(add.invoked, row.time)
     )
@@ -68,14 +68,14 @@ def _has_company(case: Case, row: Row, add: Add) -> bool:
 def judge_unanswered(case: Case) -> None:
     """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
     for add in case.adds.values():
-        patience = add.options.timeout + 10 * SECOND
+        allowed = add.options.timeout + 10 * SECOND
         if add.options.replicate != 1 or _has_left(case, add):
             continue
-        if case.now > add.invoked + patience:
-            _complain_of_no_answer(case, add)
+        if case.now > add.invoked + allowed:
+            _report_no_answer(case, add)
 
 
-def _complain_of_no_answer(case: Case, add: Add) -> None:
+def _report_no_answer(case: Case, add: Add) -> None:
     case.check("L5")
     if not _was_disturbed(case, add.node, add.invoked, case.now):
         detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
@@ -90,9 +90,9 @@ def _has_left(case: Case, add: Add) -> bool:
 def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
     world, known = case.world, since - MILLI  # a client hears of a crash a moment later
     return (
-        world.was_out(node, known + case.terms.reconnect, until)
+        world.was_out(node, known + case.obligations.reconnect, until)
         or world.is_stopped(node, since, until)
-        or world.was_disk_unwell(node, until)
+        or world.was_disk_faulty(node, until)
     )
 
 
@@ -105,16 +105,16 @@ def judge_rejoin(case: Case, findings: Findings) -> None:
     assert world.healed is not None
     bound = reconnect_bound(case.plan)
     if world.is_changing:
-        bound += case.terms.longest(FORGOTTEN_FOR)
+        bound += case.obligations.longest(FORGOTTEN_FOR)
     if not is_whole(case):
         findings.leave_open("L6")
         return
     if world.rejoined is not None:
         case.check("L6")
         if world.rejoined - world.healed > bound:
-            _complain_of_silence(case, world.rejoined)
+            _report_missing_links(case, world.rejoined)
         return
-    silent = [pair for pair in _core_pairs(case) if pair not in case.heard]
+    silent = [pair for pair in _core_pairs(case) if pair not in case.received_from]
     if not silent and case.seen.get("gossip"):
         case.check("L6")
     elif case.is_live and not case.seen.get("gossip"):
@@ -123,7 +123,7 @@ def judge_rejoin(case: Case, findings: Findings) -> None:
         findings.leave_open("L6")
     else:
         case.check("L6")
-        _complain_of_silence(case, case.now)
+        _report_missing_links(case, case.now)
 
 
 def is_whole(case: Case) -> bool:
@@ -132,9 +132,9 @@ def is_whole(case: Case) -> bool:
     return case.world.rejoined is not None or not case.world.is_changing
 
 
-def _complain_of_silence(case: Case, now: Micros) -> None:
+def _report_missing_links(case: Case, now: Micros) -> None:
     healed = case.world.healed or 0
-    silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.heard]
+    silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.received_from]
     told = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
     case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{told}")
 

@@ -35,49 +35,49 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     left, _, due = more.partition(" due=")
     copy.left, copy.due = int(left), int(due)
     case.check("S16")
-    if not job.terms:
-        job.terms, job.life = fixed, copy.left
+    if not job.first_record:
+        job.first_record, job.life = fixed, copy.left
         if job.queue and row.cause != "add":
             job.life = 0
         return
     _compare(case, row, job, fixed)
     if row.queue != job.queue:
-        _complain(case, row, f"the queue {row.queue}, the first record {job.queue}")
+        _report(case, row, f"the queue {row.queue}, the first record {job.queue}")
     _judge_life(case, row, job, copy)
     if row.cause in {"repljob", "yourjobs"}:
         _judge_due(case, row, copy, read(fixed))
 
 
-def read(terms: str) -> dict[str, int]:
+def read(record: str) -> dict[str, int]:
     """Names and numbers of a record's options; nothing for a number that is not told."""
-    pairs = [word.partition("=") for word in terms.split()]
+    pairs = [word.partition("=") for word in record.split()]
     return {name: int(value) for name, _, value in pairs if value}
 
 
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
-    if fixed == job.terms:
+    if fixed == job.first_record:
         return
-    first, said = read(job.terms), read(fixed)
+    first, said = read(job.first_record), read(fixed)
     for name in ("replicate", "retry"):
         if said.get(name) != first.get(name):
-            _complain(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
+            _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
     if (
         "body" in first
         and "body" in said
         and row.cause != "loaded"
         and said["body"] != first["body"]
     ):
-        _complain(case, row, "another body than the first record")
+        _report(case, row, "another body than the first record")
     # What is left of a delay when repair makes a copy, and a creation stamp moved on by the rest.
     if said["delay"] > first["delay"]:
-        _complain(case, row, f"delay={said['delay']}, the first record {first['delay']}")
+        _report(case, row, f"delay={said['delay']}, the first record {first['delay']}")
     if _due_stamp(said) != _due_stamp(first):
-        _complain(case, row, f"made={said['made']}, the first record {first['made']}")
+        _report(case, row, f"made={said['made']}, the first record {first['made']}")
 
 
-def _due_stamp(terms: dict[str, int]) -> int:
+def _due_stamp(record: dict[str, int]) -> int:
     """When the delay is over, as a creation stamp."""
-    return terms["made"] + terms["delay"] * 1_000_000
+    return record["made"] + record["delay"] * 1_000_000
 
 
 def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
@@ -85,60 +85,60 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
     now on it is known exactly."""
     if not job.life:
         return
-    if copy.base is not None and not (row.cause == "loaded" and case.terms.can_step):
+    if copy.base is not None and not (row.cause == "loaded" and case.obligations.can_step):
         due = copy.base + job.life - row.mono
         late = _ROUNDED if _is_prompt(case) else job.life
         if not due - _ROUNDED <= copy.left <= due + late:
-            _complain(case, row, f"{copy.left} ms of its TTL left, and {due} are")
+            _report(case, row, f"{copy.left} ms of its TTL left, and {due} are")
     copy.base = row.mono + copy.left - job.life
 
 
 def _is_prompt(case: Case) -> bool:
     """Does every message leave once it has been made? They wait for a disk that is not well."""
     world = case.world
-    return not any(world.was_disk_unwell(node, case.now) for node, _ in world.disks)
+    return not any(world.was_disk_faulty(node, case.now) for node, _ in world.disks)
 
 
-def _judge_due(case: Case, row: Row, copy: Copy, terms: dict[str, int]) -> None:
+def _judge_due(case: Case, row: Row, copy: Copy, record: dict[str, int]) -> None:
     """Who has a copy waits for what is left of DELAY and a whole RETRY."""
-    if not terms["retry"]:
+    if not record["retry"]:
         if copy.due:
-            _complain(case, row, f"a time to be queued at ({copy.due} ms) with RETRY 0")
+            _report(case, row, f"a time to be queued at ({copy.due} ms) with RETRY 0")
         return
-    wait = terms["delay"] + terms["retry"]
+    wait = record["delay"] + record["retry"]
     if abs(copy.due - wait) > SPREAD + _LATE:
-        _complain(case, row, f"{copy.due} ms until it is queued, DELAY and RETRY are {wait}")
+        _report(case, row, f"{copy.due} ms until it is queued, DELAY and RETRY are {wait}")
 
 
-def _complain(case: Case, row: Row, what: str) -> None:
+def _report(case: Case, row: Row, what: str) -> None:
     case.violate("S16", f"the record ({row.cause}) has {what}", row.job, row.node)
 
 
 def compare_with_request(case: Case, job: Job) -> None:
     """S16: it is known which ADDJOB has made the job; does the first record say what that said?"""
-    add, terms = job.add, job.terms
-    if add is None or not terms:
+    add, record = job.add, job.first_record
+    if add is None or not record:
         return
-    options, said = add.options, read(terms)
+    options, said = add.options, read(record)
     case.check("S16")
     asked = {"retry": min(options.retry, _LONGEST) // MILLI, "delay": options.delay // MILLI}
     if not options.is_default:
         asked["replicate"] = options.replicate
     for name, value in asked.items():
         if said.get(name) != value:
-            _complain_of_first(case, job, f"{name}={said.get(name)}, ADDJOB said {value}")
+            _report_first(case, job, f"{name}={said.get(name)}, ADDJOB said {value}")
     if job.life and abs(job.life - options.ttl // MILLI) > _LATE:
-        _complain_of_first(case, job, f"a TTL of {job.life} ms, ADDJOB said {options.ttl // MILLI}")
+        _report_first(case, job, f"a TTL of {job.life} ms, ADDJOB said {options.ttl // MILLI}")
     if job.queue and job.queue != add.queue:
-        _complain_of_first(case, job, f"the queue {job.queue}, ADDJOB said {add.queue}")
+        _report_first(case, job, f"the queue {job.queue}, ADDJOB said {add.queue}")
     body = options.body
     if (
         body is not None
         and not case.is_live
         and said.get("body", crc32(body.encode())) != crc32(body.encode())
     ):
-        _complain_of_first(case, job, "another body than ADDJOB")
+        _report_first(case, job, "another body than ADDJOB")
 
 
-def _complain_of_first(case: Case, job: Job, what: str) -> None:
+def _report_first(case: Case, job: Job, what: str) -> None:
     case.violate("S16", f"its first record has {what}", job.id, job.origin)

@@ -27,7 +27,7 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
 
     Replies may arrive in another order.
     """
-    if "additional=" not in row.detail or not case.terms.is_stream:
+    if "additional=" not in row.detail or not case.obligations.is_stream:
         return
     case.check("S14")
     nacks, more = number_in(row.detail, "nacks"), number_in(row.detail, "additional")

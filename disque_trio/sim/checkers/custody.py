@@ -19,18 +19,18 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
     case.check("S2")
     copy = job.copies.get(row.node)
     if row.cause not in HOLDS:
-        _complain(case, row, f"holds it for an unknown reason ({row.cause})")
-    elif copy is not None and not copy.is_dark:
-        _complain(case, row, f"takes it ({row.cause}) though it has it ({copy.cause})")
+        _report(case, row, f"holds it for an unknown reason ({row.cause})")
+    elif copy is not None and not copy.is_offline:
+        _report(case, row, f"takes it ({row.cause}) though it has it ({copy.cause})")
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
     """A node queues only what it holds, once."""
     copy = job.copies.get(row.node)
     if copy is None:
-        _complain(case, row, f"queues it ({row.cause}) though it does not hold it")
+        _report(case, row, f"queues it ({row.cause}) though it does not hold it")
     elif copy.queueing is not None:
-        _complain(case, row, f"queues it ({row.cause}) though it has it queued")
+        _report(case, row, f"queues it ({row.cause}) though it has it queued")
 
 
 def before_drop(case: Case, row: Row, job: Job) -> None:
@@ -39,20 +39,20 @@ def before_drop(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     rule = _RULES.get(row.cause)
     if copy is None:
-        _complain(case, row, f"drops it ({row.cause}) though it does not hold it")
+        _report(case, row, f"drops it ({row.cause}) though it does not hold it")
     elif rule is None:
-        _complain(case, row, f"drops it for an unknown reason ({row.cause})")
-    elif complaint := rule(case, row, job, copy):
-        _complain(case, row, f"drops it ({row.cause}) though {complaint}")
+        _report(case, row, f"drops it for an unknown reason ({row.cause})")
+    elif problem := rule(case, row, job, copy):
+        _report(case, row, f"drops it ({row.cause}) though {problem}")
 
 
-def _complain(case: Case, row: Row, what: str) -> None:
+def _report(case: Case, row: Row, what: str) -> None:
     """A live node's trace may have a hole where it was killed."""
     if not (case.is_live and case.world.outages.get(row.node)):
         case.violate("S2", f"{row.node} {what}", row.job, row.node)
 
 
-PATIENCE: Final = 10 * SECOND
+WAIT_FOR_UNMET: Final = 10 * SECOND
 """For so long at least a holder that has not been met is waited for: it may have a new name."""
 
 Rule = Callable[[Case, Row, Job, Copy], str]
@@ -69,13 +69,13 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     confirmed = sum(state == 2 for state in asked.values())
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
-    born = NEVER if job.born is None else job.born
+    created_at = NEVER if job.created_at is None else job.created_at
     # Who has begun anew since may have confirmed under both names: two holders, one node.
     excused += sum(
-        state == 2 and case.world.has_new_name(peer, born) for peer, state in asked.items()
+        state == 2 and case.world.has_new_name(peer, created_at) for peer, state in asked.items()
     )
-    if row.time - copy.acked_at >= PATIENCE:
-        excused += sum(case.world.may_not_have_met(row.node, peer, born) for peer in listed)
+    if row.time - copy.acked_at >= WAIT_FOR_UNMET:
+        excused += sum(case.world.may_not_have_met(row.node, peer, created_at) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
         return f"{waiting} nodes have not confirmed" if waiting > excused else ""
@@ -84,10 +84,10 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         return f"only {confirmed} of {holders - 1} other holders have confirmed"
     if case.world.is_changing:
         return ""
-    return _overlooked(listed, {row.node, *(peer for peer in asked if asked[peer] == 2)})
+    return _unasked_holders(listed, {row.node, *(peer for peer in asked if asked[peer] == 2)})
 
 
-def _overlooked(listed: dict[str, None], confirmed: set[str]) -> str:
+def _unasked_holders(listed: dict[str, None], confirmed: set[str]) -> str:
     """Holders that the node knows of and has not even asked."""
     missing = [peer for peer in sorted(listed) if peer not in confirmed]
     return f"{' '.join(missing)} have not confirmed" if missing else ""
@@ -98,8 +98,8 @@ def _deleted(case: Case, row: Row, job: Job, _copy: Copy) -> str:
     if not case.has_messages or case.is_live:
         return ""
     came = any(
-        receiver == row.node and notice.got_at == row.time
-        for (_, receiver, _), notice in job.notices.items()
+        receiver == row.node and announcement.got_at == row.time
+        for (_, receiver, _), announcement in job.announcements.items()
     )
     return "" if came else "no DELJOB has come"
 
@@ -115,10 +115,10 @@ def _expired(case: Case, row: Row, job: Job, copy: Copy) -> str:
     if copy.is_dummy:
         return _forgotten_early(case, row, job, copy)
     options = job.options
-    if options is None or job.born is None:
+    if options is None or job.created_at is None:
         return ""
-    age = row.time - job.born
-    if age >= case.terms.shortest(options.ttl):
+    age = row.time - job.created_at
+    if age >= case.obligations.shortest(options.ttl):
         return ""
     return f"it is {age / SECOND:.3f} s old, and TTL is {options.ttl // SECOND} s"
 
@@ -127,7 +127,7 @@ def _forgotten_early(case: Case, row: Row, job: Job, copy: Copy) -> str:
     """A dummy ack is kept for as long as the id says that the job may live; one that has come back
     from a disk is older than its hold."""
     age, life = row.time - copy.since, dummy_life(job.id)
-    if copy.cause != "dummy" or age >= case.terms.shortest(life):
+    if copy.cause != "dummy" or age >= case.obligations.shortest(life):
         return ""
     return f"it is a dummy ack of {age / SECOND:.3f} s, and the id says {life // SECOND} s"
 
@@ -142,7 +142,7 @@ def _handed_over(case: Case, row: Row, _job: Job, copy: Copy) -> str:
     others."""
     if copy.cause != "add":
         return "it was not added here"
-    may = row.node in case.world.have_left or case.terms.has_limit
+    may = row.node in case.world.have_left or case.obligations.has_limit
     return "" if may else "the node is not leaving"
 
 
@@ -164,7 +164,7 @@ def _evicted(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
     return "" if copy.is_acked or copy.is_dummy or is_over else "it is not acknowledged"
 
 
-def _freely(_case: Case, _row: Row, _job: Job, _copy: Copy) -> str:
+def _unconditional(_case: Case, _row: Row, _job: Job, _copy: Copy) -> str:
     """A client wanted it so."""
     return ""
 
@@ -172,13 +172,13 @@ def _freely(_case: Case, _row: Row, _job: Job, _copy: Copy) -> str:
 _RULES: Final[dict[str, Rule]] = {
     "collected": _collected,
     "deljob": _deleted,
-    "client-deljob": _freely,
+    "client-deljob": _unconditional,
     "fastack": _fastacked,
     "expired": _expired,
     "moved": _moved,
     "handed-over": _handed_over,
     "add-failed": _failed,
-    "flush": _freely,
+    "flush": _unconditional,
     "dummy-dismissed": _dismissed,
     "evicted": _evicted,
 }
@@ -187,7 +187,7 @@ _RULES: Final[dict[str, Rule]] = {
 def before_add_ok(case: Case, row: Row, job: Job) -> None:
     """A job that was cleaned up is never confirmed."""
     if job.may_delete.get(row.node) == "add-failed":
-        _complain(case, row, "confirms the job to its producer, and has cleaned it up")
+        _report(case, row, "confirms the job to its producer, and has cleaned it up")
 
 
 def after_deljob(case: Case, row: Row) -> None:
@@ -196,9 +196,9 @@ def after_deljob(case: Case, row: Row) -> None:
     job = case.job(row.job)
     why = job.may_delete.get(row.node)
     if why is None:
-        _complain(case, row, "sends DELJOB without a reason")
+        _report(case, row, "sends DELJOB without a reason")
     elif why == "add-failed" and job.is_added:
-        _complain(case, row, "cleans up a job whose producer has been told that it exists")
+        _report(case, row, "cleans up a job whose producer has been told that it exists")
 
 
 def after_gotack(case: Case, row: Row) -> None:
@@ -210,7 +210,7 @@ def after_gotack(case: Case, row: Row) -> None:
     job = case.job(row.job)
     case.check("S2")
     copy = job.copies.get(row.node)
-    gone = job.let_go.get(row.node)
-    had_it = gone == row.time or (gone is not None and case.terms.has_disk)
+    gone = job.dropped.get(row.node)
+    had_it = gone == row.time or (gone is not None and case.obligations.has_disk)
     if (copy is None or copy.is_dummy) and not had_it:
-        _complain(case, row, "confirms an ack for a copy that it does not have")
+        _report(case, row, "confirms an ack for a copy that it does not have")

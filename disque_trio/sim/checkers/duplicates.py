@@ -16,7 +16,7 @@ import attrs
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.causes import RULES
 from disque_trio.sim.checkers.intervals import Partition
-from disque_trio.sim.checkers.propagation import Story
+from disque_trio.sim.checkers.propagation import DuplicateCase
 from disque_trio.sim.checkers.records import Job, Lease, Queueing
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.scenarios.vocabulary import DUPLICATE_CAUSES
@@ -72,8 +72,8 @@ def on_serve(case: Case, _row: Row, job: Job) -> None:
     if serve is None or serve.before is None:
         return
     if serve.queueing is not None:
-        story = Story(case, job, serve, serve.before, serve.queueing.chain())
-        serve.cause = next(cause for cause, rule in RULES if rule(story))
+        duplicate = DuplicateCase(case, job, serve, serve.before, serve.queueing.chain())
+        serve.cause = next(cause for cause, rule in RULES if rule(duplicate))
     else:
         serve.cause = "DX"
 
@@ -122,17 +122,17 @@ def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
     copy = job.copies.get(row.node)
     stay = None if copy is None else copy.last_queueing
     stay = stay or Queueing(row.time, row.mono, row.node, "retry")
-    serve = Lease(row.time, row.node, row.client, stay, job.awaits, job.lease)
+    serve = Lease(row.time, row.node, row.client, stay, job.expected_since, job.lease)
     serve.counted = (job.nacked, job.requeued)
     job.lease = serve
     job.serves += 1
-    job.awaits = row.time
+    job.expected_since = row.time
     on_serve(case, row, job)
     forget(job)
     return serve
 
 
-def told(found: Duplicate, scenario: str) -> str:
+def describe(found: Duplicate, scenario: str) -> str:
     """One that no scenario, or not this one, expects."""
     waited = (found.time - found.leased) / 1e6
     told = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"

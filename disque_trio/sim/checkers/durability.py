@@ -14,7 +14,7 @@ import attrs
 
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.intervals import Spell
+from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
@@ -30,43 +30,43 @@ TROUBLES: Final = ("disk.full", "disk.error", "disk.stall")
 
 def on_add_ok(_case: Case, row: Row, job: Job) -> None:
     """A producer knows of the copy that its node has."""
-    _promise(job.copies.get(row.node), row)
+    _confirm(job.copies.get(row.node), row)
 
 
 def after_gotjob(case: Case, row: Row) -> None:
     """Another node knows of it."""
-    _promise(case.job(row.job).copies.get(row.node), row)
+    _confirm(case.job(row.job).copies.get(row.node), row)
 
 
-def _promise(copy: Copy | None, row: Row) -> None:
-    if copy is not None and copy.promised_at == NEVER:
-        copy.promised_at = row.time
+def _confirm(copy: Copy | None, row: Row) -> None:
+    if copy is not None and copy.confirmed_at == NEVER:
+        copy.confirmed_at = row.time
 
 
 def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
     """A client has been told that the job is acknowledged there, or gone."""
-    _promise_end(job, row)
+    _confirm_end(job, row)
 
 
 def on_deliver(_case: Case, row: Row, job: Job) -> None:
     """A client has it in hand: with RETRY 0 it has gone from its node for good."""
     if not job.is_at_least_once:
-        job.renounced.setdefault(row.node, row.time)
+        job.end_told.setdefault(row.node, row.time)
 
 
 def after_setack(case: Case, row: Row) -> None:
     """SETACK, GOTACK and DELJOB: another node has been told that nobody here works on it again."""
-    _promise_end(case.jobs.get(row.job) or case.job(row.job), row)
+    _confirm_end(case.jobs.get(row.job) or case.job(row.job), row)
 
 
-def _promise_end(job: Job, row: Row) -> None:
+def _confirm_end(job: Job, row: Row) -> None:
     copy = job.copies.get(row.node)
     if copy is None:
-        job.renounced.setdefault(row.node, row.time)
+        job.end_told.setdefault(row.node, row.time)
     elif copy.is_acked:
-        job.renounced.setdefault(row.node, row.time)
-        if copy.ack_promised_at == NEVER:
-            copy.ack_promised_at = row.time
+        job.end_told.setdefault(row.node, row.time)
+        if copy.ack_confirmed_at == NEVER:
+            copy.ack_confirmed_at = row.time
 
 
 def on_trouble(case: Case, row: Row) -> None:
@@ -76,7 +76,7 @@ def on_trouble(case: Case, row: Row) -> None:
     case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
     mutes = case.world.mutes.setdefault(row.node, [])
     if row.detail == "yes":
-        mutes.append(Spell(row.time))
+        mutes.append(Interval(row.time))
     else:
         for mute in mutes:
             mute.end = mute.end or row.time
@@ -86,18 +86,18 @@ def on_trouble(case: Case, row: Row) -> None:
 def on_crash(case: Case, row: Row) -> None:
     """What a node had handed out, and was about to say when it ended, nobody has got: under
     `always` a reply waits for the disk, and power may take the record that it waits for (S5)."""
-    if case.terms.fsync != "always" or not case.terms.has_disk:
+    if case.obligations.fsync != "always" or not case.obligations.has_disk:
         return
     for job_id in case.table(row.node):
         job = case.jobs[job_id]
         if not job.is_at_least_once and job.open_serves:
-            job.unsaid += sum(
-                serve.node == row.node and _was_unsaid(case, row, serve)
+            job.unsent_serves += sum(
+                serve.node == row.node and _was_unsent(case, row, serve)
                 for serve in job.open_serves
             )
 
 
-def _was_unsaid(case: Case, row: Row, serve: Lease) -> bool:
+def _was_unsent(case: Case, row: Row, serve: Lease) -> bool:
     if case.world.was_mute(row.node, serve.time, row.time):
         return True
     return row.cause == "power" and row.time - serve.time <= WRITE
@@ -115,12 +115,12 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
         before = job.copies.get(row.node)
         was_lost = before is not None and before.is_late
-        if before is None and not _may_be_forgotten(case, row.node, job.disowned.get(row.node)):
-            job.remembered[row.node] = None
+        if before is None and not _may_be_forgotten(case, row.node, job.not_held.get(row.node)):
+            job.drop_on_disk[row.node] = None
         elif not was_lost:
-            job.remembered.pop(row.node, None)
+            job.drop_on_disk.pop(row.node, None)
     else:
-        job.renounced.pop(row.node, None)
+        job.end_told.pop(row.node, None)
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
@@ -145,7 +145,7 @@ def on_loaded(case: Case, row: Row) -> None:
     for job_id in list(case.table(row.node)):
         job = case.jobs[job_id]
         copy = job.copies[row.node]
-        if copy.is_dark:
+        if copy.is_offline:
             _judge_loss(case, row, job, copy)
             if not _is_over(case, job):
                 history.destroy(case, job, copy)
@@ -163,23 +163,23 @@ def on_loaded(case: Case, row: Row) -> None:
 def _is_over(case: Case, job: Job) -> bool:
     """Its TTL was over before the node came back."""
     options = job.options
-    if options is None or job.born is None:
+    if options is None or job.created_at is None:
         return False
-    return case.now >= job.born + case.terms.shortest(options.ttl)
+    return case.now >= job.created_at + case.obligations.shortest(options.ttl)
 
 
 def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """It is gone: a job of which somebody had been told, or the record that it is acknowledged."""
-    promised_at = copy.ack_promised_at if copy.is_acked else copy.promised_at
-    if promised_at == NEVER or not _should_return(case, job, copy):
+    confirmed_at = copy.ack_confirmed_at if copy.is_acked else copy.confirmed_at
+    if confirmed_at == NEVER or not _should_return(case, job, copy):
         return
     case.check("S15")
-    if row.cause != "damaged" and _must_survive(case, row.node, promised_at):
+    if row.cause != "damaged" and _must_survive(case, row.node, confirmed_at):
         crash = case.world.crashes[row.node]
         what = "confirmed its acknowledgement" if copy.is_acked else "promised it"
         case.violate(
             "S15",
-            f"{row.node} had {what} {(crash.time - promised_at) / SECOND:.3f} s before "
+            f"{row.node} had {what} {(crash.time - confirmed_at) / SECOND:.3f} s before "
             f"the crash ({crash.cause}), and has not got it back",
             job.id,
             row.node,
@@ -191,17 +191,17 @@ def _should_return(case: Case, job: Job, copy: Copy) -> bool:
     expired is not loaded."""
     if copy.is_dummy:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
-        return case.now - copy.since < case.terms.shortest(life) - SECOND
+        return case.now - copy.since < case.obligations.shortest(life) - SECOND
     was_handed_out = not job.is_at_least_once and job.serves > 0 and not copy.is_acked
     return not was_handed_out and not _is_over(case, job)
 
 
 def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """It is pending there, though the node had told somebody that it is over."""
-    told_at = job.renounced.get(row.node)
+    told_at = job.end_told.get(row.node)
     if told_at is None or copy.is_acked or copy.is_dummy:
         return
-    del job.renounced[row.node]
+    del job.end_told[row.node]
     case.check("S15")
     if _must_survive(case, row.node, told_at):
         crash = case.world.crashes[row.node]
@@ -220,28 +220,28 @@ def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None
         return
     job.acks_crashed += 1
     case.mark("ack.destroyed")
-    if before.ack_promised_at == NEVER:
+    if before.ack_confirmed_at == NEVER:
         return
     case.check("S15")
-    if _must_survive(case, row.node, before.ack_promised_at):
+    if _must_survive(case, row.node, before.ack_confirmed_at):
         crash = case.world.crashes[row.node]
         case.violate(
             "S15",
             f"{row.node} had confirmed its acknowledgement "
-            f"{(crash.time - before.ack_promised_at) / SECOND:.3f} s before the crash "
+            f"{(crash.time - before.ack_confirmed_at) / SECOND:.3f} s before the crash "
             f"({crash.cause}), and has forgotten it",
             job.id,
             row.node,
         )
 
 
-def _must_survive(case: Case, node: str, promised_at: int) -> bool:
+def _must_survive(case: Case, node: str, confirmed_at: int) -> bool:
     crash = case.world.crashes[node]
-    if crash.cause != "power" or case.terms.fsync == "always":
+    if crash.cause != "power" or case.obligations.fsync == "always":
         return True
-    if case.terms.fsync != "everysec" or case.world.was_disk_unwell(node, crash.time):
+    if case.obligations.fsync != "everysec" or case.world.was_disk_faulty(node, crash.time):
         return False
-    return crash.time - promised_at > LAG
+    return crash.time - confirmed_at > LAG
 
 
 def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
@@ -253,5 +253,5 @@ def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
         return True
     if crash.cause != "power":
         return False
-    lag = {"always": WRITE, "everysec": LAG}.get(case.terms.fsync)
+    lag = {"always": WRITE, "everysec": LAG}.get(case.obligations.fsync)
     return lag is None or crash.time - since <= lag

@@ -9,7 +9,7 @@ from disque_trio.sim.checkers.safety import after_leaving, check_retention
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
-WAY: Final[Micros] = 10 * MILLI
+ORDER_DELAY: Final[Micros] = 10 * MILLI
 """For so long an operator's order may be on its way."""
 
 
@@ -49,7 +49,7 @@ def on_pause_queue(case: Case, row: Row) -> None:
     case.world.on_pause_queue(row)
     queue, _, mode = row.detail.rpartition(" ")
     if mode == "none":
-        case.reopened[row.node, queue] = row.time
+        case.unpaused[row.node, queue] = row.time
 
 
 def on_memory(case: Case, row: Row) -> None:
@@ -69,7 +69,7 @@ def on_crash(case: Case, row: Row) -> None:
     case.world.on_crash(row)
     jobs = list(case.table(row.node))
     history.on_crash(case, row)
-    _look_again(case, jobs)
+    _recheck(case, jobs)
 
 
 def on_start(case: Case, row: Row) -> None:
@@ -79,12 +79,12 @@ def on_start(case: Case, row: Row) -> None:
     elif row.time > 0:
         case.mark("join")
     case.world.on_start(row)
-    order = case.unheard.pop(row.node, None)
-    if order is not None and row.time - order.time <= WAY:
-        _obey(case, order)
+    order = case.pending_orders.pop(row.node, None)
+    if order is not None and row.time - order.time <= ORDER_DELAY:
+        _apply(case, order)
     jobs = list(case.table(row.node))
     history.on_start(case, row)
-    _look_again(case, jobs)
+    _recheck(case, jobs)
 
 
 def on_wipe(case: Case, row: Row) -> None:
@@ -95,10 +95,10 @@ def on_wipe(case: Case, row: Row) -> None:
         case.world.removed[row.node] = None
     jobs = list(case.table(row.node))
     history.on_wipe(case, row)
-    _look_again(case, jobs)
+    _recheck(case, jobs)
 
 
-def _look_again(case: Case, jobs: list[str]) -> None:
+def _recheck(case: Case, jobs: list[str]) -> None:
     for job_id in jobs:
         job = case.jobs.get(job_id)
         if job is not None:
@@ -128,12 +128,12 @@ def on_leave(case: Case, row: Row) -> None:
     down hears of neither, unless it starts in that moment."""
     case.mark("leave")
     if row.node in case.world.down:
-        case.unheard[row.node] = row
+        case.pending_orders[row.node] = row
     else:
-        _obey(case, row)
+        _apply(case, row)
 
 
-def _obey(case: Case, row: Row) -> None:
+def _apply(case: Case, row: Row) -> None:
     world = case.world
     if row.detail != "no":
         world.leaving.setdefault(row.node, row.time)

@@ -47,31 +47,31 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     before = job.copies.get(node)
     copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
     job.last_event = row.time
-    forgotten = NEVER if cause == "loaded" else case.world.begin_of(node)
-    copy.disowned_at = job.disowned.get(node, NEVER)
-    copy.is_late = copy.disowned_at > forgotten
+    forgotten = NEVER if cause == "loaded" else case.world.started_at(node)
+    copy.not_held_at = job.not_held.get(node, NEVER)
+    copy.is_late = copy.not_held_at > forgotten
     copy.came_counted = bool(job.nacked or job.requeued)
     job.counters.pop(node, None)
     job.queue = job.queue or row.queue
     if cause == "add":
         copy.base = row.mono
-        _give_birth(case, row, job)
+        _create(case, row, job)
     elif cause == "dummy":
-        _remember_ack(case, row, job, copy)
+        _make_dummy(case, row, job, copy)
     elif cause == "loaded":
-        _come_back(row, job, copy, before)
+        _load(row, job, copy, before)
     else:
         _, copy.base = job.incoming.pop((node, cause), (0, None))
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
 
 
-def _come_back(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
+def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     """What its node knew beyond the record it has forgotten. Only a dummy has no queue."""
     copy.before = before
     copy.is_dummy = not row.queue
-    copy.promised_at = row.time
-    if copy.is_late and row.node not in job.remembered:
+    copy.confirmed_at = row.time
+    if copy.is_late and row.node not in job.drop_on_disk:
         job.resurrected_at = row.time
     if before is not None:
         copy.base = before.base
@@ -79,16 +79,16 @@ def _come_back(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     _forget_gc(job, row.node)
 
 
-def _give_birth(case: Case, row: Row, job: Job) -> None:
-    if job.born is None:
-        job.born, job.origin = row.time, row.node
-        job.birth = case.births[row.node] = case.births.get(row.node, 0) + 1
-        case.born += 1
+def _create(case: Case, row: Row, job: Job) -> None:
+    if job.created_at is None:
+        job.created_at, job.origin = row.time, row.node
+        job.serial = case.creations[row.node] = case.creations.get(row.node, 0) + 1
+        case.jobs_created += 1
         if job.ended is None:
             case.alive += 1
 
 
-def _remember_ack(case: Case, row: Row, job: Job, copy: Copy) -> None:
+def _make_dummy(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """An ack for a job that the node does not know."""
     copy.is_dummy = True
     copy.base = row.mono + dummy_life(job.id) // MILLI
@@ -109,11 +109,11 @@ def _acknowledge(case: Case, row: Row, job: Job, copy: Copy, cause: str) -> None
     copy.queueing = None
     job.last_event = row.time
     if cause == "ackjob":
-        settle(case, job, Ack(row.time, row.node, "ackjob", row.clock))
+        record_ack(case, job, Ack(row.time, row.node, "ackjob", row.clock))
     case.finish(job, "acked")
 
 
-def settle(case: Case, job: Job, ack: Ack) -> None:
+def record_ack(case: Case, job: Job, ack: Ack) -> None:
     """Somebody's acknowledgement has reached a node."""
     job.acks.append(ack)
     if job.first_ack is None:
@@ -127,7 +127,7 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     queueing = Queueing(row.time, row.mono, row.node, row.cause)
     if row.cause == "import":
-        _take_in(case, row, job, queueing)
+        _link_import(case, row, job, queueing)
     if copy is not None:
         copy.queueing = copy.last_queueing = queueing
     job.last_event = row.time
@@ -155,7 +155,7 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
         copy.counted = (nacks + (cause == "nack"), more + (cause == "retry"))
 
 
-def _take_in(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
+def _link_import(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
     """The job has moved: link this stay to that at the giver."""
     case.mark("federation.moved")
     for give in job.gives:
@@ -176,20 +176,20 @@ def on_unqueue(case: Case, row: Row, job: Job) -> None:
         case.mark(_UNQUEUE_MARKS[row.cause])
     if row.cause == "working" and not job.was_recalled:
         job.was_recalled = True
-        job.awaits = max(job.awaits, row.time)
+        job.expected_since = max(job.expected_since, row.time)
 
 
 def on_serve(_case: Case, row: Row, job: Job) -> None:
     """It was handed to a client, who has it once the reply arrives."""
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
-    job.lease = Lease(row.time, row.node, row.client, queueing, job.awaits, job.lease)
+    job.lease = Lease(row.time, row.node, row.client, queueing, job.expected_since, job.lease)
     is_doubtful = copy is not None and copy.came_counted
     job.lease.counted = None if is_doubtful else (job.nacked, job.requeued)
     job.lease.counted_here = (0, 0) if copy is None else copy.counted
     job.open_serves.append(job.lease)
     job.serves += 1
-    job.awaits = job.last_event = row.time
+    job.expected_since = job.last_event = row.time
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
@@ -207,11 +207,11 @@ def on_drop(case: Case, row: Row, job: Job) -> None:
     """The node's record is gone."""
     copy = job.copies.pop(row.node, None)
     case.table(row.node).pop(job.id, None)
-    job.disowned[row.node] = row.time
+    job.not_held[row.node] = row.time
     if row.cause in _DROP_MARKS:
         case.mark(_DROP_MARKS[row.cause])
     if copy is not None and not copy.is_dummy:
-        job.let_go[row.node] = row.time
+        job.dropped[row.node] = row.time
     if copy is not None:
         _DROPS.get(row.cause, _drop_quietly)(case, row, job, copy)
     _forget_gc(job, row.node)
@@ -228,13 +228,13 @@ def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
     job.may_delete[row.node] = "collected"
     if not copy.is_dummy:
         for other in job.copies.values():
-            if not other.is_acked and not other.is_dark:
+            if not other.is_acked and not other.is_offline:
                 job.collected_over[other.node] = None
 
 
 def _drop_fastacked(case: Case, row: Row, job: Job, _copy: Copy) -> None:
     job.may_delete[row.node] = "fastack"
-    settle(case, job, Ack(row.time, row.node, "fastack", row.clock))
+    record_ack(case, job, Ack(row.time, row.node, "fastack", row.clock))
     case.finish(job, "fastack")
 
 
@@ -256,13 +256,13 @@ def _drop_told(case: Case, row: Row, job: Job, _copy: Copy) -> None:
     """DELJOB came. If the trace has no messages, a FASTACK that was asked for explains it."""
     for node, why in job.may_delete.items():
         if why == ASKED and job.ended is None:
-            settle_fastack(case, job, row, node)
+            record_fastack(case, job, row, node)
 
 
-def settle_fastack(case: Case, job: Job, row: Row, node: str) -> None:
+def record_fastack(case: Case, job: Job, row: Row, node: str) -> None:
     """A node without a copy has passed a FASTACK on."""
     job.may_delete[node] = "fastack"
-    settle(case, job, Ack(row.time, node, "fastack", row.clock))
+    record_ack(case, job, Ack(row.time, node, "fastack", row.clock))
     case.finish(job, "fastack")
 
 
@@ -296,8 +296,8 @@ def on_crash(case: Case, row: Row) -> None:
         job = case.jobs[job_id]
         copy = job.copies[row.node]
         copy.queueing = None
-        if case.terms.has_disk:
-            copy.is_dark = True
+        if case.obligations.has_disk:
+            copy.is_offline = True
         else:
             destroy(case, job, copy)
 
@@ -336,7 +336,7 @@ def _count_loss(case: Case, job: Job, copy: Copy) -> None:
         case.mark("ack.destroyed")
     if not copy.is_dummy:
         job.destroyed += 1
-        job.bereft[copy.node] = None
+        job.lost_on[copy.node] = None
         job.losses["crash"] = None
         case.mark("copy.destroyed")
 

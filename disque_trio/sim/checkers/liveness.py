@@ -20,12 +20,12 @@ from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
     """L1, L2: a job that was waited for has come, and not too late."""
-    awaited = serve.awaited
+    expected_since = serve.expected_since
     healed = case.world.healed
     if healed is None or job.options is None or not job.options.retry or job.ended is not None:
         return
-    since = max(healed, awaited, _put_off(case, job))
-    if awaited <= healed:
+    since = max(healed, expected_since, _postponed_at(case, job))
+    if expected_since <= healed:
         findings.redelivery.append(serve.time - healed)
     name = "L1" if job.deliveries == 1 else "L2"
     case.check(name)
@@ -38,14 +38,14 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
         case.violate(name, detail, job.id, serve.node)
 
 
-def _put_off(case: Case, job: Job) -> Micros:
+def _postponed_at(case: Case, job: Job) -> Micros:
     """When a node outside the core last told all holders in it that it has the job queued, so that
     their periods begin anew. What it does with the job then nobody can promise."""
     told = [
         max(
             (
-                notice.got_at
-                for (sender, receiver, sort), notice in job.notices.items()
+                announcement.got_at
+                for (sender, receiver, sort), announcement in job.announcements.items()
                 if sort == QUEUED and receiver == holder and not case.world.in_core(sender)
             ),
             default=NEVER,
@@ -61,12 +61,12 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
     options = job.options
     assert options is not None, job.id
     workers = _workers(case, job.queue)
-    left = 0 if job.born is None else max(0, job.born + options.delay - since)
+    left = 0 if job.created_at is None else max(0, job.created_at + options.delay - since)
     polls = max(map(absence, workers), default=0)
     work = max([worker.work[1] for worker in workers], default=0)
     return (
-        case.terms.longest(left)
-        + case.terms.delivery(options.retry)
+        case.obligations.longest(left)
+        + case.obligations.delivery(options.retry)
         + polls
         + backlog(len(case.jobs), work, len(workers))
     )
@@ -138,8 +138,8 @@ def _judge_loss(case: Case, job: Job, findings: Findings) -> None:
 def _has_expired(case: Case, job: Job) -> bool:
     options = job.options
     assert options is not None, job.id
-    since = job.born if job.born is not None else job.first_seen
-    return case.now >= since + case.terms.shortest(options.ttl)
+    since = job.created_at if job.created_at is not None else job.first_seen
+    return case.now >= since + case.obligations.shortest(options.ttl)
 
 
 def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
@@ -154,7 +154,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         return
     if _is_held_back(case, job) or _is_queued_outside(case, job):
         return
-    since = max(healed, job.awaits)
+    since = max(healed, job.expected_since)
     bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not is_whole(case):
         findings.leave_open(name)
@@ -171,7 +171,7 @@ def _is_held_back(case: Case, job: Job) -> bool:
     """Does a node have it in a queue that an operator has paused? It keeps the others from
     queueing it, as it should."""
     return any(
-        copy.queueing is not None and (copy.node, job.queue) in case.world.closed
+        copy.queueing is not None and (copy.node, job.queue) in case.world.paused_queues
         for copy in job.copies.values()
     )
 
@@ -179,19 +179,19 @@ def _is_held_back(case: Case, job: Job) -> bool:
 def _is_queued_outside(case: Case, job: Job) -> bool:
     """Does a node outside the core have it queued, so that the holders in the core do not?"""
     retry = 0 if job.options is None else job.options.retry
-    lately = case.now - case.terms.longest(2 * retry) - case.terms.settle
+    lately = case.now - case.obligations.longest(2 * retry) - case.obligations.calm_after
     core = [node for node in job.copies if case.world.in_core(node)]
     return any(
         copy.queueing is not None
         and not case.world.in_core(copy.node)
-        and all(job.notice(copy.node, holder, QUEUED).got_at >= lately for holder in core)
+        and all(job.announcement(copy.node, holder, QUEUED).got_at >= lately for holder in core)
         for copy in job.copies.values()
     )
 
 
 def _judge_once(case: Case, job: Job, findings: Findings) -> None:
     """S5: a job of at most one delivery may be lost, but not without a cause."""
-    if not case.has_node_rows or not case.terms.is_stream:
+    if not case.has_node_rows or not case.obligations.is_stream:
         return
     case.check("S5")
     healed = case.world.healed
@@ -217,9 +217,9 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
         if _was_fastack_kept(case, job, copy):
             continue
         since = max(world.healed, job.last_event)
-        bound = case.terms.collection
+        bound = case.obligations.collection
         if world.is_calm(job.last_event, case.now):
-            bound = 10 * SECOND + 4 * case.terms.latency
+            bound = 10 * SECOND + 4 * case.obligations.latency
         if case.now - since <= bound or not is_whole(case):
             findings.leave_open("L3")
             continue
@@ -241,19 +241,24 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
     world, options = case.world, job.options
     assert world.healed is not None
     assert options is not None, job.id
-    gone = [node for node in job.bereft if node in world.removed]
-    if not gone or not options.retry or not case.terms.repair_after or _has_expired(case, job):
+    gone = [node for node in job.lost_on if node in world.removed]
+    if (
+        not gone
+        or not options.retry
+        or not case.obligations.repair_after
+        or _has_expired(case, job)
+    ):
         return
-    if any(queue == job.queue for _, queue in world.closed):
+    if any(queue == job.queue for _, queue in world.paused_queues):
         return
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
-    promised = options.replicate - sum(node not in world.removed for node in job.bereft)
+    promised = options.replicate - sum(node not in world.removed for node in job.lost_on)
     have = sum(node in fit for node in job.copies)
     due = min(promised, len(fit))
-    since = max(world.healed, job.born or 0)
-    if have < due and _believe_in_copies(case, job, fit, due):
+    since = max(world.healed, job.created_at or 0)
+    if have < due and _are_lists_wrong(case, job, fit, due):
         return
-    if have < due and (case.now - since <= case.terms.repair or not is_whole(case)):
+    if have < due and (case.now - since <= case.obligations.repair or not is_whole(case)):
         findings.leave_open("L7")
         return
     case.check("L7")
@@ -262,14 +267,14 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
         case.violate("L7", detail, job.id)
 
 
-def _believe_in_copies(case: Case, job: Job, fit: list[str], due: int) -> bool:
+def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
     """Is the node gone that had added the job, and had sent some other a copy that never came? Only
     that one knew who had confirmed: the holders that are left go by its list, in which there are as
     many as there shall be (docs/guarantees.md, "What is not promised")."""
     if job.origin not in case.world.removed:
         return False
     holders = [node for node in job.copies if node in fit]
-    had_it = {**job.copies, **job.let_go, **job.bereft}
+    had_it = {**job.copies, **job.dropped, **job.lost_on}
     return bool(holders) and all(
         sum(
             peer == node or peer in job.copies or peer not in had_it
@@ -285,7 +290,7 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     """May it wait for a node outside the core, or for another that does? A dummy asks everybody."""
     world = case.world
     listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
-    holders = {job.origin: None, **job.copies, **job.disowned, **job.sent_to, **listed}
+    holders = {job.origin: None, **job.copies, **job.not_held, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
     options = job.options
     if options is not None and options.is_async and len(job.sent_to) < options.replicate - 1:
@@ -299,7 +304,7 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
     with RETRY 0, power has taken the record that it has been handed out, and it waits here for the
     end of its TTL, for it is never handed out again (docs/guarantees.md)."""
     is_left = copy.cause == "yourjobs" and not job.is_at_least_once and not copy.is_acked
-    if copy.cause == "loaded" and copy.node not in job.remembered:
+    if copy.cause == "loaded" and copy.node not in job.drop_on_disk:
         was_out = copy.is_late or job.serves > 0
         is_left = is_left or (was_out and not (job.is_at_least_once or copy.is_acked))
     return is_left or (job.options is not None and _has_expired(case, job))
@@ -312,16 +317,16 @@ def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
     if job.is_at_least_once or copy.is_acked or not job.acks:
         return False
     return all(
-        ack.kind == "fastack" and copy.since <= ack.time and _was_unsaid(case, job, ack, copy.node)
+        ack.kind == "fastack" and copy.since <= ack.time and _was_unsent(case, job, ack, copy.node)
         for ack in job.acks
     )
 
 
-def _was_unsaid(case: Case, job: Job, ack: Ack, node: str) -> bool:
-    notice = job.notice(ack.node, node, ACK)
-    if notice.sent >= ack.time:
-        return notice.lost >= ack.time
-    return case.world.is_parted(ack.node, node, ack.time, ack.time) or had_given_up(
+def _was_unsent(case: Case, job: Job, ack: Ack, node: str) -> bool:
+    announcement = job.announcement(ack.node, node, ACK)
+    if announcement.sent >= ack.time:
+        return announcement.lost >= ack.time
+    return case.world.is_separated(ack.node, node, ack.time, ack.time) or had_given_up(
         case, ack.node, node, ack.time, ack.time
     )
 
@@ -332,15 +337,15 @@ def _judge_leaks(case: Case) -> None:
         if not case.world.is_up(node) or node in case.world.paused:
             continue
         for job_id, copy in table.items():
-            due = _gone_by(case, case.jobs[job_id], copy)
-            if due is not None and not copy.is_dark:
+            due = _expires_by(case, case.jobs[job_id], copy)
+            if due is not None and not copy.is_offline:
                 case.check("L4")
                 if case.now > due:
                     detail = f"{node} still has it {(case.now - due) / SECOND:.3f} s after its time"
                     case.violate("L4", detail, job_id, node)
 
 
-def _gone_by(case: Case, job: Job, copy: Copy) -> Micros | None:
+def _expires_by(case: Case, job: Job, copy: Copy) -> Micros | None:
     """When the copy must have expired; None if nobody can tell."""
     if copy.base is None:
         return None
@@ -348,4 +353,4 @@ def _gone_by(case: Case, job: Job, copy: Copy) -> Micros | None:
     if ttl is None:
         return None
     left = (copy.base - copy.mono) * MILLI + ttl
-    return copy.since + case.terms.longest(max(left, 0)) + SECOND
+    return copy.since + case.obligations.longest(max(left, 0)) + SECOND

@@ -14,7 +14,7 @@ def on_unmet(case: Case, row: Row) -> None:
     """The node has the job queued, and a client waits for it at the other."""
     since = int(row.detail.removeprefix("since="))
     waited = row.time - since
-    if waited <= bound(case) or not case.terms.is_stream or _was_hindered(case, row, since):
+    if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
         return
     detail = (
         f"queued there for {waited / SECOND:.1f} s at least, while a client waits for "
@@ -30,14 +30,14 @@ def on_pairs(case: Case, row: Row) -> None:
 
 def bound(case: Case) -> Micros:
     """A second, and the ways of the four messages that it takes."""
-    return case.terms.longest(SECOND) + 4 * case.terms.latency
+    return case.obligations.longest(SECOND) + 4 * case.obligations.latency
 
 
 def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
     """Was anything in the way of a message, or one of the nodes?"""
     world = case.world
     for node, other in ((row.node, row.peer), (row.peer, row.node)):
-        if world.is_held(node, other, since, row.time) or world.may_be_strangers(
+        if world.is_held(node, other, since, row.time) or world.may_be_unknown(
             node, other, row.time
         ):
             return True
@@ -45,4 +45,4 @@ def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
             return True
         if world.is_stopped(node, since, row.time) or world.was_mute(node, since, row.time):
             return True
-    return row.peer in world.leaving or world.was_disk_unwell(row.node, row.time)
+    return row.peer in world.leaving or world.was_disk_faulty(row.node, row.time)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from disque_trio.sim.checkers.case import Bases, Case, Flight
-from disque_trio.sim.checkers.history import ASKED, settle_fastack
-from disque_trio.sim.checkers.records import Job, Notice
+from disque_trio.sim.checkers.history import ASKED, record_fastack
+from disque_trio.sim.checkers.records import Announcement, Job
 from disque_trio.tracing.rows import Row
 
 QUEUED: Final = "queued"
@@ -20,8 +20,8 @@ SORTS: Final = {"queued": QUEUED, "working": WORKING, "setack": ACK, "deljob": A
 def on_send(case: Case, row: Row) -> None:
     """A message about a job leaves."""
     case.sends += 1
-    strangers = case.world.strangers
-    if strangers and (row.node, row.peer) in strangers:
+    unknown_nodes = case.world.unknown_nodes
+    if unknown_nodes and (row.node, row.peer) in unknown_nodes:
         case.world.meet(row.node, row.peer, row.time)
     follow = _SENDING.get(row.cause)
     bases = None if follow is None else follow(case, row)
@@ -29,27 +29,27 @@ def on_send(case: Case, row: Row) -> None:
         case.flights[row.ref] = (row.time, bases)
 
 
-def _send_notice(case: Case, row: Row) -> None:
+def _send_announcement(case: Case, row: Row) -> None:
     """News of a lease or an ack leaves."""
-    notices = (case.jobs.get(row.job) or case.job(row.job)).notices
+    announcements = (case.jobs.get(row.job) or case.job(row.job)).announcements
     key = (row.node, row.peer, SORTS[row.cause])
-    notice = notices.get(key)
-    if notice is None:
-        notice = notices[key] = Notice()
-    notice.sent = row.time
+    announcement = announcements.get(key)
+    if announcement is None:
+        announcement = announcements[key] = Announcement()
+    announcement.sent = row.time
 
 
 def _send_deljob(case: Case, row: Row) -> None:
     """A FASTACK of a job that is not here goes to everybody."""
-    _send_notice(case, row)
+    _send_announcement(case, row)
     job = case.job(row.job)
     if job.may_delete.get(row.node) == ASKED and row.node not in job.copies:
-        settle_fastack(case, job, row, row.node)
+        record_fastack(case, job, row, row.node)
 
 
 def _send_setack(case: Case, row: Row) -> None:
     """SETACK, to a holder or in answer to one."""
-    _send_notice(case, row)
+    _send_announcement(case, row)
     job = case.job(row.job)
     key = (row.node, row.peer)
     before = job.asked_gc.get(key)
@@ -79,12 +79,12 @@ def _send_copies(case: Case, row: Row) -> Bases:
 def _send_confirmation(case: Case, row: Row) -> None:
     """GOTACK."""
     if not row.detail.startswith("known"):
-        case.job(row.job).disowned[row.node] = row.time
+        case.job(row.job).not_held[row.node] = row.time
 
 
 _SENDING: Final[dict[str, Callable[[Case, Row], Bases | None]]] = {
-    "queued": _send_notice,
-    "working": _send_notice,
+    "queued": _send_announcement,
+    "working": _send_announcement,
     "setack": _send_setack,
     "deljob": _send_deljob,
     "repljob": _send_copies,
@@ -97,7 +97,7 @@ def _note_copy_sent(case: Case, row: Row) -> None:
     job = case.job(row.job)
     if row.peer in job.sent_to:
         case.mark("widen.resent")
-    elif job.born is not None and row.time > job.born and job.sent_to:
+    elif job.created_at is not None and row.time > job.created_at and job.sent_to:
         case.mark("widen.added")
     job.sent_to[row.peer] = None
 
@@ -146,11 +146,11 @@ def on_recv(case: Case, row: Row) -> None:
     if follow is None:
         return
     world = case.world
-    may_be_strangers = (world.strangers or world.renamed) and world.may_be_strangers(
+    may_be_unknown = (world.unknown_nodes or world.renamed) and world.may_be_unknown(
         row.node, row.peer, row.time
     )
-    if may_be_strangers:
-        follow = _RECEIVING_FROM_STRANGERS.get(row.cause, _ignore)
+    if may_be_unknown:
+        follow = _RECEIVING_FROM_UNKNOWN.get(row.cause, _ignore)
     follow(case, row, flight)
 
 
@@ -158,17 +158,17 @@ def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
     """Whoever says it is not known."""
 
 
-def _take_doubtful_notice(case: Case, row: Row, _flight: Flight | None) -> None:
+def _take_doubtful_announcement(case: Case, row: Row, _flight: Flight | None) -> None:
     """Whether it is heard nobody knows."""
     key = (row.peer, row.node, SORTS[row.cause])
-    case.job(row.job).notices.setdefault(key, Notice(sent=row.time)).got_at = row.time
+    case.job(row.job).announcements.setdefault(key, Announcement(sent=row.time)).got_at = row.time
 
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
     """REPLJOB or YOURJOBS: the node may make a record. Of several of a kind in a batch it takes
     the first, and with the first of all it begins a new list of holders."""
     bases = {} if flight is None or flight[1] is None else flight[1]
-    is_unwell = case.world.was_disk_unwell(row.node, row.time)
+    is_disk_faulty = case.world.was_disk_faulty(row.node, row.time)
     for job_id, holders in _lists_in(row):
         base = bases.get(job_id)
         job = case.job(job_id)
@@ -182,14 +182,14 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
             )
         if is_first and row.node not in job.copies:
             job.listed.pop(row.node, None)
-        if row.node not in job.copies or not is_unwell:
+        if row.node not in job.copies or not is_disk_faulty:
             # A node in trouble with its disk learns nothing new.
             _learn_list(row, job, holders)
 
 
 def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
     """HOLDERS: whoever has a copy learns who else may have one."""
-    _hear_of_copy(case, row, flight)
+    _learn_of_copy(case, row, flight)
     for job_id, holders in _lists_in(row):
         job = case.job(job_id)
         copy = job.copies.get(row.node)
@@ -207,27 +207,27 @@ def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
         job.asked_gc[row.node, row.peer] = 2
 
 
-def _take_notice(case: Case, row: Row, flight: Flight | None) -> None:
+def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
     """News of a lease or an ack has come."""
     job = case.jobs.get(row.job) or case.job(row.job)
     sort = SORTS[row.cause]
     key = (row.peer, row.node, sort)
-    notice = job.notices.get(key)
-    if notice is None:
-        notice = job.notices[key] = Notice(sent=row.time)
-    sent = notice.sent if flight is None else flight[0]
-    notice.got = max(notice.got, sent)
-    notice.got_at = row.time
+    announcement = job.announcements.get(key)
+    if announcement is None:
+        announcement = job.announcements[key] = Announcement(sent=row.time)
+    sent = announcement.sent if flight is None else flight[0]
+    announcement.got = max(announcement.got, sent)
+    announcement.got_at = row.time
     copy = job.copies.get(row.node)
     if sort is not ACK:
-        _hear_of_copy(case, row, flight)
+        _learn_of_copy(case, row, flight)
     elif copy is not None:
-        copy.told_at = row.time
+        copy.ack_received_at = row.time
     elif row.cause == "deljob":
-        job.disowned[row.node] = row.time
+        job.not_held[row.node] = row.time
 
 
-def _hear_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
+def _learn_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
     """A node shows that it has a copy."""
     job = case.jobs.get(row.job) or case.job(row.job)
     copy = job.copies.get(row.node)
@@ -240,19 +240,19 @@ def _hear_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
 _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "repljob": _take_copies,
     "yourjobs": _take_copies,
-    "queued": _take_notice,
-    "working": _take_notice,
-    "setack": _take_notice,
-    "deljob": _take_notice,
-    "willqueue": _hear_of_copy,
-    "gotjob": _hear_of_copy,
+    "queued": _take_announcement,
+    "working": _take_announcement,
+    "setack": _take_announcement,
+    "deljob": _take_announcement,
+    "willqueue": _learn_of_copy,
+    "gotjob": _learn_of_copy,
     "holders": _take_list,
     "gotack": _take_confirmation,
 }
-_RECEIVING_FROM_STRANGERS: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
+_RECEIVING_FROM_UNKNOWN: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "repljob": _take_copies,
     "yourjobs": _take_copies,
-    **dict.fromkeys(SORTS, _take_doubtful_notice),
+    **dict.fromkeys(SORTS, _take_doubtful_announcement),
     "gotack": _take_confirmation,
 }
 
@@ -291,11 +291,11 @@ def on_lost(case: Case, row: Row) -> None:
         case.mark("message.lost")
         if sort is not None:
             key = (row.node, row.peer, sort)
-            notice = job.notices.setdefault(key, Notice(sent=row.time))
+            announcement = job.announcements.setdefault(key, Announcement(sent=row.time))
             sent = row.time if flight is None else flight[0]
-            notice.lost = max(notice.lost, sent)
+            announcement.lost = max(announcement.lost, sent)
             if row.detail == "dropped":
-                notice.swallowed = max(notice.swallowed, sent)
+                announcement.swallowed = max(announcement.swallowed, sent)
         else:
             job.losses[row.cause] = None
     if flight is not None and flight[1]:

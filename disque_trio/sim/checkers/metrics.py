@@ -86,7 +86,7 @@ def measure(
     seconds = sum((case.now if cut.end is None else cut.end) - cut.start for cut in cuts) / 1e6
     after_ack = sum(duplicate.is_after_ack for duplicate in duplicates)
     return Metrics(
-        jobs=case.born,
+        jobs=case.jobs_created,
         deliveries=deliveries,
         distinct=distinct,
         amplification=_ratio(deliveries, distinct),
@@ -101,8 +101,8 @@ def measure(
         per_cut_and_job=_ratio(in_cuts, sum(cut.alive for cut in cuts)),
         per_cut_second=_ratio(in_cuts, seconds),
         redelivery=spread(findings.redelivery),
-        collection=spread(case.lags),
-        messages_per_job=_ratio(case.sends, case.born),
+        collection=spread(case.collection_times),
+        messages_per_job=_ratio(case.sends, case.jobs_created),
     )
 
 

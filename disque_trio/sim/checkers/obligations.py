@@ -120,7 +120,7 @@ def _minutes(job_id: str) -> int:
 
 
 @attrs.frozen(kw_only=True)
-class Terms:
+class Obligations:
     """What holds for the whole run."""
 
     nodes: int
@@ -150,7 +150,7 @@ class Terms:
         return self.longest(self.node_timeout) + BREAKS_AFTER
 
     @property
-    def settle(self) -> Micros:
+    def calm_after(self) -> Micros:
         """How long after the last trouble the cluster counts as calm."""
         return self.reconnect + 2 * self.latency
 
@@ -196,7 +196,7 @@ class Terms:
         )
 
 
-def terms_of(plan: Plan) -> Terms:
+def obligations_of(plan: Plan) -> Obligations:
     """The terms of a plan."""
     config = dict(plan.config)
     drifts = [abs(clock.drift_ppm) for clock in plan.clocks]
@@ -204,7 +204,7 @@ def terms_of(plan: Plan) -> Terms:
     steps = [fault for fault in plan.faults if fault.kind in {"clock-step", "wall-freeze"}]
     link = plan.link
     longest = link.latency.slow[1] if link.latency.p_slow else link.latency.fast[1]
-    return Terms(
+    return Obligations(
         nodes=plan.nodes,
         is_stream=link.model == "stream",
         rho=max([0, *drifts]) / 1_000_000,

@@ -14,7 +14,7 @@ from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.obligations import MILLI
-from disque_trio.sim.checkers.records import Ack, Copy, Job, Lease, Notice, Queueing
+from disque_trio.sim.checkers.records import Ack, Announcement, Copy, Job, Lease, Queueing
 from disque_trio.sim.scenarios.plan import Micros
 
 OF_LEASE: Final = (QUEUED, WORKING)
@@ -24,18 +24,18 @@ WRITE: Final[Micros] = 100 * MILLI
 """For so long a message may wait until what it says has been written to a disk that is well."""
 
 
-class Fate(enum.Enum):
+class Outcome(enum.Enum):
     """What became of the news."""
 
-    TOLD = "it came in time"
-    KEPT = "a cut, an outage or a loss kept it"
+    ARRIVED = "it came in time"
+    BLOCKED = "a cut, an outage or a loss kept it"
     LATE = "it was under way, or one of the two was stopped"
-    SHORT = "the one did not know that the other had a copy"
-    SILENT = "the one knew whom to tell, had a link, and said nothing"
+    UNLISTED = "the one did not know that the other had a copy"
+    UNSENT = "the one knew whom to tell, had a link, and said nothing"
 
 
 @attrs.frozen
-class Story:
+class DuplicateCase:
     """A serve that is not the first, and what it goes back to."""
 
     case: Case
@@ -60,7 +60,7 @@ class Story:
         """When the first stay ended: the job was given away, or served."""
         return self.chain[-2].given_at if len(self.chain) > 1 else self.serve.time
 
-    def informants(self) -> list[str]:
+    def nodes_of_lease(self) -> list[str]:
         """Who knew better: the node of the lease, and where that had been queued first."""
         found = {self.before.node: None}
         if self.before.queueing is not None:
@@ -78,119 +78,149 @@ class Story:
         return {copy.node: copy.acked_at for copy in self.job.copies.values() if copy.is_acked}
 
 
-def of_ack(story: Story, knower: str, queuer: str, since: Micros) -> Fate:
+def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
     """Why word of an ack that `knower` had `since` then has not kept `queuer` from serving.
 
     What came before a crash counts for nothing: a copy that knows it would not be queued. But that
     nothing came, and nothing was in its way, is no fault of the crash.
     """
-    begin = story.case.world.begin_of(queuer)
-    if begin > since and _was_kept_in_the_dark(story, knower, queuer, since):
-        return Fate.SILENT
-    return _fate(story, knower, queuer, OF_ACK, max(since, begin), story.serve.time)
+    begin = duplicate.case.world.started_at(queuer)
+    if begin > since and _was_never_told(duplicate, knower, queuer, since):
+        return Outcome.UNSENT
+    return _outcome(duplicate, knower, queuer, OF_ACK, max(since, begin), duplicate.serve.time)
 
 
-def is_ack_passed_on_late(story: Story, knower: str, queuer: str, since: Micros) -> bool:
+def is_ack_passed_on_late(
+    duplicate: DuplicateCase, knower: str, queuer: str, since: Micros
+) -> bool:
     """Is word of the ack on its way to somebody who alone knows of the queuer's copy, having given
     it the job, and would have told it in turn?"""
-    listed = story.job.listed
+    listed = duplicate.job.listed
     return queuer not in listed.get(knower, ()) and any(
-        queuer in listed.get(between, ()) and of_ack(story, knower, between, since) is Fate.LATE
-        for between in story.job.copies
+        queuer in listed.get(between, ())
+        and of_ack(duplicate, knower, between, since) is Outcome.LATE
+        for between in duplicate.job.copies
         if between not in {knower, queuer}
     )
 
 
-def _was_kept_in_the_dark(story: Story, knower: str, queuer: str, since: Micros) -> bool:
+def _was_never_told(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> bool:
     """Has the queuer its copy from before the crash back from its disk, and had the other known of
     the copy, and never told it, although there was a link?"""
-    copy = story.job.copies.get(queuer)
-    crash = story.case.world.outages[queuer][-1].start
-    if copy is None or copy.cause != "loaded" or queuer not in story.job.listed.get(knower, ()):
+    copy = duplicate.job.copies.get(queuer)
+    crash = duplicate.case.world.outages[queuer][-1].start
+    if copy is None or copy.cause != "loaded" or queuer not in duplicate.job.listed.get(knower, ()):
         return False
-    if not story.case.has_messages or story.job.notice(knower, queuer, ACK).sent >= since:
+    if (
+        not duplicate.case.has_messages
+        or duplicate.job.announcement(knower, queuer, ACK).sent >= since
+    ):
         return False
-    if story.case.world.was_mute(knower, since, crash) or crash - since <= WRITE:
+    if duplicate.case.world.was_mute(knower, since, crash) or crash - since <= WRITE:
         return False
-    return _fate_without_link(story, knower, queuer, since, crash - 1, is_ack=True) is Fate.SILENT
-
-
-def of_lease(story: Story, knower: str, queuer: str) -> Fate:
-    """The same for word of the lease before, which had to come before the job was queued."""
-    return _fate(story, knower, queuer, OF_LEASE, span(story)[0], story.root.time)
-
-
-def span(story: Story) -> tuple[Micros, Micros]:
-    """From when on news should have travelled, until it was too late."""
-    begins = [story.before.time]
-    if story.before.queueing is not None:
-        begins.append(story.before.queueing.root().time)
-    return min([*begins, story.root.time]), story.serve.time
-
-
-def _fate(
-    story: Story, knower: str, queuer: str, sorts: tuple[str, ...], since: Micros, by: Micros
-) -> Fate:
-    if not story.case.has_messages:
-        return _fate_by_times(story, knower, queuer, since)
-    return _fate_of_messages(story, knower, queuer, sorts, since, by) or _fate_of_silence(
-        story, knower, queuer, sorts, since, by
+    return (
+        _outcome_without_link(duplicate, knower, queuer, since, crash - 1, is_ack=True)
+        is Outcome.UNSENT
     )
 
 
-def _fate_by_times(story: Story, knower: str, queuer: str, since: Micros) -> Fate:
+def of_lease(duplicate: DuplicateCase, knower: str, queuer: str) -> Outcome:
+    """The same for word of the lease before, which had to come before the job was queued."""
+    return _outcome(duplicate, knower, queuer, OF_LEASE, span(duplicate)[0], duplicate.root.time)
+
+
+def span(duplicate: DuplicateCase) -> tuple[Micros, Micros]:
+    """From when on news should have travelled, until it was too late."""
+    begins = [duplicate.before.time]
+    if duplicate.before.queueing is not None:
+        begins.append(duplicate.before.queueing.root().time)
+    return min([*begins, duplicate.root.time]), duplicate.serve.time
+
+
+def _outcome(
+    duplicate: DuplicateCase,
+    knower: str,
+    queuer: str,
+    sorts: tuple[str, ...],
+    since: Micros,
+    by: Micros,
+) -> Outcome:
+    if not duplicate.case.has_messages:
+        return _outcome_by_times(duplicate, knower, queuer, since)
+    return _outcome_of_messages(duplicate, knower, queuer, sorts, since, by) or _outcome_of_silence(
+        duplicate, knower, queuer, sorts, since, by
+    )
+
+
+def _outcome_by_times(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
     """The trace has no messages: cuts and stops are all there is to go by."""
-    if story.case.world.is_parted(knower, queuer, since, story.serve.time):
-        return Fate.KEPT
-    is_slow = _was_stopped(story, knower, queuer, since, story.serve.time)
-    return Fate.LATE if is_slow else Fate.SILENT
+    if duplicate.case.world.is_separated(knower, queuer, since, duplicate.serve.time):
+        return Outcome.BLOCKED
+    is_slow = _was_stopped(duplicate, knower, queuer, since, duplicate.serve.time)
+    return Outcome.LATE if is_slow else Outcome.UNSENT
 
 
-def _fate_of_messages(
-    story: Story, sender: str, receiver: str, sorts: tuple[str, ...], since: Micros, by: Micros
-) -> Fate | None:
+def _outcome_of_messages(
+    duplicate: DuplicateCase,
+    sender: str,
+    receiver: str,
+    sorts: tuple[str, ...],
+    since: Micros,
+    by: Micros,
+) -> Outcome | None:
     """What became of those that were sent; None if there were none.
 
     That somebody had queued the job, and the other knew it, is no news of the lease that followed.
     """
-    notices = [story.job.notice(sender, receiver, sort) for sort in sorts]
-    if any(notice.lost >= since for notice in notices):
-        return Fate.KEPT
-    sent = [notice for notice in notices if notice.sent >= since]
-    late = [notice.sent for notice in sent if _is_late(notice, by)]
+    announcements = [duplicate.job.announcement(sender, receiver, sort) for sort in sorts]
+    if any(announcement.lost >= since for announcement in announcements):
+        return Outcome.BLOCKED
+    sent = [announcement for announcement in announcements if announcement.sent >= since]
+    late = [announcement.sent for announcement in sent if _is_late(announcement, by)]
     if late:
-        was_held = story.case.world.is_held(sender, receiver, min(late), story.serve.time)
-        return Fate.KEPT if was_held else Fate.LATE
-    newest = since if sorts is OF_ACK else max(since, story.before.time)
-    return Fate.TOLD if any(notice.sent >= newest for notice in sent) else None
+        was_held = duplicate.case.world.is_held(sender, receiver, min(late), duplicate.serve.time)
+        return Outcome.BLOCKED if was_held else Outcome.LATE
+    newest = since if sorts is OF_ACK else max(since, duplicate.before.time)
+    return Outcome.ARRIVED if any(announcement.sent >= newest for announcement in sent) else None
 
 
-def _is_late(notice: Notice, by: Micros) -> bool:
-    return notice.is_under_way() or notice.got_at >= by
+def _is_late(announcement: Announcement, by: Micros) -> bool:
+    return announcement.is_under_way() or announcement.got_at >= by
 
 
-def _fate_of_silence(
-    story: Story, knower: str, queuer: str, sorts: tuple[str, ...], since: Micros, by: Micros
-) -> Fate:
+def _outcome_of_silence(
+    duplicate: DuplicateCase,
+    knower: str,
+    queuer: str,
+    sorts: tuple[str, ...],
+    since: Micros,
+    by: Micros,
+) -> Outcome:
     """Nothing was sent: was there no link, or no disk for what is to be said, or did the knower not
     know of the queuer's copy, of which that may have told it, or tried to?"""
-    if story.case.world.was_mute(knower, since, story.serve.time):
-        return Fate.KEPT
-    listed = story.job.listed
-    copy = story.job.copies.get(knower)
+    if duplicate.case.world.was_mute(knower, since, duplicate.serve.time):
+        return Outcome.BLOCKED
+    listed = duplicate.job.listed
+    copy = duplicate.job.copies.get(knower)
     if queuer in listed.get(knower, ()) or (copy is not None and _is_list_unsaid(copy)):
-        until = story.serve.time
-        return _fate_without_link(story, knower, queuer, since, until, is_ack=sorts is OF_ACK)
-    own = story.job.copies.get(queuer)
+        until = duplicate.serve.time
+        return _outcome_without_link(
+            duplicate, knower, queuer, since, until, is_ack=sorts is OF_ACK
+        )
+    own = duplicate.job.copies.get(queuer)
     begin = since if own is None else own.since
-    announced = _fate_of_messages(story, queuer, knower, OF_LEASE, begin, by)
-    if announced in {Fate.KEPT, Fate.LATE}:
+    announced = _outcome_of_messages(duplicate, queuer, knower, OF_LEASE, begin, by)
+    if announced in {Outcome.BLOCKED, Outcome.LATE}:
         return announced
     if announced is None and knower in listed.get(queuer, ()):
-        fate = _fate_without_link(story, knower, queuer, begin, story.serve.time, is_ack=False)
-        return Fate.SHORT if fate is Fate.SILENT else fate
-    is_parted = story.case.world.is_held(knower, queuer, story.serve.time, story.serve.time)
-    return Fate.KEPT if is_parted else Fate.SHORT
+        outcome = _outcome_without_link(
+            duplicate, knower, queuer, begin, duplicate.serve.time, is_ack=False
+        )
+        return Outcome.UNLISTED if outcome is Outcome.UNSENT else outcome
+    is_separated = duplicate.case.world.is_held(
+        knower, queuer, duplicate.serve.time, duplicate.serve.time
+    )
+    return Outcome.BLOCKED if is_separated else Outcome.UNLISTED
 
 
 def _is_list_unsaid(copy: Copy) -> bool:
@@ -198,39 +228,49 @@ def _is_list_unsaid(copy: Copy) -> bool:
     return copy.is_dummy or copy.cause == "loaded"
 
 
-def _fate_without_link(
-    story: Story, knower: str, queuer: str, since: Micros, until: Micros, *, is_ack: bool
-) -> Fate:
+def _outcome_without_link(
+    duplicate: DuplicateCase,
+    knower: str,
+    queuer: str,
+    since: Micros,
+    until: Micros,
+    *,
+    is_ack: bool,
+) -> Outcome:
     """A link may be down for a while after a cut or an outage, because one of the two was too slow,
     or because a PONG was lost before that was to be said. Who has lost an ack to a crash cannot be
     asked for it."""
-    case = story.case
-    said = since if is_ack else max(since, story.before.time)
+    case = duplicate.case
+    said = since if is_ack else max(since, duplicate.before.time)
     if silence.had_given_up(case, knower, queuer, since, said):
-        return Fate.KEPT
-    has_forgotten = is_ack and knower not in story.acked_copies()
+        return Outcome.BLOCKED
+    has_forgotten = is_ack and knower not in duplicate.acked_copies()
     if case.world.is_cut(knower, queuer, since, until) or case.world.was_out(queuer, since, until):
-        return Fate.KEPT
+        return Outcome.BLOCKED
     if case.world.was_out(knower, since, until) and not has_forgotten:
-        return Fate.KEPT
-    is_slow = case.terms.has_tail or _was_stopped(story, knower, queuer, since, until)
-    is_slow = is_slow or (case.terms.has_disk and until - max(since, story.before.time) <= WRITE)
-    return Fate.LATE if is_slow else Fate.SILENT
+        return Outcome.BLOCKED
+    is_slow = case.obligations.has_tail or _was_stopped(duplicate, knower, queuer, since, until)
+    is_slow = is_slow or (
+        case.obligations.has_disk and until - max(since, duplicate.before.time) <= WRITE
+    )
+    return Outcome.LATE if is_slow else Outcome.UNSENT
 
 
-def _was_stopped(story: Story, one: str, other: str, since: Micros, until: Micros) -> bool:
+def _was_stopped(
+    duplicate: DuplicateCase, one: str, other: str, since: Micros, until: Micros
+) -> bool:
     """Was one of them stopped or slow, maybe for so long that links to it ended?"""
-    world = story.case.world
-    since -= story.case.terms.reconnect
+    world = duplicate.case.world
+    since -= duplicate.case.obligations.reconnect
     return world.is_stopped(one, since, until) or world.is_stopped(other, since, until)
 
 
-def was_in_the_way(
-    story: Story, node: str, other: str, since: Micros, until: Micros | None = None
+def was_hindered(
+    duplicate: DuplicateCase, node: str, other: str, since: Micros, until: Micros | None = None
 ) -> bool:
     """Was there a cut, an outage or a stop, or its aftermath, before that time or the serve?"""
-    case = story.case
-    until = story.serve.time if until is None else until
-    is_parted = case.world.is_parted(node, other, since, until)
-    is_parted = is_parted or silence.had_given_up(case, node, other, since, since)
-    return is_parted or _was_stopped(story, node, other, since, until)
+    case = duplicate.case
+    until = duplicate.serve.time if until is None else until
+    is_separated = case.world.is_separated(node, other, since, until)
+    is_separated = is_separated or silence.had_given_up(case, node, other, since, since)
+    return is_separated or _was_stopped(duplicate, node, other, since, until)

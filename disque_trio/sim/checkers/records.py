@@ -67,7 +67,7 @@ class Lease:
     client: str = ""
     queueing: Queueing | None = None
     """None for a request of more time."""
-    awaited: Micros = NEVER
+    expected_since: Micros = NEVER
     """Since when it might have been expected."""
     before: "Lease | None" = None
     """The lease before; dropped once the duplicate has its cause."""
@@ -101,7 +101,7 @@ class Copy:
     queueing: Queueing | None = None
     """While it is queued."""
     last_queueing: Queueing | None = None
-    told_at: Micros = NEVER
+    ack_received_at: Micros = NEVER
     """When it was last told of an acknowledgement."""
     came_counted: bool = False
     """The job had been queued again before."""
@@ -109,13 +109,13 @@ class Copy:
     """How often its node has queued it by NACKs, and because of RETRY."""
     is_late: bool = False
     """The node had had the job before, or had said that it knows nothing of it."""
-    disowned_at: Micros = NEVER
+    not_held_at: Micros = NEVER
     """When it last did so."""
-    is_dark: bool = False
+    is_offline: bool = False
     """The node is down; the copy may be on its disk."""
-    promised_at: Micros = NEVER
+    confirmed_at: Micros = NEVER
     """When its node first told anybody that it has it; and that it is acknowledged."""
-    ack_promised_at: Micros = NEVER
+    ack_confirmed_at: Micros = NEVER
     left: Millis = 0
     """What its node said of it when it came: how long until it expires, and until it is queued; 0
     is never."""
@@ -152,7 +152,7 @@ class Ack:
 
 
 @attrs.define(eq=False)
-class Notice:
+class Announcement:
     """The last message of some sort about the job from one node to another, by time of sending."""
 
     sent: Micros = NEVER
@@ -186,28 +186,28 @@ class Job:
     queue: str = ""
     add: Add | None = None
     """Once it is known which ADDJOB made it."""
-    born: Micros | None = None
+    created_at: Micros | None = None
     """When its first record was made."""
     origin: str = ""
-    birth: int = 0
+    serial: int = 0
     """Its number among the jobs of its origin."""
-    terms: str = ""
+    first_record: str = ""
     """What the first record of it said of its options, and in how many milliseconds it expires; 0
     if that is not known."""
     life: Millis = 0
-    came_behind: int = 0
+    queue_length_at_add: int = 0
     """How many jobs its queue had at its origin when it was made, where that may matter."""
     copies: dict[str, Copy] = attrs.Factory(dict)
     destroyed: int = 0
     """Copies that faults have destroyed since it was born, and that have not been made again."""
-    bereft: dict[str, None] = attrs.Factory(dict)
+    lost_on: dict[str, None] = attrs.Factory(dict)
     """The nodes whose copies they were, made again or not."""
     ended: Micros | None = None
     """When somebody settled that nobody shall work on it any more, or when it expired."""
     ended_by: str = ""
     first_queueing: Queueing | None = None
     serves: int = 0
-    unsaid: int = 0
+    unsent_serves: int = 0
     """How many of these a crash has kept from leaving the node, and from its disk."""
     open_serves: list[Lease] = attrs.Factory(list)
     """Deliveries that have not arrived yet."""
@@ -216,7 +216,7 @@ class Job:
     first_delivered: Micros = NEVER
     first_cause: str = ""
     """Why the delivery that came first was a duplicate, if it has overtaken one served before."""
-    awaits: Micros = NEVER
+    expected_since: Micros = NEVER
     """Since when it may be expected to come (again)."""
     unqueued_at: Micros = NEVER
     """When it last left the queue of some node."""
@@ -231,17 +231,17 @@ class Job:
     """A client has deleted the record of an ack (DELJOB)."""
     gives: list[Give] = attrs.Factory(list)
     """Under way."""
-    notices: dict[tuple[str, str, str], Notice] = attrs.Factory(dict)
+    announcements: dict[tuple[str, str, str], Announcement] = attrs.Factory(dict)
     """By sender, receiver and sort."""
     incoming: dict[tuple[str, str], tuple[Micros, Millis | None]] = attrs.Factory(dict)
     """By node and message: the base of the copy that it has just received, and when."""
-    let_go: dict[str, Micros] = attrs.Factory(dict)
+    dropped: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped its copy."""
-    disowned: dict[str, Micros] = attrs.Factory(dict)
+    not_held: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped it, or said that it knows nothing of it."""
-    renounced: dict[str, Micros] = attrs.Factory(dict)
+    end_told: dict[str, Micros] = attrs.Factory(dict)
     """When a node has first told anybody that nobody there works on it any more: acked, or gone."""
-    remembered: dict[str, None] = attrs.Factory(dict)
+    drop_on_disk: dict[str, None] = attrs.Factory(dict)
     """Nodes that have it back from their disks, and must have written down that they dropped it."""
     collected_over: dict[str, None] = attrs.Factory(dict)
     """Nodes that had a copy, unacknowledged, when another collected the ack."""
@@ -276,7 +276,7 @@ class Job:
     done: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and verb: when that was last done; and by node, when its record was last gone."""
     gone: dict[str, Micros] = attrs.Factory(dict)
-    doubled: Micros | None = None
+    double_queued_since: Micros | None = None
     """Since when two nodes have it queued."""
 
     def __attrs_post_init__(self) -> None:
@@ -293,7 +293,7 @@ class Job:
         return self.add is not None and self.add.outcome == "ok"
 
     @property
-    def is_promised(self) -> bool:
+    def must_be_retained(self) -> bool:
         """Was it promised to survive W-1 losses? (S1)"""
         options = self.options
         return (
@@ -304,6 +304,6 @@ class Job:
         """How many nodes have a copy."""
         return sum(not copy.is_dummy for copy in self.copies.values())
 
-    def notice(self, sender: str, receiver: str, sort: str) -> Notice:
+    def announcement(self, sender: str, receiver: str, sort: str) -> Announcement:
         """The last such message; one that never was, if there was none."""
-        return self.notices.get((sender, receiver, sort)) or Notice()
+        return self.announcements.get((sender, receiver, sort)) or Announcement()

@@ -2,6 +2,7 @@
 is about to leave."""
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import Job
 from disque_trio.tracing.rows import Row
@@ -13,9 +14,7 @@ def _has_long_been_leaving(case: Case, row: Row) -> bool:
     if since is None or case.is_live:
         return False
     case.check("S20")
-    has_crashed = any(
-        spell.meets(since, since + SECOND) for spell in world.outages.get(row.node, ())
-    )
+    has_crashed = meets_any(world.outages.get(row.node, ()), since, since + SECOND)
     return (
         row.time - since > SECOND
         and not has_crashed
@@ -29,7 +28,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     if row.cause == "repljob" and _has_long_been_leaving(case, row):
         case.violate("S20", "a node that is about to leave takes a copy", job.id, row.node)
     if row.cause == "add" and case.has_maxlen:
-        job.came_behind = sum(
+        job.queue_length_at_add = sum(
             copy.queueing is not None and case.jobs[id].queue == row.queue
             for id, copy in case.table(row.node).items()
         )
@@ -41,6 +40,6 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     if most is None or not case.has_maxlen:
         return
     case.check("S20")
-    if job.came_behind >= most:
-        detail = f"taken with MAXLEN {most} by a queue of {job.came_behind} jobs"
+    if job.queue_length_at_add >= most:
+        detail = f"taken with MAXLEN {most} by a queue of {job.queue_length_at_add} jobs"
         case.violate("S20", detail, job.id, row.node)

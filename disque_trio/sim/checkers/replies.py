@@ -15,7 +15,7 @@ from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job, Request
 from disque_trio.tracing.rows import Row
 
-_DEEDS: Final = {
+_VERBS_OF_ROWS: Final = {
     ("acked", "ackjob"): "ack",
     ("drop", "fastack"): "fastack",
     ("drop", "client-deljob"): "deljob",
@@ -24,7 +24,7 @@ _DEEDS: Final = {
     ("unqueue", "dequeue"): "dequeue",
 }
 """By the row of a node: what a client had asked for."""
-VERBS: Final = tuple(_DEEDS.values())
+VERBS: Final = tuple(_VERBS_OF_ROWS.values())
 
 
 def on_invoke(case: Case, row: Row, job: Job) -> None:
@@ -54,25 +54,25 @@ def on_end(case: Case, row: Row, job: Job) -> None:
     case.check("S19")
     done = job.done.get((row.node, verb), NEVER) >= request.time
     if row.detail == "1" and not done and job.gone.get(row.node, NEVER) < request.time:
-        _complain(case, row, f"{verb} is answered with 1, and nothing was done")
+        _report(case, row, f"{verb} is answered with 1, and nothing was done")
     elif row.detail == "0" and done and request.is_alone:
-        _complain(case, row, f"{verb} is answered with 0, and it was done")
+        _report(case, row, f"{verb} is answered with 0, and it was done")
     elif verb == "fastack" and row.detail == "0" and not _was_passed_on(case, row, job, request):
-        _complain(case, row, "fastack is answered with 0, and no other node has been told")
+        _report(case, row, "fastack is answered with 0, and no other node has been told")
 
 
 def _was_passed_on(case: Case, row: Row, job: Job, request: Request) -> bool:
     """Has the node, which does not know the job, told another that it is over? It must, if it has
     had a link to any."""
-    if not case.has_messages or not case.terms.is_stream or not request.is_alone:
+    if not case.has_messages or not case.obligations.is_stream or not request.is_alone:
         return True
     world = case.world
     others = [node for node in world.nodes if node != row.node and world.is_up(node)]
-    if any(job.notice(row.node, node, ACK).sent >= request.time for node in others):
+    if any(job.announcement(row.node, node, ACK).sent >= request.time for node in others):
         return True
     return not any(
-        not world.is_parted(row.node, node, request.time, row.time)
-        and not world.may_be_strangers(row.node, node, row.time)
+        not world.is_separated(row.node, node, request.time, row.time)
+        and not world.may_be_unknown(row.node, node, row.time)
         for node in others
     )
 
@@ -84,12 +84,12 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
         return
     case.check("S19")
     if row.detail != str(options.retry // SECOND):
-        _complain(case, row, f"working is answered with {row.detail}, RETRY is {options.retry}")
+        _report(case, row, f"working is answered with {row.detail}, RETRY is {options.retry}")
 
 
 def note(_case: Case, row: Row, job: Job) -> None:
     """Something has become of the job in a node, maybe because a client wanted it."""
-    verb = _DEEDS.get((row.kind, row.cause))
+    verb = _VERBS_OF_ROWS.get((row.kind, row.cause))
     if verb is not None:
         job.done[row.node, verb] = row.time
     if row.kind == "drop":
@@ -104,17 +104,17 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
     queues, count = asked
     case.check("S19")
     if row.queue not in queues:
-        _complain(case, row, f"{row.client} has not asked for jobs of {row.queue}")
+        _report(case, row, f"{row.client} has not asked for jobs of {row.queue}")
         return
     last = case.replies.get(row.client)
     if last is None or last[0] != row.ref:
         last = case.replies[row.client] = (row.ref, [])
     last[1].append(queues.index(row.queue))
     if len(last[1]) > count:
-        _complain(case, row, f"{row.client} has asked for {count} jobs, and this is one more")
+        _report(case, row, f"{row.client} has asked for {count} jobs, and this is one more")
     elif len(queues) > 1 and not _is_in_rounds(last[1]):
         order = " ".join(queues[place] for place in last[1])
-        _complain(case, row, f"{row.client} gets them in the order {order}")
+        _report(case, row, f"{row.client} gets them in the order {order}")
     del job
 
 
@@ -128,5 +128,5 @@ def _is_in_rounds(places: list[int]) -> bool:
     return all(place in before for before, after in itertools.pairwise(rounds) for place in after)
 
 
-def _complain(case: Case, row: Row, what: str) -> None:
+def _report(case: Case, row: Row, what: str) -> None:
     case.violate("S19", what, row.job, row.node)

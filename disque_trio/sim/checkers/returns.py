@@ -20,7 +20,7 @@ def on_pong(case: Case, row: Row) -> None:
     has missed is noted."""
     _judge(case)
     pair = (row.node, row.peer)
-    if pair in case.answered or not case.terms.is_stream:
+    if pair in case.answered or not case.obligations.is_stream:
         return
     case.answered[pair] = None
     for job in case.jobs.values():
@@ -42,9 +42,9 @@ def _was_there(case: Case, copy: Copy) -> bool:
 
 def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:
     """Did the last word of the ack vanish on a link that neither end has any reason to renew?"""
-    notice = job.notice(knower, holder, ACK)
-    begin = max(case.world.begin_of(knower), case.world.begin_of(holder))
-    return notice.swallowed >= notice.sent > begin
+    announcement = job.announcement(knower, holder, ACK)
+    begin = max(case.world.started_at(knower), case.world.started_at(holder))
+    return announcement.swallowed >= announcement.sent > begin
 
 
 def finish(case: Case) -> None:
@@ -54,7 +54,7 @@ def finish(case: Case) -> None:
 
 def bound(case: Case) -> Micros:
     """How long word of an ack may take: a second, and the way there."""
-    return case.terms.longest(SECOND) + 4 * case.terms.latency
+    return case.obligations.longest(SECOND) + 4 * case.obligations.latency
 
 
 def _judge(case: Case) -> None:
@@ -67,8 +67,8 @@ def _judge(case: Case) -> None:
 def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
     job = case.jobs.get(missed.job)
     copy = None if job is None else job.copies.get(missed.holder)
-    has_heard = copy is None or (copy.is_acked and copy.acked_at <= missed.since + allowed)
-    if has_heard:
+    has_received = copy is None or (copy.is_acked and copy.acked_at <= missed.since + allowed)
+    if has_received:
         case.check("L10")
     elif copy is not None and copy.since <= missed.since and not _was_hindered(case, missed):
         case.check("L10")
@@ -87,13 +87,13 @@ def _was_hindered(case: Case, missed: Missed) -> bool:
     if world.is_lagging(*pair, missed.since, case.now):
         return True
     for node in pair:
-        if not world.in_core(node) or world.begin_of(node) > missed.since:
+        if not world.in_core(node) or world.started_at(node) > missed.since:
             return True
-        if world.is_stopped(node, missed.since, case.now) or world.was_disk_unwell(node, case.now):
+        if world.is_stopped(node, missed.since, case.now) or world.was_disk_faulty(node, case.now):
             return True
-    if world.may_be_strangers(missed.holder, missed.knower, case.now):
+    if world.may_be_unknown(missed.holder, missed.knower, case.now):
         return True
     job = case.jobs.get(missed.job)
     if job is None or missed.knower not in job.copies:
         return True
-    return job.notice(*pair, ACK).lost >= missed.since
+    return job.announcement(*pair, ACK).lost >= missed.since

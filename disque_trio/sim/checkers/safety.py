@@ -27,9 +27,11 @@ _BY_TIME: Final = ("retry", "delay-over")
 def check_retention(case: Case, job: Job) -> None:
     """S1: of W copies promised, no more are gone than faults have destroyed."""
     options = job.options
-    if options is None or not job.is_promised or job.ended is not None:
+    if options is None or not job.must_be_retained or job.ended is not None:
         return
-    if job.born is not None and case.now >= job.born + case.terms.shortest(options.ttl):
+    if job.created_at is not None and case.now >= job.created_at + case.obligations.shortest(
+        options.ttl
+    ):
         return
     case.check("S1")
     due = options.replicate - job.destroyed
@@ -45,7 +47,7 @@ def check_retention(case: Case, job: Job) -> None:
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """S1: what has been made again is promised again, so a job outlives any number of losses."""
     options = job.options
-    if row.cause == "repljob" and job.destroyed and options is not None and job.is_promised:
+    if row.cause == "repljob" and job.destroyed and options is not None and job.must_be_retained:
         owed = max(options.replicate - job.holders(), 0)
         if owed < job.destroyed:
             job.destroyed = owed
@@ -61,14 +63,14 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
         check_pause(case, row, job, "in")
     if row.cause == "add":
         case.check("S4")
-        if job.born is not None and not _is_handed_back(job, row):
+        if job.created_at is not None and not _is_handed_back(job, row):
             detail = f"{row.node} makes a job under the id of one that {job.origin} has made"
             case.violate("S4", detail, job.id, row.node)
 
 
 def _is_handed_back(job: Job, row: Row) -> bool:
     """An external job may be begun at its origin after it was registered there: never twice."""
-    return job.origin == row.node and job.born == row.time
+    return job.origin == row.node and job.created_at == row.time
 
 
 def before_add_ok(case: Case, row: Row, job: Job) -> None:
@@ -147,11 +149,11 @@ def _check_delay(case: Case, job: Job) -> None:
     options, first = job.options, job.first_queueing
     if first is None or first.cause not in _OWN_DOING:
         return
-    if options is None or not options.delay or job.born is None:
+    if options is None or not options.delay or job.created_at is None:
         return
     case.check("S6")
-    elapsed = first.time - job.born
-    if elapsed < case.terms.shortest(options.delay):
+    elapsed = first.time - job.created_at
+    if elapsed < case.obligations.shortest(options.delay):
         detail = (
             f"queued {elapsed / SECOND:.3f} s after its birth, DELAY is {options.delay // SECOND} s"
         )
@@ -174,13 +176,13 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
     first = job.first_queueing
     if first is not None and (first.node, first.time) == (row.node, row.time):
         _check_delay(case, job)
-    if len(job.copies) > 1 and job.doubled is None and len(_queued(job)) > 1:
+    if len(job.copies) > 1 and job.double_queued_since is None and len(_queued(job)) > 1:
         case.mark("queued.twice")
         if row.cause != "import" and case.world.is_calm(row.time, row.time):
-            job.doubled = row.time
+            job.double_queued_since = row.time
     if not case.plan.faults and job.origin == row.node:
-        line = case.lines.setdefault((row.node, row.queue), [])
-        heapq.heappush(line, (job.birth, job.id))
+        line = case.waiting_by_age.setdefault((row.node, row.queue), [])
+        heapq.heappush(line, (job.serial, job.id))
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
@@ -191,10 +193,10 @@ def on_give(case: Case, row: Row, job: Job) -> None:
 def check_pause(case: Case, row: Row, job: Job, way: str) -> None:
     """S6: a queue that is paused in that way is left alone."""
     queue = job.queue or row.queue
-    if (row.node, queue) not in case.world.closed:
+    if (row.node, queue) not in case.world.paused_queues:
         return
     case.check("S6")
-    if case.world.is_closed(row.node, queue, way, row.time):
+    if case.world.is_queue_paused(row.node, queue, way, row.time):
         detail = f"{row.kind} ({row.cause}) though {queue} is paused there"
         case.violate("S6", detail, job.id, row.node)
 
@@ -205,20 +207,20 @@ def _queued(job: Job) -> list[str]:
 
 def after_leaving(case: Case, job: Job) -> None:
     """S10: the job has left some queue, or its run has ended."""
-    if job.doubled is None:
+    if job.double_queued_since is None:
         return
     case.check("S10")
-    lasted = case.now - job.doubled
-    if case.world.is_calm(job.doubled, case.now) and lasted > _double_grace(case):
+    lasted = case.now - job.double_queued_since
+    if case.world.is_calm(job.double_queued_since, case.now) and lasted > _double_queue_bound(case):
         detail = f"queued on two nodes for {lasted / SECOND:.3f} s with nothing wrong"
         case.violate("S10", detail, job.id)
     if len(_queued(job)) < 2:
-        job.doubled = None
+        job.double_queued_since = None
 
 
-def _double_grace(case: Case) -> Micros:
+def _double_queue_bound(case: Case) -> Micros:
     """How long the news of a queueing and the answer to it take."""
-    return 3 * case.terms.latency + 50 * MILLI
+    return 3 * case.obligations.latency + 50 * MILLI
 
 
 # S5, S7, S8, S9, S11, S13: serving.
@@ -233,7 +235,7 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
     if copy is not None:
         _check_not_late(case, row, job, copy)
     if job.acks:
-        _check_news_of_acks(case, row, job, copy)
+        _check_known_acks(case, row, job, copy)
     if job.lease is not None and job.lease.before is not None:
         _check_lease(case, row, job, job.lease.before)
     if not case.plan.faults and job.origin == row.node:
@@ -243,10 +245,10 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 def _check_once(case: Case, row: Row, job: Job) -> None:
     """S5: a job of at most one delivery is served once, ever. Promised on stream links. What had
     not left a node when its power failed was not served."""
-    if job.is_at_least_once or not case.terms.is_stream:
+    if job.is_at_least_once or not case.obligations.is_stream:
         return
     case.check("S5")
-    served = job.serves - job.unsaid
+    served = job.serves - job.unsent_serves
     if served > 1:
         case.violate("S5", f"served {served} times with RETRY 0", job.id, row.node)
 
@@ -263,10 +265,10 @@ def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:
         case.violate("S7", detail, job.id, row.node)
 
 
-def _check_news_of_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None:
+def _check_known_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None:
     """S9: not by a node that was told of the ack, nor in calm by one that should have been."""
     case.check("S9")
-    if copy is not None and copy.since <= copy.told_at < row.time:
+    if copy is not None and copy.since <= copy.ack_received_at < row.time:
         detail = "served by a node that had been told that the job is acknowledged"
         case.violate("S9", detail, job.id, row.node)
         return
@@ -277,17 +279,18 @@ def _check_news_of_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> No
         job.lease.is_dominated = True
     since = min(c.acked_at for c in known)
     is_listed = any(row.node in job.listed.get(c.node, ()) for c in known)
-    if is_listed and case.terms.has_tail:
+    if is_listed and case.obligations.has_tail:
         return
-    if case.world.is_calm(since, row.time) and not _is_news_under_way(case, job):
+    if case.world.is_calm(since, row.time) and not _is_ack_under_way(case, job):
         detail = f"{known[0].node} knows of the ack, has spoken with {row.node}, and never told it"
         case.violate("S9", detail, job.id, row.node)
 
 
-def _is_news_under_way(case: Case, job: Job) -> bool:
+def _is_ack_under_way(case: Case, job: Job) -> bool:
     """Is there a message about the ack that has not arrived, or never will?"""
     return not case.has_messages or any(
-        sort == ACK and notice.sent > notice.got for (_, _, sort), notice in job.notices.items()
+        sort == ACK and announcement.sent > announcement.got
+        for (_, _, sort), announcement in job.announcements.items()
     )
 
 
@@ -296,7 +299,7 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
     options = job.options
     if options is None or not options.retry or job.asked_again >= lease.time:
         return
-    if lease.queueing is not None and not case.terms.has_lease:
+    if lease.queueing is not None and not case.obligations.has_lease:
         return
     if not case.world.is_calm(lease.time, row.time):
         return
@@ -304,7 +307,7 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
     held = row.time - lease.time
     if _was_given_in_time(case, job, lease):
         return
-    if case.terms.latency < held < case.terms.lease(options.retry):
+    if case.obligations.latency < held < case.obligations.lease(options.retry):
         detail = (
             f"served again after {held / SECOND:.3f} s with nothing wrong: {lease.node} had "
             f"{'delivered it' if lease.queueing else 'given more time'}, RETRY is "
@@ -317,18 +320,18 @@ def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
     """Had it left the node that had queued it too before that could hear of the lease?"""
     queueing = None if job.lease is None else job.lease.queueing
     chain = [] if queueing is None else queueing.chain()
-    return len(chain) > 1 and chain[-2].given_at <= lease.time + case.terms.latency
+    return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.latency
 
 
 def before_working_ok(case: Case, row: Row, job: Job) -> None:
     """S11: more time is refused once half of the TTL is over. Ages are by wall clocks."""
     options = job.options
     invoked = case.operations.get((row.client, row.ref))
-    if options is None or invoked is None or job.born is None or case.terms.can_step:
+    if options is None or invoked is None or job.created_at is None or case.obligations.can_step:
         return
     case.check("S11")
-    age = invoked - job.born
-    most = case.terms.longest(options.ttl) // 2 + case.terms.reconnect
+    age = invoked - job.created_at
+    most = case.obligations.longest(options.ttl) // 2 + case.obligations.reconnect
     if age > most:
         detail = (
             f"given more time at the age of {age // SECOND} s, TTL is {options.ttl // SECOND} s"
@@ -338,7 +341,7 @@ def before_working_ok(case: Case, row: Row, job: Job) -> None:
 
 def _check_order(case: Case, row: Row, job: Job) -> None:
     """S13: with nothing wrong, a node delivers its own jobs in the order of their creation."""
-    line = case.lines.get((row.node, row.queue))
+    line = case.waiting_by_age.get((row.node, row.queue))
     if line is None:
         return
     table = case.table(row.node)
@@ -348,7 +351,7 @@ def _check_order(case: Case, row: Row, job: Job) -> None:
             break
         heapq.heappop(line)
     case.check("S13")
-    if line and line[0][0] < job.birth:
+    if line and line[0][0] < job.serial:
         detail = f"served before {line[0][1]}, which is older and waits in the same queue"
         case.violate("S13", detail, job.id, row.node)
 

@@ -7,7 +7,7 @@ whose PING is unanswered sends another only over a new link.
 """
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.intervals import Spell
+from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -18,7 +18,7 @@ def on_ping(case: Case, row: Row) -> None:
     pair = (row.node, row.peer)
     asked = case.unanswered.get(pair)
     if asked is not None:
-        case.given_up[pair] = Spell(_patience_of(case, asked), row.time)
+        case.given_up[pair] = Interval(_gives_up_at(case, asked), row.time)
     case.unanswered[pair] = row.time
 
 
@@ -30,11 +30,11 @@ def on_pong(case: Case, row: Row) -> None:
 def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros) -> bool:
     """Had the node no link at some time between, though nothing but chance was in the way? Links
     that are streams lose nothing by chance."""
-    if case.terms.is_stream:
+    if case.obligations.is_stream:
         return False
     pair = (node, peer)
     asked, last = case.unanswered.get(pair), case.given_up.get(pair)
-    if asked is not None and _patience_of(case, asked) <= until:
+    if asked is not None and _gives_up_at(case, asked) <= until:
         return True
     return last is not None and last.meets(since, until)
 
@@ -43,12 +43,12 @@ def is_waiting(case: Case, node: str, peer: str) -> bool:
     """Has the node lost an answer by chance, and keeps its link for the time being? It gives none
     up that is younger than the node timeout."""
     asked = case.unanswered.get((node, peer))
-    if case.terms.is_stream or asked is None:
+    if case.obligations.is_stream or asked is None:
         return False
-    latest = asked + case.terms.longest(case.terms.node_timeout + SECOND)
-    return case.now <= latest + 4 * case.terms.latency
+    latest = asked + case.obligations.longest(case.obligations.node_timeout + SECOND)
+    return case.now <= latest + 4 * case.obligations.latency
 
 
-def _patience_of(case: Case, asked: Micros) -> Micros:
+def _gives_up_at(case: Case, asked: Micros) -> Micros:
     """When the node gives the link up."""
-    return asked + case.terms.shortest(case.terms.node_timeout // 2)
+    return asked + case.obligations.shortest(case.obligations.node_timeout // 2)

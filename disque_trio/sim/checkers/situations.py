@@ -54,8 +54,10 @@ def on_remove(case: Case, row: Row) -> None:
     """A node is lost for good."""
     losses = case.world.outages.items()
     if any(
-        node != row.node and node in case.world.removed and row.time - spells[-1].start <= TOGETHER
-        for node, spells in losses
+        node != row.node
+        and node in case.world.removed
+        and row.time - intervals[-1].start <= TOGETHER
+        for node, intervals in losses
     ):
         case.mark("remove.two")
 

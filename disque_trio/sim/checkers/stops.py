@@ -14,7 +14,7 @@ from disque_trio.sim.checkers.records import Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
-SOON: Final[Micros] = 2 * SECOND
+REQUEUE_WITHIN: Final[Micros] = 2 * SECOND
 """One second until there are links, half a second to ask the others, and to spare."""
 
 
@@ -43,7 +43,10 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
             case.violate("S21", detail, job.id, row.node)
     elif row.cause == "retry" and copy.was_handed_out:
         case.check("S21")
-        waited, least = row.time - copy.since, case.terms.shortest(case.retry_of(job)) - DESYNC
+        waited, least = (
+            row.time - copy.since,
+            case.obligations.shortest(case.retry_of(job)) - DESYNC,
+        )
         if waited < least:
             detail = (
                 f"{row.node} queues it {waited / SECOND:.3f} s after its start; it was not queued "
@@ -55,7 +58,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 def on_loaded(case: Case, row: Row) -> None:
     """The node runs again: what was queued, and is not yet, is due."""
     queued = case.stopped.pop(row.node, None)
-    if queued is None or row.cause != "kept" or case.world.was_disk_unwell(row.node, row.time):
+    if queued is None or row.cause != "kept" or case.world.was_disk_faulty(row.node, row.time):
         return
     for job_id, copy in case.table(row.node).items():
         job = case.jobs[job_id]
@@ -67,9 +70,9 @@ def on_loaded(case: Case, row: Row) -> None:
             copy.was_handed_out = job.serves > 0
 
 
-def look(case: Case) -> None:
+def judge_overdue(case: Case) -> None:
     """S21: is something queued still not there that should be?"""
-    allowed = case.terms.longest(SOON) + 2 * case.terms.latency
+    allowed = case.obligations.longest(REQUEUE_WITHIN) + 2 * case.obligations.latency
     for (node, job_id), since in list(case.due_again.items()):
         if case.now - since <= allowed:
             return
@@ -93,8 +96,8 @@ def _is_taken(job: Job, copy: Copy, since: Micros) -> bool:
     if job.lease is not None and (job.lease.node != copy.node or job.lease.time >= since):
         return True
     return any(
-        receiver == copy.node and sort in {QUEUED, WORKING} and notice.got_at >= since
-        for (_, receiver, sort), notice in job.notices.items()
+        receiver == copy.node and sort in {QUEUED, WORKING} and announcement.got_at >= since
+        for (_, receiver, sort), announcement in job.announcements.items()
     )
 
 
@@ -103,5 +106,7 @@ def _was_hindered(case: Case, job: Job, node: str, since: Micros) -> bool:
     if world.is_stopped(node, since, case.now) or world.was_mute(node, since, case.now):
         return True
     options = job.options
-    lasts = options is None or case.now < (job.born or 0) + case.terms.shortest(options.ttl)
-    return (node, job.queue) in world.closed or not lasts
+    lasts = options is None or case.now < (job.created_at or 0) + case.obligations.shortest(
+        options.ttl
+    )
+    return (node, job.queue) in world.paused_queues or not lasts

@@ -16,7 +16,7 @@ from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
-HEARS_WITHIN: Final[Micros] = SECOND // 10
+FORGETS_WITHIN: Final[Micros] = SECOND // 10
 """So soon after an operator says FORGET the node has gone from the table."""
 BANNED_FOR: Final[Micros] = 60 * SECOND
 OPINIONS: Final = ("fail", "pfail", "noaddr")
@@ -32,7 +32,7 @@ def on_nodes(case: Case, row: Row) -> None:
     """S18: whom a node knows."""
     case.check("S17")
     case.check("S18")
-    table = case.rosters[row.node] = {
+    table = case.node_tables[row.node] = {
         name: words.split(",") if words else []
         for name, _, words in (entry.partition(":") for entry in row.detail.split())
     }
@@ -53,9 +53,9 @@ def _judge_return(case: Case, row: Row, name: str) -> None:
     since = case.forgotten[row.node, name]
     passed = row.time - since
     world = case.world
-    if passed >= case.terms.shortest(BANNED_FOR):
+    if passed >= case.obligations.shortest(BANNED_FOR):
         del case.forgotten[row.node, name]
-    elif passed > HEARS_WITHIN and not world.is_stopped(row.node, since, row.time):
+    elif passed > FORGETS_WITHIN and not world.is_stopped(row.node, since, row.time):
         detail = f"has {name} in its table {passed / SECOND:.3f} s after it was told to forget it"
         case.violate("S18", detail, node=row.node)
 
@@ -70,19 +70,19 @@ def on_forget(case: Case, row: Row) -> None:
 def on_meet(case: Case, row: Row) -> None:
     """An operator lets two nodes meet, and each brings those along whom it knows: whoever has lost
     sight of a node that has banned it says MEET to it, which counts."""
-    _pardon(case)
+    _lift_bans(case)
     del row
 
 
 def on_start(case: Case, row: Row) -> None:
     """A restart forgets whom a node was told to forget for a minute; a new name meets everybody."""
     if row.cause == "fresh":
-        _pardon(case)
+        _lift_bans(case)
     for key in [key for key in case.forgotten if key[0] == row.node]:
         del case.forgotten[key]
 
 
-def _pardon(case: Case) -> None:
+def _lift_bans(case: Case) -> None:
     """Of names that nobody bears any more nobody says MEET."""
     for key in [key for key in case.forgotten if "~" not in key[1]]:
         del case.forgotten[key]
@@ -92,7 +92,7 @@ def finish(case: Case, findings: Findings) -> None:
     """S18: in the end all of the core know each other, and think nothing wrong of each other."""
     world = case.world
     rejoined = world.rejoined
-    if not case.rosters or world.healed is None:
+    if not case.node_tables or world.healed is None:
         return
     settled = 0 if rejoined is None else rejoined + _settling(case)
     if rejoined is None or case.now < settled or not is_whole(case):
@@ -100,7 +100,7 @@ def finish(case: Case, findings: Findings) -> None:
         return
     core = [node for node in world.core if world.in_core(node) and node not in world.paused]
     for node in core:
-        table = case.rosters.get(node)
+        table = case.node_tables.get(node)
         if table is None:
             continue
         case.check("S18")
@@ -111,7 +111,7 @@ def finish(case: Case, findings: Findings) -> None:
 def _settling(case: Case) -> Micros:
     """How long after all links are up again a node may still think badly of another: on a new link
     it says PING at once, and the next PONG says otherwise."""
-    return case.terms.longest(2 * SECOND) + 4 * case.terms.latency
+    return case.obligations.longest(2 * SECOND) + 4 * case.obligations.latency
 
 
 def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) -> None:
@@ -130,5 +130,5 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
 def _should_know_that_it_stays(case: Case, peer: str) -> bool:
     """Whether a node leaves its next PONG says, on links that are up after half a node timeout."""
     since = case.world.rejoined or 0
-    heard = since + _settling(case) + case.terms.longest(case.terms.node_timeout // 2)
+    heard = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
     return peer not in case.world.leaving and case.now >= heard

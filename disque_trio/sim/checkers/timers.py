@@ -18,7 +18,7 @@ from disque_trio.tracing.rows import Row
 
 SLACK: Final[Micros] = 20 * MILLI
 """For a batch to end, and a timer that comes up late."""
-NEWS: Final = ("queued", "working")
+ANNOUNCEMENTS: Final = ("queued", "working")
 """Messages after which a holder begins its period anew."""
 
 
@@ -34,7 +34,7 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     """L8: it was queued before its producer knew of it, unless it has a DELAY."""
     copy = job.copies.get(row.node)
     options = job.options
-    if copy is None or options is None or copy.cause != "add" or not job.terms:
+    if copy is None or options is None or copy.cause != "add" or not job.first_record:
         return
     if options.delay:
         if copy.last_queueing is None and copy.due_by == FOREVER and not copy.is_acked:
@@ -45,7 +45,7 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
         # Another holder has queued it, or was about to, and this one keeps a period from now on.
         _arm_for_retry(case, job, copy)
     is_period_over = bool(options.retry) and (
-        row.time - copy.since >= case.terms.shortest(options.retry - DESYNC)
+        row.time - copy.since >= case.obligations.shortest(options.retry - DESYNC)
     )
     if job.first_queueing is None and not job.acks and not case.is_live and not is_period_over:
         case.violate("L8", "its producer has its id, and no node has queued it", job.id, row.node)
@@ -53,11 +53,11 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 
 def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
     """It waits for its DELAY, unless it has heard of another that did not."""
-    has_heard = any(
-        receiver == copy.node and sort in NEWS and notice.got_at >= copy.since
-        for (_, receiver, sort), notice in job.notices.items()
+    has_received = any(
+        receiver == copy.node and sort in ANNOUNCEMENTS and announcement.got_at >= copy.since
+        for (_, receiver, sort), announcement in job.announcements.items()
     )
-    if has_heard:
+    if has_received:
         _arm_for_retry(case, job, copy)
     else:
         _arm(case, copy, max(delay - (case.now - copy.since), 0))
@@ -81,7 +81,7 @@ def after_unqueue(case: Case, row: Row, job: Job) -> None:
         _arm_for_retry(case, job, copy)
 
 
-def on_news(case: Case, row: Row) -> None:
+def on_announcement(case: Case, row: Row) -> None:
     """Another node has the job queued, or knows who works on it."""
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
@@ -119,12 +119,12 @@ def _arm_for_retry(case: Case, job: Job, copy: Copy) -> None:
 
 def _arm(case: Case, copy: Copy, wait: Micros) -> None:
     copy.armed_at = case.now
-    copy.due_by = case.now + case.terms.longest(wait) + SLACK
+    copy.due_by = case.now + case.obligations.longest(wait) + SLACK
 
 
 def _judge(case: Case, job: Job, copy: Copy) -> None:
     """Has the copy's time passed, with its node well all along?"""
-    if copy.due_by == FOREVER or not job.terms:
+    if copy.due_by == FOREVER or not job.first_record:
         return
     case.check("L8")
     late = case.now - copy.due_by
@@ -143,15 +143,15 @@ def _was_hindered(case: Case, job: Job, copy: Copy) -> bool:
     if world.is_stopped(copy.node, since, case.now) or world.was_mute(copy.node, since, case.now):
         return True
     place = (copy.node, job.queue)
-    return place in world.closed or case.reopened.get(place, NEVER) >= since
+    return place in world.paused_queues or case.unpaused.get(place, NEVER) >= since
 
 
 def _judge_all(case: Case, job: Job) -> None:
     """L8: with nothing wrong, it is queued within RETRY of the last delivery, or of when it last
     left a queue."""
     retry = case.retry_of(job)
-    since = max(job.awaits, job.unqueued_at)
-    if since == NEVER or not job.terms or case.is_live:
+    since = max(job.expected_since, job.unqueued_at)
+    if since == NEVER or not job.first_record or case.is_live:
         return
     if not case.world.is_calm(since, case.now):
         return
@@ -159,8 +159,8 @@ def _judge_all(case: Case, job: Job) -> None:
         return
     case.check("L8")
     waited = case.now - since
-    bound = case.terms.longest(retry + DESYNC) + 2 * case.terms.latency + SLACK
-    if waited > bound and not case.terms.has_tail:
+    bound = case.obligations.longest(retry + DESYNC) + 2 * case.obligations.latency + SLACK
+    if waited > bound and not case.obligations.has_tail:
         detail = (
             f"queued {waited / SECOND:.3f} s after it was handed out, with nothing wrong; the "
             f"bound is {bound / SECOND:.3f} s"
@@ -173,7 +173,7 @@ def finish(case: Case) -> None:
     for job in case.jobs.values():
         is_waiting = job.ended is None and bool(job.copies)
         for copy in job.copies.values():
-            if not copy.is_dark and not copy.is_acked and case.world.is_up(copy.node):
+            if not copy.is_offline and not copy.is_acked and case.world.is_up(copy.node):
                 _judge(case, job, copy)
         if is_waiting and job.is_added and case.retry_of(job) and job.lease is not None:
             _judge_all(case, job)

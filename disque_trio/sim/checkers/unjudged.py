@@ -22,7 +22,7 @@ def not_judged(case: Case, findings: Findings) -> dict[str, str]:
         reasons["S12"] = "live nodes do not trace their exceptions"
     if case.plan.faults:
         reasons["S13"] = "promised only where no faults are planned"
-    if not case.terms.is_stream:
+    if not case.obligations.is_stream:
         reasons.update(dict.fromkeys(_ON_STREAMS, "not promised on hostile links"))
     if not case.has_node_rows:
         reasons.update(dict.fromkeys(_OF_NODES, "the trace has no rows of nodes"))

@@ -93,7 +93,10 @@ class Judge:
         self._deliveries = 0
         self._distinct = 0
         self._reach = max(
-            [self.case.terms.delivery(_retry(plan, number)) for number in range(len(plan.adds))],
+            [
+                self.case.obligations.delivery(_retry(plan, number))
+                for number in range(len(plan.adds))
+            ],
             default=0,
         )
 
@@ -159,7 +162,9 @@ class Judge:
         found = duplicates.on_deliver(case, row, job, serve, cut)
         self._duplicates.append(found)
         if found.cause not in case.plan.expect.duplicates:
-            case.violate(found.cause, duplicates.told(found, case.plan.scenario), job.id, row.node)
+            case.violate(
+                found.cause, duplicates.describe(found, case.plan.scenario), job.id, row.node
+            )
 
     # The end.
 
@@ -170,7 +175,7 @@ class Judge:
         case.marks["reply.lost"] += sum(len(job.open_serves) for job in case.jobs.values())
         liveness.finish(case, findings)
         returns.finish(case)
-        stops.look(case)
+        stops.judge_overdue(case)
         tables.finish(case, findings)
         timers.finish(case)
         self._judge_losses()
@@ -230,16 +235,16 @@ def _see_sent(case: Case, row: Row) -> None:
 def _see_received(case: Case, row: Row) -> None:
     if row.cause not in cluster_liveness.GOSSIP:
         messages.on_recv(case, row)
-        if row.cause in timers.NEWS:
-            timers.on_news(case, row)
+        if row.cause in timers.ANNOUNCEMENTS:
+            timers.on_announcement(case, row)
         return
     case.note_row("gossip")
     if row.cause == "pong":
         silence.on_pong(case, row)
     if case.due_again:
-        stops.look(case)
+        stops.judge_overdue(case)
     if case.world.healed is not None:
-        case.heard[row.node, row.peer] = None
+        case.received_from[row.node, row.peer] = None
         if row.cause == "pong":
             returns.on_pong(case, row)
 
@@ -321,8 +326,8 @@ _OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     ),
     "fastack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
     "fastack.unknown": (replies.on_end, client_events.on_ack_unknown),
-    "nack.invoke": (replies.on_invoke, client_events.on_again_invoke),
-    "enqueue.invoke": (replies.on_invoke, client_events.on_again_invoke),
+    "nack.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
+    "enqueue.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
         (

@@ -8,9 +8,9 @@ import re
 
 import attrs
 
-from disque_trio.sim.checkers.intervals import Partition, Spell
-from disque_trio.sim.checkers.obligations import MILLI, SECOND, Terms
-from disque_trio.sim.checkers.records import NEVER
+from disque_trio.sim.checkers.intervals import Interval, Partition, meets_any
+from disque_trio.sim.checkers.obligations import MILLI, SECOND, Obligations
+from disque_trio.sim.checkers.records import FOREVER, NEVER
 from disque_trio.sim.model.network import MAX_BACKOFF
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
@@ -18,48 +18,47 @@ from disque_trio.tracing.rows import Row
 MEMBERSHIP = ("join", "leave", "forget")
 """Faults whose whole time counts as troubled, as the plan tells: no row tells of their end."""
 
-UNWELL: Micros = 3 * SECOND
+DISK_RECOVERY: Micros = 3 * SECOND
 """How long a node may still refuse or be behind once its disk is well again."""
 
 
 Pair = tuple[str, str]
-_FOREVER: Micros = 1 << 62
 
 
 @attrs.define(eq=False)
 class World:
     """The state of the world after the rows seen so far."""
 
-    terms: Terms
-    planned: list[Spell]
+    obligations: Obligations
+    planned: list[Interval]
     """Troubles that leave no rows."""
     nodes: dict[str, None] = attrs.Factory(dict)
     """Every node that there was."""
-    blocked: dict[tuple[str, Pair], Spell] = attrs.Factory(dict)
+    blocked: dict[tuple[str, Pair], Interval] = attrs.Factory(dict)
     """Cuts, clogs and rules of loss that last, by kind and direction."""
-    cuts: list[tuple[Pair, Spell]] = attrs.Factory(list)
+    cuts: list[tuple[Pair, Interval]] = attrs.Factory(list)
     """All cuts, with their directions."""
-    spells: dict[Pair, list[Spell]] = attrs.Factory(dict)
+    link_troubles: dict[Pair, list[Interval]] = attrs.Factory(dict)
     """All of them between two nodes, whichever the direction; the pair is in order."""
-    down: dict[str, Spell] = attrs.Factory(dict)
-    outages: dict[str, list[Spell]] = attrs.Factory(dict)
+    down: dict[str, Interval] = attrs.Factory(dict)
+    outages: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
     """The last of each node; but one that could not load its journal has died of the one before."""
-    mutes: dict[str, list[Spell]] = attrs.Factory(dict)
+    mutes: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node had trouble with its disk, and said nothing of jobs."""
     loading: dict[str, None] = attrs.Factory(dict)
     """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
     """By node and trouble: since when its disk is well again; None if it is not."""
-    paused: dict[str, Spell] = attrs.Factory(dict)
-    slow: dict[tuple[str, str], Spell] = attrs.Factory(dict)
+    paused: dict[str, Interval] = attrs.Factory(dict)
+    slow: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """What is slow: nodes, or links."""
-    pauses: dict[str, list[Spell]] = attrs.Factory(dict)
+    pauses: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node was stopped or slow, or the links from it."""
-    closed: dict[tuple[str, str], tuple[str, Micros]] = attrs.Factory(dict)
+    paused_queues: dict[tuple[str, str], tuple[str, Micros]] = attrs.Factory(dict)
     """Queues that are paused, by node: how, and since when."""
-    lags: dict[Pair, list[Spell]] = attrs.Factory(dict)
+    lags: dict[Pair, list[Interval]] = attrs.Factory(dict)
     """When a link was slow in one direction, and until when its last messages are on their way."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
     """When a node's clock stepped or changed its rate."""
@@ -67,7 +66,7 @@ class World:
     have_left: dict[str, None] = attrs.Factory(dict)
     """Nodes that have ever been told to leave. When they learn that it is over no row tells."""
     removed: dict[str, None] = attrs.Factory(dict)
-    strangers: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    unknown_nodes: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """Whom a node has forgotten and not met again, since when: it refuses what they say of jobs."""
     is_changing: bool = False
     """Nodes have come or gone, so that a node may not have known how many there are."""
@@ -76,7 +75,7 @@ class World:
     names_forgotten: int = 0
     """How many names of nodes have been forgotten, of those that live and of those that do not."""
     partitions: list[Partition] = attrs.Factory(list)
-    last_trouble: Micros = -(1 << 62)
+    last_trouble: Micros = NEVER
     """When the last trouble ended."""
     last_heal: Micros | None = None
     healed: Micros | None = None
@@ -92,24 +91,24 @@ class World:
     @property
     def is_troubled(self) -> bool:
         """Is anything wrong just now?"""
-        return bool(self.blocked or self.down or self.paused or self.slow or self.closed)
+        return bool(self.blocked or self.down or self.paused or self.slow or self.paused_queues)
 
     def is_calm(self, since: Micros, until: Micros) -> bool:
         """Has nothing been wrong from `since` until now, nor for long enough before?"""
-        settled = since - self.terms.settle
-        if not self.terms.is_stream or self.is_troubled or self.last_trouble > settled:
+        settled = since - self.obligations.calm_after
+        if not self.obligations.is_stream or self.is_troubled or self.last_trouble > settled:
             return False
-        return not any(spell.meets(settled, until) for spell in self.planned)
+        return not meets_any(self.planned, settled, until)
 
-    def was_disk_unwell(self, node: str, until: Micros) -> bool:
+    def was_disk_faulty(self, node: str, until: Micros) -> bool:
         """Is the node's disk in trouble, or was it so lately that its effects go on?"""
         return any(
-            since is None or until - since < UNWELL
+            since is None or until - since < DISK_RECOVERY
             for (each, _), since in self.disks.items()
             if each == node
         )
 
-    def is_parted(self, one: str, other: str, since: Micros, until: Micros) -> bool:
+    def is_separated(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Could a cut, a clog, a rule or an outage have kept a message from the other?
 
         Links may be down for a while after each of them.
@@ -122,59 +121,59 @@ class World:
 
     def is_cut(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """The same without outages."""
-        spells = self.spells.get(_pair(one, other), ())
-        since -= self.terms.reconnect
-        return any(spell.meets(since, until) for spell in reversed(spells))
+        troubles = self.link_troubles.get(_pair(one, other), ())
+        return meets_any(troubles, since - self.obligations.reconnect, until)
 
     def is_held(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Has a cut, a clog, a rule or an outage been in the way of what was sent then? Links were
         up; what a cut had kept before follows within `MAX_BACKOFF` of the heal."""
-        spells = self.spells.get(_pair(one, other), ())
-        return any(spell.meets(since - MAX_BACKOFF, until) for spell in reversed(spells)) or any(
-            spell.meets(since, until) for spell in self.outages.get(other, ())
+        troubles = self.link_troubles.get(_pair(one, other), ())
+        return meets_any(troubles, since - MAX_BACKOFF, until) or meets_any(
+            self.outages.get(other, ()), since, until
         )
 
     def was_out(self, node: str, since: Micros, until: Micros) -> bool:
         """The same for the node being down, or silent about jobs for want of its disk."""
-        since -= self.terms.reconnect
-        spells = (*self.outages.get(node, ()), *self.mutes.get(node, ()))
-        return any(spell.meets(since, until) for spell in spells)
+        since -= self.obligations.reconnect
+        return meets_any(self.outages.get(node, ()), since, until) or self.was_mute(
+            node, since, until
+        )
 
     def was_mute(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node silent about jobs at any time between?"""
-        return any(spell.meets(since, until) for spell in self.mutes.get(node, ()))
+        return meets_any(self.mutes.get(node, ()), since, until)
 
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node paused or slow at any time between?"""
-        return any(spell.meets(since, until) for spell in self.pauses.get(node, ()))
+        return meets_any(self.pauses.get(node, ()), since, until)
 
     def is_lagging(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Was a link between these two slow at any time between, in either direction? What left on
         a slow link is still on its way when the link is quick again, and what leaves later comes
         behind it."""
-        spells = (*self.lags.get((one, other), ()), *self.lags.get((other, one), ()))
-        return any(spell.meets(since, until) for spell in spells)
+        lags = (*self.lags.get((one, other), ()), *self.lags.get((other, one), ()))
+        return meets_any(lags, since, until)
 
-    def is_closed(self, node: str, queue: str, way: str, now: Micros) -> bool:
+    def is_queue_paused(self, node: str, queue: str, way: str, now: Micros) -> bool:
         """Is the queue surely paused in that way, `in` or `out`? A restart forgets it."""
-        mode, since = self.closed.get((node, queue), ("", now))
-        has_heard = now - since > SECOND and not self.was_out(node, since, now)
-        return mode in {way, "all"} and has_heard
+        mode, since = self.paused_queues.get((node, queue), ("", now))
+        has_received = now - since > SECOND and not self.was_out(node, since, now)
+        return mode in {way, "all"} and has_received
 
     def may_not_have_met(self, node: str, peer: str, since: Micros) -> bool:
         """Of a job that there is since then: may the node not know who has this name now, or may
         its list of holders have the name that the peer had once?"""
-        return (node, peer) in self.strangers or self._is_name_new(peer, node, since)
+        return (node, peer) in self.unknown_nodes or self._is_name_new(peer, node, since)
 
-    def begin_of(self, node: str) -> Micros:
+    def started_at(self, node: str) -> Micros:
         """Since when the node's process runs."""
-        spells = self.outages.get(node)
-        end = spells[-1].end if spells else None
+        intervals = self.outages.get(node)
+        end = intervals[-1].end if intervals else None
         return NEVER if end is None else end
 
-    def may_be_strangers(self, node: str, peer: str, now: Micros) -> bool:
+    def may_be_unknown(self, node: str, peer: str, now: Micros) -> bool:
         """May the node not know who speaks? Of one that has a new name it may know the old."""
-        if (node, peer) in self.strangers:
+        if (node, peer) in self.unknown_nodes:
             return True
         return self._is_name_new(node, peer, now) or self._is_name_new(peer, node, now)
 
@@ -186,20 +185,24 @@ class World:
         """Has the node a name of which the other may not know yet? Whatever has been in the way
         since, news of it needs links."""
         since = self.renamed.get(node, NEVER)
-        if now - since < self.terms.introduction:
+        if now - since < self.obligations.introduction:
             return True
-        is_late = now - since >= self.terms.introduction + self.terms.reconnect
+        is_late = now - since >= self.obligations.introduction + self.obligations.reconnect
         return not is_late and self._was_hindered(node, other, since, now)
 
     def _was_hindered(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Was a link between the two in trouble, or one of them, between these times? That they do
         not know each other is none."""
-        spells = [spell for spell in self.spells.get(_pair(one, other), ()) if not spell.is_parting]
+        intervals = [
+            interval
+            for interval in self.link_troubles.get(_pair(one, other), ())
+            if not interval.is_unknown
+        ]
         for node in (one, other):
-            spells += self.pauses.get(node, ())
+            intervals += self.pauses.get(node, ())
             # The outage that ended with the new name is over.
-            spells += [spell for spell in self.outages.get(node, ()) if spell.end != since]
-        return any(spell.meets(since, until) for spell in spells)
+            intervals += [down for down in self.outages.get(node, ()) if down.end != since]
+        return meets_any(intervals, since, until)
 
     def is_up(self, node: str) -> bool:
         """Does the node run, or at least exist as a process?"""
@@ -228,10 +231,10 @@ class World:
         return sum(
             not any(
                 other == (pair[1], pair[0])
-                and reverse.meets(spell.start, _FOREVER if spell.end is None else spell.end)
+                and reverse.meets(interval.start, FOREVER if interval.end is None else interval.end)
                 for other, reverse in self.cuts
             )
-            for pair, spell in self.cuts
+            for pair, interval in self.cuts
         )
 
     # What rows tell.
@@ -242,10 +245,10 @@ class World:
             self.partitions.append(Partition(row.time, alive=alive))
         key = (row.kind, (row.node, row.peer))
         if key not in self.blocked:
-            spell = self.blocked[key] = Spell(row.time)
+            interval = self.blocked[key] = Interval(row.time)
             if row.kind == "cut":
-                self.cuts.append((key[1], spell))
-            self.spells.setdefault(_pair(row.node, row.peer), []).append(spell)
+                self.cuts.append((key[1], interval))
+            self.link_troubles.setdefault(_pair(row.node, row.peer), []).append(interval)
 
     def on_heal(self, row: Row) -> None:
         """One of them ends; without names all of the kind do."""
@@ -269,8 +272,8 @@ class World:
             self.crashes[row.node] = row
         self.resume(row.node, row.time)
         if row.node not in self.down:
-            spell = self.down[row.node] = Spell(row.time)
-            self.outages.setdefault(row.node, []).append(spell)
+            interval = self.down[row.node] = Interval(row.time)
+            self.outages.setdefault(row.node, []).append(interval)
 
     def on_start(self, row: Row) -> None:
         """A process begins. A newcomer's links are not up at once, as after an outage."""
@@ -279,42 +282,42 @@ class World:
             self.leaving.pop(row.node, None)
         if row.cause == "loaded":
             self.loading[row.node] = None
-        spell = self.down.pop(row.node, None)
-        if spell is None and row.time <= 0:
+        interval = self.down.pop(row.node, None)
+        if interval is None and row.time <= 0:
             return
-        if spell is None:
+        if interval is None:
             self.is_changing = True
-            spell = Spell(row.time)
-            self.outages.setdefault(row.node, []).append(spell)
-        spell.end = row.time
+            interval = Interval(row.time)
+            self.outages.setdefault(row.node, []).append(interval)
+        interval.end = row.time
         self.last_trouble = row.time
         if row.cause == "fresh":
             self.renamed[row.node] = row.time
             for other in self.nodes:
-                self._part(row.node, other, row.time - SECOND)
+                self._make_unknown(row.node, other, row.time - SECOND)
 
-    def _part(self, node: str, other: str, now: Micros) -> None:
+    def _make_unknown(self, node: str, other: str, now: Micros) -> None:
         """These two do not know each other."""
         if node != other:
-            self.strangers[node, other] = self.strangers[other, node] = now
-            spell = Spell(now, is_parting=True)
-            self.spells.setdefault(_pair(node, other), []).append(spell)
+            self.unknown_nodes[node, other] = self.unknown_nodes[other, node] = now
+            interval = Interval(now, is_unknown=True)
+            self.link_troubles.setdefault(_pair(node, other), []).append(interval)
 
     def on_pause(self, row: Row) -> None:
         """A process is stopped."""
         if row.node not in self.paused:
-            spell = self.paused[row.node] = Spell(row.time)
-            self.pauses.setdefault(row.node, []).append(spell)
+            interval = self.paused[row.node] = Interval(row.time)
+            self.pauses.setdefault(row.node, []).append(interval)
 
     def on_slow(self, row: Row) -> None:
         """A node is slow, or a link, or not any more."""
         key = (row.node, row.peer)
-        spell = self.slow.pop(key, None)
-        if spell is not None:
-            spell.end = self.last_trouble = row.time
+        interval = self.slow.pop(key, None)
+        if interval is not None:
+            interval.end = self.last_trouble = row.time
         if row.detail not in {"", "0"}:
-            spell = self.slow[key] = Spell(row.time)
-            self.pauses.setdefault(row.node, []).append(spell)
+            interval = self.slow[key] = Interval(row.time)
+            self.pauses.setdefault(row.node, []).append(interval)
         if row.kind == "delay":
             self._on_lag(key, row.time, int(row.detail or 0) * MILLI)
 
@@ -323,46 +326,46 @@ class World:
         if lags and lags[-1].end is None:
             lags[-1].end = now + lags[-1].lag
         if lag:
-            lags.append(Spell(now, lag=lag))
+            lags.append(Interval(now, lag=lag))
 
     def on_pause_queue(self, row: Row) -> None:
         """A queue is paused, or not any more."""
         queue, _, mode = row.detail.rpartition(" ")
         if mode == "none":
-            self.closed.pop((row.node, queue), None)
+            self.paused_queues.pop((row.node, queue), None)
             self.last_trouble = row.time
         else:
-            self.closed[row.node, queue] = (mode, row.time)
+            self.paused_queues[row.node, queue] = (mode, row.time)
 
     def resume(self, node: str, now: Micros) -> None:
         """A stopped process goes on, or ends. What it was told meanwhile it hears now."""
-        spell = self.paused.pop(node, None)
-        if spell is None:
+        interval = self.paused.pop(node, None)
+        if interval is None:
             return
-        spell.end = self.last_trouble = now
-        for (host, queue), (mode, since) in self.closed.items():
-            if host == node and since >= spell.start:
-                self.closed[host, queue] = (mode, now)
+        interval.end = self.last_trouble = now
+        for (host, queue), (mode, since) in self.paused_queues.items():
+            if host == node and since >= interval.start:
+                self.paused_queues[host, queue] = (mode, now)
 
     def on_forget(self, row: Row) -> None:
         """A node forgets another; if the row has a name, one that this does not bear any more."""
         self.names_forgotten += 1
         self.is_changing = True
         if not row.detail:
-            self.strangers[row.node, row.peer] = row.time
+            self.unknown_nodes[row.node, row.peer] = row.time
             pair = _pair(row.node, row.peer)
-            self.spells.setdefault(pair, []).append(Spell(row.time, is_parting=True))
+            self.link_troubles.setdefault(pair, []).append(Interval(row.time, is_unknown=True))
 
     def meet(self, node: str, peer: str, now: Micros) -> None:
         """A node says something about jobs to one that it had forgotten: they have met.
 
         Unless it has not heard yet that it shall forget.
         """
-        if now - self.strangers[node, peer] < SECOND:
+        if now - self.unknown_nodes[node, peer] < SECOND:
             return
-        del self.strangers[node, peer]
-        for spell in self.spells[_pair(node, peer)]:
-            spell.end = now if spell.end is None else spell.end
+        del self.unknown_nodes[node, peer]
+        for interval in self.link_troubles[_pair(node, peer)]:
+            interval.end = now if interval.end is None else interval.end
 
     def on_clock(self, row: Row) -> None:
         """A clock steps, or changes its rate."""
@@ -383,12 +386,12 @@ def _pair(one: str, other: str) -> Pair:
     return (one, other) if one < other else (other, one)
 
 
-def world_of(plan: Plan, terms: Terms) -> World:
+def world_of(plan: Plan, obligations: Obligations) -> World:
     """The world before the run."""
     planned = []
     for fault in plan.faults:
         if fault.kind in MEMBERSHIP:
             end = plan.chaos if fault.when or not fault.hold else fault.at + fault.hold
-            planned.append(Spell(fault.at, end))
+            planned.append(Interval(fault.at, end))
     nodes = {f"n{number}": None for number in range(1, plan.nodes + 1)}
-    return World(terms, planned, nodes)
+    return World(obligations, planned, nodes)

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.sim.checkers.scenario import JOB, UPTIME, Tale, broken
+from tests.sim.checkers.trace import JOB, UPTIME, Trace, broken
 
 HOUR = 3_600_000
 
@@ -15,35 +15,35 @@ def says(*, retry: int = 10_000, delay: int = 0, replicate: int = 3, made: int =
 
 
 def told(first: str, copy: str, *, queue: str = "q", options: str = "", cause: str = "repljob",
-         at: float = 0.002) -> Tale:  # fmt: skip
+         at: float = 0.002) -> Trace:  # fmt: skip
     """A job on n1, and a copy on n2; what their records say."""
-    tale = Tale()
+    trace = Trace()
     options = options or "replicate=3 retry=10 ttl=3600"
-    tale.say(
+    trace.row(
         0, "add.invoke", "n1", queue="q", client="p1", ref=90,
         detail=f"timeout=1000 {options} body=b",
     )  # fmt: skip
-    tale.say(0, "hold", "n1", job=JOB, cause="add", detail=first)
+    trace.row(0, "hold", "n1", job=JOB, cause="add", detail=first)
     for peer in ("n2", "n3"):
-        tale.tell(0, "repljob", "n1", peer, lag=at, detail=f"jobs={JOB} holders=n1")
-        tale.say(at, "hold", peer, job=JOB, queue=queue, cause=cause, detail=copy)
-    tale.say(at + 0.001, "queue", "n1", job=JOB, cause="first")
-    tale.say(at + 0.002, "add.ok", "n1", job=JOB, client="p1", ref=90)
-    return tale
+        trace.send(0, "repljob", "n1", peer, lag=at, detail=f"jobs={JOB} holders=n1")
+        trace.row(at, "hold", peer, job=JOB, queue=queue, cause=cause, detail=copy)
+    trace.row(at + 0.001, "queue", "n1", job=JOB, cause="first")
+    trace.row(at + 0.002, "add.ok", "n1", job=JOB, client="p1", ref=90)
+    return trace
 
 
-def complaints(tale: Tale) -> list[str]:
-    return [v.detail for v in tale.verdict(end=3).violations if v.property == "S16"]
+def problems(trace: Trace) -> list[str]:
+    return [v.detail for v in trace.verdict(end=3).violations if v.property == "S16"]
 
 
 def test_copies_that_say_what_was_asked_for_are_content() -> None:
-    tale = told(says(), says(left=HOUR + 1000, due=10_240))
+    trace = told(says(), says(left=HOUR + 1000, due=10_240))
 
-    assert broken(tale.verdict(end=3)) == []
+    assert broken(trace.verdict(end=3)) == []
 
 
 @pytest.mark.parametrize(
-    ("copy", "complaint"),
+    ("copy", "problem"),
     [
         (says(replicate=1), "replicate=1, the first record 3"),
         (says(retry=20_000, due=20_000), "retry=20000, the first record 10000"),
@@ -56,21 +56,21 @@ def test_copies_that_say_what_was_asked_for_are_content() -> None:
         (says(due=11_000), "11000 ms until it is queued, DELAY and RETRY are 10000"),
     ],
 )
-def test_a_copy_that_says_something_else_is_found_out(copy: str, complaint: str) -> None:
-    found = complaints(told(says(), copy))
+def test_a_copy_that_says_something_else_is_found_out(copy: str, problem: str) -> None:
+    found = problems(told(says(), copy))
 
-    assert f"the record (repljob) has {complaint}" in found
+    assert f"the record (repljob) has {problem}" in found
 
 
 def test_a_copy_stands_in_the_queue_of_the_job() -> None:
     assert (
-        complaints(told(says(), says(), queue="other"))
+        problems(told(says(), says(), queue="other"))
         == ["the record (repljob) has the queue other, the first record q"] * 2
     )
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "problem"),
     [
         ("replicate=2 retry=10 ttl=3600", "replicate=3, ADDJOB said 2"),
         ("replicate=3 retry=5 ttl=3600", "retry=10000, ADDJOB said 5000"),
@@ -78,31 +78,31 @@ def test_a_copy_stands_in_the_queue_of_the_job() -> None:
         ("replicate=3 retry=10 ttl=3600 delay=4", "delay=0, ADDJOB said 4000"),
     ],
 )
-def test_the_first_record_says_what_addjob_said(options: str, complaint: str) -> None:
-    found = complaints(told(says(), says(), options=options))
+def test_the_first_record_says_what_addjob_said(options: str, problem: str) -> None:
+    found = problems(told(says(), says(), options=options))
 
-    assert found == [f"its first record has {complaint}"]
+    assert found == [f"its first record has {problem}"]
 
 
 def test_repair_tells_what_is_left_of_a_delay() -> None:
-    tale = told(
+    trace = told(
         says(delay=9000, due=9000),
         says(delay=4000, made=5_007_000_000_000 - 5_000_000_000_000 + 5_000_000_000, due=14_000),
         options="replicate=3 retry=10 ttl=3600 delay=9",
     )
 
-    assert [each for each in complaints(tale) if "made=" in each or "delay=" in each] == []
+    assert [each for each in problems(trace) if "made=" in each or "delay=" in each] == []
 
 
 def test_a_life_is_told_in_whole_seconds() -> None:
-    tale = told(says(), says(left=HOUR + 2000))
+    trace = told(says(), says(left=HOUR + 2000))
 
-    assert complaints(tale) == []
+    assert problems(trace) == []
     assert UPTIME  # the tale's clocks
 
 
 def test_a_record_that_does_not_say_is_not_judged() -> None:
-    tale = Tale()
-    tale.add(0)
+    trace = Trace()
+    trace.add(0)
 
-    assert "S16" in tale.verdict(end=3).not_judged
+    assert "S16" in trace.verdict(end=3).not_judged

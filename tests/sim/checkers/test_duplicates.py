@@ -2,81 +2,81 @@ import pytest
 
 from disque_trio.sim.scenarios.plan import Latency, LinkPlan
 from tests.sim.checkers.duplicated import acknowledged, again, behind_a_cut, leased
-from tests.sim.checkers.scenario import JOB, Tale, broken
+from tests.sim.checkers.trace import JOB, Trace, broken
 
 
 @pytest.mark.parametrize("cause", ["nack", "enqueue"])
 def test_d0_a_client_gave_it_back(cause: str) -> None:
-    tale = leased()
-    tale.say(2, f"{cause}.invoke", "n1", job=JOB, client="c1", ref=99)
-    again(tale, 2.1, "n1", cause)
+    trace = leased()
+    trace.row(2, f"{cause}.invoke", "n1", job=JOB, client="c1", ref=99)
+    again(trace, 2.1, "n1", cause)
 
-    assert tale.verdict().duplicates == {"D0": 1}
+    assert trace.verdict().duplicates == {"D0": 1}
 
 
 def test_d0_a_client_deleted_the_only_record_of_the_ack() -> None:
-    tale = acknowledged()
-    tale.say(6, "drop", "n1", job=JOB, cause="client-deljob")
-    again(tale, 12)
+    trace = acknowledged()
+    trace.row(6, "drop", "n1", job=JOB, cause="client-deljob")
+    again(trace, 12)
 
-    assert tale.verdict().duplicates == {"D0": 1}
+    assert trace.verdict().duplicates == {"D0": 1}
 
 
 def test_d1_the_worker_died() -> None:
-    tale = leased()
-    again(tale, 10.9)
+    trace = leased()
+    again(trace, 10.9)
 
-    assert tale.verdict().duplicates == {"D1": 1}
+    assert trace.verdict().duplicates == {"D1": 1}
 
 
 def test_d1_the_ack_had_not_reached_any_node() -> None:
-    tale = leased()
-    tale.say(5, "pause", "n3")
-    tale.say(5.1, "ack.invoke", "n3", job=JOB, client="c1", ref=99)
-    again(tale, 10.9)
+    trace = leased()
+    trace.row(5, "pause", "n3")
+    trace.row(5.1, "ack.invoke", "n3", job=JOB, client="c1", ref=99)
+    again(trace, 10.9)
 
-    assert tale.verdict().duplicates == {"D1": 1}
+    assert trace.verdict().duplicates == {"D1": 1}
 
 
 def test_d1_is_not_for_leases_that_go_on() -> None:
-    tale = leased()
-    again(tale, 10.6)
+    trace = leased()
+    again(trace, 10.6)
 
-    verdict = tale.verdict()
+    verdict = trace.verdict()
 
     assert verdict.duplicates == {"DX": 1}
     assert "DX" in broken(verdict)
 
 
 def test_d1_goes_back_over_the_giver() -> None:
-    tale = leased()
-    tale.requeue(10.9, "n3")
-    tale.say(11, "unqueue", "n3", job=JOB, cause="given")
-    tale.say(11, "give", "n3", job=JOB, peer="n2", cause="given")
-    tale.tell(11, "yourjobs", "n3", "n2", detail=f"jobs={JOB} holders=n1,n2,n3")
-    again(tale, 11.002, "n2", "import")
+    trace = leased()
+    trace.requeue(10.9, "n3")
+    trace.row(11, "unqueue", "n3", job=JOB, cause="given")
+    trace.row(11, "give", "n3", job=JOB, peer="n2", cause="given")
+    trace.send(11, "yourjobs", "n3", "n2", detail=f"jobs={JOB} holders=n1,n2,n3")
+    again(trace, 11.002, "n2", "import")
 
-    verdict = tale.verdict()
+    verdict = trace.verdict()
 
     assert verdict.duplicates == {"D1": 1}
     assert verdict.records[0].queued == 10_900_000
 
 
 def test_d1_without_leases_counts_from_nothing() -> None:
-    tale = leased(Tale(config=[("delivery-lease", "no")]))
-    again(tale, 5)
+    trace = leased(Trace(config=[("delivery-lease", "no")]))
+    again(trace, 5)
 
-    assert tale.verdict().duplicates == {"D1": 1}
+    assert trace.verdict().duplicates == {"D1": 1}
 
 
 def test_d2_a_cut_lay_between_ack_and_queuer() -> None:
-    tale = leased()
-    tale.cut(2, ["n1"], ["n2", "n3"], until=50)
-    tale.ack(5)
-    tale.tell(5.001, "setack", "n1", "n2", lost=13)
-    again(tale, 12)
+    trace = leased()
+    trace.cut(2, ["n1"], ["n2", "n3"], until=50)
+    trace.ack(5)
+    trace.send(5.001, "setack", "n1", "n2", lost=13)
+    again(trace, 12)
 
-    verdict = tale.verdict()
+    verdict = trace.verdict()
 
     assert verdict.duplicates == {"D2": 1}
     assert verdict.records[0].is_after_ack
@@ -85,15 +85,15 @@ def test_d2_a_cut_lay_between_ack_and_queuer() -> None:
 
 
 def test_d2_when_news_found_a_way_round_the_cut() -> None:
-    tale = leased()
-    tale.cut(2, ["n1"], ["n2"], until=50)
-    tale.ack(5)
-    tale.tell(5.001, "setack", "n1", "n2", lost=13)
-    tale.told_of_ack(5.001, "n1", "n3")
-    tale.tell(6, "ping", "n3", "n2", job="")
-    again(tale, 12)
+    trace = leased()
+    trace.cut(2, ["n1"], ["n2"], until=50)
+    trace.ack(5)
+    trace.send(5.001, "setack", "n1", "n2", lost=13)
+    trace.setack(5.001, "n1", "n3")
+    trace.send(6, "ping", "n3", "n2", job="")
+    again(trace, 12)
 
-    verdict = tale.verdict()
+    verdict = trace.verdict()
 
     assert verdict.duplicates == {"D2": 1}
     assert verdict.metrics.dominated == 1
@@ -103,180 +103,180 @@ def test_d2_when_news_found_a_way_round_the_cut() -> None:
 def test_word_of_an_ack_counts_though_its_sender_has_forgotten_it(
     *, is_cut: bool, cause: str
 ) -> None:
-    tale = leased()
+    trace = leased()
     if is_cut:
-        tale.cut(4, ["n1"], ["n2"], until=12)
-    tale.ack(5)
-    tale.tell(5.001, "setack", "n1", "n2", lag=8)
-    tale.told_of_ack(5.001, "n1", "n3")
-    tale.say(11, "drop", "n1", job=JOB, cause="evicted")
-    again(tale, 12.5)
+        trace.cut(4, ["n1"], ["n2"], until=12)
+    trace.ack(5)
+    trace.send(5.001, "setack", "n1", "n2", lag=8)
+    trace.setack(5.001, "n1", "n3")
+    trace.row(11, "drop", "n1", job=JOB, cause="evicted")
+    again(trace, 12.5)
 
-    assert tale.verdict().duplicates == {cause: 1}
+    assert trace.verdict().duplicates == {cause: 1}
 
 
 def test_d3a_the_ack_died_with_its_node() -> None:
-    tale = acknowledged()
-    tale.crash(5.5, "n1")
-    again(tale, 12)
+    trace = acknowledged()
+    trace.crash(5.5, "n1")
+    again(trace, 12)
 
-    assert tale.verdict().duplicates == {"D3a": 1}
+    assert trace.verdict().duplicates == {"D3a": 1}
 
 
 def test_d3b_the_ack_was_evicted() -> None:
-    tale = acknowledged()
-    tale.say(6, "drop", "n1", job=JOB, cause="evicted")
-    again(tale, 12)
+    trace = acknowledged()
+    trace.row(6, "drop", "n1", job=JOB, cause="evicted")
+    again(trace, 12)
 
-    assert tale.verdict().duplicates == {"D3b": 1}
+    assert trace.verdict().duplicates == {"D3b": 1}
 
 
 def test_d3b_it_had_survived_the_cut_that_kept_it() -> None:
-    tale = leased()
-    tale.cut(4, ["n1"], ["n2", "n3"], until=6)
-    tale.ack(5)
-    tale.tell(5.001, "setack", "n1", "n2", lost=5.5)
-    tale.say(7, "drop", "n1", job=JOB, cause="evicted")
-    again(tale, 40)
+    trace = leased()
+    trace.cut(4, ["n1"], ["n2", "n3"], until=6)
+    trace.ack(5)
+    trace.send(5.001, "setack", "n1", "n2", lost=5.5)
+    trace.row(7, "drop", "n1", job=JOB, cause="evicted")
+    again(trace, 40)
 
-    assert tale.verdict().duplicates == {"D3b": 1}
+    assert trace.verdict().duplicates == {"D3b": 1}
 
 
 def test_d3c_the_ack_was_collected_over_an_unlisted_copy() -> None:
-    tale = acknowledged(told=("n3",))
-    tale.tell(5.001, "setack", "n1", "n3", detail="holders=2")
-    tale.collect(5.1, "n1", "n3")
-    again(tale, 12)
+    trace = acknowledged(told=("n3",))
+    trace.send(5.001, "setack", "n1", "n3", detail="holders=2")
+    trace.collect(5.1, "n1", "n3")
+    again(trace, 12)
 
-    assert tale.verdict().duplicates == {"D3c": 1}
+    assert trace.verdict().duplicates == {"D3c": 1}
 
 
 def test_d4_both_sides_queued_it() -> None:
-    tale = behind_a_cut()
-    again(tale, 10)
+    trace = behind_a_cut()
+    again(trace, 10)
 
-    assert tale.verdict().duplicates == {"D4": 1}
+    assert trace.verdict().duplicates == {"D4": 1}
 
 
 def test_d4_the_first_queue_still_had_it_after_the_heal() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.cut(1, ["n1"], ["n2", "n3"], until=30)
-    again(tale, 10)
-    tale.tell(10, "working", "n2", "n1", lost=18)
-    tale.serve(60, "n1", "c1")
+    trace = Trace()
+    trace.add(0)
+    trace.cut(1, ["n1"], ["n2", "n3"], until=30)
+    again(trace, 10)
+    trace.send(10, "working", "n2", "n1", lost=18)
+    trace.serve(60, "n1", "c1")
 
-    verdict = tale.verdict()
+    verdict = trace.verdict()
 
     assert verdict.duplicates == {"D4": 1}
     assert verdict.records[0].since_heal == 30_000_000
 
 
 def test_d4_who_had_heard_of_the_queueing_need_not_have_heard_of_the_lease() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.tell(3, "queued", "n1", "n2")
-    tale.cut(4, ["n1"], ["n2"], until=30)
-    tale.serve(13)
-    again(tale, 13.5)
+    trace = Trace()
+    trace.add(0)
+    trace.send(3, "queued", "n1", "n2")
+    trace.cut(4, ["n1"], ["n2"], until=30)
+    trace.serve(13)
+    again(trace, 13.5)
 
-    assert tale.verdict().duplicates == {"D4": 1}
+    assert trace.verdict().duplicates == {"D4": 1}
 
 
 def test_d4_the_news_was_lost_without_a_cut() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.serve(5)
-    tale.tell(5, "working", "n1", "n2", lost=5.001)
-    again(tale, 10)
+    trace = Trace()
+    trace.add(0)
+    trace.serve(5)
+    trace.send(5, "working", "n1", "n2", lost=5.001)
+    again(trace, 10)
 
-    assert tale.verdict().duplicates == {"D4": 1}
+    assert trace.verdict().duplicates == {"D4": 1}
 
 
 def test_d5_the_news_was_under_way() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.serve(9.9)
-    tale.tell(9.9, "working", "n1", "n2", lag=0.3)
-    tale.tell(9.9, "working", "n1", "n3")
-    again(tale, 10)
+    trace = Trace()
+    trace.add(0)
+    trace.serve(9.9)
+    trace.send(9.9, "working", "n1", "n2", lag=0.3)
+    trace.send(9.9, "working", "n1", "n3")
+    again(trace, 10)
 
-    assert tale.verdict().duplicates == {"D5": 1}
+    assert trace.verdict().duplicates == {"D5": 1}
 
 
 def test_d5_a_node_was_stopped() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.say(4, "pause", "n2")
-    tale.serve(5)
-    tale.say(10, "resume", "n2")
-    again(tale, 10)
+    trace = Trace()
+    trace.add(0)
+    trace.row(4, "pause", "n2")
+    trace.serve(5)
+    trace.row(10, "resume", "n2")
+    again(trace, 10)
 
-    assert tale.verdict().duplicates == {"D5": 1}
+    assert trace.verdict().duplicates == {"D5": 1}
 
 
 def test_d5_the_ack_was_under_way() -> None:
-    tale = leased()
-    tale.ack(10.8)
-    tale.tell(10.801, "setack", "n1", "n2", lag=0.2)
-    again(tale, 10.9)
+    trace = leased()
+    trace.ack(10.8)
+    trace.send(10.801, "setack", "n1", "n2", lag=0.2)
+    again(trace, 10.9)
 
-    assert tale.verdict().duplicates == {"D5": 1}
+    assert trace.verdict().duplicates == {"D5": 1}
 
 
 def test_d5_an_ack_race_is_none_of_a_cut_that_had_healed() -> None:
-    tale = leased()
-    tale.cut(3, ["n1"], ["n2"], until=4)
-    tale.ack(10.8)
-    tale.tell(10.801, "setack", "n1", "n2", lag=0.2)
-    again(tale, 10.9)
+    trace = leased()
+    trace.cut(3, ["n1"], ["n2"], until=4)
+    trace.ack(10.8)
+    trace.send(10.801, "setack", "n1", "n2", lag=0.2)
+    again(trace, 10.9)
 
-    assert tale.verdict().duplicates == {"D5": 1}
+    assert trace.verdict().duplicates == {"D5": 1}
 
 
 def test_d2_if_the_cut_came_while_the_ack_was_under_way() -> None:
-    tale = leased()
-    tale.ack(10.8)
-    tale.tell(10.801, "setack", "n1", "n2", lag=None)
-    tale.cut(10.85, ["n1"], ["n2"], until=14)
-    again(tale, 10.9)
+    trace = leased()
+    trace.ack(10.8)
+    trace.send(10.801, "setack", "n1", "n2", lag=None)
+    trace.cut(10.85, ["n1"], ["n2"], until=14)
+    again(trace, 10.9)
 
-    assert tale.verdict().duplicates == {"D2": 1}
+    assert trace.verdict().duplicates == {"D2": 1}
 
 
 def test_d5_two_nodes_wake_within_a_message_of_each_other_after_a_restart() -> None:
-    tale = Tale()
-    tale.add(0, is_queued=False)
-    tale.crash(2, "n1", back=3)
-    tale.copy(4, "n3", "n1")
+    trace = Trace()
+    trace.add(0, is_queued=False)
+    trace.crash(2, "n1", back=3)
+    trace.copy(4, "n3", "n1")
     for time, node, other in ((10, "n1", "n2"), (10.008, "n2", "n1")):
-        tale.requeue(time, node)
-        tale.serve(time, node, f"c{node}")
-        tale.tell(time, "queued", node, other, lag=0.02)
-        tale.tell(time, "working", node, other, lag=0.02)
+        trace.requeue(time, node)
+        trace.serve(time, node, f"c{node}")
+        trace.send(time, "queued", node, other, lag=0.02)
+        trace.send(time, "working", node, other, lag=0.02)
 
-    assert tale.verdict().duplicates == {"D5": 1}
+    assert trace.verdict().duplicates == {"D5": 1}
 
 
-def moved(*, told: float = 0.002, lost: float | None = None) -> Tale:
+def moved(*, told: float = 0.002, lost: float | None = None) -> Trace:
     """n3 has moved a job to n4, which serves it twice: the second time after an ack at n2, which
     is not told of n4's copy in time."""
-    tale = Tale(nodes=4)
-    tale.add(0, to=("n2", "n3"), is_queued=False)
-    tale.requeue(10.9, "n3")
-    tale.say(11, "unqueue", "n3", job=JOB, cause="given")
-    tale.say(11, "give", "n3", job=JOB, peer="n4", cause="given")
-    tale.tell(11, "yourjobs", "n3", "n4", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
-    tale.say(11.002, "hold", "n4", job=JOB, cause="yourjobs")
-    tale.requeue(11.002, "n4", "import")
-    tale.requeue(11.001, "n1")
-    tale.serve(11.001, "n1", "c1")
-    tale.ack(11.003, "n2")
-    tale.told_of_ack(11.005, "n2", "n1")
+    trace = Trace(nodes=4)
+    trace.add(0, to=("n2", "n3"), is_queued=False)
+    trace.requeue(10.9, "n3")
+    trace.row(11, "unqueue", "n3", job=JOB, cause="given")
+    trace.row(11, "give", "n3", job=JOB, peer="n4", cause="given")
+    trace.send(11, "yourjobs", "n3", "n4", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    trace.row(11.002, "hold", "n4", job=JOB, cause="yourjobs")
+    trace.requeue(11.002, "n4", "import")
+    trace.requeue(11.001, "n1")
+    trace.serve(11.001, "n1", "c1")
+    trace.ack(11.003, "n2")
+    trace.setack(11.005, "n2", "n1")
     for node in ("n1", "n2"):
-        tale.tell(11.002, "queued", "n4", node, lag=told, lost=lost)
-    tale.serve(11.02, "n4", "c2")
-    return tale
+        trace.send(11.002, "queued", "n4", node, lag=told, lost=lost)
+    trace.serve(11.02, "n4", "c2")
+    return trace
 
 
 def test_d5_the_importer_had_told_of_its_copy_and_the_word_was_under_way() -> None:
@@ -288,36 +288,36 @@ def test_d2_the_importers_word_was_lost() -> None:
 
 
 def test_d5_the_link_was_given_up_for_slowness() -> None:
-    tale = Tale(link=LinkPlan(latency=Latency(p_slow=0.1)))
-    tale.add(0)
-    tale.serve(5)
-    tale.working(5, "n1", "n3")
-    again(tale, 10)
+    trace = Trace(link=LinkPlan(latency=Latency(p_slow=0.1)))
+    trace.add(0)
+    trace.serve(5)
+    trace.working(5, "n1", "n3")
+    again(trace, 10)
 
-    assert tale.verdict().duplicates == {"D5": 1}
+    assert trace.verdict().duplicates == {"D5": 1}
 
 
 def test_a_node_that_tells_nobody_explains_nothing() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.serve(5)
-    again(tale, 10)
+    trace = Trace()
+    trace.add(0)
+    trace.serve(5)
+    again(trace, 10)
 
-    assert tale.verdict().duplicates == {"DX": 1}
+    assert trace.verdict().duplicates == {"DX": 1}
 
 
 @pytest.mark.parametrize(("is_cut", "cause"), [(True, "D2"), (False, "DX")])
 def test_a_crash_explains_no_silence_before_it(*, is_cut: bool, cause: str) -> None:
-    tale = Tale(config=(("appendonly", "yes"),))
-    leased(tale)
+    trace = Trace(config=(("appendonly", "yes"),))
+    leased(trace)
     if is_cut:
-        tale.cut(4.5, ["n1"], ["n2"], until=5.5)
-    tale.ack(5)
-    tale.told_of_ack(5.001, "n1", "n3")
-    tale.crash(6, "n2")
-    tale.say(7, "start", "n2", cause="loaded")
-    tale.say(7, "hold", "n2", job=JOB, cause="loaded")
-    tale.say(7, "loaded", "n2", cause="kept")
-    again(tale, 20)
+        trace.cut(4.5, ["n1"], ["n2"], until=5.5)
+    trace.ack(5)
+    trace.setack(5.001, "n1", "n3")
+    trace.crash(6, "n2")
+    trace.row(7, "start", "n2", cause="loaded")
+    trace.row(7, "hold", "n2", job=JOB, cause="loaded")
+    trace.row(7, "loaded", "n2", cause="kept")
+    again(trace, 20)
 
-    assert tale.verdict().duplicates == {cause: 1}
+    assert trace.verdict().duplicates == {cause: 1}

@@ -1,7 +1,7 @@
 import pytest
 
 from disque_trio.sim.scenarios.plan import Expect
-from tests.sim.checkers.scenario import ALL_CAUSES, JOB, ONCE, Tale, broken
+from tests.sim.checkers.trace import ALL_CAUSES, JOB, ONCE, Trace, broken
 from tests.sim.checkers.waits import waiting
 
 BOUND = 10.25 + 35 + 17 + 1 + 1 + 1
@@ -13,10 +13,10 @@ COLLECTION = 180.25 + 17 + 1
 
 
 def test_a_job_comes_within_the_bound() -> None:
-    tale = waiting()
-    tale.serve(20 + BOUND - 2)
+    trace = waiting()
+    trace.serve(20 + BOUND - 2)
 
-    verdict = tale.verdict(end=100)
+    verdict = trace.verdict(end=100)
 
     assert broken(verdict) == []
     assert verdict.checks["L1"] == 1
@@ -24,10 +24,10 @@ def test_a_job_comes_within_the_bound() -> None:
 
 
 def test_it_may_not_come_later() -> None:
-    tale = waiting()
-    tale.serve(20 + BOUND + 1)
+    trace = waiting()
+    trace.serve(20 + BOUND + 1)
 
-    assert broken(tale.verdict()) == ["L1"]
+    assert broken(trace.verdict()) == ["L1"]
 
 
 def test_it_may_not_be_missing_when_the_bound_is_over() -> None:
@@ -49,40 +49,40 @@ def test_without_consumers_nothing_need_come() -> None:
 def test_a_consumer_whose_node_has_left_may_be_outside_of_the_core(
     core: str, due: list[str]
 ) -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.say(1, "leave", "n1", detail="yes")
-    tale.say(2, "leave", "n1", detail="no")
-    tale.say(20, "chaos.end")
-    tale.say(20.5, "rejoin")
-    tale.say(20, "heal.end", detail=core)
+    trace = Trace()
+    trace.add(0)
+    trace.row(1, "leave", "n1", detail="yes")
+    trace.row(2, "leave", "n1", detail="no")
+    trace.row(20, "chaos.end")
+    trace.row(20.5, "rejoin")
+    trace.row(20, "heal.end", detail=core)
 
-    assert broken(tale.verdict(end=200)) == due
+    assert broken(trace.verdict(end=200)) == due
 
 
 @pytest.mark.parametrize(("told", "due"), [(190, []), (100, ["L1"])])
 def test_a_job_may_wait_in_a_queue_outside_of_the_core_as_long_as_its_holders_there_are_told(
     told: int, due: list[str]
 ) -> None:
-    tale = Tale(consumers=("n3",))
-    tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
-    tale.say(20, "chaos.end")
-    tale.say(20, "heal.end", detail="n2,n3")
-    tale.say(20.5, "rejoin")
-    tale.tell(told, "queued", "n1", "n2")
+    trace = Trace(consumers=("n3",))
+    trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end", detail="n2,n3")
+    trace.row(20.5, "rejoin")
+    trace.send(told, "queued", "n1", "n2")
 
-    assert broken(tale.verdict(end=200)) == due
+    assert broken(trace.verdict(end=200)) == due
 
 
 def test_each_holder_in_the_core_is_to_be_told_or_it_queues_the_job_itself() -> None:
-    tale = Tale(consumers=("n3",))
-    tale.add(0)
-    tale.say(20, "chaos.end")
-    tale.say(20, "heal.end", detail="n2,n3")
-    tale.say(20.5, "rejoin")
-    tale.tell(190, "queued", "n1", "n2")
+    trace = Trace(consumers=("n3",))
+    trace.add(0)
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end", detail="n2,n3")
+    trace.row(20.5, "rejoin")
+    trace.send(190, "queued", "n1", "n2")
 
-    assert "L1" in broken(tale.verdict(end=200))
+    assert "L1" in broken(trace.verdict(end=200))
 
 
 @pytest.mark.parametrize(
@@ -91,57 +91,57 @@ def test_each_holder_in_the_core_is_to_be_told_or_it_queues_the_job_itself() -> 
 def test_a_node_outside_of_the_core_may_put_a_delivery_off(
     teller: str, told: int, due: list[str]
 ) -> None:
-    tale = Tale(consumers=("n3",))
-    tale.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
-    tale.say(20, "chaos.end")
-    tale.say(20, "heal.end", detail="n2,n3")
-    tale.say(20.5, "rejoin")
-    tale.tell(told, "queued", teller, "n2")
-    tale.serve(20 + BOUND + 6, "n2", client="c3")
+    trace = Trace(consumers=("n3",))
+    trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end", detail="n2,n3")
+    trace.row(20.5, "rejoin")
+    trace.send(told, "queued", teller, "n2")
+    trace.serve(20 + BOUND + 6, "n2", client="c3")
 
-    assert [v.property for v in tale.verdict(end=120).violations] == due
+    assert [v.property for v in trace.verdict(end=120).violations] == due
 
 
 @pytest.mark.parametrize(("times", "end", "due"), [(1, 100, []), (2, 118, ["L1"])])
 def test_a_slow_working_may_begin_the_period_anew_once(
     times: int, end: int, due: list[str]
 ) -> None:
-    tale = waiting()
+    trace = waiting()
     for time in range(times):
-        tale.say(50 + 10 * time, "unqueue", "n1", job=JOB, cause="working")
-        tale.requeue(55 + 10 * time, "n1")
+        trace.row(50 + 10 * time, "unqueue", "n1", job=JOB, cause="working")
+        trace.requeue(55 + 10 * time, "n1")
 
-    assert broken(tale.verdict(end=end)) == due
+    assert broken(trace.verdict(end=end)) == due
 
 
 def test_delay_counts() -> None:
-    tale = Tale()
-    tale.add(0, options="replicate=3 retry=10 ttl=3600 delay=100", is_queued=False)
-    tale.heal(20)
+    trace = Trace()
+    trace.add(0, options="replicate=3 retry=10 ttl=3600 delay=100", is_queued=False)
+    trace.heal(20)
 
-    assert tale.verdict(end=20 + BOUND + 10).ok
+    assert trace.verdict(end=20 + BOUND + 10).ok
 
 
 def test_a_copy_outside_the_core_cannot_be_expected() -> None:
-    tale = Tale()
-    tale.add(0, node="n3", to=(), options="replicate=1 retry=10 ttl=3600")
-    tale.say(20, "heal.end", detail="n1,n2")
-    tale.say(21, "rejoin")
+    trace = Trace()
+    trace.add(0, node="n3", to=(), options="replicate=1 retry=10 ttl=3600")
+    trace.row(20, "heal.end", detail="n1,n2")
+    trace.row(21, "rejoin")
 
-    assert tale.verdict(end=200).ok
+    assert trace.verdict(end=200).ok
 
 
-def lost(destroyed: int, expect: Expect | None = None) -> Tale:
-    tale = Tale(expect=expect)
-    tale.add(0)
+def lost(destroyed: int, expect: Expect | None = None) -> Trace:
+    trace = Trace(expect=expect)
+    trace.add(0)
     for number, node in enumerate(("n1", "n2", "n3")):
         if number < destroyed:
-            tale.crash(1, node, back=2)
+            trace.crash(1, node, back=2)
         else:
-            tale.tell(1, "deljob", node, node)
-            tale.say(1.002, "drop", node, job=JOB, cause="deljob")
-    tale.heal(20)
-    return tale
+            trace.send(1, "deljob", node, node)
+            trace.row(1.002, "drop", node, job=JOB, cause="deljob")
+    trace.heal(20)
+    return trace
 
 
 def test_who_loses_all_copies_loses_the_job_and_is_excused() -> None:
@@ -168,18 +168,18 @@ def test_a_control_arm_has_to_lose() -> None:
 # L2
 
 
-def served_once() -> Tale:
-    tale = waiting()
-    tale.serve(10)
-    return tale
+def served_once() -> Trace:
+    trace = waiting()
+    trace.serve(10)
+    return trace
 
 
 def test_a_job_that_nobody_acknowledges_comes_again() -> None:
-    tale = served_once()
-    tale.requeue(25, "n1")
-    tale.serve(25)
+    trace = served_once()
+    trace.requeue(25, "n1")
+    trace.serve(25)
 
-    assert tale.verdict(end=30).ok
+    assert trace.verdict(end=30).ok
 
 
 def test_it_may_not_stay_away() -> None:
@@ -187,18 +187,18 @@ def test_it_may_not_stay_away() -> None:
 
 
 def test_an_acknowledged_one_may() -> None:
-    tale = served_once()
-    tale.ack(11)
+    trace = served_once()
+    trace.ack(11)
 
-    assert "L2" not in broken(tale.verdict(end=20 + BOUND + 1))
+    assert "L2" not in broken(trace.verdict(end=20 + BOUND + 1))
 
 
 def test_each_delivery_starts_the_wait_anew() -> None:
-    tale = served_once()
-    tale.requeue(60, "n1")
-    tale.serve(60)
+    trace = served_once()
+    trace.requeue(60, "n1")
+    trace.serve(60)
 
-    verdict = tale.verdict(end=60 + BOUND - 2)
+    verdict = trace.verdict(end=60 + BOUND - 2)
 
     assert verdict.ok
     assert "L2" in verdict.not_judged
@@ -207,20 +207,20 @@ def test_each_delivery_starts_the_wait_anew() -> None:
 # L3
 
 
-def acknowledged() -> Tale:
-    tale = waiting()
-    tale.serve(10)
-    tale.ack(11)
-    tale.told_of_ack(21, "n1", "n2")
-    tale.told_of_ack(21, "n1", "n3")
-    return tale
+def acknowledged() -> Trace:
+    trace = waiting()
+    trace.serve(10)
+    trace.ack(11)
+    trace.setack(21, "n1", "n2")
+    trace.setack(21, "n1", "n3")
+    return trace
 
 
 def test_acknowledged_jobs_are_collected() -> None:
-    tale = acknowledged()
-    tale.collect(22, "n1", "n2", "n3")
+    trace = acknowledged()
+    trace.collect(22, "n1", "n2", "n3")
 
-    verdict = tale.verdict(end=400)
+    verdict = trace.verdict(end=400)
 
     assert verdict.ok
     assert verdict.checks["L3"] == 1
@@ -235,18 +235,18 @@ def test_they_may_not_stay_for_ever() -> None:
 def test_a_job_without_retries_that_was_moved_stays_until_it_expires_or_its_node_hears_of_the_ack(
     *, is_told: bool
 ) -> None:
-    tale = Tale()
-    tale.add(0, ONCE, to=("n2",), options="replicate=2 retry=0 ttl=3600", is_queued=False)
-    tale.say(1, "drop", "n2", job=ONCE, cause="moved")
-    tale.tell(1, "yourjobs", "n2", "n3", ONCE, detail=f"jobs={ONCE} holders=n1,n2")
-    tale.say(1.002, "hold", "n3", job=ONCE, cause="yourjobs")
-    tale.ack(2, job=ONCE)
-    tale.say(3, "drop", "n1", job=ONCE, cause="collected")
+    trace = Trace()
+    trace.add(0, ONCE, to=("n2",), options="replicate=2 retry=0 ttl=3600", is_queued=False)
+    trace.row(1, "drop", "n2", job=ONCE, cause="moved")
+    trace.send(1, "yourjobs", "n2", "n3", ONCE, detail=f"jobs={ONCE} holders=n1,n2")
+    trace.row(1.002, "hold", "n3", job=ONCE, cause="yourjobs")
+    trace.ack(2, job=ONCE)
+    trace.row(3, "drop", "n1", job=ONCE, cause="collected")
     if is_told:
-        tale.ack(4, "n3", job=ONCE)
-    tale.heal(20)
+        trace.ack(4, "n3", job=ONCE)
+    trace.heal(20)
 
-    assert ("L3" in broken(tale.verdict(end=20 + COLLECTION + 5))) is is_told
+    assert ("L3" in broken(trace.verdict(end=20 + COLLECTION + 5))) is is_told
 
 
 def test_until_the_bound_they_may() -> None:
@@ -257,20 +257,20 @@ def test_until_the_bound_they_may() -> None:
 
 
 def test_the_collection_waits_for_holders_that_are_gone() -> None:
-    tale = acknowledged()
-    tale.crash(21.5, "n3")
+    trace = acknowledged()
+    trace.crash(21.5, "n3")
 
-    assert tale.verdict(end=400).ok
+    assert trace.verdict(end=400).ok
 
 
 def test_in_calm_the_collection_is_quick() -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.serve(1)
-    tale.ack(2)
-    tale.heal(3)
+    trace = Trace()
+    trace.add(0)
+    trace.serve(1)
+    trace.ack(2)
+    trace.heal(3)
 
-    verdict = tale.verdict(end=30)
+    verdict = trace.verdict(end=30)
 
     assert broken(verdict) == ["L3"]
 
@@ -280,15 +280,15 @@ def test_in_calm_the_collection_is_quick() -> None:
 
 @pytest.mark.parametrize(("end", "due"), [(61, []), (65, ["L4"])])
 def test_nothing_outlives_its_ttl(end: int, due: list[str]) -> None:
-    tale = Tale(consumers=())
-    tale.add(0, options="replicate=3 retry=10 ttl=60")
+    trace = Trace(consumers=())
+    trace.add(0, options="replicate=3 retry=10 ttl=60")
 
-    assert broken(tale.verdict(end=end)) == due
+    assert broken(trace.verdict(end=end)) == due
 
 
 def test_a_dummy_ack_does_not_either() -> None:
-    tale = Tale(consumers=())
-    tale.say(0, "hold", "n1", job=JOB, cause="dummy")
+    trace = Trace(consumers=())
+    trace.row(0, "hold", "n1", job=JOB, cause="dummy")
 
-    assert tale.verdict(end=0x3D * 60 - 1).ok
-    assert broken(tale.verdict(end=0x3D * 60 + 10)) == ["L4"]
+    assert trace.verdict(end=0x3D * 60 - 1).ok
+    assert broken(trace.verdict(end=0x3D * 60 + 10)) == ["L4"]

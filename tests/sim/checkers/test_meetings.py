@@ -1,21 +1,21 @@
 """L9: a queued job and a waiting client of a connected cluster meet within a second."""
 
-from tests.sim.checkers.scenario import JOB, Tale, broken
+from tests.sim.checkers.trace import JOB, Trace, broken
 
 
-def calm() -> Tale:
+def calm() -> Trace:
     """A job is added, and nothing is wrong."""
-    tale = Tale(consumers=())
-    tale.add(0)
-    return tale
+    trace = Trace(consumers=())
+    trace.add(0)
+    return trace
 
 
-def apart(*, until: float, since: float = 5.0) -> Tale:
+def apart(*, until: float, since: float = 5.0) -> Trace:
     """n1 has the job queued, and a client waits for it at n2."""
-    tale = calm()
-    tale.say(until, "unmet", "n1", job=JOB, peer="n2", detail=f"since={int(since * 1e6)}")
-    tale.say(until, "pairs", detail="7")
-    return tale
+    trace = calm()
+    trace.row(until, "unmet", "n1", job=JOB, peer="n2", detail=f"since={int(since * 1e6)}")
+    trace.row(until, "pairs", detail="7")
+    return trace
 
 
 def test_they_have_a_second_and_the_ways_of_the_messages() -> None:
@@ -31,26 +31,26 @@ def test_they_may_not_be_apart_for_longer() -> None:
 
 def test_a_cut_between_them_is_an_excuse_and_one_elsewhere_is_none() -> None:
     for pair, is_excused in ((("n1", "n2"), True), (("n2", "n1"), True), (("n2", "n3"), False)):
-        tale = calm()
-        tale.say(5.5, "cut", pair[0], peer=pair[1])
-        tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
-        assert ("L9" not in broken(tale.verdict(end=25))) == is_excused, pair
+        trace = calm()
+        trace.row(5.5, "cut", pair[0], peer=pair[1])
+        trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+        assert ("L9" not in broken(trace.verdict(end=25))) == is_excused, pair
 
 
 def test_a_process_that_is_stopped_is_an_excuse_but_not_a_third_one() -> None:
     for node, is_excused in (("n1", True), ("n2", True), ("n3", False)):
-        tale = calm()
-        tale.say(5.5, "pause", node)
-        tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
-        assert ("L9" not in broken(tale.verdict(end=25))) == is_excused, node
+        trace = calm()
+        trace.row(5.5, "pause", node)
+        trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+        assert ("L9" not in broken(trace.verdict(end=25))) == is_excused, node
 
 
 def test_who_is_about_to_leave_takes_no_jobs() -> None:
-    tale = calm()
-    tale.say(5.5, "leave", "n2", detail="yes")
-    tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+    trace = calm()
+    trace.row(5.5, "leave", "n2", detail="yes")
+    trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
 
-    assert "L9" not in broken(tale.verdict(end=25))
+    assert "L9" not in broken(trace.verdict(end=25))
 
 
 def test_what_was_sent_while_a_link_was_slow_is_on_its_way_for_as_long_afterwards() -> None:
@@ -60,8 +60,8 @@ def test_what_was_sent_while_a_link_was_slow_is_on_its_way_for_as_long_afterward
         (("n1", "n2"), 500, False),
         (("n1", "n3"), 2000, False),
     ):
-        tale = calm()
-        tale.say(3, "delay", pair[0], peer=pair[1], detail=str(lag))
-        tale.say(4, "delay", pair[0], peer=pair[1], detail="0")
-        tale.say(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
-        assert ("L9" not in broken(tale.verdict(end=25))) == is_excused, (pair, lag)
+        trace = calm()
+        trace.row(3, "delay", pair[0], peer=pair[1], detail=str(lag))
+        trace.row(4, "delay", pair[0], peer=pair[1], detail="0")
+        trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+        assert ("L9" not in broken(trace.verdict(end=25))) == is_excused, (pair, lag)

@@ -3,16 +3,16 @@
 import pytest
 
 from disque_trio.sim.scenarios.plan import Expect
-from tests.sim.checkers.scenario import ALL_CAUSES, JOB, Tale, broken
+from tests.sim.checkers.trace import ALL_CAUSES, JOB, Trace, broken
 
 
-def with_newcomer(time: float, node: str) -> Tale:
+def with_newcomer(time: float, node: str) -> Trace:
     """A node loses all that it knew, its name too."""
-    tale = Tale()
-    tale.say(time - 1, "crash", node, cause="kill")
-    tale.say(time - 1, "wipe", node)
-    tale.say(time, "start", node, cause="fresh")
-    return tale
+    trace = Trace()
+    trace.row(time - 1, "crash", node, cause="kill")
+    trace.row(time - 1, "wipe", node)
+    trace.row(time, "start", node, cause="fresh")
+    return trace
 
 
 @pytest.mark.parametrize(
@@ -22,18 +22,18 @@ def with_newcomer(time: float, node: str) -> Tale:
 def test_word_from_one_who_is_not_known_yet_may_not_be_heard(
     since: int, *, is_cut: bool, is_heard: bool
 ) -> None:
-    tale = with_newcomer(since, "n1")
+    trace = with_newcomer(since, "n1")
     if is_cut:
-        tale.cut(6, ["n1"], ["n2"], until=7)
-    tale.add(13)
-    tale.tell(13.1, "gotjob", "n2", "n1")
-    tale.serve(14)
-    tale.ack(15)
-    tale.tell(15.001, "setack", "n1", "n2")
-    tale.requeue(28, "n2")
-    tale.serve(28.1, "n2", "c2")
+        trace.cut(6, ["n1"], ["n2"], until=7)
+    trace.add(13)
+    trace.send(13.1, "gotjob", "n2", "n1")
+    trace.serve(14)
+    trace.ack(15)
+    trace.send(15.001, "setack", "n1", "n2")
+    trace.requeue(28, "n2")
+    trace.serve(28.1, "n2", "c2")
 
-    assert ("S9" in broken(tale.verdict())) is is_heard
+    assert ("S9" in broken(trace.verdict())) is is_heard
 
 
 @pytest.mark.parametrize(
@@ -42,67 +42,67 @@ def test_word_from_one_who_is_not_known_yet_may_not_be_heard(
 def test_a_holder_with_a_new_name_is_waited_for_but_not_for_ever(
     since: int, after: int, due: list[str]
 ) -> None:
-    tale = with_newcomer(since, "n3")
-    tale.add(2)
-    tale.serve(3)
-    tale.ack(4)
-    tale.told_of_ack(4.001, "n1", "n2")
-    tale.tell(4.001, "setack", "n1", "n3", detail="holders=3", lost=4.002)
-    tale.say(4 + after, "drop", "n1", job=JOB, cause="collected")
+    trace = with_newcomer(since, "n3")
+    trace.add(2)
+    trace.serve(3)
+    trace.ack(4)
+    trace.setack(4.001, "n1", "n2")
+    trace.send(4.001, "setack", "n1", "n3", detail="holders=3", lost=4.002)
+    trace.row(4 + after, "drop", "n1", job=JOB, cause="collected")
 
-    assert broken(tale.verdict()) == due
+    assert broken(trace.verdict()) == due
 
 
 def test_a_node_that_begins_anew_has_forgotten_nothing_that_it_could_know() -> None:
-    tale = Tale(expect=Expect(duplicates=ALL_CAUSES))
-    tale.add(0)
-    tale.serve(1)
-    tale.working(1, "n1", "n2", "n3")
-    tale.fastack(2)
-    tale.tell(2.001, "deljob", "n1", "n2", lost=3)
-    tale.tell(2.001, "deljob", "n1", "n3", lost=3)
-    tale.crash(4, "n1", back=5)
-    tale.requeue(15, "n2")
-    tale.say(15.1, "unqueue", "n2", job=JOB, cause="given")
-    tale.say(15.1, "give", "n2", peer="n1", job=JOB, cause="given")
-    tale.tell(15.1, "yourjobs", "n2", "n1", detail=f"jobs={JOB} holders=n2,n1")
-    tale.say(15.102, "hold", "n1", job=JOB, cause="yourjobs")
-    tale.say(15.102, "queue", "n1", job=JOB, cause="import")
-    tale.serve(15.2, "n1", "c2")
+    trace = Trace(expect=Expect(duplicates=ALL_CAUSES))
+    trace.add(0)
+    trace.serve(1)
+    trace.working(1, "n1", "n2", "n3")
+    trace.fastack(2)
+    trace.send(2.001, "deljob", "n1", "n2", lost=3)
+    trace.send(2.001, "deljob", "n1", "n3", lost=3)
+    trace.crash(4, "n1", back=5)
+    trace.requeue(15, "n2")
+    trace.row(15.1, "unqueue", "n2", job=JOB, cause="given")
+    trace.row(15.1, "give", "n2", peer="n1", job=JOB, cause="given")
+    trace.send(15.1, "yourjobs", "n2", "n1", detail=f"jobs={JOB} holders=n2,n1")
+    trace.row(15.102, "hold", "n1", job=JOB, cause="yourjobs")
+    trace.row(15.102, "queue", "n1", job=JOB, cause="import")
+    trace.serve(15.2, "n1", "c2")
 
-    assert tale.verdict().duplicates == {"D9": 1}
+    assert trace.verdict().duplicates == {"D9": 1}
 
 
 def test_what_the_one_who_was_asked_has_forgotten_those_may_say_who_were_told() -> None:
-    tale = Tale(expect=Expect(duplicates=ALL_CAUSES))
-    tale.add(0)
-    tale.serve(1)
-    tale.working(1, "n1", "n2", "n3")
-    tale.ack(2)
-    tale.told_of_ack(2.001, "n1", "n2")
-    tale.tell(2.001, "setack", "n1", "n3", detail="holders=3", lost=3)
-    tale.crash(4, "n1", back=5)
-    tale.say(290, "pause", "n1")
-    tale.tell(240, "setack", "n2", "n3", detail="holders=3", lost=250)
-    tale.requeue(300, "n3")
-    tale.serve(300, "n3", "c2")
+    trace = Trace(expect=Expect(duplicates=ALL_CAUSES))
+    trace.add(0)
+    trace.serve(1)
+    trace.working(1, "n1", "n2", "n3")
+    trace.ack(2)
+    trace.setack(2.001, "n1", "n2")
+    trace.send(2.001, "setack", "n1", "n3", detail="holders=3", lost=3)
+    trace.crash(4, "n1", back=5)
+    trace.row(290, "pause", "n1")
+    trace.send(240, "setack", "n2", "n3", detail="holders=3", lost=250)
+    trace.requeue(300, "n3")
+    trace.serve(300, "n3", "c2")
 
-    assert tale.verdict().duplicates == {"D2": 1}
+    assert trace.verdict().duplicates == {"D2": 1}
 
 
 @pytest.mark.parametrize(("holders", "due"), [("n1,n2,n3", ["L3"]), ("n1,n2,n3,n4", [])])
 def test_a_holder_may_wait_for_another_who_waits_for_one_that_is_away(
     holders: str, due: list[str]
 ) -> None:
-    tale = Tale()
-    tale.add(0)
-    tale.tell(1, "repljob", "n2", "n1", detail=f"jobs={JOB} holders={holders}")
-    tale.serve(2)
-    tale.ack(3)
-    tale.told_of_ack(3.001, "n1", "n2")
-    tale.told_of_ack(3.001, "n1", "n3")
-    tale.say(20, "chaos.end")
-    tale.say(20.5, "rejoin")
-    tale.say(20, "heal.end", detail="n1,n2,n3")
+    trace = Trace()
+    trace.add(0)
+    trace.send(1, "repljob", "n2", "n1", detail=f"jobs={JOB} holders={holders}")
+    trace.serve(2)
+    trace.ack(3)
+    trace.setack(3.001, "n1", "n2")
+    trace.setack(3.001, "n1", "n3")
+    trace.row(20, "chaos.end")
+    trace.row(20.5, "rejoin")
+    trace.row(20, "heal.end", detail="n1,n2,n3")
 
-    assert sorted({*broken(tale.verdict(end=400))}) == due
+    assert sorted({*broken(trace.verdict(end=400))}) == due

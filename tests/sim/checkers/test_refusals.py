@@ -5,19 +5,19 @@ import pytest
 
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.scenarios.plan import Add
-from tests.sim.checkers.scenario import ONCE, Tale, broken
+from tests.sim.checkers.trace import ONCE, Trace, broken
 
 
 @pytest.mark.parametrize(("maxlen", "due"), [(1, ["S20"]), (2, [])])
 def test_a_queue_of_maxlen_jobs_takes_no_more(maxlen: int, due: list[str]) -> None:
-    tale = Tale()
+    trace = Trace()
     add = Add(at=0, node=1, producer="p1", queue="q", body="b", maxlen=maxlen)
-    tale.plan = attrs.evolve(tale.plan, adds=(add,))
-    tale.add(0)
-    tale.add(1, ONCE, to=(), options=f"replicate=1 retry=0 ttl=3600 maxlen={maxlen}", body="c")
-    judging = judge(tale.plan)
+    trace.plan = attrs.evolve(trace.plan, adds=(add,))
+    trace.add(0)
+    trace.add(1, ONCE, to=(), options=f"replicate=1 retry=0 ttl=3600 maxlen={maxlen}", body="c")
+    judging = judge(trace.plan)
 
-    for row in tale.rows():
+    for row in trace.rows():
         judging.see(row)
 
     assert broken(judging.finish()) == due
@@ -25,21 +25,21 @@ def test_a_queue_of_maxlen_jobs_takes_no_more(maxlen: int, due: list[str]) -> No
 
 @pytest.mark.parametrize(("left", "due"), [(0.5, ["S20"]), (1.9, [])])
 def test_a_node_that_leaves_takes_no_copies(left: float, due: list[str]) -> None:
-    tale = Tale()
-    tale.say(left, "leave", "n2", detail="yes")
-    tale.add(2)
+    trace = Trace()
+    trace.row(left, "leave", "n2", detail="yes")
+    trace.add(2)
 
-    assert broken(tale.verdict()) == due
+    assert broken(trace.verdict()) == due
 
 
 def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
-    tale = Tale()
-    tale.say(0.4, "pause", "n2")
-    tale.say(0.5, "leave", "n2", detail="yes")
-    tale.say(1.99, "resume", "n2")
-    tale.add(2)
+    trace = Trace()
+    trace.row(0.4, "pause", "n2")
+    trace.row(0.5, "leave", "n2", detail="yes")
+    trace.row(1.99, "resume", "n2")
+    trace.add(2)
 
-    assert tale.verdict().ok
+    assert trace.verdict().ok
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,24 @@ def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
 def test_a_node_that_is_down_does_not_hear_that_it_leaves_and_remembers_it_if_it_has_heard(
     crash: float, start: float, due: list[str]
 ) -> None:
-    tale = Tale()
-    tale.say(crash, "crash", "n2", cause="kill")
-    tale.say(0.5, "leave", "n2", detail="yes")
-    tale.say(start, "start", "n2", cause="empty")
-    tale.add(2)
+    trace = Trace()
+    trace.row(crash, "crash", "n2", cause="kill")
+    trace.row(0.5, "leave", "n2", detail="yes")
+    trace.row(start, "start", "n2", cause="empty")
+    trace.add(2)
 
-    assert broken(tale.verdict()) == due
+    assert broken(trace.verdict()) == due
 
 
 @pytest.mark.parametrize(("start", "due"), [(1, []), (1.1, ["S20"])])
 def test_an_order_that_comes_just_before_the_start_may_be_heard(
     start: float, due: list[str]
 ) -> None:
-    tale = Tale()
-    tale.say(-0.5, "leave", "n2", detail="yes")
-    tale.say(0.9, "crash", "n2", cause="kill")
-    tale.say(1, "leave", "n2", detail="no")
-    tale.say(start, "start", "n2", cause="empty")
-    tale.add(2)
+    trace = Trace()
+    trace.row(-0.5, "leave", "n2", detail="yes")
+    trace.row(0.9, "crash", "n2", cause="kill")
+    trace.row(1, "leave", "n2", detail="no")
+    trace.row(start, "start", "n2", cause="empty")
+    trace.add(2)
 
-    assert broken(tale.verdict()) == due
+    assert broken(trace.verdict()) == due

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.scenario import JOB, Tale, broken
+from tests.sim.checkers.trace import JOB, Trace, broken
 
 
 @pytest.mark.parametrize(
@@ -12,15 +12,15 @@ from tests.sim.checkers.scenario import JOB, Tale, broken
 def test_of_a_job_that_is_done_before_it_was_added_no_copies_are_asked(
     reply: str, due: list[str]
 ) -> None:
-    tale = Tale()
-    tale.add(1, to=("n2",))
+    trace = Trace()
+    trace.add(1, to=("n2",))
     if reply:
-        tale.say(1.006, "ack.invoke", "n1", job=JOB, client="c1", ref=77)
+        trace.row(1.006, "ack.invoke", "n1", job=JOB, client="c1", ref=77)
     if reply == "acked":
-        tale.say(1.007, "acked", "n1", job=JOB, cause="ackjob")
+        trace.row(1.007, "acked", "n1", job=JOB, cause="ackjob")
     elif reply == "passed on":
-        tale.tell(1.007, "setack", "n1", "n2", detail="holders=2")
+        trace.send(1.007, "setack", "n1", "n2", detail="holders=2")
     elif reply:
-        tale.say(1.008, f"ack.{reply}", "n1", job=JOB, client="c1", ref=77, cause="LOADING")
+        trace.row(1.008, f"ack.{reply}", "n1", job=JOB, client="c1", ref=77, cause="LOADING")
 
-    assert broken(tale.verdict()) == due
+    assert broken(trace.verdict()) == due

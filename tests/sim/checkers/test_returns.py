@@ -2,20 +2,20 @@
 
 import pytest
 
-from tests.sim.checkers.scenario import JOB, Tale, broken
+from tests.sim.checkers.trace import JOB, Trace, broken
 from tests.sim.checkers.waits import waiting
 
 
-def returning(*, told_at: float | None) -> Tale:
+def returning(*, told_at: float | None) -> Trace:
     """n1 knows of the ack since 10 s; from 20 s on nothing is wrong, at 21 s n2 answers it."""
-    tale = waiting(consumers=())
-    tale.say(10, "acked", "n1", job=JOB, cause="ackjob")
-    tale.tell(21, "pong", "n2", "n1", job="")
+    trace = waiting(consumers=())
+    trace.row(10, "acked", "n1", job=JOB, cause="ackjob")
+    trace.send(21, "pong", "n2", "n1", job="")
     if told_at is not None:
-        tale.tell(told_at, "setack", "n1", "n2", detail="holders=3")
-        tale.say(told_at + 0.002, "acked", "n2", job=JOB, cause="setack")
-    tale.tell(24, "ping", "n3", "n1", job="")
-    return tale
+        trace.send(told_at, "setack", "n1", "n2", detail="holders=3")
+        trace.row(told_at + 0.002, "acked", "n2", job=JOB, cause="setack")
+    trace.send(24, "ping", "n3", "n1", job="")
+    return trace
 
 
 def test_a_holder_that_returns_hears_of_the_ack_within_a_second() -> None:
@@ -32,10 +32,10 @@ def test_a_holder_that_returns_hears_of_the_ack_within_a_second() -> None:
 def test_a_copy_that_is_made_after_the_heal_has_missed_nothing(
     *, cause: str, came: float, is_due: bool
 ) -> None:
-    tale = returning(told_at=None)
-    tale.say(came, "hold", "n2", job=JOB, cause=cause)
+    trace = returning(told_at=None)
+    trace.row(came, "hold", "n2", job=JOB, cause=cause)
 
-    assert ("L10" in broken(tale.verdict(end=25))) == is_due
+    assert ("L10" in broken(trace.verdict(end=25))) == is_due
 
 
 def test_it_may_not_wait_for_the_next_attempt() -> None:
@@ -44,10 +44,10 @@ def test_it_may_not_wait_for_the_next_attempt() -> None:
 
 
 def test_nothing_is_said_of_a_run_that_ends_before() -> None:
-    tale = waiting(consumers=())
-    tale.say(10, "acked", "n1", job=JOB, cause="ackjob")
-    tale.tell(21, "pong", "n2", "n1", job="")
-    verdict = tale.verdict(end=21.5)
+    trace = waiting(consumers=())
+    trace.row(10, "acked", "n1", job=JOB, cause="ackjob")
+    trace.send(21, "pong", "n2", "n1", job="")
+    verdict = trace.verdict(end=21.5)
 
     assert verdict.ok
     assert "L10" in verdict.not_judged
@@ -55,43 +55,43 @@ def test_nothing_is_said_of_a_run_that_ends_before() -> None:
 
 def test_whoever_ends_meanwhile_tells_nobody() -> None:
     for node in ("n1", "n2"):
-        tale = returning(told_at=None)
-        tale.say(21.5, "crash", node)
-        assert "L10" not in broken(tale.verdict(end=25)), node
+        trace = returning(told_at=None)
+        trace.row(21.5, "crash", node)
+        assert "L10" not in broken(trace.verdict(end=25)), node
 
 
 def test_nor_does_one_that_is_stopped() -> None:
-    tale = returning(told_at=None)
-    tale.say(21.5, "pause", "n2")
+    trace = returning(told_at=None)
+    trace.row(21.5, "pause", "n2")
 
-    assert "L10" not in broken(tale.verdict(end=25))
+    assert "L10" not in broken(trace.verdict(end=25))
 
 
 def test_a_message_that_was_lost_is_an_excuse() -> None:
-    tale = returning(told_at=None)
-    tale.say(21.1, "send", "n1", job=JOB, peer="n2", cause="setack", ref=77)
-    tale.say(21.2, "lost", "n1", job=JOB, peer="n2", cause="setack", ref=77)
+    trace = returning(told_at=None)
+    trace.row(21.1, "send", "n1", job=JOB, peer="n2", cause="setack", ref=77)
+    trace.row(21.2, "lost", "n1", job=JOB, peer="n2", cause="setack", ref=77)
 
-    assert "L10" not in broken(tale.verdict(end=25))
+    assert "L10" not in broken(trace.verdict(end=25))
 
 
-def swallowed(why: str, *, told_again: float | None = None) -> Tale:
+def swallowed(why: str, *, told_again: float | None = None) -> Trace:
     """The word of the ack has been lost, before n2 answers, while nobody ended the link."""
-    tale = waiting(consumers=())
-    tale.say(10, "acked", "n1", job=JOB, cause="ackjob")
+    trace = waiting(consumers=())
+    trace.row(10, "acked", "n1", job=JOB, cause="ackjob")
     for number, time in enumerate([10.1, *([told_again] if told_again else [])]):
         detail = {"send": "holders=3", "lost": why if number == 0 else "broken"}
         for kind, said in detail.items():
-            tale.say(
+            trace.row(
                 time, kind, "n1", job=JOB, peer="n2", cause="setack", ref=77 + number, detail=said
             )
-    return tale
+    return trace
 
 
-def answered(tale: Tale) -> Tale:
-    tale.tell(21, "pong", "n2", "n1", job="")
-    tale.tell(24, "ping", "n3", "n1", job="")
-    return tale
+def answered(trace: Trace) -> Trace:
+    trace.send(21, "pong", "n2", "n1", job="")
+    trace.send(24, "ping", "n3", "n1", job="")
+    return trace
 
 
 def test_what_a_rule_has_swallowed_on_a_link_that_stays_up_may_wait_for_the_next_attempt() -> None:
@@ -104,12 +104,12 @@ def test_what_was_lost_with_its_link_may_not() -> None:
 
 
 def test_nor_if_one_of_them_has_begun_anew_since() -> None:
-    tale = swallowed("dropped")
-    tale.say(12, "crash", "n2")
-    tale.say(13, "start", "n2", cause="loaded")
-    tale.say(13, "hold", "n2", job=JOB, cause="loaded")
+    trace = swallowed("dropped")
+    trace.row(12, "crash", "n2")
+    trace.row(13, "start", "n2", cause="loaded")
+    trace.row(13, "hold", "n2", job=JOB, cause="loaded")
 
-    assert broken(answered(tale).verdict(end=25)) == ["L10"]
+    assert broken(answered(trace).verdict(end=25)) == ["L10"]
 
 
 def test_word_that_follows_others_on_a_slow_link_may_be_late_but_not_on_another() -> None:
@@ -119,7 +119,7 @@ def test_word_that_follows_others_on_a_slow_link_may_be_late_but_not_on_another(
         (("n1", "n2"), 500, False),
         (("n1", "n3"), 3000, False),
     ):
-        tale = returning(told_at=None)
-        tale.say(15, "delay", pair[0], peer=pair[1], detail=str(lag))
-        tale.say(19, "delay", pair[0], peer=pair[1], detail="0")
-        assert ("L10" not in broken(tale.verdict(end=25))) == is_excused, (pair, lag)
+        trace = returning(told_at=None)
+        trace.row(15, "delay", pair[0], peer=pair[1], detail=str(lag))
+        trace.row(19, "delay", pair[0], peer=pair[1], detail="0")
+        assert ("L10" not in broken(trace.verdict(end=25))) == is_excused, (pair, lag)

@@ -4,62 +4,62 @@ import pytest
 
 from disque_trio.sim.scenarios.plan import LinkPlan
 from tests.sim.checkers.duplicated import again
-from tests.sim.checkers.scenario import ONCE, Tale, broken
+from tests.sim.checkers.trace import ONCE, Trace, broken
 
 TIMEOUT = (("cluster-node-timeout", "4000"),)
 """A link is given up two seconds after the PING that was not answered."""
 
 
-def tale_of(model: str = "hostile", **options: object) -> Tale:
-    return Tale(link=LinkPlan(model=model), config=TIMEOUT, **options)  # type: ignore[arg-type]
+def tale_of(model: str = "hostile", **options: object) -> Trace:
+    return Trace(link=LinkPlan(model=model), config=TIMEOUT, **options)  # type: ignore[arg-type]
 
 
-def unsaid(
+def unsent_serves(
     *,
     model: str = "hostile",
     asked: float = 18,
     answered: float = 0,
     asked_again: float = 0,
     pair: tuple[str, str] = ("n1", "n2"),
-) -> Tale:
+) -> Trace:
     """Two nodes queue the job at once, and n1, the first, does not say so to n2."""
-    tale = tale_of(model)
-    tale.add(0)
-    tale.serve(1)
-    tale.working(1, "n1", "n2", "n3")
-    tale.tell(asked, "ping", pair[0], pair[1], "", lag=None)
+    trace = tale_of(model)
+    trace.add(0)
+    trace.serve(1)
+    trace.working(1, "n1", "n2", "n3")
+    trace.send(asked, "ping", pair[0], pair[1], "", lag=None)
     if answered:
-        tale.tell(answered, "pong", pair[1], pair[0], "")
+        trace.send(answered, "pong", pair[1], pair[0], "")
     if asked_again:
-        tale.tell(asked_again, "ping", pair[0], pair[1], "", lag=None)
-    tale.requeue(20.1, "n1")
-    tale.serve(20.1, "n1")
-    tale.working(20.1, "n1", "n3")
-    again(tale, 20.2)
-    return tale
+        trace.send(asked_again, "ping", pair[0], pair[1], "", lag=None)
+    trace.requeue(20.1, "n1")
+    trace.serve(20.1, "n1")
+    trace.working(20.1, "n1", "n3")
+    again(trace, 20.2)
+    return trace
 
 
-def causes(tale: Tale) -> dict[str, int]:
-    return tale.verdict().duplicates
+def causes(trace: Trace) -> dict[str, int]:
+    return trace.verdict().duplicates
 
 
 def test_what_could_not_be_said_for_want_of_a_link_is_no_fault_of_the_node() -> None:
-    assert causes(unsaid()) == {"D1": 1, "D4": 1}
+    assert causes(unsent_serves()) == {"D1": 1, "D4": 1}
 
 
 def test_nor_is_what_had_to_be_said_just_before_the_new_link() -> None:
-    assert causes(unsaid(asked=17, asked_again=20.15)) == {"D1": 1, "D4": 1}
+    assert causes(unsent_serves(asked=17, asked_again=20.15)) == {"D1": 1, "D4": 1}
 
 
 @pytest.mark.parametrize(
-    "tale",
+    "trace",
     [
-        unsaid(asked=18.5),
-        unsaid(answered=19),
-        unsaid(asked=17, asked_again=19.5),
-        unsaid(pair=("n2", "n1")),
-        unsaid(pair=("n1", "n3")),
-        unsaid(model="stream"),
+        unsent_serves(asked=18.5),
+        unsent_serves(answered=19),
+        unsent_serves(asked=17, asked_again=19.5),
+        unsent_serves(pair=("n2", "n1")),
+        unsent_serves(pair=("n1", "n3")),
+        unsent_serves(model="stream"),
     ],
     ids=[
         "it still had its link",
@@ -70,24 +70,24 @@ def test_nor_is_what_had_to_be_said_just_before_the_new_link() -> None:
         "streams lose nothing",
     ],
 )
-def test_all_else_is(tale: Tale) -> None:
-    assert causes(tale) == {"D1": 1, "DX": 1}
+def test_all_else_is(trace: Trace) -> None:
+    assert causes(trace) == {"D1": 1, "DX": 1}
 
 
-def fastacked(*, job: str = ONCE, lost: float | None = 2.5, is_sent: bool = True) -> Tale:
+def fastacked(*, job: str = ONCE, lost: float | None = 2.5, is_sent: bool = True) -> Trace:
     """A job that n1 has delivered; FASTACK comes to n2, which has no copy and tells all."""
-    tale = tale_of(consumers=())
+    trace = tale_of(consumers=())
     retry = 0 if job == ONCE else 900
-    tale.add(0, job=job, to=(), options=f"replicate=1 retry={retry} ttl=3600")
-    tale.serve(1, job=job)
-    tale.tell(1.5, "ping", "n2", "n1", "", lag=None)
-    tale.say(2 if is_sent else 4, "fastack.invoke", "n2", job=job, client="c1", ref=70)
+    trace.add(0, job=job, to=(), options=f"replicate=1 retry={retry} ttl=3600")
+    trace.serve(1, job=job)
+    trace.send(1.5, "ping", "n2", "n1", "", lag=None)
+    trace.row(2 if is_sent else 4, "fastack.invoke", "n2", job=job, client="c1", ref=70)
     if is_sent:
-        tale.tell(2, "deljob", "n2", "n1", job, lag=0.002, lost=lost)
-    tale.tell(2 if is_sent else 4, "deljob", "n2", "n3", job)
-    tale.say(4, "fastack.ok", "n2", job=job, client="c1", ref=70, detail="0")
-    tale.heal(10)
-    return tale
+        trace.send(2, "deljob", "n2", "n1", job, lag=0.002, lost=lost)
+    trace.send(2 if is_sent else 4, "deljob", "n2", "n3", job)
+    trace.row(4, "fastack.ok", "n2", job=job, client="c1", ref=70, detail="0")
+    trace.heal(10)
+    return trace
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
@@ -108,12 +108,12 @@ def test_nor_one_that_was_told() -> None:
 
 
 def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
-    tale = fastacked()
-    tale.say(3, "ack.invoke", "n3", job=ONCE, client="c1", ref=71)
-    tale.say(3, "hold", "n3", job=ONCE, cause="dummy")
-    tale.say(3, "ack.ok", "n3", job=ONCE, client="c1", ref=71, detail="1")
+    trace = fastacked()
+    trace.row(3, "ack.invoke", "n3", job=ONCE, client="c1", ref=71)
+    trace.row(3, "hold", "n3", job=ONCE, cause="dummy")
+    trace.row(3, "ack.ok", "n3", job=ONCE, client="c1", ref=71, detail="1")
 
-    assert "L3" in broken(tale.verdict(end=400))
+    assert "L3" in broken(trace.verdict(end=400))
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
 def test_who_waits_for_a_lost_answer_may_suspect_the_other_until_the_link_is_given_up(
     *, model: str, asked: float, opinion: str, is_due: bool
 ) -> None:
-    tale = tale_of(model, consumers=())
-    tale.tell(asked, "ping", "n1", "n2", "", lag=None)
-    tale.heal(2)
+    trace = tale_of(model, consumers=())
+    trace.send(asked, "ping", "n1", "n2", "", lag=None)
+    trace.heal(2)
     for node in ("n1", "n2", "n3"):
         words = f"n1 n2:{opinion} n3" if node == "n1" else "n1 n2 n3"
-        tale.say(6, "nodes", node, detail=words)
+        trace.row(6, "nodes", node, detail=words)
 
-    assert broken(tale.verdict(end=6)) == (["S18"] if is_due else [])
+    assert broken(trace.verdict(end=6)) == (["S18"] if is_due else [])

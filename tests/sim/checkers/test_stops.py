@@ -1,6 +1,6 @@
 """Queues after a stop in order (S21)."""
 
-from tests.sim.checkers.scenario import JOB, Tale
+from tests.sim.checkers.trace import JOB, Trace
 
 
 def told(
@@ -10,79 +10,79 @@ def told(
     queued_at: float | None = 11,
     cause: str = "loaded",
     to: tuple[str, ...] = (),
-) -> Tale:
+) -> Trace:
     """A job is queued at n1, which ends at 10 s, and starts at 11 s."""
-    tale = Tale(config=(("appendonly", "yes"), ("appendfsync", "everysec")), consumers=())
-    tale.add(0, to=to, options="replicate=1 retry=30 ttl=3600")
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")), consumers=())
+    trace.add(0, to=to, options="replicate=1 retry=30 ttl=3600")
     if served_at is not None:
-        tale.say(served_at, "unqueue", "n1", job=JOB, cause="served")
-        tale.say(served_at, "serve", "n1", job=JOB, client="c1")
-        tale.say(served_at, "get.deliver", "n1", job=JOB, client="c1", detail="body=b")
+        trace.row(served_at, "unqueue", "n1", job=JOB, cause="served")
+        trace.row(served_at, "serve", "n1", job=JOB, client="c1")
+        trace.row(served_at, "get.deliver", "n1", job=JOB, client="c1", detail="body=b")
     why, _, detail = ends.partition(" ")
-    tale.say(10, "crash", "n1", cause=why, detail=detail)
-    tale.say(11, "start", "n1", cause="loaded")
-    tale.say(11, "hold", "n1", job=JOB, cause="loaded")
+    trace.row(10, "crash", "n1", cause=why, detail=detail)
+    trace.row(11, "start", "n1", cause="loaded")
+    trace.row(11, "hold", "n1", job=JOB, cause="loaded")
     if queued_at == 11:
-        tale.say(11, "queue", "n1", job=JOB, cause=cause)
-    tale.say(11, "loaded", "n1", cause="kept")
+        trace.row(11, "queue", "n1", job=JOB, cause=cause)
+    trace.row(11, "loaded", "n1", cause="kept")
     if queued_at is not None and queued_at > 11:
-        tale.say(queued_at, "queue", "n1", job=JOB, cause=cause)
-    return tale
+        trace.row(queued_at, "queue", "n1", job=JOB, cause=cause)
+    return trace
 
 
-def complaints(tale: Tale, *, end: float = 20) -> list[str]:
-    return [v.detail for v in tale.verdict(end=end).violations if v.property == "S21"]
+def problems(trace: Trace, *, end: float = 20) -> list[str]:
+    return [v.detail for v in trace.verdict(end=end).violations if v.property == "S21"]
 
 
 def test_what_was_queued_is_queued_again_at_once() -> None:
-    tale = told()
+    trace = told()
 
-    assert complaints(tale) == []
-    assert tale.verdict(end=20).checks["S21"]
+    assert problems(trace) == []
+    assert trace.verdict(end=20).checks["S21"]
 
 
 def test_the_others_may_be_asked_before() -> None:
-    assert complaints(told(queued_at=12.6, cause="retry")) == []
+    assert problems(told(queued_at=12.6, cause="retry")) == []
 
 
 def test_what_waits_for_retry_is_found_out() -> None:
-    [complaint] = complaints(told(queued_at=None))
+    [problem] = problems(told(queued_at=None))
 
-    assert complaint.startswith("it was queued when n1 was stopped in order, and is not 9.0")
+    assert problem.startswith("it was queued when n1 was stopped in order, and is not 9.0")
 
 
 def test_after_a_kill_or_a_stop_without_the_mark_it_may() -> None:
     for ends in ("kill", "stop"):
-        assert complaints(told(ends=ends, queued_at=None)) == [], ends
+        assert problems(told(ends=ends, queued_at=None)) == [], ends
 
 
 def test_who_is_killed_queues_nothing_at_once() -> None:
     for ends in ("kill", "stop"):
-        [complaint] = complaints(told(ends=ends))
-        assert complaint.startswith("n1 queues it as it starts"), ends
+        [problem] = problems(told(ends=ends))
+        assert problem.startswith("n1 queues it as it starts"), ends
 
 
 def test_what_a_worker_has_is_not_queued_before_its_retry() -> None:
-    [at_once] = complaints(told(served_at=5))
-    [early] = complaints(told(served_at=5, queued_at=12.5, cause="retry"))
+    [at_once] = problems(told(served_at=5))
+    [early] = problems(told(served_at=5, queued_at=12.5, cause="retry"))
 
     assert at_once.startswith("n1 queues it as it starts")
     assert early.startswith("n1 queues it 1.500 s after its start")
-    assert complaints(told(served_at=5, queued_at=41, cause="retry"), end=60) == []
+    assert problems(told(served_at=5, queued_at=41, cause="retry"), end=60) == []
 
 
 def test_another_holder_that_has_it_queued_or_in_hand_keeps_it_away() -> None:
     queued = told(queued_at=None, to=("n2",))
-    queued.say(12, "queue", "n2", job=JOB, cause="retry")
+    queued.row(12, "queue", "n2", job=JOB, cause="retry")
     in_hand = told(queued_at=None, to=("n2",))
-    in_hand.tell(12, "working", "n2", "n1")
+    in_hand.send(12, "working", "n2", "n1")
 
-    assert complaints(queued) == []
-    assert complaints(in_hand) == []
+    assert problems(queued) == []
+    assert problems(in_hand) == []
 
 
 def test_one_that_is_stopped_or_killed_meanwhile_is_not_judged() -> None:
     for kind in ("crash", "pause"):
-        tale = told(queued_at=None)
-        tale.say(11.5, kind, "n1", cause="kill" if kind == "crash" else "")
-        assert complaints(tale) == [], kind
+        trace = told(queued_at=None)
+        trace.row(11.5, kind, "n1", cause="kill" if kind == "crash" else "")
+        assert problems(trace) == [], kind

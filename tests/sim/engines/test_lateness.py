@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.sim.engines.tcp.lateness import forgiving
 from disque_trio.sim.scenarios.plan import LinkPlan, Plan
-from tests.sim.checkers.scenario import Tale, broken
+from tests.sim.checkers.trace import Trace, broken
 
 IN_VIRTUAL_TIME = LinkPlan()
 IN_REAL_TIME = forgiving(Plan(scenario="late", seed=0, nodes=3)).link
@@ -21,10 +21,10 @@ IN_REAL_TIME = forgiving(Plan(scenario="late", seed=0, nodes=3)).link
 def test_a_node_without_a_processor_hears_late_of_a_lease_and_not_never(
     link: LinkPlan, after_s: float, is_broken: bool
 ) -> None:
-    tale = Tale(link=link)
-    tale.add(0)
-    tale.serve(1)
-    tale.requeue(1 + after_s, "n2")
-    tale.serve(1 + after_s, "n2", "c2")
+    trace = Trace(link=link)
+    trace.add(0)
+    trace.serve(1)
+    trace.requeue(1 + after_s, "n2")
+    trace.serve(1 + after_s, "n2", "c2")
 
-    assert ("S11" in broken(tale.verdict())) == is_broken
+    assert ("S11" in broken(trace.verdict())) == is_broken

@@ -1,5 +1,5 @@
 """One row for each run that the lake has a trace of: how long, who, what went wrong, and what its
-plan entitles its jobs to (`sim.checkers.terms`)."""
+plan entitles its jobs to (`sim.checkers.obligations`)."""
 
 from typing import Final
 

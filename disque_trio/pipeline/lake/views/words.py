@@ -15,7 +15,7 @@ AT_LEAST_ONCE: Final = (
     "(job NOT LIKE 'D-%' OR NOT right(job, 4) RLIKE '^[0-9a-fA-F]{4}$'"
     " OR right(job, 1) RLIKE '[13579bdfBDF]')"
 )
-"""What the job's id says (`sim.checkers.terms.is_at_least_once`)."""
+"""What the job's id says (`sim.checkers.obligations.is_at_least_once`)."""
 
 TROUBLES: Final = (
     "'cut', 'heal', 'clog', 'release', 'rule', 'unrule', 'half-open',"

@@ -16,7 +16,7 @@ ONCE: Final = "D-01234567-BBBBBBBBBBBBBBBBBBBBBBBB-003c"
 UPTIME: Final = 1_000_000
 
 
-class Tale:
+class Trace:
     """Rows in the making. Nodes n1 … and clients keep vector clocks, as the simulator would."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Tale:
         is_live: bool = False,
     ) -> None:
         self.plan = Plan(
-            scenario="a tale",
+            scenario="by hand",
             seed=0,
             nodes=nodes,
             link=link or LinkPlan(),
@@ -51,11 +51,11 @@ class Tale:
         self._rows: list[Row] = []
         self._refs = itertools.count(1)
         for node in range(1, nodes + 1):
-            self.say(-1, "start", f"n{node}", cause="fresh")
+            self.row(-1, "start", f"n{node}", cause="fresh")
 
     # One row.
 
-    def say(
+    def row(
         self,
         time: float,
         kind: str,
@@ -107,19 +107,19 @@ class Tale:
         """A job comes into the world on a node and is copied to others, within 10 ms. Of each copy
         the node may tell what it says."""
         ref = next(self._refs)
-        self.say(
+        self.row(
             time, "add.invoke", node, queue="q", client="p1", ref=ref,
             detail=f"timeout=1000 {options} body={body}",
         )  # fmt: skip
-        self.say(time, "hold", node, job=job, cause="add", detail=record)
+        self.row(time, "hold", node, job=job, cause="add", detail=record)
         for peer in to:
             self.copy(time, node, peer, job, record=record)
         if is_queued:
-            self.say(time + 0.005, "queue", node, job=job, cause="first")
+            self.row(time + 0.005, "queue", node, job=job, cause="first")
         if outcome == "ok":
-            self.say(time + 0.01, "add.ok", node, job=job, client="p1", ref=ref)
+            self.row(time + 0.01, "add.ok", node, job=job, client="p1", ref=ref)
         else:
-            self.say(
+            self.row(
                 time + 0.01, f"add.{outcome}", node, queue="q", client="p1", ref=ref, cause="NOREPL"
             )
 
@@ -134,10 +134,10 @@ class Tale:
         record: str = "",
     ) -> None:
         """REPLJOB, and what it leads to."""
-        self.tell(time, "repljob", node, peer, job, lag=lag, detail=f"jobs={job} holders={node}")
-        self.say(time + lag, "hold", peer, job=job, cause="repljob", detail=record)
+        self.send(time, "repljob", node, peer, job, lag=lag, detail=f"jobs={job} holders={node}")
+        self.row(time + lag, "hold", peer, job=job, cause="repljob", detail=record)
 
-    def tell(
+    def send(
         self,
         time: float,
         name: str,
@@ -151,82 +151,82 @@ class Tale:
     ) -> None:
         """A message; with `lag` None it is still under way at the end, with `lost` gone by then."""
         ref = next(self._refs)
-        self.say(time, "send", node, peer=peer, job=job, cause=name, detail=detail, ref=ref)
+        self.row(time, "send", node, peer=peer, job=job, cause=name, detail=detail, ref=ref)
         if lost is not None:
-            self.say(lost, "lost", node, peer=peer, job=job, cause=name, detail="broken", ref=ref)
+            self.row(lost, "lost", node, peer=peer, job=job, cause=name, detail="broken", ref=ref)
         elif lag is not None:
-            self.say(
+            self.row(
                 time + lag, "recv", peer, peer=node, job=job, cause=name, detail=detail, ref=ref
             )
 
     def working(self, time: float, node: str, *peers: str, job: str = JOB) -> None:
         """WORKING to all of them."""
         for peer in peers:
-            self.tell(time, "working", node, peer, job)
+            self.send(time, "working", node, peer, job)
 
     def serve(
         self, time: float, node: str = "n1", client: str = "c1", job: str = JOB, body: str = "b"
     ) -> None:
         """A node delivers, and the client gets it."""
-        self.say(time, "unqueue", node, job=job, cause="served")
-        self.say(time, "serve", node, job=job, client=client, cause="served")
+        self.row(time, "unqueue", node, job=job, cause="served")
+        self.row(time, "serve", node, job=job, client=client, cause="served")
         self.deliver(time + 0.001, node, client, job, body)
 
     def deliver(
         self, time: float, node: str = "n1", client: str = "c1", job: str = JOB, body: str = "b"
     ) -> None:
         """A client has the job in hand."""
-        self.say(time, "get.deliver", node, job=job, client=client, detail=f"body={body}")
+        self.row(time, "get.deliver", node, job=job, client=client, detail=f"body={body}")
 
     def requeue(self, time: float, node: str, cause: str = "retry", job: str = JOB) -> None:
         """A node queues the job again."""
-        self.say(time, "queue", node, job=job, cause=cause)
+        self.row(time, "queue", node, job=job, cause=cause)
 
     def ack(self, time: float, node: str = "n1", client: str = "c1", job: str = JOB) -> None:
         """ACKJOB at a node that has the job."""
         ref = next(self._refs)
-        self.say(time, "ack.invoke", node, job=job, client=client, ref=ref)
-        self.say(time + 0.001, "acked", node, job=job, cause="ackjob")
-        self.say(time + 0.002, "ack.ok", node, job=job, client=client, ref=ref, detail="1")
+        self.row(time, "ack.invoke", node, job=job, client=client, ref=ref)
+        self.row(time + 0.001, "acked", node, job=job, cause="ackjob")
+        self.row(time + 0.002, "ack.ok", node, job=job, client=client, ref=ref, detail="1")
 
     def fastack(self, time: float, node: str = "n1", client: str = "c1", job: str = JOB) -> None:
         """FASTACK at a node that has the job."""
         ref = next(self._refs)
-        self.say(time, "fastack.invoke", node, job=job, client=client, ref=ref)
-        self.say(time + 0.001, "drop", node, job=job, cause="fastack")
-        self.say(time + 0.002, "fastack.ok", node, job=job, client=client, ref=ref, detail="1")
+        self.row(time, "fastack.invoke", node, job=job, client=client, ref=ref)
+        self.row(time + 0.001, "drop", node, job=job, cause="fastack")
+        self.row(time + 0.002, "fastack.ok", node, job=job, client=client, ref=ref, detail="1")
 
-    def told_of_ack(self, time: float, node: str, peer: str, job: str = JOB) -> None:
+    def setack(self, time: float, node: str, peer: str, job: str = JOB) -> None:
         """SETACK to a holder, who confirms."""
-        self.tell(time, "setack", node, peer, job, detail="holders=3")
-        self.say(time + 0.002, "acked", peer, job=job, cause="setack")
-        self.tell(time + 0.002, "gotack", peer, node, job, detail="known")
+        self.send(time, "setack", node, peer, job, detail="holders=3")
+        self.row(time + 0.002, "acked", peer, job=job, cause="setack")
+        self.send(time + 0.002, "gotack", peer, node, job, detail="known")
 
     def collect(self, time: float, node: str, *peers: str, job: str = JOB) -> None:
         """All have confirmed: the record goes, here and there."""
-        self.say(time, "drop", node, job=job, cause="collected")
+        self.row(time, "drop", node, job=job, cause="collected")
         for peer in peers:
-            self.tell(time, "deljob", node, peer, job)
-            self.say(time + 0.002, "drop", peer, job=job, cause="deljob")
+            self.send(time, "deljob", node, peer, job)
+            self.row(time + 0.002, "drop", peer, job=job, cause="deljob")
 
     def cut(self, time: float, one: Sequence[str], other: Sequence[str], until: float) -> None:
         """Nothing goes between these nodes for a while."""
         for node, peer in [*itertools.product(one, other), *itertools.product(other, one)]:
-            self.say(time, "cut", node, peer=peer)
-            self.say(until, "heal", node, peer=peer)
+            self.row(time, "cut", node, peer=peer)
+            self.row(until, "heal", node, peer=peer)
 
     def crash(self, time: float, node: str, back: float | None = None) -> None:
         """A node loses everything."""
-        self.say(time, "crash", node, cause="kill")
+        self.row(time, "crash", node, cause="kill")
         if back is not None:
-            self.say(back, "start", node, cause="empty")
+            self.row(back, "start", node, cause="empty")
 
     def heal(self, time: float, *, rejoins: bool = True) -> None:
         """The end of the chaos, after which the nodes find each other soon."""
-        self.say(time, "chaos.end")
+        self.row(time, "chaos.end")
         if rejoins:
-            self.say(time + 0.5, "rejoin")
-        self.say(time, "heal.end", detail=",".join(f"n{n + 1}" for n in range(self.plan.nodes)))
+            self.row(time + 0.5, "rejoin")
+        self.row(time, "heal.end", detail=",".join(f"n{n + 1}" for n in range(self.plan.nodes)))
 
     # The end.
 
@@ -240,7 +240,7 @@ class Tale:
     def verdict(self, end: float | None = None) -> Verdict:
         """What the judge says, maybe after some more time."""
         if end is not None:
-            self.say(end, "end")
+            self.row(end, "end")
         judging = judge(self.plan, is_live=self._is_live)
         for row in self.rows():
             judging.see(row)
