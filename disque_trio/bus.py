@@ -10,7 +10,7 @@ from disque_trio.net.multiplexing import IN, OUT
 from disque_trio.net.readiness import Listener
 from disque_trio.system import non_blocking
 
-MAX_STRANGERS: Final = 256
+MAX_UNPROVEN: Final = 256
 """Links that may come from where no node of the table is."""
 
 
@@ -44,10 +44,10 @@ class Bus(Links):
         return channel
 
     def has_room(self, ip: str) -> bool:
-        """May a link from there be accepted? Strangers never take the places of nodes."""
+        """May a link from there be accepted? Unknown nodes never take the places of members."""
         if self.accepted >= link_room(self.node.state.config.maxclients):
             return False
-        if self.strangers < MAX_STRANGERS:
+        if self.unproven < MAX_UNPROVEN:
             return True
         return any(peer.ip == ip for peer in self.node.state.cluster.nodes.values())
 

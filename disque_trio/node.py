@@ -3,8 +3,8 @@
 A hub (`hub`, or a simulated one) calls `begin`, any number of inputs, then `settle`, which ticks
 the machine if it is due, takes its outbox once and carries it out: records, dials, messages,
 replies, closes, hangups, chores (docs/design.md, "The machine"). Only `run` awaits, so a batch is
-never interrupted; what depends on a journal that is slow is held back by `promises`. Which client
-is fed when, and who has to wait, is `feeding`.
+never interrupted. `group_commit` holds back what depends on a slow journal; `input` decides which
+clients are served in a batch and which have to wait.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from typing import Final
 
 import trio
 
-from disque_trio.driver.chores import Errands
-from disque_trio.driver.group_commit import Promises
-from disque_trio.driver.input import TURN, Feeder
-from disque_trio.driver.operator_log import Watch
-from disque_trio.driver.output import Carriage
+from disque_trio.driver.chores import ChoreRunner
+from disque_trio.driver.group_commit import GroupCommit
+from disque_trio.driver.input import TURN, Input
+from disque_trio.driver.operator_log import OperatorLog
+from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPort, Log, NodesStore
 from disque_trio.statemachine.base import FOREVER, Millis
@@ -26,7 +26,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.storage.journal import Journal
-from disque_trio.storage.restore import revive
+from disque_trio.storage.restore import restore
 from disque_trio.storage.spill import Spiller
 from disque_trio.storage.stopping import keep_queues, write_queues
 from disque_trio.wire.requests import RequestParser
@@ -67,19 +67,19 @@ class Node:
         self._hub = hub
         self._host = host
         self._log = log
-        self._watch = Watch(self.state, log)
+        self._operator_log = OperatorLog(self.state, log)
         self.spiller: Spiller | None = None
         self._traffic = self.state.facts.traffic
         self._journal = journal
-        self._carriage = Carriage(machine, hub.dial, self._watch, log)
-        self._carriage.lost = self.link_lost
-        self._promises: Promises | None = None
+        self._output = Output(machine, hub.dial, self._operator_log, log)
+        self._output.lost = self.link_lost
+        self._group_commit: GroupCommit | None = None
         if journal is not None:
-            self._promises = Promises(journal, machine, self._carriage, self._pump, hub.wake)
+            self._group_commit = GroupCommit(journal, machine, self._output, self._pump, hub.wake)
             journal.attach(hub.wake_from_thread)
-        self._errands = Errands(self.state, self._carriage.sessions, store, host, journal)
-        self._feeder = Feeder(machine, self._carriage, self._watch)
-        self._take = self._feeder.take
+        self._chores = ChoreRunner(self.state, self._output.sessions, store, host, journal)
+        self._input = Input(machine, self._output, self._operator_log)
+        self._take = self._input.take
         self._nappers: list[Client] = []
         self._nodes_retry_at: Millis = 0
         self._stopping = trio.Event()
@@ -96,15 +96,15 @@ class Node:
     def begin(self) -> None:
         """A batch of inputs starts: read the clocks, once; give those who wait a turn."""
         self.now = self._clock.now()
-        journal, promises = self._journal, self._promises
+        journal, commit = self._journal, self._group_commit
         is_full = self._is_sealed
-        if journal is not None and promises is not None:
+        if journal is not None and commit is not None:
             journal.collect()
-            if promises.has_news and not is_full:
-                promises.look(self.now)
+            if commit.has_changed and not is_full:
+                commit.catch_up(self.now)
             is_full = is_full or journal.is_full
-        self._feeder.turn = 0 if is_full else TURN
-        self._feeder.feed_hungry(self.now)
+        self._input.turn = 0 if is_full else TURN
+        self._input.serve_ready(self.now)
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""
@@ -119,14 +119,14 @@ class Node:
         if self._nappers and now.mono >= self.napping_until:
             self._wake_nappers()
         out = machine.take()
-        if self._promises is None:
+        if self._group_commit is None:
             self._pump(out)
         else:
-            self._promises.make(out, now)
+            self._group_commit.submit(out, now)
         if self.spiller is not None:
             self.spiller.settle(now)
-        if self._watch.look_at <= now.mono:
-            self._watch.look(now)
+        if self._operator_log.look_at <= now.mono:
+            self._operator_log.look(now)
 
     @property
     def is_napping(self) -> bool:
@@ -149,9 +149,9 @@ class Node:
             return self.napping_until
         if self._loading is not None:
             return self.now.mono + LOADING_TURN
-        if (self._feeder.hungry and self._feeder.turn) or self.state.out:
+        if (self._input.ready and self._input.turn) or self.state.out:
             return self.now.mono
-        if self._promises is not None and self._promises.has_news:
+        if self._group_commit is not None and self._group_commit.has_changed:
             return self.now.mono
         if self._nodes_retry_at:
             return min(self._nodes_retry_at, self.machine.deadline())
@@ -172,7 +172,7 @@ class Node:
             port.write(b"-ERR max number of clients reached\r\n")
             return None
         session = Session(client, port, RequestParser(self.state.config.proto_max_bulk_len))
-        self._carriage.sessions[client.id] = session
+        self._output.sessions[client.id] = session
         return session
 
     def received(self, session: Session, data: bytes) -> None:
@@ -185,28 +185,28 @@ class Node:
         self._take(session, requests, self.now)
         # Only now: AUTH may stand before a request that is too long for a stranger.
         if parser.buffered or session.input:
-            self._carriage.keeps(session, self.now)
+            self._output.keeps(session, self.now)
 
     def on_crowded(self, tell: Callable[[bool], None]) -> None:
         """Let the hub know when it should read less at a time, and when that is over."""
-        self._carriage.crowded = tell
+        self._output.crowded = tell
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has said that it will not send any more."""
-        self._feeder.half_closed(session)
+        self._input.half_closed(session)
 
     def drained(self, session: Session) -> None:
         """A client that was owed bytes has read them all."""
         session.over_since = 0
-        self._carriage.settled(session)
+        self._output.settled(session)
         if not session.is_choked:
-            self._feeder.free(session)
+            self._input.free(session)
 
     def lost(self, session: Session) -> None:
         """A client's connection has ended, for whatever reason."""
-        if self._carriage.sessions.pop(session.client.id, None) is not None:
-            self._feeder.hungry.pop(session, None)
-            self._carriage.forget(session)
+        if self._output.sessions.pop(session.client.id, None) is not None:
+            self._input.ready.pop(session, None)
+            self._output.forget(session)
             self.machine.disconnect(session.client, self.now)
 
     # Links.
@@ -218,7 +218,7 @@ class Node:
 
     def accept_link(self, port: LinkPort, local_ip: str, remote_ip: str) -> LinkSession:
         """A peer has opened a bus connection to us."""
-        session = self._carriage.link(self.machine.accepted(local_ip, remote_ip, self.now))
+        session = self._output.link(self.machine.accepted(local_ip, remote_ip, self.now))
         session.port = port
         return session
 
@@ -228,33 +228,33 @@ class Node:
 
     def link_received(self, session: LinkSession, data: bytes) -> int:
         """A peer has sent something: give the machine every whole frame. How many there were."""
-        return 0 if self._is_sealed else self._carriage.receive(session, data, self.now)
+        return 0 if self._is_sealed else self._output.receive(session, data, self.now)
 
     def link_lost(self, session: LinkSession) -> None:
         """A bus connection has ended, or could not be opened."""
-        if self._carriage.links.pop(session.link, None) is not None:
+        if self._output.links.pop(session.link, None) is not None:
             self.machine.unlinked(session.link, self.now)
 
     # Carrying out what the machine says.
 
     def owes(self, session: Session, unsent: int) -> None:
         """A client has not read what it was sent; the hub says so again once a second."""
-        self._carriage.owes(session, unsent, self.now)
+        self._output.owes(session, unsent, self.now)
 
     def _pump(self, out: Outbox) -> None:
         if out.nodes_changed or self._nodes_retry_at:
             self._save_nodes(asked=out.nodes_changed)
-        self._carriage.carry(out, self.now)
+        self._output.carry(out, self.now)
         for client, chore in out.chores:
             self._do(client, chore)
         if out.resumed:
-            self._feeder.resume(out.resumed)
+            self._input.resume(out.resumed)
 
     def _save_nodes(self, *, asked: bool) -> None:
         """The table in memory is right even when the disk is full: warn, and try again."""
         if not asked and self.now.mono < self._nodes_retry_at:
             return
-        error = self._errands.save_nodes()
+        error = self._chores.save_nodes()
         self._nodes_retry_at = 0 if error is None else self.now.mono + NODES_RETRY
         if error is not None:
             self._log.warning("cannot write the node table", error=error)
@@ -280,7 +280,7 @@ class Node:
                 stays = isinstance(chore, StartJournal) or self.state.config.appendonly
                 self._nursery.start_soon(self._rewrite, self._journal, client, stays)
             case _:
-                self.machine.done(client, self._errands.run(chore), self.now)
+                self.machine.done(client, self._chores.run(chore), self.now)
 
     async def _rewrite(self, journal: Journal, client: Client, stays: bool) -> None:
         """What becomes of jobs meanwhile belongs to the file."""
@@ -299,7 +299,7 @@ class Node:
             self._hub.wake()
 
     def _end(self, client: Client, chore: Shutdown) -> None:
-        if (session := self._carriage.sessions.get(client.id)) is not None:
+        if (session := self._output.sessions.get(client.id)) is not None:
             session.port.close()
         self.stop(chore, f"asked by {client.address.decode(errors='replace')}")
 
@@ -310,12 +310,12 @@ class Node:
 
     def warn(self, event: str, **facts: object) -> None:
         """The hub has trouble of which the operator should know."""
-        self._watch.repeat(event, self.now, **facts)
+        self._operator_log.repeat(event, self.now, **facts)
 
     def turned_away(self, event: str, cause: str, *, is_link: bool = False, **facts: str) -> None:
         """The hub has refused a client, or a link, at the door; `cause` is what INFO calls it."""
         self.machine.turned_away(cause, is_link=is_link)
-        self._watch.repeat(event, self.now, **facts)
+        self._operator_log.repeat(event, self.now, **facts)
 
     # Its life.
 
@@ -327,7 +327,7 @@ class Node:
                 self._hurry.cancel()
         else:
             self.shutdown, self._stopped_at = shutdown, now
-            self._log.notice("stopping", reason=reason, clients=len(self._carriage.sessions))
+            self._log.notice("stopping", reason=reason, clients=len(self._output.sessions))
             self._stopping.set()
             if self._loading is not None:
                 self._loading.cancel()
@@ -359,7 +359,7 @@ class Node:
         assert self._loading is not None
         with self._loading:
             try:
-                await revive(
+                await restore(
                     self.machine, journal, self._clock, self._host, self._log, self.spiller
                 )
             except JournalError as error:
@@ -367,6 +367,12 @@ class Node:
             else:
                 self._loading = None
                 self._hub.wake()
+
+    def _has_work(self) -> bool:
+        """Are there requests to serve, or replies that have not left?"""
+        return bool(
+            self._input.ready or self.state.out or self._group_commit or self._hub.has_unsent()
+        )
 
     async def _wind_up(self) -> None:
         journal = self._journal if self._loading is None else None
@@ -377,11 +383,11 @@ class Node:
             )
         self._hub.stop_listening()
         with trio.move_on_after(GRACE_S):
-            while self._feeder.hungry or self.state.out or self._promises or self._hub.has_unsent():
+            while self._has_work():
                 await trio.sleep(0.01)
         if journal is not None:
             if has_queues:
                 self.settle()
                 self._is_sealed = True
-                self._feeder.may_look = False
+                self._input.may_look = False
             await journal.close(has_queues=has_queues)

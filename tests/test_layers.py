@@ -124,7 +124,7 @@ def test_each_folder_says_what_lives_there() -> None:
         assert ast.get_docstring(tree(path)), path
 
 
-def test_nobody_is_above_the_benchmarks_and_tests() -> None:
+def test_nothing_is_above_the_benchmarks_and_tests() -> None:
     for name, others in GRAPH.items():
         if name.startswith("disque_trio"):
             assert not any(other.startswith(("tests", "benchmarks")) for other in others), name

@@ -20,13 +20,13 @@ from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.journal import Journal
 
-Errand = (
+InstantChore = (
     SaveNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
     | JournalChore
 )  # fmt: skip
 
 
-class Errands:
+class ChoreRunner:
     """Does them for one node."""
 
     def __init__(
@@ -43,29 +43,29 @@ class Errands:
         self._host = host
         self._journal = journal
 
-    def run(self, errand: Errand) -> object:
+    def run(self, chore: InstantChore) -> object:
         """The outcome, as the chore's class says."""
-        match errand:
+        match chore:
             case SaveNodes():
                 return self.save_nodes()
             case RewriteConfig():
                 return self._host.rewrite_config(self._state.config)
             case ChangeDirectory():
-                return self._host.change_directory(errand.path)
+                return self._host.change_directory(chore.path)
             case RaiseFileLimit():
-                return self._host.raise_file_limit(errand.clients)
+                return self._host.raise_file_limit(chore.clients)
             case ReloadTls():
-                return self._host.reload_tls(errand.config)
+                return self._host.reload_tls(chore.config)
             case ReadVitals():
                 return self._vitals()
             case _:
-                return self._of_journal(errand)
+                return self._of_journal(chore)
 
-    def _of_journal(self, errand: JournalChore) -> object:
+    def _of_journal(self, chore: JournalChore) -> object:
         journal = self._journal
         if journal is None:
             return "This node has no place for an append only file"
-        match errand:
+        match chore:
             case ReadJournal():
                 return journal.read_at_once()
             case _:

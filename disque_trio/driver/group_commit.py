@@ -1,4 +1,4 @@
-"""Promises: what a batch says leaves the node only once the journal has what it promises.
+"""Group commit: what a batch says leaves the node only once the journal has what it promises.
 
 Replies and messages about jobs wait, in order, for their batch's records and for all batches before
 it; what promises nothing does not (`overtaking`), so that a slow disk does not look like a dead
@@ -12,7 +12,7 @@ it says about other things goes out as ever.
 from collections import deque
 from collections.abc import Callable
 
-from disque_trio.driver.output import Carriage
+from disque_trio.driver.output import Output
 from disque_trio.driver.overtaking import overtaking
 from disque_trio.driver.sessions import Session
 from disque_trio.statemachine.base import Failure, Now, Reply
@@ -21,29 +21,29 @@ from disque_trio.statemachine.outbox import Outbox
 from disque_trio.storage.journal import Journal
 
 
-class Promises:
+class GroupCommit:
     """The outboxes of one node that wait for its journal."""
 
     def __init__(
         self,
         journal: Journal,
         machine: Machine,
-        carriage: Carriage,
+        output: Output,
         carry: Callable[[Outbox], None],
         wake: Callable[[], None],
     ) -> None:
         self._journal = journal
         self._end = journal.end
         self._machine = machine
-        self._carriage = carriage
+        self._output = output
         self._carry = carry
         self._waiting: deque[tuple[int, Outbox, dict[Session, int]]] = deque()
-        self._told = ""
+        self._known_trouble = ""
         """The trouble that the machine knows of."""
-        self.has_news = False
+        self.has_changed = False
         """Has the journal got further, or into trouble, or out of it?"""
         self._wake = wake
-        journal.end.changed = self._hear
+        journal.end.changed = self._note_change
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -57,60 +57,60 @@ class Promises:
             and journal.end.file is None
         )
 
-    def _hear(self) -> None:
+    def _note_change(self) -> None:
         """There is news for the next batch."""
-        self.has_news = True
+        self.has_changed = True
         self._wake()
 
-    def make(self, out: Outbox, now: Now) -> None:
+    def submit(self, out: Outbox, now: Now) -> None:
         """Carry the outbox out, now or when it is time."""
         end = self._end
         if out.records:
             self._journal.record(out.records)
             self._journal.weigh()
             out.records = []
-        if end.trouble or self._told:
-            if not self._told:
-                self.look(now)
-            self._carry_ahead(out, end.last)
-            self._break(out)
+        if end.trouble or self._known_trouble:
+            if not self._known_trouble:
+                self.catch_up(now)
+            self._send_early(out, end.last)
+            self._refuse_unkept(out)
         elif self._waiting or end.kept < end.last:
-            self._carry_ahead(out, end.kept)
+            self._send_early(out, end.kept)
             if out:
-                self._waiting.append((end.last, out, self._carriage.delay(out, now)))
+                self._waiting.append((end.last, out, self._output.delay(out, now)))
         else:
             self._carry(out)
 
-    def _carry_ahead(self, out: Outbox, kept: int) -> None:
+    def _send_early(self, out: Outbox, kept: int) -> None:
         """What promises nothing, out of the outbox."""
         early = overtaking(out, kept, self._end.last)
         if early is not None:
             self._carry(early)
 
-    def look(self, now: Now) -> None:
+    def catch_up(self, now: Now) -> None:
         """A batch begins: the journal may have got further, or into trouble, or out of it."""
-        self.has_news = False
+        self.has_changed = False
         end = self._end
         waiting = self._waiting
         while waiting and waiting[0][0] <= end.kept:
             _, out, weights = waiting.popleft()
-            self._carriage.go_on(weights)
+            self._output.go_on(weights)
             self._carry(out)
         if self._machine.state.is_recording and self._is_over():
             self._machine.record(on=False)
-        if self._told == end.trouble:
+        if self._known_trouble == end.trouble:
             return
-        self._told = end.trouble
+        self._known_trouble = end.trouble
         if not end.trouble:
             self._machine.journal_mended(now)
             return
         self._machine.journal_failed(end.trouble, now)
         while waiting:
             _, out, weights = waiting.popleft()
-            self._carriage.go_on(weights)
-            self._break(out)
+            self._output.go_on(weights)
+            self._refuse_unkept(out)
 
-    def _break(self, out: Outbox) -> None:
+    def _refuse_unkept(self, out: Outbox) -> None:
         """This batch could not be kept: nobody hears of it but by an error."""
         out.messages = []
         out.replies = [(client, self._error(reply)) for client, reply in out.replies]

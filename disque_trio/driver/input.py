@@ -20,9 +20,9 @@ from itertools import islice, takewhile
 from time import perf_counter_ns
 from typing import Final
 
-from disque_trio.driver.limits import is_stranger, weight
-from disque_trio.driver.operator_log import Watch
-from disque_trio.driver.output import Carriage
+from disque_trio.driver.limits import is_unauthenticated, weight
+from disque_trio.driver.operator_log import OperatorLog
+from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import MUCH, Session
 from disque_trio.statemachine.base import Now, Reply
 from disque_trio.statemachine.client import Blocked, Client
@@ -47,23 +47,23 @@ _SOME: Final = 32
 """As many of others are given to the machine at a time."""
 
 
-class Feeder:
+class Input:
     """The clients of one node, as far as they have something to ask."""
 
-    def __init__(self, machine: Machine, carriage: Carriage, watch: Watch) -> None:
+    def __init__(self, machine: Machine, output: Output, operator_log: OperatorLog) -> None:
         self.turn = TURN
         """Requests per client in this batch: none while too much waits for the disk."""
         self.may_look = True
         """May who only looks be served even then?"""
-        self.hungry: dict[Session, None] = {}
+        self.ready: dict[Session, None] = {}
         """Those whose backlog can go on in the next batch."""
         self._room = self._room_for_new = ROOM
         self._left = TURN_OF_ALL
         """Requests of pipelines that this batch still has time for."""
         self._machine = machine
-        self._carriage = carriage
-        self._watch = watch
-        carriage.freed = self.free
+        self._output = output
+        self._operator_log = operator_log
+        output.freed = self.free
 
     def take(self, session: Session, requests: list[list[bytes]], now: Now) -> None:
         """These have come. Nearly always a client that is heeded sends one request, and waits."""
@@ -86,16 +86,16 @@ class Feeder:
                 self._after_turn(session, now)
         elif requests or session.is_held or session.fault is not None or session.parser.pending:
             session.backlog.extend(requests)
-            self._feed(session, now, A_FEW)
+            self._serve(session, now, A_FEW)
 
-    def _feed(self, session: Session, now: Now, least: int = 0) -> None:
+    def _serve(self, session: Session, now: Now, least: int = 0) -> None:
         """Give the machine every request of the client that it takes in this turn: as many as
         `least` though the turn of all has been used up."""
         backlog = session.backlog
         turn, state = self.turn or self._looks(backlog), self._machine.state
         if turn > self._left:
             turn = min(turn, max(self._left, least))
-        if state.config.requirepass and is_stranger(session.client, state.config):
+        if state.config.requirepass and is_unauthenticated(session.client, state.config):
             turn = min(turn, A_FEW)
         if session.weight:
             turn = self._turn_by_weight(session, turn)
@@ -161,40 +161,40 @@ class Feeder:
         self._room -= weight
         return min(turn, 1) if self._room > -weight else 0
 
-    def feed_hungry(self, now: Now) -> None:
+    def serve_ready(self, now: Now) -> None:
         """A batch begins: those whose requests had to wait go on."""
         self._room = self._room_for_new = ROOM
         self._left = TURN_OF_ALL
-        if self.hungry and self.turn:
-            hungry, self.hungry = self.hungry, {}
+        if self.ready and self.turn:
+            ready, self.ready = self.ready, {}
             late: dict[Session, None] = {}
-            for session in hungry:
+            for session in ready:
                 if self._left <= 0 or (session.weight > MUCH and self._room <= 0):
                     late[session] = None
                 else:
-                    self._feed(session, now)
-                    self._carriage.keeps(session, now)
+                    self._serve(session, now)
+                    self._output.keeps(session, now)
             if late:
                 # Those who have had their turn stand behind those who have not.
-                self.hungry = late | self.hungry
+                self.ready = late | self.ready
 
     def resume(self, clients: Iterable[Client]) -> None:
         """The machine takes their requests again.
 
         Those who have none, as workers that have been given what they waited for, need no turn.
         """
-        find = self._carriage.sessions.get
+        find = self._output.sessions.get
         for client in clients:
             session = find(client.id)
             if session is not None and (
                 session.is_held or session.fault is not None or session.has_requests
             ):
-                self.hungry[session] = None
+                self.ready[session] = None
 
     def free(self, session: Session) -> None:
         """A client is choked no longer."""
         if session.fault is not None or session.has_requests:
-            self.hungry[session] = None
+            self.ready[session] = None
         elif session.is_held:
             _release(session)
 
@@ -206,14 +206,14 @@ class Feeder:
     def _after_turn(self, session: Session, now: Now) -> None:
         """Not everything could be fed, or now at last it has been."""
         if session.has_requests:
-            self._carriage.hold(session)
-            self._carriage.keeps(session, now)
+            self._output.hold(session)
+            self._output.keeps(session, now)
             if not session.is_choked and self._takes(session):
-                self.hungry[session] = None
+                self.ready[session] = None
             elif session.port.is_half_closed:
                 self.half_closed(session)
         elif session.fault is not None:
-            self._carriage.hold(session)
+            self._output.hold(session)
             self._refuse(session, session.fault, now)
         elif not session.is_choked:
             _release(session)
@@ -242,7 +242,7 @@ class Feeder:
     def _refuse(self, session: Session, fault: bytes, now: Now) -> None:
         if self._machine.accepts(session.client):
             session.fault = None
-            self._watch.protocol_error(session.client, fault, now)
+            self._operator_log.protocol_error(session.client, fault, now)
             self._machine.refuse(session.client, fault, now)
 
 

@@ -13,7 +13,7 @@ from disque_trio.statemachine.state import NodeState
 
 MONITOR_LIMIT: Final = 64 << 20
 """Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
-STRANGER_LIMIT: Final = 1 << 16
+UNAUTHENTICATED_LIMIT: Final = 1 << 16
 """Bytes that a stranger may have in an unfinished request, or leave unread."""
 UNREAD_SHARE: Final = 4
 """All clients together may leave unread a quarter of what `maxmemory` leaves beside the process,"""
@@ -23,18 +23,18 @@ REPLY_BYTES: Final = 64
 """What each value of a reply takes beside its text."""
 
 
-def is_stranger(client: Client, config: Config) -> bool:
+def is_unauthenticated(client: Client, config: Config) -> bool:
     """Does the client still owe its password?"""
     return bool(config.requirepass) and not client.authenticated
 
 
 def has_sent_too_much(session: Session, config: Config) -> bool:
-    """Is its unfinished request too long? Ask when it keeps more than `STRANGER_LIMIT`."""
+    """Is its unfinished request too long? Ask when it keeps more than `UNAUTHENTICATED_LIMIT`."""
     parser = session.parser
     if parser.pending:
         return False
-    if is_stranger(session.client, config):
-        return parser.weight > STRANGER_LIMIT
+    if is_unauthenticated(session.client, config):
+        return parser.weight > UNAUTHENTICATED_LIMIT
     return parser.buffered > config.client_query_buffer_limit
 
 
@@ -43,8 +43,8 @@ def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bo
     hard, soft, soft_s = config.client_output_buffer_limit
     if session.client.is_monitor:
         hard = min(hard or MONITOR_LIMIT, MONITOR_LIMIT)
-    if is_stranger(session.client, config):
-        hard = min(hard or STRANGER_LIMIT, STRANGER_LIMIT)
+    if is_unauthenticated(session.client, config):
+        hard = min(hard or UNAUTHENTICATED_LIMIT, UNAUTHENTICATED_LIMIT)
     if soft and unsent > soft:
         session.over_since = session.over_since or now.mono
     else:

@@ -49,7 +49,7 @@ class Repeats:
     count: int = 0
 
 
-class Watch:
+class OperatorLog:
     """Compares, and tells the log."""
 
     def __init__(self, state: NodeState, log: Log) -> None:

@@ -8,13 +8,13 @@ from typing import Final
 
 from disque_trio.driver.limits import (
     LEAST_UNREAD,
-    STRANGER_LIMIT,
+    UNAUTHENTICATED_LIMIT,
     has_sent_too_much,
     most_unread,
     owes_too_much,
     weight,
 )
-from disque_trio.driver.operator_log import Watch
+from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
 from disque_trio.ports import LinkPort, Log
 from disque_trio.statemachine.base import (
@@ -40,10 +40,10 @@ Dial = Callable[[LinkSession, str, int], LinkPort | None]
 LOOK_EVERY: Final[Millis] = 100
 
 
-class Carriage:
+class Output:
     """The connections of a node, and what goes out on them."""
 
-    def __init__(self, machine: Machine, dial: Dial, watch: Watch, log: Log) -> None:
+    def __init__(self, machine: Machine, dial: Dial, operator_log: OperatorLog, log: Log) -> None:
         self.sessions: dict[ClientId, Session] = {}
         self.links: dict[LinkId, LinkSession] = {}
         self.lost: Callable[[LinkSession], None] = lambda _: None
@@ -53,10 +53,10 @@ class Carriage:
         self._machine = machine
         self._state = machine.state
         self._open_link = dial
-        self._watch = watch
+        self._operator_log = operator_log
         self._log = log
         self._traffic = machine.state.facts.traffic
-        self._debtors: dict[Session, None] = {}
+        self._slow_readers: dict[Session, None] = {}
         """Clients that have not read everything."""
         self._owed = 0
         """What they have not read, in all."""
@@ -73,7 +73,7 @@ class Carriage:
         for link, ip, port in out.dials:
             self._dial(link, ip, port)
         if out.messages:
-            self._post(out, now)
+            self._send_messages(out, now)
         if out.replies:
             self._answer(out, now)
         for client in out.closes:
@@ -103,7 +103,7 @@ class Carriage:
             self._machine.refused(reason, count)
         parser.refused.clear()
         if parser.error is not None:
-            self._watch.damaged_link(session.link, str(parser.error), now)
+            self._operator_log.damaged_link(session.link, str(parser.error), now)
             self.hang_up(session.link)
             self._machine.unlinked(session.link, now)
         return len(frames)
@@ -120,11 +120,11 @@ class Carriage:
             is_killed = client.id not in self._state.clients
             (session.port.abort if is_killed else session.port.close)()
 
-    def _post(self, out: Outbox, now: Now) -> None:
+    def _send_messages(self, out: Outbox, now: Now) -> None:
         """One encoding per message, one send per link."""
         me = self._me()
         links = self.links
-        posted: dict[LinkSession, None] = {}
+        addressed: dict[LinkSession, None] = {}
         for targets, message in out.messages:
             part = part_of(message)
             frame = None
@@ -132,22 +132,22 @@ class Carriage:
                 session = links.get(link)
                 if session is None:
                     continue
-                if session not in posted:
-                    posted[session] = None
+                if session not in addressed:
+                    addressed[session] = None
                     session.reads_batches = self._reads_batches(link)
                 if part is not None and session.reads_batches:
                     session.parts.append(part)
                     continue
                 if frame is None:
                     is_gossip = isinstance(message, GossipMessage)
-                    frame = encode(*me, message, *(self._announced() if is_gossip else ()))
+                    frame = encode(*me, message, *(self._announcement() if is_gossip else ()))
                 if session.parts:
                     session.frames += encode_parts(*me, session.parts)
                     session.parts = []
                 session.frames.append(frame)
-        self._send(posted, now)
+        self._flush_links(addressed, now)
 
-    def _announced(self) -> tuple[int, int]:
+    def _announcement(self) -> tuple[int, int]:
         """What PING, PONG and MEET say of the sender beside."""
         return CAPABILITIES, self._state.cluster.incarnation
 
@@ -163,12 +163,12 @@ class Carriage:
             return False
         return bool(found.peer.capabilities & BATCHES)
 
-    def _send(self, posted: "Iterable[LinkSession]", now: Now) -> None:
+    def _flush_links(self, addressed: "Iterable[LinkSession]", now: Now) -> None:
         """Let go what has been put together. Links that are told the same share its bytes."""
         me = self._me()
         told: list[Part] = []
         made: list[bytes] = []
-        for session in posted:
+        for session in addressed:
             if session.parts:
                 if session.parts != told:
                     told = session.parts
@@ -178,7 +178,7 @@ class Carriage:
             frames, session.frames = session.frames, []
             if session.port is not None and (dropped := session.port.send(frames)):
                 self._machine.dropped(session.link, dropped)
-                self._watch.link_full(session.link, dropped, now)
+                self._operator_log.link_full(session.link, dropped, now)
 
     def _answer(self, out: Outbox, now: Now) -> None:
         """One write per client."""
@@ -219,29 +219,29 @@ class Carriage:
         The hub says so again once a second, for the soft limit's sake.
         """
         self._owed += unsent - session.unsent
-        self._debtors[session] = None
+        self._slow_readers[session] = None
         most = most_unread(self._state)
         session.set_unsent(unsent, CHOKE if self._owed <= most // 2 else CHOKE_IN_NEED)
         self._weigh(session, now)
-        if self._owed > most and len(self._debtors) > 1:
-            self._collect(most - most // 8, now)
+        if self._owed > most and len(self._slow_readers) > 1:
+            self._cut_off_slow_readers(most - most // 8, now)
 
     def settled(self, session: Session) -> None:
         """A client has read everything, or has gone."""
         self._owed -= session.unsent
-        self._debtors.pop(session, None)
+        self._slow_readers.pop(session, None)
         session.set_unsent(0)
 
-    def _collect(self, enough: int, now: Now) -> None:
+    def _cut_off_slow_readers(self, enough: int, now: Now) -> None:
         """Clients have left too much unread: cut off those who have left most."""
         cut = 0
-        for debtor in sorted(self._debtors, key=lambda each: -each.unsent):
+        for reader in sorted(self._slow_readers, key=lambda each: -each.unsent):
             if self._owed <= enough:
                 break
             cut += 1
-            self.settled(debtor)
-            debtor.port.abort()
-        self._watch.repeat(
+            self.settled(reader)
+            reader.port.abort()
+        self._operator_log.repeat(
             "clients cut off: all together have left too much unread", now, clients=cut
         )
 
@@ -255,16 +255,17 @@ class Carriage:
         is_more = weight > session.input
         self._account(session, weight)
         session.input_at = now.mono
-        if is_more and weight > STRANGER_LIMIT and has_sent_too_much(session, state.config):
-            self._watch.repeat("client cut off: query buffer limit", now, client=session.client.id)
+        if is_more and weight > UNAUTHENTICATED_LIMIT and has_sent_too_much(session, state.config):
+            event = "client cut off: query buffer limit"
+            self._operator_log.repeat(event, now, client=session.client.id)
             session.port.abort()
         unread = self._traffic.unread
         if unread > LEAST_UNREAD // 2 or self._is_crowded:
             most = most_unread(state)
-            self._crowd(is_crowded=unread > most // 2)
+            self._set_crowded(is_crowded=unread > most // 2)
             if unread > most and now.mono >= self._look_again:
                 self._look_again = now.mono + LOOK_EVERY
-                self._collect_senders(most - most // 8, now)
+                self._cut_off_stalled_senders(most - most // 8, now)
 
     def _account(self, session: Session, weight: int) -> None:
         self._traffic.unread += weight - session.input
@@ -274,27 +275,27 @@ class Carriage:
         else:
             self._senders.pop(session, None)
 
-    def _crowd(self, *, is_crowded: bool) -> None:
+    def _set_crowded(self, *, is_crowded: bool) -> None:
         if is_crowded is not self._is_crowded:
             self._is_crowded = is_crowded
             self.crowded(is_crowded)
 
-    def _collect_senders(self, enough: int, now: Now) -> None:
+    def _cut_off_stalled_senders(self, enough: int, now: Now) -> None:
         """First those who have not gone on for longest, by seconds, and of these who keep most."""
-        guilty = [
+        stalled = [
             each for each in self._senders if each.is_choked or not each.has_requests
         ]  # fmt: skip
-        if len(guilty) < 2:
+        if len(stalled) < 2:
             return
-        guilty.sort(key=lambda each: (each.input_at // 1000, -each.input))
+        stalled.sort(key=lambda each: (each.input_at // 1000, -each.input))
         cut = 0
-        for sender in guilty:
+        for sender in stalled:
             if self._traffic.unread <= enough:
                 break
             cut += 1
             self._account(sender, 0)
             sender.port.abort()
-        self._watch.repeat(
+        self._operator_log.repeat(
             "clients cut off: all together have sent too much that cannot be carried out yet",
             now,
             clients=cut,
@@ -305,7 +306,7 @@ class Carriage:
         self.settled(session)
         self._account(session, 0)
         if self._is_crowded:
-            self._crowd(is_crowded=self._traffic.unread > most_unread(self._state) // 2)
+            self._set_crowded(is_crowded=self._traffic.unread > most_unread(self._state) // 2)
 
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
         """Its replies wait for the journal: how much that is for whom. It counts as unread."""

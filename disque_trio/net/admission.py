@@ -39,35 +39,35 @@ def is_of_this_machine(ip: str) -> bool:
     return ip.removeprefix("::ffff:").startswith("127.") or ip in ("::1", "localhost")
 
 
-class Stranger(Protocol):
+class UnauthenticatedClient(Protocol):
     """A client's channel, as far as it matters here."""
 
     group: str
 
-    def is_stranger(self, config: Config) -> bool:
+    def is_unauthenticated(self, config: Config) -> bool:
         """Has it shown that it belongs here?"""
 
-    def befriend(self) -> None:
+    def on_authenticated(self) -> None:
         """It has."""
 
     def abort(self) -> None:
         """Disconnect it."""
 
 
-class Strangers:
+class UnauthenticatedClients:
     """Those that have come and not authenticated themselves, as far as is known."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._groups: dict[str, dict[Stranger, float]] = {}
+        self._groups: dict[str, dict[UnauthenticatedClient, float]] = {}
         """By address, with the time when each of them came."""
 
-    def add(self, channel: Stranger, ip: str) -> None:
+    def add(self, channel: UnauthenticatedClient, ip: str) -> None:
         """One has come."""
         channel.group = _group(ip)
         self._groups.setdefault(channel.group, {})[channel] = trio.current_time()
 
-    def forget(self, channel: Stranger) -> None:
+    def forget(self, channel: UnauthenticatedClient) -> None:
         """It has gone, or is a stranger no more."""
         group = self._groups[channel.group]
         del group[channel]
@@ -81,14 +81,14 @@ class Strangers:
         group = self._groups.get(_group(ip), {}) if self._groups else {}
         if len(group) < most:
             return False
-        self._forget_friends(group)
+        self._forget_authenticated(group)
         return len(group) >= most
 
     def sweep(self) -> None:
         """Once a second: end those who have had their time."""
         limit = self._node.state.config.auth_timeout_s
         for group in list(self._groups.values()):
-            self._forget_friends(group)
+            self._forget_authenticated(group)
             if not limit:
                 continue
             overdue = trio.current_time() - limit
@@ -101,11 +101,11 @@ class Strangers:
                 self.forget(channel)
                 channel.abort()
 
-    def _forget_friends(self, group: dict[Stranger, float]) -> None:
+    def _forget_authenticated(self, group: dict[UnauthenticatedClient, float]) -> None:
         config = self._node.state.config
-        for channel in [each for each in group if not each.is_stranger(config)]:
+        for channel in [each for each in group if not each.is_unauthenticated(config)]:
             self.forget(channel)
-            channel.befriend()
+            channel.on_authenticated()
 
 
 def _group(ip: str) -> str:

@@ -39,8 +39,8 @@ class Links:
         "opening",
         "readiness",
         "source_ip",
-        "strangers",
         "tls",
+        "unproven",
     )
 
     def __init__(self, readiness: Readiness, node: Node, source_ip: str, tls: Keeper) -> None:
@@ -50,7 +50,7 @@ class Links:
         """The first bind address: dials come from there (original 1.1)."""
         self.tls = tls
         self.accepted = 0
-        self.strangers = 0
+        self.unproven = 0
         """Accepted links that have not shown yet that they are nodes'."""
         self.opening: dict[LinkChannel, float] = {}
         """Links of which that is not sure, and when they are given up."""
@@ -171,12 +171,12 @@ class LinkChannel(Stream):
 
     def _expect(self, seconds: float) -> None:
         self.bus.opening[self] = trio.current_time() + seconds
-        self.bus.strangers += self.was_accepted
+        self.bus.unproven += self.was_accepted
 
     def _forget_expectation(self) -> None:
         bus = self.bus
         if bus.opening.pop(self, None) is not None:
-            bus.strangers -= self.was_accepted
+            bus.unproven -= self.was_accepted
         if self._proof is not None:
             bus.challenges.pop(self._proof.number, None)
             self._proof = None
@@ -208,7 +208,7 @@ class LinkChannel(Stream):
 
     def _hung_up(self, proof: Proof) -> None:
         """Who has said nothing at all only looked whether there is somebody."""
-        if proof.has_heard:
+        if proof.has_received:
             self.give_up("it has hung up instead of proving the cluster secret", "cluster-secret")
         else:
             self.readiness.end(self)

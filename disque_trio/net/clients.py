@@ -10,9 +10,9 @@ import os
 import socket
 from typing import Final
 
-from disque_trio.driver.limits import is_stranger
+from disque_trio.driver.limits import is_unauthenticated
 from disque_trio.driver.sessions import Session
-from disque_trio.net.admission import DENIED, TOO_MANY, Strangers, is_barred
+from disque_trio.net.admission import DENIED, TOO_MANY, UnauthenticatedClients, is_barred
 from disque_trio.net.multiplexing import IN, OUT, RDHUP
 from disque_trio.net.readiness import Listener, Readiness, Stream
 from disque_trio.node import Node
@@ -38,7 +38,7 @@ class Clients:
 
     __slots__ = (
         "channels", "first_size", "is_reading", "node", "owing", "read_size", "readiness",
-        "shaking", "strangers",
+        "shaking", "unauthenticated",
     )  # fmt: skip
 
     def __init__(self, readiness: Readiness, node: Node) -> None:
@@ -50,14 +50,14 @@ class Clients:
         self.owing: dict[ClientChannel, None] = {}
         self.shaking = 0
         """Those that are still in the TLS handshake."""
-        self.strangers = Strangers(node)
+        self.unauthenticated = UnauthenticatedClients(node)
         self.read_size = READ_SIZE
         """Bytes that are read at a time of a client who sends much."""
         self.first_size = MUCH
         """The same of any other."""
-        node.on_crowded(self._crowd)
+        node.on_crowded(self._set_crowded)
 
-    def _crowd(self, is_crowded: bool) -> None:
+    def _set_crowded(self, is_crowded: bool) -> None:
         self.read_size, self.first_size = (SHY_SIZE, SHY_SIZE) if is_crowded else (READ_SIZE, MUCH)
 
     def are_too_many(self) -> bool:
@@ -75,7 +75,7 @@ class Clients:
         """Once a second."""
         for channel in list(self.owing):
             channel.sweep()
-        self.strangers.sweep()
+        self.unauthenticated.sweep()
         unsent = sum([len(channel.unsent) for channel in self.owing])
         self.node.state.facts.traffic.unsent = unsent
 
@@ -110,7 +110,7 @@ class ClientChannel(Stream):
         self.is_half_closed = False
         self.lingered_s = 0
         self.group = ""
-        """Among which strangers it stands."""
+        """Its group among the unauthenticated clients; empty once it is authenticated."""
         self.is_known = False
 
     # What the poller says.
@@ -135,7 +135,7 @@ class ClientChannel(Stream):
         if mask & OUT and self.unsent:
             self.write_on()
 
-    def gulp(self) -> None:
+    def read_much(self) -> None:
         if self.events & IN:
             self._read(self.clients.read_size)
 
@@ -169,7 +169,7 @@ class ClientChannel(Stream):
         self.clients.owing.pop(self, None)
         self.clients.channels.pop(self, None)
         if self.group:
-            self.clients.strangers.forget(self)
+            self.clients.unauthenticated.forget(self)
         if self.is_known:
             self.clients.node.lost(self.session)
             del self.session  # a cycle less for the collector
@@ -247,13 +247,13 @@ class ClientChannel(Stream):
         recv = self.sock.recv
         self._recv = lambda size: recv(min(size, SHY_SIZE))
 
-    def befriend(self) -> None:
+    def on_authenticated(self) -> None:
         """It is known now."""
         self._recv = self.sock.recv
 
-    def is_stranger(self, config: Config) -> bool:
+    def is_unauthenticated(self, config: Config) -> bool:
         """Has it shown that it belongs here?"""
-        return not self.is_known or is_stranger(self.session.client, config)
+        return not self.is_known or is_unauthenticated(self.session.client, config)
 
     def sweep(self) -> None:
         """Once a second while bytes are owed."""
@@ -303,11 +303,11 @@ class ClientListener(Listener):
                 "client refused: protected mode, and no password", "protected-mode", address=ip
             )
             return DENIED
-        return self.refusal_of_strangers(ip)
+        return self.refusal_of_unauthenticated(ip)
 
-    def refusal_of_strangers(self, ip: str) -> bytes:
+    def refusal_of_unauthenticated(self, ip: str) -> bytes:
         """Likewise, as far as it depends on who else has come from there."""
-        if self.clients.strangers.are_too_many(ip):
+        if self.clients.unauthenticated.are_too_many(ip):
             self.clients.node.turned_away(
                 "client refused: too many without password", "unauthenticated-clients", address=ip
             )
@@ -321,7 +321,7 @@ class ClientListener(Listener):
         self.connect(channel, address)
         if self.path is None and self.clients.node.state.config.requirepass:
             channel.keep_short()
-            self.clients.strangers.add(channel, address[0])
+            self.clients.unauthenticated.add(channel, address[0])
 
     def connect(self, channel: ClientChannel, address: tuple[str, int]) -> None:
         """Make it known to the node."""

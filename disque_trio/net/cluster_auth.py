@@ -35,7 +35,7 @@ class ProofError(Exception):
 class Proof:
     """One side of one such conversation. Bytes go in and out; sockets are others' business."""
 
-    __slots__ = ("_challenges", "_dialled", "_heard", "_keys", "number", "opening", "rest")
+    __slots__ = ("_challenges", "_dialled", "_keys", "_received", "number", "opening", "rest")
 
     def __init__(
         self, keys: Sequence[bytes], *, is_dialler: bool, own_challenges: Container[bytes] = ()
@@ -47,7 +47,7 @@ class Proof:
         """
         self._keys = keys
         self._challenges = own_challenges
-        self._heard = b""
+        self._received = b""
         self._dialled = b""
         """The number of who was dialled."""
         self.number = secrets.token_bytes(_NUMBER)
@@ -59,29 +59,29 @@ class Proof:
             self._dialled = self.number
 
     @property
-    def has_heard(self) -> bool:
+    def has_received(self) -> bool:
         """Has the other side said anything yet?"""
-        return bool(self._heard or (self._dialled and self.opening == b""))
+        return bool(self._received or (self._dialled and self.opening == b""))
 
     def feed(self, data: bytes) -> bytes:
         """What to answer. Raises `ProofError`."""
-        self._heard += data
+        self._received += data
         if self.opening:
-            return self._judge_answer()
+            return self._check_answer()
         if not self._dialled:
             return self._answer()
-        return self._judge_confirmation()
+        return self._check_confirmation()
 
     def _take(self, magic: bytes, size: int) -> bytes | None:
         """What follows `magic`, once it is here."""
-        heard = self._heard
+        heard = self._received
         if heard[: len(magic)] != magic[: len(heard)]:
             if heard[:4] == _FRAME[: len(heard)]:
                 raise ProofError("it has no cluster-secret")
             raise ProofError("what it says is no proof of the cluster secret", "no node")
         if len(heard) < len(magic) + size:
             return None
-        self._heard = heard[len(magic) + size :]
+        self._received = heard[len(magic) + size :]
         return heard[len(magic) : len(magic) + size]
 
     def _answer(self) -> bytes:
@@ -91,19 +91,19 @@ class Proof:
             return b""
         if number in self._challenges:
             raise ProofError("it repeats this node's own challenge")
-        if self._heard:
+        if self._received:
             raise ProofError("it goes on before it has an answer")
         self._dialled = number
         mac = _mac(self._keys[0], _FROM_DIALLER, number, self.number)
         return ANSWER + self.number + mac
 
-    def _judge_answer(self) -> bytes:
+    def _check_answer(self) -> bytes:
         """Who was dialled: is the proof right? Then it is owed one in return."""
         found = self._take(ANSWER, _NUMBER + _MAC)
         if found is None:
             return b""
         number, mac = found[:_NUMBER], found[_NUMBER:]
-        if self._heard:
+        if self._received:
             raise ProofError("it goes on before it has an answer")
         for key in self._keys:
             if hmac.compare_digest(mac, _mac(key, _FROM_DIALLER, self._dialled, number)):
@@ -111,13 +111,13 @@ class Proof:
                 return CONFIRMATION + _mac(key, _FROM_DIALLED, self._dialled, number)
         raise ProofError("its cluster secret is another one")
 
-    def _judge_confirmation(self) -> bytes:
+    def _check_confirmation(self) -> bytes:
         mac = self._take(CONFIRMATION, _MAC)
         if mac is not None:
             expected = _mac(self._keys[0], _FROM_DIALLED, self._dialled, self.number)
             if not hmac.compare_digest(mac, expected):
                 raise ProofError("its cluster secret is another one")
-            self.rest = self._heard
+            self.rest = self._received
         return b""
 
 

@@ -137,7 +137,7 @@ class SocketHub:
     async def _turns(self, node: Node) -> None:
         readiness = self._readiness
         alarm = readiness.alarm
-        handlers, bury = readiness.handlers, readiness.bury
+        handlers, close_ended = readiness.handlers, readiness.close_ended
         begin, settle = node.begin, node.settle
         is_busy = must_turn = True
         breathe_at = 0.0
@@ -156,15 +156,15 @@ class SocketHub:
             for fd, mask in events:
                 handlers[fd](mask)
             if readiness.greedy:
-                readiness.indulge()
+                readiness.serve_greedy()
             settle()
-            bury()
+            close_ended()
             is_busy, must_turn = bool(events), False
             if trio.current_time() >= sweep_at:
                 sweep_at = trio.current_time() + SWEEP_S
                 self._clients.sweep()
                 self._bus.sweep()
-                readiness.revive()
+                readiness.retry_starved()
                 is_busy = must_turn = True
 
     async def _rest(self, node: Node, *, is_busy: bool) -> None:

@@ -1,7 +1,7 @@
 """A set of sockets and the events that they wait for: a poller with its channels.
 
-Channels are closed by `bury`, at the end of a turn and never in its midst, for a descriptor that
-is used anew must not be given its predecessor's events.
+`close_ended` closes channels at the end of a turn and never within one: a descriptor that is used
+again must not be given the events of its predecessor.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Channel:
         """Something can be done; `mask` is what the poller says."""
         raise NotImplementedError
 
-    def gulp(self) -> None:
+    def read_much(self) -> None:
         """Read much, when its turn has come (`Readiness.defer`)."""
 
     def ended(self) -> None:
@@ -142,18 +142,18 @@ class Readiness:
         """Let a channel that sends much wait until the others have been served in this turn."""
         self.greedy[channel] = None
 
-    def indulge(self) -> None:
+    def serve_greedy(self) -> None:
         """Serve those in turn, at least one, and as many as do not delay the others."""
         greedy, until = self.greedy, time.perf_counter() + GREED_S
         while greedy:
             channel = next(iter(greedy))
             del greedy[channel]
             if channel not in self._ending:
-                channel.gulp()
+                channel.read_much()
             if time.perf_counter() >= until:
                 break
 
-    def bury(self) -> None:
+    def close_ended(self) -> None:
         """Close what has ended."""
         while self._ending:
             ending, self._ending = self._ending, {}
@@ -166,7 +166,7 @@ class Readiness:
                 channel.ended()
                 channel.sock.close()
 
-    def revive(self) -> None:
+    def retry_starved(self) -> None:
         """Let starved listeners try again."""
         starved, self.starved = self.starved, {}
         for listener in starved:

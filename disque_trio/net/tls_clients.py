@@ -1,7 +1,7 @@
 """Clients under TLS: a handshake first, then they are like all others.
 
-Until it is over, the machine does not hear of them: they count as strangers, of which there are
-only so many for only so long.
+Until the handshake is over the machine does not know them, and they count as unauthenticated:
+`admission` limits their number and their time.
 """
 
 import contextlib
@@ -68,11 +68,11 @@ class TlsClientChannel(ClientChannel):
     def _read(self, size: int) -> None:  # noqa: ARG002
         super()._read(self.clients.read_size)
 
-    def befriend(self) -> None:
+    def on_authenticated(self) -> None:
         """It has been read like all others."""
 
-    def is_stranger(self, config: Config) -> bool:
-        return not self.tls.is_ready or super().is_stranger(config)
+    def is_unauthenticated(self, config: Config) -> bool:
+        return not self.tls.is_ready or super().is_unauthenticated(config)
 
     def ended(self) -> None:
         if not self.tls.is_ready:
@@ -98,7 +98,7 @@ class TlsClientListener(ClientListener):
                 "client refused: protected mode, and no password", "protected-mode", address=ip
             )
             return DENIED
-        return self.refusal_of_strangers(ip)
+        return self.refusal_of_unauthenticated(ip)
 
     def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
         """Begin the handshake."""
@@ -113,5 +113,5 @@ class TlsClientListener(ClientListener):
         with contextlib.suppress(OSError):
             channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
             clients.shaking += 1
-            clients.strangers.add(channel, address[0])
+            clients.unauthenticated.add(channel, address[0])
             self.readiness.add(channel, IN | RDHUP)

@@ -43,7 +43,7 @@ class Threshold:
         self.level = LEVELS[level]
 
 
-class OperatorLog(structlog.BoundLoggerBase):
+class ServerLog(structlog.BoundLoggerBase):
     """The node's `Log`."""
 
     _logger: "Sink"
@@ -131,7 +131,7 @@ def check_log(config: Config) -> None:
             ) from None
 
 
-def open_log(config: Config, stream: TextIO = sys.stdout) -> OperatorLog:
+def open_log(config: Config, stream: TextIO = sys.stdout) -> ServerLog:
     """The log that the configuration asks for."""
     if isinstance(stream, io.TextIOWrapper):
         # Whatever a client or peer is called, it must not end a server that works.
@@ -143,10 +143,10 @@ def open_log(config: Config, stream: TextIO = sys.stdout) -> OperatorLog:
     else:
         stamp = structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S.%f", utc=False)
         render = Lines(is_coloured=not config.logfile and stream.isatty())
-    log: OperatorLog = structlog.wrap_logger(
+    log: ServerLog = structlog.wrap_logger(
         Sink(config, stream),
         processors=[structlog.processors.add_log_level, stamp, render],
-        wrapper_class=OperatorLog,
+        wrapper_class=ServerLog,
         context_class=dict,
         cache_logger_on_first_use=True,
     ).bind()

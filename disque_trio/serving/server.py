@@ -28,7 +28,7 @@ from disque_trio.net.tls import Keeper, TlsError
 from disque_trio.node import Node
 from disque_trio.ports import JournalError, NodesStore
 from disque_trio.serving.config_file import ConfigFileError, Loaded, load
-from disque_trio.serving.logs import LogFileError, OperatorLog, check_log, open_log
+from disque_trio.serving.logs import LogFileError, ServerLog, check_log, open_log
 from disque_trio.serving.memory_trimming import trimmer_for
 from disque_trio.serving.process import (
     SystemClock,
@@ -178,7 +178,7 @@ def assemble(
     store: NodesStore,
     known: tuple[Peer, Iterable[Peer]] | None,
     host: SystemHost,
-    log: OperatorLog,
+    log: ServerLog,
     config_file: str = "",
 ) -> Node:
     """A node on real ports, not running yet.
@@ -205,7 +205,7 @@ def assemble(
     return node
 
 
-def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
+def _trace(machine: TracedMachine, cause: str, log: ServerLog) -> None:
     def tell(reason: str) -> None:
         log.warning("trace ended: its file cannot be written", error=reason)
 
@@ -215,7 +215,7 @@ def _trace(machine: TracedMachine, cause: str, log: OperatorLog) -> None:
 def live(
     node: Node,
     host: SystemHost,
-    log: OperatorLog,
+    log: ServerLog,
     supervisor: Supervisor,
     *beside: Callable[[], Awaitable[None]],
     is_starting: Callable[[], bool] | None = None,
@@ -241,7 +241,7 @@ def live(
 async def _live(
     node: Node,
     host: SystemHost,
-    log: OperatorLog,
+    log: ServerLog,
     supervisor: Supervisor,
     beside: Sequence[Callable[[], Awaitable[None]]],
     is_starting: Callable[[], bool],
@@ -278,7 +278,7 @@ def is_loading(node: Node) -> bool:
     return hindrance is not None and hindrance.text.startswith(b"LOADING")
 
 
-def _reload(node: Node, host: SystemHost, log: OperatorLog) -> None:
+def _reload(node: Node, host: SystemHost, log: ServerLog) -> None:
     """SIGHUP: what stands in files of its own, read anew. What does not do stays as it was."""
     try:
         config = with_secrets(node.state.config, log.warning)
@@ -294,7 +294,7 @@ def _reload(node: Node, host: SystemHost, log: OperatorLog) -> None:
         log.warning("certificates stay as they were", error=error_text)
 
 
-def _announce(node: Node, log: OperatorLog) -> None:
+def _announce(node: Node, log: ServerLog) -> None:
     state = node.state
     log.notice(
         "node started",
@@ -308,11 +308,11 @@ def _announce(node: Node, log: OperatorLog) -> None:
         known_nodes=len(state.cluster.nodes) - 1,
         multiplexing_api=state.facts.multiplexing,
     )
-    _warn_of_strangers(state.config, log)
+    _warn_of_open_ports(state.config, log)
     warn_of_little_memory(state, log)
 
 
-def _warn_of_strangers(config: Config, log: OperatorLog) -> None:
+def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
     if not config.known_port or (all(map(is_of_this_machine, config.bind)) and config.bind):
         return
     if not config.cluster_secret and not config.tls_cluster:
@@ -324,7 +324,7 @@ def _warn_of_strangers(config: Config, log: OperatorLog) -> None:
         log.warning("clients need no password, and protected-mode is off: everybody is served")
 
 
-def with_room_for_clients(config: Config, log: OperatorLog) -> Config:
+def with_room_for_clients(config: Config, log: ServerLog) -> Config:
     """The configuration with as many clients as the system has descriptors for."""
     room = raise_file_limit(config.maxclients)
     if room == config.maxclients:

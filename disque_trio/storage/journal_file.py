@@ -144,13 +144,13 @@ class JournalDisk:
     def set_aside(self) -> None:
         """Let whatever has come into its place be called `.found`, unless a node has it open."""
         try:
-            stranger = DiskFile(self.path, os.O_RDWR)
+            found = DiskFile(self.path, os.O_RDWR)
         except BlockingIOError:
             raise JournalError(f"{self.path} is in use by another node") from None
         except FileNotFoundError:
             return
         os.rename(self.path, f"{self.path}.found")
-        stranger.close()
+        found.close()
 
     def settle(self) -> None:
         """Sync the directory."""

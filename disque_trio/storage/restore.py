@@ -14,7 +14,7 @@ JOBS_PER_TURN: Final = 1000
 """How many come to life in one go."""
 
 
-async def revive(
+async def restore(
     machine: Machine,
     journal: Journal,
     clock: Clock,

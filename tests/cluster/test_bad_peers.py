@@ -46,7 +46,7 @@ def hang_up_after(server: Server, data: bytes) -> bytes:
         pytest.param(frame(4, bytes(8)), id="a stranger's job"),
     ],
 )
-def test_the_bus_stands_what_strangers_say(pair: Cluster, data: bytes) -> None:
+def test_the_bus_stands_what_unknown_nodes_say(pair: Cluster, data: bytes) -> None:
     assert hang_up_after(pair[0], data) == b""
 
     assert pair.is_whole()

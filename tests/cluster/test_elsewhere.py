@@ -18,7 +18,7 @@ def command(kernel: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_cluster_keeps_its_promises(tmp_path: Path, kernel: str) -> None:
+def test_a_cluster_keeps_its_guarantees(tmp_path: Path, kernel: str) -> None:
     fleet = Fleet(tmp_path, command(kernel))
     try:
         cluster = fleet.cluster(3, "--appendonly", "yes", "--appendfsync", "always")

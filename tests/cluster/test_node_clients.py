@@ -63,7 +63,7 @@ def test_a_plain_pipeline_is_executed(results: Results) -> None:
     assert results["pipeline"] == ([[None, 0], [None, "PONG"]] if is_ioredis else [0, "PONG"])
 
 
-def test_there_are_no_channels_and_the_client_hears_of_it(results: Results) -> None:
+def test_there_are_no_channels_and_the_client_gets_an_error(results: Results) -> None:
     assert "there are no channels here" in results["subscribe"]["error"]
 
 

@@ -61,7 +61,7 @@ def test_a_cluster_works_and_heals_behind_closed_doors(fleet: Fleet, tmp_path: P
         ("tls", "another authority", "its certificate does not do"),
     ],
 )
-def test_a_stranger_does_not_get_in(
+def test_an_unknown_node_does_not_get_in(
     fleet: Fleet, tmp_path: Path, kind: str, strangers: str, said: str
 ) -> None:
     ours = options(tmp_path, kind)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.cluster.processes import NODE_TIMEOUT, Cluster, Fleet, Server
-from tests.cluster.soak.ledger import EXPLAINED, Ledger, Promise
+from tests.cluster.soak.ledger import EXPLAINED, Guarantee, Ledger
 from tests.cluster.soak.load import TTL_S, Rig, consume, look_on, pause_and_resume, produce, resume
 
 SECONDS: Final = float(os.environ.get("SOAK_SECONDS", "600"))
@@ -48,7 +48,7 @@ class Watch:
 
 @pytest.mark.soak
 @pytest.mark.timeout(SECONDS + OVERDUE_S + DRAIN_S + 120)
-async def test_a_cluster_keeps_its_promises_while_its_nodes_die_in_turn(fleet: Fleet) -> None:
+async def test_a_cluster_keeps_its_guarantees_while_its_nodes_die_in_turn(fleet: Fleet) -> None:
     cluster = fleet.cluster(3)
     rig = Rig(cluster.servers, Ledger(), random.Random(SEED))
     watch = Watch()
@@ -56,7 +56,7 @@ async def test_a_cluster_keeps_its_promises_while_its_nodes_die_in_turn(fleet: F
     await _load(rig, cluster, watch)
 
     _print(rig.ledger, watch)
-    assert not rig.ledger.lost(Promise.COPIES)
+    assert not rig.ledger.lost(Guarantee.COPIES)
     assert not rig.ledger.lost_since(watch.back_at)
     assert not rig.ledger.delivered_twice()
     assert rig.ledger.jobs
@@ -142,7 +142,7 @@ def _print(ledger: Ledger, watch: Watch) -> None:
         ("commands", f"{commands:,}"),
         ("ops/s", f"{commands / watch.loaded_s:,.0f}"),
         ("jobs added", f"{len(ledger.jobs):,}"),
-        ("pending_adds without an answer", f"{ledger.additions_unsure:,}"),
+        ("ADDJOBs without an answer", f"{ledger.adds_unsure:,}"),
         ("deliveries", f"{sum(ledger.deliveries.values()):,}"),
         ("repeated deliveries", f"{ledger.repeated():,}"),
         ("of these not provoked by a worker", f"{ledger.repeated_unasked():,}"),
@@ -154,20 +154,20 @@ def _print(ledger: Ledger, watch: Watch) -> None:
     ):
         figures.add_row(name, value)
     console.print(figures)
-    console.print(_promises(ledger))
+    console.print(_guarantees(ledger))
     console.print(_nodes(watch))
     console.print("refusals:", dict(ledger.refusals.most_common()))
 
 
-def _promises(ledger: Ledger) -> Table:
-    table = Table("promise", title="jobs by what ADDJOB's answer promised")
+def _guarantees(ledger: Ledger) -> Table:
+    table = Table("guarantee", title="jobs by what ADDJOB's answer promised")
     for column in ("added", "lost"):
         table.add_column(column, justify="right")
     table.add_column("what may become of them")
-    for promise in Promise:
-        added = sum(1 for _ in ledger.of(promise))
-        lost = len(ledger.lost(promise))
-        table.add_row(promise.value, f"{added:,}", f"{lost:,}", EXPLAINED[promise])
+    for guarantee in Guarantee:
+        added = sum(1 for _ in ledger.of(guarantee))
+        lost = len(ledger.lost(guarantee))
+        table.add_row(guarantee.value, f"{added:,}", f"{lost:,}", EXPLAINED[guarantee])
     return table
 
 

@@ -74,7 +74,7 @@ async def test_what_waited_when_the_disk_failed_weighs_no_more(
     assert not client.is_held
 
 
-async def test_a_client_that_has_gone_is_not_fed_when_its_replies_could_leave(
+async def test_a_client_that_has_gone_is_not_served_when_its_replies_could_leave(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     world = await started(nursery, ALWAYS)

@@ -71,7 +71,7 @@ class Table:
         return sum(reader.told for reader in self.readers)
 
 
-async def test_who_is_answered_much_takes_turns_and_others_do_not_wait() -> None:
+async def test_clients_that_are_answered_much_take_turns_and_others_do_not_wait() -> None:
     table = Table()
     crowd = [table.client()[1] for _ in range(100)]
     table.batch(*[(each, LONG_PING * 9) for each in crowd])
@@ -144,7 +144,7 @@ async def test_a_worker_that_has_been_given_its_job_needs_no_further_turn() -> N
     assert table.node.deadline() > table.node.now.mono
 
 
-async def test_what_a_worker_sent_while_it_waited_is_heard_in_the_next_turn() -> None:
+async def test_what_a_worker_sent_while_it_waited_is_served_in_the_next_turn() -> None:
     table = Table()
     worker, waiting = table.client()
     table.batch((waiting, b"GETJOB FROM q\r\nPING\r\n"))
@@ -157,7 +157,7 @@ async def test_what_a_worker_sent_while_it_waited_is_heard_in_the_next_turn() ->
     assert told
 
 
-async def test_who_was_answered_much_is_like_the_others_after_a_while() -> None:
+async def test_a_client_that_was_answered_much_is_like_the_others_after_a_while() -> None:
     table = Table()
     _, session = table.client()
     table.batch((session, LONG_PING))
@@ -195,7 +195,7 @@ def _little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_little")
-async def test_when_all_together_leave_too_much_unread_those_who_leave_most_are_cut_off() -> None:
+async def test_when_all_together_leave_too_much_unread_those_that_leave_most_are_cut_off() -> None:
     table = Table()
     worst, worst_session = table.client(is_slow=True)
     for _ in range(3):
@@ -226,7 +226,7 @@ async def test_before_that_they_may_leave_less_each() -> None:
     assert crowd[-1][1].is_choked is True
 
 
-async def test_a_reply_that_comes_from_the_journal_frees_nobody_who_is_choked_in_need() -> None:
+async def test_a_reply_that_comes_from_the_journal_frees_no_client_that_is_choked_in_need() -> None:
     _, session = Table().client()
     session.set_unsent(CHOKE_IN_NEED + 1, CHOKE_IN_NEED)
 
@@ -247,7 +247,7 @@ async def test_a_single_client_may_have_an_answer_of_any_size() -> None:
 
 
 @pytest.mark.usefixtures("_little")
-async def test_who_has_read_or_has_gone_leaves_nothing_unread() -> None:
+async def test_a_client_that_has_read_or_has_gone_leaves_nothing_unread() -> None:
     table = Table()
     for number in range(50):
         reader, session = table.client(is_slow=True)

@@ -97,7 +97,7 @@ async def test_a_body_that_came_in_pieces_is_not_accounted_any_more_once_it_is_c
 
 
 @pytest.mark.usefixtures("_little")
-async def test_beyond_the_bound_those_are_cut_off_who_have_not_gone_on_for_longest() -> None:
+async def test_beyond_the_bound_clients_that_have_stalled_for_longest_are_cut_off() -> None:
     table = Table()
     half = b"*2\r\n$4\r\nPING\r\n$500000\r\n" + b"x" * 99_000
     idle = [table.client() for _ in range(9)]
@@ -124,7 +124,7 @@ async def test_a_single_client_may_send_a_request_of_any_size() -> None:
 
 
 @pytest.mark.usefixtures("_little")
-async def test_who_waits_for_this_node_is_not_cut_off_but_less_is_read() -> None:
+async def test_a_client_that_waits_for_this_node_is_not_cut_off_but_less_is_read() -> None:
     table = Table()
     told: list[bool] = []
     table.node.on_crowded(told.append)
@@ -166,7 +166,7 @@ async def test_clients_that_do_not_read_hold_no_more_than_the_bound() -> None:
 # Turns.
 
 
-async def test_pipelines_of_many_clients_take_turns_and_who_sends_little_does_not_wait() -> None:
+async def test_pipelines_take_turns_and_a_client_that_sends_little_does_not_wait() -> None:
     table = Table()
     crowd = [table.client() for _ in range(100)]
     table.batch(*[(session, CANONICAL_PING * 4000) for _, session in crowd])
@@ -185,7 +185,7 @@ async def test_pipelines_of_many_clients_take_turns_and_who_sends_little_does_no
     assert max(told) - min(told) <= 128 * pong
 
 
-async def test_of_a_stranger_a_few_requests_are_answered_per_batch() -> None:
+async def test_an_unauthenticated_client_is_answered_a_few_requests_per_batch() -> None:
     table = Table(requirepass=b"secret")
     reader, session = table.client()
     refusal = len(b"-NOAUTH Authentication required.\r\n")
@@ -197,7 +197,7 @@ async def test_of_a_stranger_a_few_requests_are_answered_per_batch() -> None:
     assert reader.told == A_FEW * refusal
 
 
-async def test_who_sends_the_password_before_a_pipeline_is_a_stranger_no_more() -> None:
+async def test_a_password_before_a_pipeline_lifts_the_limits() -> None:
     table = Table(requirepass=b"secret")
     reader, session = table.client()
 

@@ -113,7 +113,7 @@ def test_a_chore_that_only_looks_is_done_at_once() -> None:
     assert [chore for _, chore in out.chores] == [RewriteJournal()]
 
 
-def test_who_may_be_fed_again_is_fed_at_once() -> None:
+def test_clients_that_may_go_on_do_so_at_once() -> None:
     rig = Rig()
     asked(rig, [b"INFO", b"nosuch"])
     asked(rig, [b"CLIENT", b"PAUSE", b"100"])

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz`: some minutes of hostile bytes (`make fuzz MINUTES=10`).
 
-Half of the time each reader of strangers' bytes is fed with them; then a real cluster is besieged
-for as long as was said.
+Half of the time goes to the parsers, each with inputs of its own. Then hostile clients attack a
+real cluster for the whole time again.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A real cluster under siege: strangers at its ports, and an honest client that goes on working.
+"""A real cluster under siege: clients at its ports, and an honest client that goes on working.
 
 It must not end, let anybody in, hold more memory than it should, or leave the honest client alone.
 """
@@ -19,14 +19,14 @@ import attrs
 
 from tests.cluster.processes import Cluster, Fleet, Server, node_lines
 from tests.cluster.talk import Client, as_items
-from tests.fuzz.strangers import ATTACKS, HARMFUL, Deeds, Stranger, harass, overhear
+from tests.fuzz.hostile_clients import ATTACKS, HARMFUL, AttackCounts, HostileClient, harass, record
 
 PASSWORD: Final = "hush, friend"
 SECRET: Final = "what only nodes know"
-STRANGERS: Final = 4
+HOSTILE_CLIENTS: Final = 4
 """At each node."""
 MOST_MIB: Final = 250.0
-"""A node at rest has about 60; what strangers may make it hold is far less than the rest."""
+"""A node at rest has about 60; what clients may make it hold is far less than the rest."""
 WATCH_S: Final = 0.25
 
 
@@ -41,17 +41,17 @@ class Watch:
     first_mib: dict[int, float] = attrs.Factory(dict)
 
 
-def besiege(seconds: float, seed: int, *, is_open: bool = False) -> tuple[Deeds, Watch]:
+def besiege(seconds: float, seed: int, *, is_open: bool = False) -> tuple[AttackCounts, Watch]:
     """Hold out so long. Raises AssertionError for whatever must not happen.
 
-    Where the cluster is open there is neither password nor secret, and strangers may do what they
+    Where the cluster is open there is neither password nor secret, and clients may do what they
     like; but the nodes must not end, and not be full.
     """
     with tempfile.TemporaryDirectory() as name:
         fleet = Fleet(Path(name))
         try:
             secret = () if is_open else ("--cluster-secret", SECRET)
-            # A machine that strangers keep busy may make a node wait longer than tests do.
+            # A machine that clients keep busy may make a node wait longer than tests do.
             cluster = fleet.cluster(2, "--cluster-node-timeout", "15000", *secret)
             return (
                 _besieged_open(cluster, seconds, seed)
@@ -62,7 +62,7 @@ def besiege(seconds: float, seed: int, *, is_open: bool = False) -> tuple[Deeds,
             fleet.close()
 
 
-def _besieged_open(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch]:
+def _besieged_open(cluster: Cluster, seconds: float, seed: int) -> tuple[AttackCounts, Watch]:
     honest = [Client(server.port) for server in cluster.servers]
     watch = Watch()
 
@@ -73,7 +73,7 @@ def _besieged_open(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, 
     return _harassed(cluster, seconds, seed, look, is_open=True), watch
 
 
-def _besieged(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch]:
+def _besieged(cluster: Cluster, seconds: float, seed: int) -> tuple[AttackCounts, Watch]:
     for server in cluster.servers:
         server.client.call("CONFIG", "SET", "requirepass", PASSWORD)
     honest = [_friend(server) for server in cluster.servers]
@@ -85,19 +85,19 @@ def _besieged(cluster: Cluster, seconds: float, seed: int) -> tuple[Deeds, Watch
             _look(server, client, watch)
             _work(server, client, watch)
 
-    deeds = _harassed(cluster, seconds, seed, look, is_open=False)
+    counts = _harassed(cluster, seconds, seed, look, is_open=False)
     for server, client in zip(cluster.servers, honest, strict=True):
         server.client.call("AUTH", PASSWORD)
         assert client.registered_jobs() == 0, "somebody has added a job"
     assert [_settings(client) for client in honest] == before, "somebody has changed settings"
     assert cluster.is_whole(), "nodes have come or gone"
-    return deeds, watch
+    return counts, watch
 
 
 def _harassed(
     cluster: Cluster, seconds: float, seed: int, look: Callable[[], None], *, is_open: bool
-) -> Deeds:
-    """Look again and again until the strangers have had enough."""
+) -> AttackCounts:
+    """Look again and again until the clients have had enough."""
     members = [server.id.encode() for server in cluster.servers]
     ports = [server.port for server in cluster.servers]
     # In another process, so that only the nodes are slowed down by what they do.
@@ -154,37 +154,37 @@ def _work(server: Server, client: Client, watch: Watch) -> None:
 
 def harass_all(
     ports: list[int], members: list[bytes], seconds: float, seed: int, *, is_open: bool
-) -> Deeds:
-    """Strangers at all these nodes, for so long."""
-    deeds = Deeds()
+) -> AttackCounts:
+    """Hostile clients at all these nodes, for so long."""
+    counts = AttackCounts()
     attacks = [attack for attack in ATTACKS if not (is_open and attack in HARMFUL)]
     until = time.monotonic() + seconds
     threads = []
-    for number, port in enumerate(ports * STRANGERS):
-        overheard = b"" if is_open else overhear(port, SECRET.encode())
+    for number, port in enumerate(ports * HOSTILE_CLIENTS):
+        recorded = b"" if is_open else record(port, SECRET.encode())
         rng = random.Random(f"{seed}/{number}")
-        stranger = Stranger(rng, port, members, overheard, deeds, attacks=attacks)
-        threads.append(threading.Thread(target=harass, args=(stranger, until)))
+        client = HostileClient(rng, port, members, recorded, counts, attacks=attacks)
+        threads.append(threading.Thread(target=harass, args=(client, until)))
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return deeds
+    return counts
 
 
-def told(deeds: Deeds, watch: Watch) -> str:
+def told(counts: AttackCounts, watch: Watch) -> str:
     """In words."""
-    attacks = sum(deeds.attacks.values())
+    attacks = sum(counts.attacks.values())
     pings = sorted(watch.pings_ms)
     latencies = {
         "median": statistics.median(pings),
         "99 %": pings[len(pings) * 99 // 100],
         "at most": pings[-1],
     }
-    sent_mib = deeds.sent_bytes / (1 << 20)
+    sent_mib = counts.sent_bytes / (1 << 20)
     lines = [
-        f"{attacks:,} attacks, {deeds.refused:,} of them cut off; {sent_mib:,.0f} MiB sent",
-        "  " + ", ".join(f"{name} {count:,}" for name, count in sorted(deeds.attacks.items())),
+        f"{attacks:,} attacks, {counts.refused:,} of them cut off; {sent_mib:,.0f} MiB sent",
+        "  " + ", ".join(f"{name} {count:,}" for name, count in sorted(counts.attacks.items())),
         f"the honest client: {watch.jobs:,} jobs" if watch.jobs else "the operator",
         "  PING: " + ", ".join(f"{what} {value:.1f} ms" for what, value in latencies.items()),
         "resident memory: "

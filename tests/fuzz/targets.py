@@ -1,4 +1,4 @@
-"""What reads bytes of strangers, each with what must be true of it whatever the bytes are.
+"""What reads bytes of clients, each with what must be true of it whatever the bytes are.
 
 A target raises nothing for any input, but AssertionError where it finds a bug. Besides not falling
 over, every reader of a stream must find the same in it however it is cut.
@@ -149,7 +149,7 @@ def _nodes(data: bytes) -> None:
 
 
 def _member(data: bytes) -> None:
-    """A member of the cluster has gone mad, and strangers speak on its link."""
+    """A member of the cluster has gone mad, and clients speak on its link."""
     rig = Rig(peers=2, config=CALM)
     link = rig.machine.accepted("127.0.0.1", "127.0.0.2", rig.now)
     for frame in frames.FrameParser().feed(data):

@@ -3,8 +3,8 @@
 from tests.fuzz.tlssiege import besiege_tls
 
 
-def test_strangers_without_a_certificate_do_no_harm() -> None:
-    outcome = besiege_tls(3, seed=1, strangers=2)
+def test_hostile_clients_without_a_certificate_do_no_harm() -> None:
+    outcome = besiege_tls(3, seed=1, clients=2)
 
     assert outcome.attacks > 10
     assert outcome.let_in == 0

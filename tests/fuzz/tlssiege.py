@@ -13,7 +13,7 @@ import attrs
 
 from tests.certificates import Authority
 from tests.cluster.processes import BUS_OFFSET, Fleet, free_port, node_lines
-from tests.fuzz.tlsstrangers import harass_tls
+from tests.fuzz.hostile_tls_clients import harass_tls
 
 MOST_MIB: Final = 150.0
 WATCH_S: Final = 0.1
@@ -29,9 +29,9 @@ class Outcome:
     pings_ms: list[float] = attrs.Factory(list)
 
 
-def besiege_tls(seconds: float, seed: int, strangers: int = 3) -> Outcome:
+def besiege_tls(seconds: float, seed: int, clients: int = 3) -> Outcome:
     """Hold out so long. Raises AssertionError for whatever must not happen."""
-    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(strangers) as pool:
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(clients) as pool:
         place, outcome, port = Path(name), Outcome(), free_port()
         ours = Authority(place, "ours")
         own = ours.sign()
@@ -45,7 +45,7 @@ def besiege_tls(seconds: float, seed: int, strangers: int = 3) -> Outcome:
             ports = [port, server.port + BUS_OFFSET]
             harassing = [
                 pool.submit(harass_tls, ports, ours.file, place, seconds, seed + number)
-                for number in range(strangers)
+                for number in range(clients)
             ]
             while not all(each.done() for each in harassing):
                 began = time.monotonic()
@@ -54,8 +54,8 @@ def besiege_tls(seconds: float, seed: int, strangers: int = 3) -> Outcome:
                 outcome.most_mib = max(outcome.most_mib, server.rss_mib())
                 time.sleep(WATCH_S)
             done = [each.result() for each in harassing]
-            outcome.attacks = sum(stranger.attacks.total() for stranger in done)
-            outcome.let_in = sum(stranger.let_in for stranger in done)
+            outcome.attacks = sum(client.attacks.total() for client in done)
+            outcome.let_in = sum(client.let_in for client in done)
             assert outcome.let_in == 0, "somebody was let in"
             assert outcome.most_mib < MOST_MIB, f"the node has {outcome.most_mib:.0f} MiB"
             assert len(node_lines(server)) == 1, "somebody has become a member"

@@ -23,6 +23,6 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def foreign_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Signs for others."""
     return Authority(tmp_path_factory.mktemp("ca"), "theirs")

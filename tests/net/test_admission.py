@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio import bus
-from disque_trio.driver.limits import STRANGER_LIMIT
+from disque_trio.driver.limits import UNAUTHENTICATED_LIMIT
 from disque_trio.net import admission, bus_links
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Ping
@@ -67,11 +67,11 @@ async def test_a_client_from_elsewhere_reads_why_it_is_refused(
 # Clients that owe their password.
 
 
-async def test_a_stranger_may_not_send_much(nursery: trio.Nursery) -> None:
+async def test_an_unauthenticated_client_may_not_send_much(nursery: trio.Nursery) -> None:
     node = await live(nursery, WITH_PASSWORD)
     stream = await node.client()
 
-    await stream.send_all(b"*2\r\n$4\r\nPING\r\n$500000000\r\n" + b"x" * STRANGER_LIMIT)
+    await stream.send_all(b"*2\r\n$4\r\nPING\r\n$500000000\r\n" + b"x" * UNAUTHENTICATED_LIMIT)
 
     assert await ended(stream)
     assert "client cut off: query buffer limit" in node.log.events()
@@ -86,7 +86,7 @@ async def test_a_password_may_stand_before_a_long_request(nursery: trio.Nursery)
     await expect(stream, b"+OK\r\n$1000000\r\n%b\r\n" % body)
 
 
-async def test_a_stranger_that_never_reads_is_cut_off(nursery: trio.Nursery) -> None:
+async def test_an_unauthenticated_client_that_never_reads_is_cut_off(nursery: trio.Nursery) -> None:
     node = await live(nursery, WITH_PASSWORD)
     stream = await node.client()
     stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -97,13 +97,15 @@ async def test_a_stranger_that_never_reads_is_cut_off(nursery: trio.Nursery) -> 
     assert "client cut off: output buffer limit" in node.log.events()
 
 
-async def test_a_stranger_has_ten_seconds(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_an_unauthenticated_client_has_ten_seconds(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     node = await live(nursery, WITH_PASSWORD)
-    stranger, friend = await node.client(), await node.client()
+    client, friend = await node.client(), await node.client()
     await friend.send_all(AUTH)
     await expect(friend, b"+OK\r\n")
 
-    assert await ended(stranger)
+    assert await ended(client)
 
     assert 10 <= trio.current_time() < 13
     assert "client cut off: no password or handshake in time" in node.log.events()
@@ -111,7 +113,7 @@ async def test_a_stranger_has_ten_seconds(nursery: trio.Nursery, autojump_clock:
     await expect(friend, b"+PONG\r\n")
 
 
-async def test_strangers_of_one_address_are_limited(nursery: trio.Nursery) -> None:
+async def test_unauthenticated_clients_of_one_address_are_limited(nursery: trio.Nursery) -> None:
     node = await live(nursery, Config(requirepass=b"hush", unauthenticated_clients=3))
     streams = [await node.client() for _ in range(3)]
     await until(lambda: len(node.node.state.clients) == 3)
@@ -142,14 +144,14 @@ async def test_an_address_of_the_new_kind_is_a_network(
         group = ""
 
     one, two = One(), One()
-    crowd = admission.Strangers(World().node)
+    crowd = admission.UnauthenticatedClients(World().node)
     crowd.add(one, ip)  # type: ignore[arg-type]
     crowd.add(two, other)  # type: ignore[arg-type]
 
     assert (one.group == two.group) is are_alike
 
 
-async def test_one_who_is_killed_is_gone_though_it_never_reads(nursery: trio.Nursery) -> None:
+async def test_a_killed_client_is_gone_though_it_never_reads(nursery: trio.Nursery) -> None:
     node = await live(nursery)
     victim, killer = await node.client(), await node.client()
     await victim.send_all(b"*2\r\n$4\r\nPING\r\n$9000000\r\n" + b"x" * 9_000_000 + b"\r\n")
@@ -158,7 +160,7 @@ async def test_one_who_is_killed_is_gone_though_it_never_reads(nursery: trio.Nur
     await killer.send_all(b"CLIENT KILL ID 1\r\n")
 
     await expect(killer, b":1\r\n")
-    await until(lambda: len(node.node._carriage.sessions) == 1)
+    await until(lambda: len(node.node._output.sessions) == 1)
 
 
 # The bus, with a secret.
@@ -227,7 +229,7 @@ async def test_a_node_that_asks_for_no_proof_is_not_believed(
         (b"x" * 10_000_000, "what it says is no proof of the cluster secret"),
     ],
 )
-async def test_a_stranger_is_sent_away_before_anything_is_believed(
+async def test_a_link_without_a_proof_is_refused_before_anything_is_believed(
     nursery: trio.Nursery, noise: bytes, reason: str
 ) -> None:
     node = await live(nursery, Config(cluster_secret=SECRET))
@@ -248,7 +250,7 @@ async def test_a_stranger_is_sent_away_before_anything_is_believed(
     assert node.node.state.cluster.messages_received == 0
 
 
-async def test_who_only_looks_whether_the_bus_is_there_is_not_worth_a_line(
+async def test_a_connection_that_says_nothing_is_not_logged(
     nursery: trio.Nursery,
 ) -> None:
     node = await live(nursery, Config(cluster_secret=SECRET))
@@ -263,7 +265,7 @@ async def test_who_only_looks_whether_the_bus_is_there_is_not_worth_a_line(
 
 
 @pytest.mark.parametrize("secret", [b"", SECRET])
-async def test_a_silent_stranger_is_sent_away(
+async def test_a_silent_link_is_refused(
     nursery: trio.Nursery, autojump_clock: MockClock, secret: bytes
 ) -> None:
     node = await live(nursery, Config(cluster_secret=secret))
@@ -276,10 +278,10 @@ async def test_a_silent_stranger_is_sent_away(
     assert 10 <= trio.current_time() < 13
 
 
-async def test_strangers_do_not_take_the_places_of_nodes(
+async def test_unknown_nodes_do_not_take_the_places_of_members(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(bus, "MAX_UNPROVEN", 2)
     node = await live(nursery)
     for _ in range(2):
         await node.peer()

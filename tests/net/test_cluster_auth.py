@@ -18,7 +18,7 @@ def dialled(*keys: bytes) -> Proof:
     return Proof(keys or (SECRET,), is_dialler=False)
 
 
-def test_who_knows_the_secret_is_believed_by_both() -> None:
+def test_two_nodes_that_know_the_secret_believe_each_other() -> None:
     us, them = dialler(), dialled()
 
     answer = us.feed(them.opening)
@@ -49,7 +49,7 @@ def test_another_secret_is_refused_before_anything_is_given_in_return() -> None:
     assert them.rest is None
 
 
-def test_who_was_dialled_must_know_it_too() -> None:
+def test_the_dialled_node_must_know_it_too() -> None:
     us, them = dialler(), dialled(OTHER)
     answer = us.feed(them.opening)
     forged = hmac.digest(OTHER, answer, "sha256")
@@ -108,7 +108,7 @@ def test_a_new_secret_may_be_known_before_it_is_used() -> None:
     assert (ahead.rest, behind.rest) == (b"", b"")
 
 
-def test_a_node_without_a_secret_is_told_from_a_stranger() -> None:
+def test_a_node_without_a_secret_is_told_from_what_is_no_node() -> None:
     with pytest.raises(ProofError, match="it has no cluster-secret"):
         dialled().feed(b"DbuZ\0\0\0\x90")
     with pytest.raises(ProofError, match="it has no cluster-secret"):
@@ -124,7 +124,7 @@ def test_noise_is_refused_at_once(side: type, noise: bytes) -> None:
         side().feed(noise)
 
 
-def test_nobody_goes_on_before_the_other_is_sure() -> None:
+def test_neither_side_goes_on_before_the_other_is_sure() -> None:
     us, them = dialler(), dialled()
 
     with pytest.raises(ProofError, match="before it has an answer"):

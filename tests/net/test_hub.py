@@ -138,7 +138,7 @@ async def test_a_client_that_never_reads_costs_bounded_memory(nursery: trio.Nurs
     await until(lambda: not session.is_held)
 
 
-async def test_the_kernel_takes_little_for_a_client_who_does_not_read(
+async def test_the_kernel_takes_little_for_a_client_that_does_not_read(
     nursery: trio.Nursery,
 ) -> None:
     server = await live(nursery)
@@ -175,8 +175,8 @@ async def test_a_client_that_stops_sending_gets_all_its_answers(nursery: trio.Nu
 
 
 async def _first_session(server: Live) -> Session:
-    await until(lambda: bool(server.node._carriage.sessions))
-    return next(iter(server.node._carriage.sessions.values()))
+    await until(lambda: bool(server.node._output.sessions))
+    return next(iter(server.node._output.sessions.values()))
 
 
 async def test_a_blocked_client_that_goes_is_noticed(nursery: trio.Nursery) -> None:
@@ -309,12 +309,12 @@ async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio
     stream, peer = await server.client(), await server.peer()
     await stream.send_all(b"GETJOB FROM q\r\nPING\r\n")
     await peer.send_all(pong()[:10])
-    await until(lambda: bool(server.node._carriage.links))
-    await until(lambda: all(session.is_held for session in server.node._carriage.sessions.values()))
+    await until(lambda: bool(server.node._output.links))
+    await until(lambda: all(session.is_held for session in server.node._output.sessions.values()))
     left: list[weakref.ref[object]] = []
-    for session in server.node._carriage.sessions.values():
+    for session in server.node._output.sessions.values():
         left += map(weakref.ref, (session, session.port, session.client))
-    for link in server.node._carriage.links.values():
+    for link in server.node._output.links.values():
         left += map(weakref.ref, (link, link.port))
     del session, link
 
@@ -322,7 +322,7 @@ async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio
     try:
         await stream.aclose()
         await peer.aclose()
-        await until(lambda: not server.node._carriage.sessions and not server.node._carriage.links)
+        await until(lambda: not server.node._output.sessions and not server.node._output.links)
         await until(lambda: not any(ref() for ref in left))
     finally:
         gc.enable()

@@ -103,7 +103,7 @@ async def test_a_peer_that_never_reads_costs_bounded_memory(nursery: trio.Nurser
     server = await live(nursery, Config(bus_send_buffer=1 << 20))
     stream = await server.peer()
     await until(lambda: bool(server.node.state.cluster.links))
-    session = next(iter(server.node._carriage.links.values()))
+    session = next(iter(server.node._output.links.values()))
     frame = b"x" * 50_000
     taken = 0
     for _ in range(1000):

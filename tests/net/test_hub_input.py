@@ -47,7 +47,7 @@ def reads(server: Live, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 HALF = b"*2\r\n$4\r\nPING\r\n$99999\r\n" + b"x" * 60_000
 
 
-async def test_who_is_not_known_for_sending_much_is_read_little_of_at_first(
+async def test_a_client_not_known_for_sending_much_is_read_little_of_at_first(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await live(nursery)
@@ -59,7 +59,7 @@ async def test_who_is_not_known_for_sending_much_is_read_little_of_at_first(
     assert sizes[0] <= clients.MUCH
 
 
-async def test_of_who_owes_its_password_little_is_read_at_a_time_until_it_has_sent_it(
+async def test_an_unauthenticated_client_is_read_little_of_at_a_time(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await live(nursery, Config(requirepass=b"secret"))

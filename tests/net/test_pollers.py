@@ -109,7 +109,7 @@ async def test_both_directions_come_up(poller: Poller, pair: Pair) -> None:
         mask |= found
 
 
-async def test_input_that_nobody_wants_does_not_come_up(poller: Poller, pair: Pair) -> None:
+async def test_input_that_is_not_wanted_does_not_come_up(poller: Poller, pair: Pair) -> None:
     near, far = pair
     poller.register(near.fileno(), IN | RDHUP)
     far.send(b"x")
@@ -123,7 +123,7 @@ async def test_input_that_nobody_wants_does_not_come_up(poller: Poller, pair: Pa
     assert await told(poller) == [(near.fileno(), IN)]
 
 
-async def test_the_end_comes_up_though_there_is_input_that_nobody_wants(
+async def test_the_end_comes_up_though_there_is_input_that_is_not_wanted(
     poller: Poller, pair: Pair
 ) -> None:
     near, far = pair

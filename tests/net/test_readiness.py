@@ -25,7 +25,7 @@ class Eater(Channel):
         assert not mask
         self.readiness.defer(self)
 
-    def gulp(self) -> None:
+    def read_much(self) -> None:
         self.plate.append(self.name)
 
 
@@ -38,14 +38,14 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readiness]:
     table.close()
 
 
-def test_those_who_send_much_are_served_in_turn(table: Readiness) -> None:
+def test_connections_that_send_much_are_served_in_turn(table: Readiness) -> None:
     plate: list[str] = []
     eaters = [Eater(table, name, plate) for name in "abc"]
 
     for _ in range(7):
         for eater in eaters:
             eater.ready(0)
-        table.indulge()
+        table.serve_greedy()
 
     assert "".join(plate) == "abcabca"
 
@@ -58,35 +58,37 @@ def test_while_there_is_time_all_are_served(
     for name in "abc":
         Eater(table, name, plate).ready(0)
 
-    table.indulge()
+    table.serve_greedy()
 
     assert "".join(plate) == "abc"
     assert not table.greedy
 
 
-def test_who_has_ended_is_not_served_any_more(table: Readiness) -> None:
+def test_a_connection_that_has_ended_is_not_served_any_more(table: Readiness) -> None:
     plate: list[str] = []
     eaters = [Eater(table, name, plate) for name in "abc"]
     for eater in eaters:
         eater.ready(0)
 
     table.end(eaters[0])
-    table.indulge()
+    table.serve_greedy()
     table.end(eaters[1])
-    table.bury()
-    table.indulge()
+    table.close_ended()
+    table.serve_greedy()
 
     assert "".join(plate) == "c"
 
 
-def test_a_descriptor_that_tls_has_closed_belongs_to_whoever_gets_it_next(table: Readiness) -> None:
+def test_a_descriptor_that_tls_has_closed_belongs_to_its_next_channel(
+    table: Readiness,
+) -> None:
     leaver = Eater(table, "leaver", [])
     leaver.sock.close()
     table.end(leaver)
     newcomer = Eater(table, "newcomer", [])
     assert newcomer.fd == leaver.fd
 
-    table.bury()
+    table.close_ended()
 
     assert table.handlers[newcomer.fd] == newcomer.ready
 

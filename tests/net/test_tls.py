@@ -101,20 +101,20 @@ async def test_the_end_is_told_from_being_cut_off(
     ("whose", "is_expired", "reason"),
     [
         ("nobody's", False, "it has no certificate"),
-        ("stranger's", False, "its certificate does not do (unable to get local issuer"),
+        ("foreign", False, "its certificate does not do (unable to get local issuer"),
         ("ours", True, "its certificate does not do (certificate has expired)"),
     ],
 )
 async def test_a_client_whose_certificate_does_not_do_is_refused(
     nursery: trio.Nursery,
     authority: Authority,
-    stranger: Authority,
+    foreign_authority: Authority,
     whose: str,
     is_expired: bool,
     reason: str,
 ) -> None:
     node = await live(nursery, tls_config(authority))
-    signers = {"stranger's": stranger, "ours": authority}
+    signers = {"foreign": foreign_authority, "ours": authority}
     signed = signers[whose].sign(is_expired=is_expired) if whose in signers else None
     stream = await client(node, authority, signed)
 
@@ -125,7 +125,7 @@ async def test_a_client_whose_certificate_does_not_do_is_refused(
 
 
 async def test_certificates_may_be_left_to_the_clients(
-    nursery: trio.Nursery, authority: Authority, stranger: Authority
+    nursery: trio.Nursery, authority: Authority, foreign_authority: Authority
 ) -> None:
     for policy in ("no", "optional"):
         node = await live(nursery, tls_config(authority, tls_auth_clients=policy))
@@ -133,7 +133,7 @@ async def test_certificates_may_be_left_to_the_clients(
         await stream.send_all(b"PING\r\n")
         assert await read(stream, 7) == b"+PONG\r\n"
 
-    assert await is_refused(await client(node, authority, stranger.sign()))
+    assert await is_refused(await client(node, authority, foreign_authority.sign()))
 
 
 @pytest.mark.parametrize(
@@ -268,15 +268,19 @@ async def test_nodes_of_one_authority_meet_and_pass_jobs(
 @pytest.mark.parametrize(
     ("whose", "reason"),
     [
-        ("stranger's", "its certificate does not do (unable to get local issuer certificate)"),
+        ("foreign", "its certificate does not do (unable to get local issuer certificate)"),
         ("expired", "its certificate does not do (certificate has expired)"),
         ("plain", "it does not speak TLS"),
     ],
 )
 async def test_a_node_of_no_such_authority_stays_outside(
-    nursery: trio.Nursery, authority: Authority, stranger: Authority, whose: str, reason: str
+    nursery: trio.Nursery,
+    authority: Authority,
+    foreign_authority: Authority,
+    whose: str,
+    reason: str,
 ) -> None:
-    signed = authority.sign(is_expired=True) if whose == "expired" else stranger.sign()
+    signed = authority.sign(is_expired=True) if whose == "expired" else foreign_authority.sign()
     # It trusts us, so that it is our judgement of it that counts.
     theirs = Config() if whose == "plain" else bus_config(authority, signed)
     first, second = await pair(nursery, theirs, bus_config(authority))
@@ -290,9 +294,9 @@ async def test_a_node_of_no_such_authority_stays_outside(
 
 
 async def test_a_node_that_one_is_told_to_meet_must_be_of_the_cluster(
-    nursery: trio.Nursery, authority: Authority, stranger: Authority
+    nursery: trio.Nursery, authority: Authority, foreign_authority: Authority
 ) -> None:
-    theirs = bus_config(authority, stranger.sign())
+    theirs = bus_config(authority, foreign_authority.sign())
     first, _ = await pair(nursery, bus_config(authority), theirs)
 
     await until(
@@ -303,14 +307,14 @@ async def test_a_node_that_one_is_told_to_meet_must_be_of_the_cluster(
 
 
 async def test_a_clients_certificate_opens_no_bus_that_has_an_authority_of_its_own(
-    nursery: trio.Nursery, authority: Authority, stranger: Authority
+    nursery: trio.Nursery, authority: Authority, foreign_authority: Authority
 ) -> None:
     ours = bus_config(
-        stranger, authority.sign(), tls_cluster_ca_cert_file=authority.file, tls_port=1
+        foreign_authority, authority.sign(), tls_cluster_ca_cert_file=authority.file, tls_port=1
     )
     node = await live(nursery, ours)
     node.tls_port = node.bus_port
-    theirs = await client(node, authority, stranger.sign())
+    theirs = await client(node, authority, foreign_authority.sign())
 
     assert await is_refused(theirs)
 

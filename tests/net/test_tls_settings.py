@@ -19,7 +19,7 @@ from tests.net.tls import client, read
 
 
 async def test_certificates_are_read_anew(
-    nursery: trio.Nursery, authority: Authority, stranger: Authority
+    nursery: trio.Nursery, authority: Authority, foreign_authority: Authority
 ) -> None:
     config = tls_config(authority)
     node = await live(nursery, config)
@@ -28,14 +28,14 @@ async def test_certificates_are_read_anew(
     await old.send_all(b"PING\r\n")
     assert await read(old, 7) == b"+PONG\r\n"
 
-    await plain.send_all(b"CONFIG SET tls-ca-cert-file %b\r\n" % stranger.file.encode())
+    await plain.send_all(b"CONFIG SET tls-ca-cert-file %b\r\n" % foreign_authority.file.encode())
     await expect(plain, b"+OK\r\n")
 
-    new = await client(node, authority, stranger.sign())
+    new = await client(node, authority, foreign_authority.sign())
     for stream in (old, new):
         await stream.send_all(b"PING\r\n")
         assert await read(stream, 7) == b"+PONG\r\n"
-    assert node.node.state.config.tls_ca_cert_file == stranger.file
+    assert node.node.state.config.tls_ca_cert_file == foreign_authority.file
 
 
 async def test_certificates_that_do_not_do_change_nothing(

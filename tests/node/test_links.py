@@ -81,7 +81,7 @@ async def test_a_damaged_link_is_closed_and_reported(
     assert facts["peer"] == "127.0.0.9"
 
 
-async def test_a_stranger_cannot_flood_the_log(
+async def test_refused_links_cannot_flood_the_log(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     world = World()

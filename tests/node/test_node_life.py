@@ -72,7 +72,7 @@ async def test_chores_have_outcomes(nursery: trio.Nursery, autojump_clock: MockC
     assert await client.ask("CLUSTER", "SAVECONFIG") == b"+OK\r\n"
     assert b"fd=7" in await client.ask("CLIENT", "LIST")
 
-    assert world.host.errands == [("rewrite", 10_000), ("chdir", "/srv"), ("files", 15_000)]
+    assert world.host.chores == [("rewrite", 10_000), ("chdir", "/srv"), ("files", 15_000)]
     assert world.store.saved == [b"a" * 40 + b" :7711 myself 0 0 connected\n"]
 
 

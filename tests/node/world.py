@@ -247,31 +247,31 @@ class MemoryStore:
 class MemoryHost:
     """A process that does as it is told and remembers it."""
 
-    errands: list[object] = attrs.Factory(list)
+    chores: list[object] = attrs.Factory(list)
     refusal: str | None = None
     tls: Keeper | None = None
 
     def rewrite_config(self, config: Config) -> str | None:
-        self.errands.append(("rewrite", config.maxclients))
+        self.chores.append(("rewrite", config.maxclients))
         return self.refusal
 
     def change_directory(self, path: str) -> str | None:
-        self.errands.append(("chdir", path))
+        self.chores.append(("chdir", path))
         return self.refusal
 
     def raise_file_limit(self, clients: int) -> int:
-        self.errands.append(("files", clients))
+        self.chores.append(("files", clients))
         return min(clients, 20_000)
 
     def reload_tls(self, config: Config) -> str | None:
-        self.errands.append(("tls", config.tls_cert_file))
+        self.chores.append(("tls", config.tls_cert_file))
         return self.refusal if self.tls is None else self.tls.reload(config)
 
     def vitals(self) -> Vitals:
         return Vitals(rss_bytes=123_456)
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
-        self.errands.append(shutdown)
+        self.chores.append(shutdown)
         return self.refusal
 
 

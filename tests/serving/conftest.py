@@ -1,5 +1,5 @@
 """Who signs certificates, as in the tests of sockets."""
 
-from tests.net.conftest import authority, stranger
+from tests.net.conftest import authority, foreign_authority
 
-__all__ = ["authority", "stranger"]
+__all__ = ["authority", "foreign_authority"]

@@ -26,7 +26,7 @@ def test_people_get_one_line_per_event() -> None:
     )
 
 
-def test_what_strangers_send_stays_on_its_line() -> None:
+def test_what_a_client_sends_stays_on_its_line() -> None:
     stream = io.StringIO()
 
     open_log(Config(), stream).warning("refused", error="x\nforged\x1b[31m")

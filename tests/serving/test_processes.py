@@ -235,7 +235,7 @@ def test_what_keeps_one_of_them_from_starting_ends_all(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
-def test_a_shared_port_is_shared_with_nobody_else(tmp_path: Path) -> None:
+def test_a_shared_port_is_shared_with_no_other_process(tmp_path: Path) -> None:
     with workers(tmp_path, 2) as (_, port):
         others = tmp_path / "others"
         others.mkdir()
@@ -247,7 +247,7 @@ def test_a_shared_port_is_shared_with_nobody_else(tmp_path: Path) -> None:
     assert f"port {port}: Address already in use" in output
 
 
-def test_whoever_meets_the_shared_port_meets_all(tmp_path: Path) -> None:
+def test_a_node_that_meets_the_shared_port_meets_all(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with (
         workers(tmp_path, 2) as (_, port),
@@ -270,7 +270,7 @@ def addresses_at(client: Client) -> set[str]:
     return {line[1] for line in lines if line[5] == "connected" and "handshake" not in line[2]}
 
 
-def test_systemd_hears_of_them_as_one_service_and_a_worker_that_hangs_is_ended(
+def test_systemd_sees_them_as_one_service_and_a_worker_that_hangs_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemd = Listener(str(tmp_path / "notify"))

@@ -112,11 +112,11 @@ def test_an_abstract_socket_will_do() -> None:
     listener.socket.close()
 
 
-async def test_where_nobody_listens_nothing_is_sent() -> None:
+async def test_where_no_manager_listens_nothing_is_sent() -> None:
     await Supervisor({"WATCHDOG_USEC": "1000000"}).attend(not_loading, "serving")
 
 
-def test_a_supervisor_that_is_gone_ends_nobody(systemd: Listener) -> None:
+def test_a_manager_that_is_gone_does_no_harm(systemd: Listener) -> None:
     supervisor = Supervisor(environment(systemd))
     systemd.socket.close()
 

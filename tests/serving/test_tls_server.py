@@ -94,7 +94,7 @@ def test_the_client_reads_commands_under_tls(
     assert capfdbinary.readouterr().out == b"PONG\n" * 3
 
 
-def test_the_client_trusts_nobody_whom_it_was_not_told_to(
+def test_the_client_trusts_no_authority_that_it_was_not_told_to(
     place: Place, process: Process, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["--tls", "-p", str(place.port), "PING"]) == 1

@@ -90,7 +90,7 @@ def test_a_torn_end_is_cut(disk: JournalDisk, file: DiskFile) -> None:
     assert content(disk) == b"onethree"
 
 
-def test_nobody_else_may_have_it_open(disk: JournalDisk, file: DiskFile) -> None:
+def test_no_other_process_may_have_it_open(disk: JournalDisk, file: DiskFile) -> None:
     with pytest.raises(JournalError, match="in use by another node"):
         disk.open()
 

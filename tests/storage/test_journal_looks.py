@@ -32,7 +32,7 @@ async def hanging(nursery: trio.Nursery, config: Config) -> tuple[World, MemoryC
 
 
 @POLICIES
-async def test_who_only_looks_does_not_wait_for_the_disk(
+async def test_reads_do_not_wait_for_the_disk(
     nursery: trio.Nursery, autojump_clock: MockClock, config: Config
 ) -> None:
     world, client = await hanging(nursery, config)
@@ -99,7 +99,7 @@ async def test_a_job_is_not_handed_out_before_its_record_is_written(
     assert worker.read == b""
 
 
-async def test_however_much_waits_for_the_disk_who_only_looks_is_answered(
+async def test_however_much_waits_for_the_disk_reads_are_answered(
     nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_module, "MAX_WAITING", 100)
@@ -127,7 +127,7 @@ async def test_a_write_that_hangs_is_an_error_after_five_seconds(
     assert 5 < trio.current_time() - start < 6.5
 
 
-async def test_what_has_been_looked_at_is_no_promise_and_what_is_promised_is_kept(
+async def test_an_answer_to_a_read_guarantees_nothing_and_a_confirmed_job_is_kept(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     world = await started(nursery, ALWAYS)

@@ -79,13 +79,13 @@ def test_the_disk_tells_what_has_become_of_the_file() -> None:
         assert file.loss() == "truncated"
         os.rename(disk.path, f"{path}/moved")
         assert file.loss() == "removed"
-        with open(disk.path, "wb") as stranger:
-            stranger.write(b"stranger")
+        with open(disk.path, "wb") as other:
+            other.write(b"other")
         assert file.loss() == "replaced"
         disk.set_aside()
         assert file.loss() == "removed"
         with open(f"{disk.path}.found", "rb") as found:
-            assert found.read() == b"stranger"
+            assert found.read() == b"other"
         disk.set_aside()
         new = disk.begin()
         disk.replace(new)

@@ -155,7 +155,7 @@ async def test_after_a_controlled_restart_jobs_are_queued_and_the_setting_is_off
 
     assert await client.ask("QLEN", "q") == b":3\r\n"
     assert b"no" in await client.ask("CONFIG", "GET", "aof-enqueue-jobs-once")
-    assert ("rewrite", config.maxclients) in world.host.errands
+    assert ("rewrite", config.maxclients) in world.host.chores
 
 
 async def test_a_setting_that_cannot_be_turned_off_is_told(

@@ -34,7 +34,7 @@ from tests.storage.journals import (
 )
 
 
-async def test_on_a_full_disk_writes_are_refused_and_nothing_is_promised(
+async def test_on_a_full_disk_writes_are_refused_and_nothing_is_confirmed(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     world = await started(nursery)
@@ -159,7 +159,7 @@ async def test_in_trouble_everybody_is_answered_however_much_waits(
     assert await client.ask("QLEN", "q") == b":1\r\n"
 
 
-async def test_what_only_the_new_file_has_is_promised_once_its_name_will_last(
+async def test_what_only_the_new_file_has_is_confirmed_once_its_name_will_last(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     world = await started(nursery, ALWAYS)

@@ -49,7 +49,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert files.file_bytes == 100_012 + 4 * 4, "each has its checksum"
 
 
-def test_nobody_else_sees_the_files(tmp_path: Path) -> None:
+def test_no_other_process_sees_the_files(tmp_path: Path) -> None:
     files = SpillFiles(str(tmp_path))
     files.write([b"body"])
 

@@ -9,7 +9,7 @@ NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication l
 TOO_LATE = b"NOREPL Timeout reached before replicating to the requested number of nodes"
 
 
-def test_an_addition_tells_its_options_and_its_body_last() -> None:
+def test_an_add_tells_its_options_and_its_body_last() -> None:
     detail = "timeout=100 replicate=3 async retry=1 body=hello world"
 
     assert invoked(ADD) == [Note("add.invoke", queue="mail", detail=detail)]
@@ -31,14 +31,14 @@ def test_a_refusal_before_any_copy_is_a_definite_no(error: bytes) -> None:
 
 
 @pytest.mark.parametrize("error", [TOO_LATE, b"NOREPL job removed (expired?) before the requested"])
-def test_after_copies_were_sent_nobody_knows(error: bytes) -> None:
+def test_a_refusal_after_copies_were_sent_leaves_doubt(error: bytes) -> None:
     (note,) = answered(ADD, Failure(error))
 
     assert (note.kind, note.cause) == ("add.unknown", "NOREPL")
 
 
 @pytest.mark.parametrize("cause", ["disconnect", "timeout"])
-def test_without_a_reply_nobody_knows(cause: str) -> None:
+def test_without_a_reply_the_outcome_is_unknown(cause: str) -> None:
     assert lost(ADD, cause) == [Note("add.unknown", queue="mail", cause=cause)]
 
 

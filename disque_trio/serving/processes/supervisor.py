@@ -26,7 +26,7 @@ from disque_trio.net.listeners import reserve
 from disque_trio.net.multiplexing import resolve
 from disque_trio.net.tls import Keeper
 from disque_trio.serving.config_file import Loaded
-from disque_trio.serving.logs import OperatorLog, check_log, open_log
+from disque_trio.serving.logs import ServerLog, check_log, open_log
 from disque_trio.serving.process import go_to_background, on_signals, pid_file, remove
 from disque_trio.serving.processes.plan import AGAIN, Order, make_homes, orders, refuse_strays
 from disque_trio.serving.secret_files import warn_of_open_configuration, with_secrets
@@ -80,7 +80,7 @@ class Worker:
     is_ready: bool = False
     was_signalled: bool = False
     """Has it said that it ends since a signal came? Then it was not told to by a client."""
-    heard_at: float = 0.0
+    last_sign_at: float = 0.0
 
     @property
     def number(self) -> int:
@@ -95,7 +95,7 @@ class Crew:
         self,
         orders: list[Order],
         started_in: str,
-        log: OperatorLog,
+        log: ServerLog,
         detach: Callable[[], None] | None,
     ) -> None:
         self.status = 0
@@ -183,7 +183,7 @@ class Crew:
             if self._stopping.is_set():
                 worker.process.terminate()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._hear, worker, trio.socket.from_stdlib_socket(ours))
+                nursery.start_soon(self._receive_news, worker, trio.socket.from_stdlib_socket(ours))
                 status = await worker.process.wait()
                 nursery.cancel_scope.cancel()
         worker.process = None
@@ -204,10 +204,10 @@ class Crew:
             process_group=0,
         )
 
-    async def _hear(self, worker: Worker, line: trio.socket.SocketType) -> None:
+    async def _receive_news(self, worker: Worker, line: trio.socket.SocketType) -> None:
         """Take the news that a node gives its service manager."""
         while news := await _received(line):
-            worker.heard_at = trio.current_time()
+            worker.last_sign_at = trio.current_time()
             for word in news.split("\n"):
                 if word == "READY=1":
                     worker.is_ready = True
@@ -243,7 +243,7 @@ class Crew:
             await trio.sleep(self._manager.interval_s)
             silent_since = trio.current_time() - 3 * self._manager.interval_s
             for worker in self._workers:
-                if worker.is_ready and worker.heard_at < silent_since and worker.process:
+                if worker.is_ready and worker.last_sign_at < silent_since and worker.process:
                     self._log.warning("worker gives no sign of life", worker=worker.number)
                     worker.process.kill()
 

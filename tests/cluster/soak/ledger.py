@@ -16,7 +16,7 @@ import attrs
 from disque_trio.statemachine.base import JobId
 
 
-class Promise(enum.Enum):
+class Guarantee(enum.Enum):
     """What ADDJOB's answer says of a job."""
 
     COPIES = "two copies or more"
@@ -33,7 +33,7 @@ class Promise(enum.Enum):
 class Record:
     """One job that its producer knows to have been added."""
 
-    promise: Promise
+    guarantee: Guarantee
     added: float
 
 
@@ -52,15 +52,15 @@ class Ledger:
     """Errors that commands were answered with, by their first words."""
     connections_lost: int = 0
     connections_refused: int = 0
-    additions_unsure: int = 0
+    adds_unsure: int = 0
     """ADDJOBs whose connection ended before the answer."""
     workers_died: int = 0
 
-    def added(self, job: JobId, promise: Promise) -> None:
+    def added(self, job: JobId, guarantee: Guarantee) -> None:
         """A producer has the job's id. It may have been delivered before that."""
         now = time.monotonic()
-        self.jobs[job] = Record(promise, now)
-        if promise is Promise.COPIES and job not in self.deliveries:
+        self.jobs[job] = Record(guarantee, now)
+        if guarantee is Guarantee.COPIES and job not in self.deliveries:
             self.waiting[job] = now
 
     def delivered(self, job: JobId) -> None:
@@ -72,16 +72,16 @@ class Ledger:
         """Does a job from before that moment wait for its first delivery?"""
         return next(iter(self.waiting.values()), moment) < moment
 
-    def of(self, promise: Promise) -> Iterator[JobId]:
-        """The jobs with this promise."""
-        return (job for job, record in self.jobs.items() if record.promise is promise)
+    def of(self, guarantee: Guarantee) -> Iterator[JobId]:
+        """The jobs with this guarantee."""
+        return (job for job, record in self.jobs.items() if record.guarantee is guarantee)
 
-    def lost(self, promise: Promise) -> list[JobId]:
+    def lost(self, guarantee: Guarantee) -> list[JobId]:
         """Those of them that have never been delivered."""
-        return [job for job in self.of(promise) if job not in self.deliveries]
+        return [job for job in self.of(guarantee) if job not in self.deliveries]
 
     def lost_since(self, moment: float) -> list[JobId]:
-        """Jobs with any promise that were added after that moment and never delivered."""
+        """Jobs with any guarantee that were added after that moment and never delivered."""
         return [
             job
             for job, record in self.jobs.items()
@@ -90,7 +90,7 @@ class Ledger:
 
     def delivered_twice(self) -> list[JobId]:
         """At-most-once jobs that were delivered more than that."""
-        return [job for job in self.of(Promise.ONCE) if self.deliveries[job] > 1]
+        return [job for job in self.of(Guarantee.ONCE) if self.deliveries[job] > 1]
 
     def repeated(self) -> int:
         """Deliveries that were not the first of their job."""
@@ -102,9 +102,9 @@ class Ledger:
 
 
 EXPLAINED: Final = {
-    Promise.COPIES: "none may be lost",
-    Promise.ONE_COPY: "killed with their only node",
-    Promise.ASYNC: "killed with their first node before the copies arrived",
-    Promise.ONCE: "killed with their node, or on the way to their worker; expired",
+    Guarantee.COPIES: "none may be lost",
+    Guarantee.ONE_COPY: "killed with their only node",
+    Guarantee.ASYNC: "killed with their first node before the copies arrived",
+    Guarantee.ONCE: "killed with their node, or on the way to their worker; expired",
 }
 """What may have become of jobs that were lost."""

@@ -15,7 +15,7 @@ import trio
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.wire.resp import ReplyParser
 from tests.cluster.processes import Server
-from tests.cluster.soak.ledger import Ledger, Promise
+from tests.cluster.soak.ledger import Guarantee, Ledger
 from tests.cluster.talk import (
     LOOPBACK,
     Delivery,
@@ -118,7 +118,7 @@ async def produce(rig: Rig) -> None:
         if len(rig.ledger.waiting) > MOST_WAITING:
             await trio.sleep(0.02)
             continue
-        promise, options = job_options(rig.rng)
+        guarantee, options = job_options(rig.rng)
         queue = rig.rng.choice((*QUEUES, PAUSED_QUEUE))
         sent = rig.ledger.commands["ADDJOB"]
         try:
@@ -126,27 +126,27 @@ async def produce(rig: Rig) -> None:
         except RefusedError:
             continue
         except LostError:
-            rig.ledger.additions_unsure += rig.ledger.commands["ADDJOB"] > sent
+            rig.ledger.adds_unsure += rig.ledger.commands["ADDJOB"] > sent
             continue
-        rig.ledger.added(as_text(reply), promise)
+        rig.ledger.added(as_text(reply), guarantee)
         if number % 200 == 0:
             await line.hang_up()  # and so to another node
     await line.hang_up()
 
 
-def job_options(rng: random.Random) -> tuple[Promise, list[Word]]:
+def job_options(rng: random.Random) -> tuple[Guarantee, list[Word]]:
     """Some kind of job: what is promised for it, and ADDJOB's options."""
     delay: list[Word] = ["DELAY", rng.randint(1, 3)] if rng.random() < 0.05 else []
     if rng.random() < 0.1:
-        return Promise.ONCE, ["RETRY", 0, "REPLICATE", 1, "TTL", ONCE_TTL_S, *delay]
+        return Guarantee.ONCE, ["RETRY", 0, "REPLICATE", 1, "TTL", ONCE_TTL_S, *delay]
     copies = rng.randint(1, 3)
     options = ["RETRY", rng.randint(1, 5), "REPLICATE", copies, "TTL", TTL_S, *delay]
     is_async = rng.random() < 0.2
     if is_async:
         options.append("ASYNC")
     if copies == 1:
-        return Promise.ONE_COPY, options
-    return (Promise.ASYNC if is_async else Promise.COPIES), options
+        return Guarantee.ONE_COPY, options
+    return (Guarantee.ASYNC if is_async else Guarantee.COPIES), options
 
 
 # Workers.

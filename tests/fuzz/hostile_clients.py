@@ -1,6 +1,6 @@
-"""Strangers at the ports of a real cluster: what they try, one after the other, without end.
+"""Hostile clients at the ports of a real cluster: what they try, one after the other, without end.
 
-They do not know the password or the cluster's secret, but have overheard what the nodes say to
+They do not know the password or the cluster's secret, but have recorded what the nodes say to
 each other, and one proof of the secret, and have recordings of another cluster.
 """
 
@@ -25,11 +25,11 @@ from tests.fuzz.mutation import mutated
 
 PATIENCE_S: Final = 2.0
 MOST_HELD: Final = 60
-"""Connections that each stranger keeps open, to be a burden."""
+"""Connections that each client keeps open, to be a burden."""
 
 
 @attrs.define
-class Deeds:
+class AttackCounts:
     """What they have done."""
 
     attacks: Counter[str] = attrs.Factory(Counter)
@@ -39,16 +39,16 @@ class Deeds:
 
 
 @attrs.define(eq=False)
-class Stranger:
+class HostileClient:
     """One of them, at one node."""
 
     rng: random.Random
     port: int
     members: Sequence[bytes]
     """Ids of nodes that belong to the cluster."""
-    overheard: bytes
+    recorded: bytes
     """What a node once said to prove itself."""
-    deeds: Deeds
+    counts: AttackCounts
     held: list[socket.socket] = attrs.Factory(list)
     attacks: Sequence["Attack"] = ()
     frames: list[bytes] = attrs.Factory(examples.recorded_frames)
@@ -61,11 +61,11 @@ class Stranger:
     def act(self) -> None:
         """Do one thing."""
         attack = self.rng.choice(self.attacks or ATTACKS)
-        self.deeds.attacks[attack.__name__] += 1
+        self.counts.attacks[attack.__name__] += 1
         try:
             attack(self)
         except OSError:
-            self.deeds.refused += 1
+            self.counts.refused += 1
         while len(self.held) > MOST_HELD or (self.held and self.rng.random() < 0.2):
             self.held.pop(self.rng.randrange(len(self.held))).close()
 
@@ -96,7 +96,7 @@ class Stranger:
         """In one piece, or in several."""
         for piece in _pieces(self.rng, data):
             sock.sendall(piece)
-            self.deeds.sent_bytes += len(piece)
+            self.counts.sent_bytes += len(piece)
 
     def _leave(self, sock: socket.socket) -> None:
         how = self.rng.randrange(6)
@@ -122,20 +122,20 @@ def _pieces(rng: random.Random, data: bytes) -> list[bytes]:
 # At either port.
 
 
-def noise(stranger: Stranger) -> None:
+def noise(client: HostileClient) -> None:
     """Random bytes."""
-    size = stranger.rng.choice((1, 10, 1000, 70_000))
-    stranger.say(stranger.rng.randbytes(size), is_bus=stranger.rng.random() < 0.5)
+    size = client.rng.choice((1, 10, 1000, 70_000))
+    client.say(client.rng.randbytes(size), is_bus=client.rng.random() < 0.5)
 
 
-def flood(stranger: Stranger) -> None:
+def flood(client: HostileClient) -> None:
     """Many connections that say nothing, or one byte."""
-    is_bus = stranger.rng.random() < 0.5
+    is_bus = client.rng.random() < 0.5
     socks: list[socket.socket] = []
     try:
         for _ in range(100):
-            socks.append(stranger.connect(is_bus=is_bus))
-            if stranger.rng.random() < 0.3:
+            socks.append(client.connect(is_bus=is_bus))
+            if client.rng.random() < 0.3:
                 socks[-1].sendall(b"D")
     finally:
         for sock in socks:
@@ -145,23 +145,23 @@ def flood(stranger: Stranger) -> None:
 # At the client port.
 
 
-def near_requests(stranger: Stranger) -> None:
+def near_requests(client: HostileClient) -> None:
     """Requests with changes, in a pipeline."""
-    rng = stranger.rng
-    some = [rng.choice(stranger.requests) for _ in range(rng.randrange(1, 20))]
-    data = b"".join(mutated(rng, one, stranger.requests) for one in some)
-    stranger.say(data, is_bus=False)
+    rng = client.rng
+    some = [rng.choice(client.requests) for _ in range(rng.randrange(1, 20))]
+    data = b"".join(mutated(rng, one, client.requests) for one in some)
+    client.say(data, is_bus=False)
 
 
-def real_requests(stranger: Stranger) -> None:
+def real_requests(client: HostileClient) -> None:
     """Requests as they should be, from who has no right to them."""
-    rng = stranger.rng
-    stranger.say(b"".join(rng.choices(stranger.requests, k=200)), is_bus=False)
+    rng = client.rng
+    client.say(b"".join(rng.choices(client.requests, k=200)), is_bus=False)
 
 
-def harmful_requests(stranger: Stranger) -> None:
+def harmful_requests(client: HostileClient) -> None:
     """The worst that a client can say."""
-    stranger.say(b"".join(encode_request(line.split()) for line in _WORST), is_bus=False)
+    client.say(b"".join(encode_request(line.split()) for line in _WORST), is_bus=False)
 
 
 _WORST: Final = (
@@ -171,48 +171,48 @@ _WORST: Final = (
 )  # fmt: skip
 
 
-def guesses(stranger: Stranger) -> None:
+def guesses(client: HostileClient) -> None:
     """Passwords, of every length."""
-    rng = stranger.rng
+    rng = client.rng
     words = [rng.randbytes(rng.choice((0, 1, 8, 511, 512, 513, 60_000))) for _ in range(5)]
     data = b"".join(encode_request([b"AUTH", word]) for word in words)
     hello = encode_request([b"HELLO", b"3", b"AUTH", b"default", words[0]])
-    stranger.say(data + hello, is_bus=False)
+    client.say(data + hello, is_bus=False)
 
 
-def endless_line(stranger: Stranger) -> None:
+def endless_line(client: HostileClient) -> None:
     """A line, or a header, that does not end."""
-    start = stranger.rng.choice((b"", b"*", b"*1\r\n$", b'"'))
-    stranger.say(start + b"1" * 200_000, is_bus=False)
+    start = client.rng.choice((b"", b"*", b"*1\r\n$", b'"'))
+    client.say(start + b"1" * 200_000, is_bus=False)
 
 
-def promised_much(stranger: Stranger) -> None:
+def announced_much(client: HostileClient) -> None:
     """A request of half a gigabyte is announced, and begun."""
-    size = stranger.rng.choice((0, 1000, 1 << 20, 8 << 20))
-    stranger.say(b"*3\r\n$6\r\nADDJOB\r\n$536870912\r\n" + bytes(size), is_bus=False)
+    size = client.rng.choice((0, 1000, 1 << 20, 8 << 20))
+    client.say(b"*3\r\n$6\r\nADDJOB\r\n$536870912\r\n" + bytes(size), is_bus=False)
 
 
-def many_words(stranger: Stranger) -> None:
+def many_words(client: HostileClient) -> None:
     """A million arguments, of which some thousands come."""
-    words = b"$1\r\nx\r\n" * stranger.rng.choice((10, 10_000, 200_000))
-    stranger.say(b"*1048576\r\n" + words, is_bus=False)
+    words = b"$1\r\nx\r\n" * client.rng.choice((10, 10_000, 200_000))
+    client.say(b"*1048576\r\n" + words, is_bus=False)
 
 
-def unread(stranger: Stranger) -> None:
+def unread(client: HostileClient) -> None:
     """Thousands of requests, whose answers nobody reads."""
-    sock = stranger.connect(is_bus=False)
-    stranger.held.append(sock)
+    sock = client.connect(is_bus=False)
+    client.held.append(sock)
     sock.settimeout(0.2)
     data = encode_request([b"PING", b"x" * 1000]) * 5000
     with contextlib.suppress(TimeoutError):
         sock.sendall(data)
-    stranger.deeds.sent_bytes += len(data)
+    client.counts.sent_bytes += len(data)
 
 
-def trickle(stranger: Stranger) -> None:
+def trickle(client: HostileClient) -> None:
     """A request, byte by byte."""
-    with stranger.connect(is_bus=False) as sock:
-        for byte in stranger.rng.choice(stranger.requests)[:40]:
+    with client.connect(is_bus=False) as sock:
+        for byte in client.rng.choice(client.requests)[:40]:
             sock.sendall(bytes([byte]))
             time.sleep(0.002)
 
@@ -220,60 +220,60 @@ def trickle(stranger: Stranger) -> None:
 # At the bus.
 
 
-def replayed_frames(stranger: Stranger) -> None:
+def replayed_frames(client: HostileClient) -> None:
     """What was said in earnest once, here or elsewhere."""
-    rng = stranger.rng
-    at = rng.randrange(len(stranger.frames))
-    stranger.say(b"".join(stranger.frames[at : at + rng.randrange(1, 50)]), is_bus=True)
+    rng = client.rng
+    at = rng.randrange(len(client.frames))
+    client.say(b"".join(client.frames[at : at + rng.randrange(1, 50)]), is_bus=True)
 
 
-def near_frames(stranger: Stranger) -> None:
+def near_frames(client: HostileClient) -> None:
     """The same with changes."""
-    rng = stranger.rng
-    some = [rng.choice(stranger.frames) for _ in range(rng.randrange(1, 8))]
-    stranger.say(b"".join(mutated(rng, one, stranger.frames) for one in some), is_bus=True)
+    rng = client.rng
+    some = [rng.choice(client.frames) for _ in range(rng.randrange(1, 8))]
+    client.say(b"".join(mutated(rng, one, client.frames) for one in some), is_bus=True)
 
 
-def oversized_frame(stranger: Stranger) -> None:
+def oversized_frame(client: HostileClient) -> None:
     """A frame of up to four gigabytes is announced, and begun."""
-    rng = stranger.rng
-    frame = bytearray(rng.choice(stranger.frames)[:HEADER_LENGTH])
+    rng = client.rng
+    frame = bytearray(rng.choice(client.frames)[:HEADER_LENGTH])
     frame[4:8] = struct.pack(">I", rng.choice((1 << 20, 1 << 28, 1 << 30, 0xFFFF_FFFF)))
-    stranger.say(bytes(frame) + bytes(rng.choice((0, 1 << 16, 8 << 20))), is_bus=True)
+    client.say(bytes(frame) + bytes(rng.choice((0, 1 << 16, 8 << 20))), is_bus=True)
 
 
-def replayed_proof(stranger: Stranger) -> None:
-    """A proof that was overheard, then frames."""
-    frames = b"".join(stranger.rng.choices(stranger.frames, k=5))
-    stranger.say(stranger.overheard + frames, is_bus=True)
+def replayed_proof(client: HostileClient) -> None:
+    """A proof that was recorded, then frames."""
+    frames = b"".join(client.rng.choices(client.frames, k=5))
+    client.say(client.recorded + frames, is_bus=True)
 
 
-def wrong_proof(stranger: Stranger) -> None:
+def wrong_proof(client: HostileClient) -> None:
     """A proof of another secret, which is right in every other way."""
-    with stranger.connect(is_bus=True) as sock:
-        proof = Proof([stranger.rng.randbytes(20)], is_dialler=True)
+    with client.connect(is_bus=True) as sock:
+        proof = Proof([client.rng.randbytes(20)], is_dialler=True)
         challenge = sock.recv(1000)
         answer = proof.feed(challenge)
-        if stranger.rng.random() < 0.3:
-            answer = mutated(stranger.rng, answer, [challenge])
-        stranger.send(sock, answer)
+        if client.rng.random() < 0.3:
+            answer = mutated(client.rng, answer, [challenge])
+        client.send(sock, answer)
         sock.recv(1000)
 
 
-def mirrored_proof(stranger: Stranger) -> None:
+def mirrored_proof(client: HostileClient) -> None:
     """The node is asked what it asks, on a second connection, to have it answer itself."""
-    with stranger.connect(is_bus=True) as first, stranger.connect(is_bus=True) as second:
+    with client.connect(is_bus=True) as first, client.connect(is_bus=True) as second:
         challenge = first.recv(1000)
-        stranger.send(second, challenge)
-        stranger.send(first, second.recv(1000))
+        client.send(second, challenge)
+        client.send(first, second.recv(1000))
         first.recv(1000)
 
 
-Attack = Callable[[Stranger], None]
+Attack = Callable[[HostileClient], None]
 ATTACKS: Final[tuple[Attack, ...]] = (
     noise, flood,
     near_requests, near_requests, real_requests, harmful_requests, guesses, endless_line,
-    promised_much, many_words, unread, trickle,
+    announced_much, many_words, unread, trickle,
     replayed_frames, near_frames, near_frames, oversized_frame, replayed_proof, wrong_proof,
     mirrored_proof,
 )  # fmt: skip
@@ -283,8 +283,8 @@ HARMFUL: Final = (harmful_requests, replayed_proof, wrong_proof, mirrored_proof)
 """Of no use where there is neither password nor secret, or too good."""
 
 
-def overhear(port: int, secret: bytes) -> bytes:
-    """What a node says that proves itself: the strangers have listened to one."""
+def record(port: int, secret: bytes) -> bytes:
+    """What a node says that proves itself: the clients have listened to one."""
     with socket.create_connection((LOOPBACK, port + BUS_OFFSET), PATIENCE_S) as sock:
         proof = Proof([secret], is_dialler=True)
         answer = proof.feed(sock.recv(1000))
@@ -294,8 +294,8 @@ def overhear(port: int, secret: bytes) -> bytes:
         return answer
 
 
-def harass(stranger: Stranger, until: float) -> None:
+def harass(client: HostileClient, until: float) -> None:
     """Act until that time."""
     while time.monotonic() < until:
-        stranger.act()
-    stranger.close()
+        client.act()
+    client.close()

@@ -1,6 +1,6 @@
-"""Strangers at a node that speaks TLS, at its port for clients and at its bus.
+"""Hostile clients at a node that speaks TLS, at its port for clients and at its bus.
 
-They have no certificate of its authority, but one of another, and have overheard handshakes.
+They have no certificate of its authority, but one of another, and have recorded handshakes.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ PATIENCE_S: Final = 1.0
 
 
 @attrs.define(eq=False)
-class TlsStranger:
+class HostileTlsClient:
     """One of them."""
 
     rng: random.Random
@@ -34,7 +34,7 @@ class TlsStranger:
     """A certificate that is of no use there."""
     attacks: Counter[str] = attrs.Factory(Counter)
     let_in: int = 0
-    overheard: list[bytes] = attrs.Factory(list)
+    recorded: list[bytes] = attrs.Factory(list)
     held: list[socket.socket] = attrs.Factory(list)
 
     def connect(self) -> socket.socket:
@@ -69,12 +69,12 @@ class TlsStranger:
 
     def half(self) -> None:
         """A part of a handshake."""
-        hello = self.rng.choice(self.overheard)
+        hello = self.rng.choice(self.recorded)
         self.say(hello[: self.rng.randrange(len(hello))])
 
     def near(self) -> None:
         """A handshake with changes."""
-        self.say(mutated(self.rng, self.rng.choice(self.overheard), self.overheard))
+        self.say(mutated(self.rng, self.rng.choice(self.recorded), self.recorded))
 
     def giant(self) -> None:
         """Records, and handshake messages, of every length that can be written down."""
@@ -92,7 +92,7 @@ class TlsStranger:
             sock.sendall(b"PING\r\n")
             self.let_in += bool(sock.recv(100))
 
-    def overhear(self) -> None:
+    def record(self) -> None:
         """What a client says first."""
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = ssl.create_default_context()
@@ -100,20 +100,20 @@ class TlsStranger:
             out = ssl.MemoryBIO()
             with contextlib.suppress(ssl.SSLWantReadError):
                 context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="a").do_handshake()
-            self.overheard.append(out.read())
+            self.recorded.append(out.read())
 
 
 def harass_tls(ports: list[int], authority: str, directory: Path, seconds: float, seed: int) -> (
-    TlsStranger
+    HostileTlsClient
 ):  # fmt: skip
     """Act for so long."""
-    stranger = TlsStranger(
-        random.Random(seed), ports, authority, Authority(directory, "strangers").sign()
+    client = HostileTlsClient(
+        random.Random(seed), ports, authority, Authority(directory, "clients").sign()
     )
-    stranger.overhear()
+    client.record()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        stranger.act()
-    for sock in stranger.held:
+        client.act()
+    for sock in client.held:
         sock.close()
-    return stranger
+    return client
