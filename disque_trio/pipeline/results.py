@@ -1,4 +1,4 @@
-"""Results of seeds as a table of a lake: a row for each, read again when a sweep goes on."""
+"""Results of seeds as a table of a lake: a row for each, read when a sweep continues."""
 
 import platform
 import time
@@ -19,17 +19,17 @@ from disque_trio.pipeline.lake.store import Lake, LakeError, Part
 _PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
 
 _FACTS = [name for name in shape.RESULTS.names if name not in {"coverage", "plan"}]
-"""What is needed to go on: the rest is long."""
+"""The columns that continuing a sweep needs: the others are large."""
 
 
 @attrs.define
 class Results:
-    """What one sweep adds to a lake, in portions: what is not committed is not there."""
+    """What one sweep adds to a lake, in portions; only what is committed counts."""
 
     lake: Lake
     sweep: str
     commit: str
-    """Of the repository that the code is from; empty if it is from none."""
+    """The commit of the code; empty if it is in no repository."""
     _rows: dict[str, list[dict[str, Any]]] = attrs.Factory(lambda: defaultdict(list))
     _parts: list[Part] = attrs.Factory(list)
     _portions: int = 0
@@ -49,7 +49,7 @@ class Results:
         self._parts.extend(parts)
 
     def commit_all(self) -> None:
-        """What was added counts from now on."""
+        """Commit what was added."""
         if not self._rows:
             return
         parts = list(self._parts)

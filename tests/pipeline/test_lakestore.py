@@ -7,15 +7,15 @@ import attrs
 import pytest
 
 from disque_trio.cli.sim import lakestore
+from disque_trio.cli.sim.collector import Collected
 from disque_trio.cli.sim.execution import Finding, Result
-from disque_trio.cli.sim.harvest import Crop
 from disque_trio.cli.sim.lakestore import LakeStore
 from disque_trio.cli.sim.pool import Done, Task
 from disque_trio.cli.sim.sources import scenario_from
 from disque_trio.cli.sim.tally import Tally
-from disque_trio.pipeline.harvest import Barn
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.store import Lake, LakeError
+from disque_trio.pipeline.run_writer import RunWriter
 from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import scenario
 
@@ -35,8 +35,8 @@ def done(seed: int, *, is_ok: bool = True) -> Done:
         scenario="calm", seed=seed, engine="heap", is_ok=is_ok, digest="ab" * 32, added=10,
         delivered=13, duplicates={"D1": 3}, findings=() if is_ok else BAD,
     )  # fmt: skip
-    run = Barn.name_of("v", str(seed), result.digest)
-    return Done(Task("calm", seed, "heap", 60), result, Crop(run, {"setack/queued": 2}))
+    run = RunWriter.name_of("v", str(seed), result.digest)
+    return Done(Task("calm", seed, "heap", 60), result, Collected(run, {"setack/queued": 2}))
 
 
 def test_what_came_counts_after_a_while_though_nothing_else_comes(
@@ -77,7 +77,7 @@ def test_a_seed_whose_second_run_differs_counts_once(spark: Any, tmp_path: Path)
     keeping = store(tmp_path)
     for seed in range(4):
         keeping.add("calm", done(seed))
-    keeping.add("calm", attrs.evolve(done(2, is_ok=False), crop=None))
+    keeping.add("calm", attrs.evolve(done(2, is_ok=False), collected=None))
     keeping.close()
 
     asking.attach(spark, Lake.open(str(tmp_path / "lake")), "seeds causes failures")

@@ -1,4 +1,4 @@
-"""Running one plan in one engine, before the judge."""
+"""Runs one plan in one engine, and has the checkers judge it."""
 
 import time
 import traceback
@@ -25,7 +25,7 @@ TAIL: Final = 24
 
 
 class Engine(Protocol):
-    """What runs plans."""
+    """Runs plans."""
 
     def __call__(self, plan: Plan, observer: Watcher, /) -> Outcome:
         """Run it; every row goes to the observer."""
@@ -36,11 +36,11 @@ _MODULES: Final = {
     "tcp": "disque_trio.sim.engines.tcp.run",
 }
 REPEATABLE: Final = ("heap", "trio")
-"""Engines in which a plan has one history."""
+"""Engines in which a plan always has the same history."""
 
 
 def engine_called(name: str) -> Engine:
-    """The engine. Those that need more than the machines are imported only when asked for."""
+    """The engine of that name. Other engines than `heap` are imported only when asked for."""
     if name == "heap":
         return heap_run.simulate
     try:
@@ -63,7 +63,7 @@ class Finding:
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What came of one run: small enough to keep for every seed."""
+    """The result of one run: small enough to keep for every seed."""
 
     scenario: str
     seed: int
@@ -90,7 +90,7 @@ class Result:
 
 @attrs.frozen
 class Run:
-    """A result with all that the judge says; None if it did not come to a verdict."""
+    """A result with the verdict, which is None if the run failed before."""
 
     result: Result
     verdict: Verdict | None
@@ -115,12 +115,12 @@ def execute(
     *,
     is_live: bool = False,
 ) -> Run:
-    """Run it. A machine that raises has failed like one that loses a job."""
+    """Run it. A machine that raises fails the run, as a lost job does."""
     run = run or engine_called(engine)
     began = time.process_time() if engine in REPEATABLE else time.monotonic()
-    bench = judge(plan if engine in REPEATABLE else forgiving(plan), is_live=is_live)
+    judging = judge(plan if engine in REPEATABLE else forgiving(plan), is_live=is_live)
     counter = _Counter()
-    seers = (bench.see, counter.see, *watchers)
+    seers = (judging.see, counter.see, *watchers)
 
     def observe(row: Row) -> None:
         for see in seers:
@@ -129,15 +129,15 @@ def execute(
     outcome, verdict, crash = Outcome("", 0, 0), None, None
     try:
         outcome = run(plan, observe)
-        verdict = bench.finish()
+        verdict = judging.finish()
     except UnplayableError as error:
         raise UsageError(str(error)) from None
     except FormingError as error:
         crash = Finding("forming", str(error))
     except OverdueError as error:
         crash = Finding("hang", str(error))
-    except Exception as error:  # whatever a machine raises: S12 says that none does
-        crash = Finding("S12", _story(error))
+    except Exception as error:  # S12: a machine never raises
+        crash = Finding("S12", _summary(error))
     ended = time.process_time() if engine in REPEATABLE else time.monotonic()
     result = Result(
         scenario=plan.scenario,
@@ -154,11 +154,11 @@ def execute(
 
 
 class OverdueError(BaseException):
-    """The run takes longer than anybody wants to wait. Nobody on the way may take it for a failure
-    of a machine."""
+    """The run takes longer than its limit. A BaseException, so that nothing on the way takes it for
+    a failure of a machine."""
 
 
-def _story(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-4:]
     places = " < ".join(
         f"{frame.filename.rpartition('disque_trio/')[2]}:{frame.lineno} {frame.name}"
@@ -182,7 +182,7 @@ def _judged(verdict: Verdict) -> dict[str, Any]:
 
 
 def judged(plan: Plan, rows: Iterable[Row], *, is_live: bool) -> Run:
-    """The verdict on a history that is there already."""
+    """The verdict on a history that was recorded before."""
 
     def tell(_plan: Plan, observer: Watcher) -> Outcome:
         end = steps = 0
@@ -211,10 +211,10 @@ class Tail:
 
 
 def last_events(plan: Plan, finding: Finding, run: Engine) -> list[Row]:
-    """What came to the job last, seen by running the plan once more."""
+    """The last events of the job, from another run of the plan."""
     tail = Tail(finding)
     try:
         run(plan, tail.see)
-    except Exception:  # it failed before: what came until then is what is asked for
+    except Exception:  # it failed before, too: the rows until then are what is wanted
         return list(tail.rows)
     return list(tail.rows)

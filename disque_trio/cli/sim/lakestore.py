@@ -1,6 +1,6 @@
-"""The results of a sweep in a lake, from which it goes on later.
+"""The results of a sweep in a lake, from which a later sweep continues.
 
-What comes in is committed in portions. Whatever happens, a portion is there whole or not at all.
+Results are committed in portions; a portion is in the lake completely or not at all.
 """
 
 import subprocess
@@ -13,26 +13,26 @@ import attrs
 
 from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
+from disque_trio.cli.sim.collector import Collected
 from disque_trio.cli.sim.execution import Result
-from disque_trio.cli.sim.harvest import Crop
 from disque_trio.cli.sim.pool import Done
 from disque_trio.cli.sim.results import Kept
 from disque_trio.pipeline import results
-from disque_trio.pipeline.harvest import Barn
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.results import Results
+from disque_trio.pipeline.run_writer import RunWriter
 
 _PORTION: Final = 5_000
 """Results in one file, at most."""
 _PATIENCE_S: Final = 60.0
-"""So long may a result wait, and be lost if this process is, whether or not others come."""
+"""How long a result may wait for its commit, and be lost if this process ends."""
 
 
 class LakeStore:
-    """What is kept in a lake."""
+    """Results in a lake."""
 
     def __init__(self, path: str, sweep: str, versions: dict[str, str]) -> None:
-        """`versions` tell, by path, which code and scenario a result must be of to count."""
+        """`versions` has the version of code and scenario, by path; other results do not count."""
         lake = Lake.open(path, create=True)
         self._versions = versions
         self._results = Results(lake, sweep, commit_of(Path(__file__)))
@@ -45,13 +45,13 @@ class LakeStore:
             raise UsageError("two of the scenarios are the same: a lake cannot tell them apart")
 
     def kept(self) -> Iterator[Kept]:
-        """Those of the code and the scenarios of today."""
+        """Earlier results of the same code and the same scenarios."""
         paths = {version: path for path, version in self._versions.items()}
         for facts in results.read(self._results.lake, paths):
             yield paths[facts["version"]], _result(facts)
 
     def add(self, path: str, done: Done) -> None:
-        """Keep it, as soon as all have come that were run with it."""
+        """Store it once all that were run together with it are there."""
         self._piece.append((path, done))
         if not done.ends_piece:
             return
@@ -59,7 +59,7 @@ class LakeStore:
             if self._trouble is not None:
                 raise self._trouble
             for each in self._piece:
-                self._bring_in(*each)
+                self._add_row(*each)
             self._piece.clear()
             if self._waiting >= _PORTION:
                 self._commit()
@@ -69,28 +69,28 @@ class LakeStore:
                 self._alarm.start()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Commit the rest."""
         with self._lock:
             self._commit()
 
-    def _bring_in(self, path: str, done: Done) -> None:
+    def _add_row(self, path: str, done: Done) -> None:
         result = done.result
         version = self._versions[path]
-        # Without a crop it is a second run, which differed from the first one.
-        run = Barn.name_of(version, str(result.seed), result.digest)
-        crop = done.crop or Crop(run, {})
+        # A second run that differs from the first one has nothing collected.
+        run = RunWriter.name_of(version, str(result.seed), result.digest)
+        collected = done.collected or Collected(run, {})
         facts = attrs.asdict(result)
         facts["ok"] = facts.pop("is_ok")
-        facts |= {"run": crop.run, "coverage": crop.coverage, "plan": crop.plan}
-        self._results.add({**facts, "version": version}, crop.parts)
+        facts |= {"run": collected.run, "coverage": collected.coverage, "plan": collected.plan}
+        self._results.add({**facts, "version": version}, collected.parts)
         self._waiting += 1
 
     def _ring(self) -> None:
-        """In a thread of its own: some result has waited long enough."""
+        """In a thread of its own: a result has waited for `_PATIENCE_S`."""
         with self._lock:
             try:
                 self._commit()
-            except Exception as error:  # told when the next result comes
+            except Exception as error:  # raised when the next result is added
                 self._trouble = error
 
     def _commit(self) -> None:
@@ -110,7 +110,7 @@ def commit_of(file: Path) -> str:
         return done.stdout.strip()
 
     try:
-        # An installed package may lie in somebody else's repository.
+        # An installed package may lie in a repository that is not its own.
         git("ls-files", "--error-unmatch", file.name)
         return git("describe", "--always", "--dirty=+", "--exclude=*")
     except (OSError, subprocess.SubprocessError):

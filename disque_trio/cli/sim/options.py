@@ -1,4 +1,4 @@
-"""What stands behind `disque-trio sim`."""
+"""The options of `disque-trio sim`."""
 
 import argparse
 import re

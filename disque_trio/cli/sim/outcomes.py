@@ -1,4 +1,4 @@
-"""What the commands end with, besides what all end with (`cli.frame`)."""
+"""Exit statuses of the simulator's commands, besides those of all commands (`cli.frame`)."""
 
 from typing import Final
 

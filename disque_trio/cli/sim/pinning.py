@@ -1,5 +1,5 @@
-"""The command that keeps a run for good: as a plan, since the plan of a seed changes with its
-scenario and with the code that draws."""
+"""The command that pins a run as a plan file: the plan of a seed changes with its scenario and with
+the code that expands it."""
 
 from pathlib import Path
 from typing import Final
@@ -13,11 +13,11 @@ from disque_trio.cli.sim.sources import plan_from, write_text
 from disque_trio.sim.scenarios import plan_file
 
 FOLDER: Final = "pins"
-"""Beside the scenario, if nothing else is said."""
+"""Beside the scenario, unless --out is given."""
 
 
 def pin(options: Options) -> int:
-    """`sim pin`. Passes whether or not the run does: a failure is pinned before it is mended."""
+    """`sim pin`. Exits with 0 even if the run fails: a failure is pinned before it is fixed."""
     (path,) = options.files
     plan = plan_from(path, options.seed)
     if not options.note.strip():

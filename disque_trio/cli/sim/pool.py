@@ -1,4 +1,4 @@
-"""Seeds run in other processes, a few ahead of what is asked for."""
+"""Runs seeds in other processes, a few ahead of what the caller has taken."""
 
 import gc
 import multiprocessing
@@ -15,6 +15,7 @@ import attrs
 
 from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
+from disque_trio.cli.sim.collector import Collected, Collector, CollectorOptions
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
     OverdueError,
@@ -23,7 +24,6 @@ from disque_trio.cli.sim.execution import (
     execute,
     last_events,
 )
-from disque_trio.cli.sim.harvest import Crop, Harvest, Reaper
 from disque_trio.cli.sim.sources import scenario_from
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.plan import Plan
@@ -35,33 +35,33 @@ _AHEAD = 4
 
 @attrs.frozen
 class Task:
-    """One seed to run. `is_recheck` is for the sake of the digest alone."""
+    """One seed to run. An `is_recheck` is a second run that only compares the digest."""
 
     path: str
     seed: int
     engine: str
     limit_s: int
     is_recheck: bool = False
-    harvest: Harvest | None = None
+    collecting: CollectorOptions | None = None
 
 
 @attrs.frozen
 class Done:
-    """A task with what came of it."""
+    """A task with its result."""
 
     task: Task
     result: Result
-    crop: Crop | None = None
-    """For a lake, if there is one."""
+    collected: Collected | None = None
+    """For a lake, if the sweep has one."""
 
     @property
     def ends_piece(self) -> bool:
-        """Have all come that were run with it?"""
-        return self.crop is None or self.crop.is_last
+        """Is it the last of those that were run together?"""
+        return self.collected is None or self.collected.is_last
 
 
 def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
-    """Each task's result, as they come. Closing the iterator ends the processes."""
+    """The tasks' results in the order in which they are finished. Closing ends the processes."""
     if jobs == 1:
         with cycles_collected_between_seeds():
             yield from map(run_task, tasks)
@@ -96,8 +96,8 @@ def _flow(pool: ProcessPoolExecutor, tasks: Iterator[Task], ahead: int) -> Itera
 
 @contextmanager
 def _ctrl_c_held_back() -> Iterator[None]:
-    """What begins meanwhile inherits it, and is deaf to Ctrl-C while it still imports: it would end
-    with a traceback. It comes to this process when the block ends."""
+    """A process that is started meanwhile inherits the blocked signal: Ctrl-C during its imports
+    would end it with a traceback. This process receives the signal when the block ends."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -106,13 +106,13 @@ def _ctrl_c_held_back() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Ctrl-C is the parent's."""
+    """Leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _set_aside()
+    _freeze_garbage()
 
 
-def _set_aside() -> None:
-    """From now on collect cycles only when asked to, and not among what there is."""
+def _freeze_garbage() -> None:
+    """Collect cycles only on request, and never look at the objects that exist now."""
     gc.disable()
     gc.collect()
     gc.freeze()
@@ -120,10 +120,10 @@ def _set_aside() -> None:
 
 @contextmanager
 def cycles_collected_between_seeds() -> Iterator[None]:
-    """When there are fewest. What was there before any seed is not looked through each time: with
-    all modules of Spark that takes three times as long as a small seed."""
+    """Objects from before are frozen: with all modules of Spark loaded, a collection would take
+    three times as long as a small seed."""
     was_enabled = gc.isenabled()
-    _set_aside()
+    _freeze_garbage()
     try:
         yield
     finally:
@@ -138,7 +138,7 @@ def _scenario(path: str) -> Scenario:
 
 
 def run_task(task: Task) -> Done:
-    """Run one seed whose scenario is a file here, in whatever process this is."""
+    """Run one seed whose scenario is a local file, in any process."""
     # Two files may have scenarios of one name.
     name = f"{task.seed}-{zlib.crc32(task.path.encode()):08x}"
     (done,) = run_seeds([task], _scenario(task.path), name)
@@ -146,46 +146,51 @@ def run_task(task: Task) -> Done:
 
 
 def run_seeds(tasks: Sequence[Task], scenario: Scenario, name: str) -> list[Done]:
-    """Run seeds of one scenario. `name` is what files with their rows are called."""
-    harvest = tasks[0].harvest
-    if harvest is None:
+    """Run seeds of one scenario. `name` is the name of the files with their rows."""
+    collecting = tasks[0].collecting
+    if collecting is None:
         return [_run(task, scenario, None) for task in tasks]
-    reaper = Reaper(harvest, scenario.name, name)
-    with reaper.barn:
-        found = [_run(task, scenario, reaper) for task in tasks]
-    return [*map(_unfinished, found[:-1]), _finished(found[-1], reaper)]
+    collector = Collector(collecting, scenario.name, name)
+    with collector.writer:
+        found = [_run(task, scenario, collector) for task in tasks]
+    return [*map(_unfinished, found[:-1]), _finished(found[-1], collector)]
 
 
 def _unfinished(done: Done) -> Done:
-    return attrs.evolve(done, crop=done.crop and attrs.evolve(done.crop, is_last=False))
+    return attrs.evolve(
+        done, collected=done.collected and attrs.evolve(done.collected, is_last=False)
+    )
 
 
-def _finished(done: Done, reaper: Reaper) -> Done:
-    return attrs.evolve(done, crop=done.crop and attrs.evolve(done.crop, parts=reaper.barn.parts))
+def _finished(done: Done, collector: Collector) -> Done:
+    return attrs.evolve(
+        done,
+        collected=done.collected and attrs.evolve(done.collected, parts=collector.writer.parts),
+    )
 
 
-def _run(task: Task, scenario: Scenario, reaper: Reaper | None) -> Done:
+def _run(task: Task, scenario: Scenario, collector: Collector | None) -> Done:
     """Run one seed."""
     plan = expand(scenario, task.seed)
-    watchers = reaper.watchers(task.seed, task.engine) if reaper else []
+    watchers = collector.watchers(task.seed, task.engine) if collector else []
     with _limited(task.limit_s):
         result = execute(plan, task.engine, watchers).result
     with suppress(OverdueError), _limited(task.limit_s):
         result = attrs.evolve(result, last=_last(task, result, plan))
-    crop = None
-    if reaper:
-        if reaper.lacks_rows_of(result):
-            # A failure, which nobody could foresee. A machine that raises does so again.
+    collected = None
+    if collector:
+        if collector.lacks_rows_of(result):
+            # It failed, so its rows are wanted. A machine that raises does so again.
             with suppress(Exception, OverdueError), _limited(task.limit_s):
-                engine_called(task.engine)(plan, reaper.keep)
-        crop = reaper.reap(plan, result)
+                engine_called(task.engine)(plan, collector.keep)
+        collected = collector.collect(plan, result)
     gc.collect()
-    return Done(task, result, crop)
+    return Done(task, result, collected)
 
 
 @contextmanager
 def _limited(seconds: int) -> Iterator[None]:
-    """Raises `OverdueError` in what takes longer."""
+    """Raise `OverdueError` in a block that takes longer."""
 
     def overdue(_signal: int, _frame: FrameType | None) -> None:
         raise OverdueError(f"not finished after {seconds} s")
@@ -200,7 +205,7 @@ def _limited(seconds: int) -> Iterator[None]:
 
 
 def _last(task: Task, result: Result, plan: Plan) -> tuple[str, ...]:
-    """What came to the job that a failure is about, if it can be seen once more."""
+    """The last events of the job that a failure is about, if the run can be repeated."""
     finding = report.about_a_job(result)
     if finding is None or task.is_recheck or task.engine not in REPEATABLE:
         return ()

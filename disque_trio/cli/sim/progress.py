@@ -47,7 +47,7 @@ class Progress:
         self._bar.stop()
 
     def begin(self) -> None:
-        """Only now can seeds be run."""
+        """Seeds are run from now on: measure the pace from here."""
         self._began = self._told = time.monotonic()
         self._bar.reset(self._task)
 

@@ -1,4 +1,4 @@
-"""Results in words and colours, or as JSON."""
+"""Prints results as text with colours, or as JSON."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ _WIDE = 200
 
 
 def out() -> Console:
-    """Where results go. What is no terminal has as much room as a table wants."""
+    """Where results go. Without a terminal lines are as wide as a table needs."""
     width = None if sys.stdout.isatty() else _WIDE
     return Console(highlight=False, soft_wrap=True, emoji=False, width=width)
 
@@ -39,7 +39,7 @@ def plain(result: Result) -> dict[str, Any]:
 
 
 def from_plain(facts: dict[str, Any]) -> Result:
-    """The result that `plain` has spelled."""
+    """The result from the values that `plain` gives."""
     names = {field.name for field in attrs.fields(Result)}
     known = {name: value for name, value in facts.items() if name in names}
     known["findings"] = tuple(Finding(**each) for each in facts.get("findings", ()))
@@ -48,8 +48,8 @@ def from_plain(facts: dict[str, Any]) -> Result:
 
 
 def show_result(console: Console, result: Result, unseen: Sequence[str] = ()) -> None:
-    """What a run came to, in a few lines. `unseen` are marks that its scenario expects of some seed
-    and this one has not hit."""
+    """The result of a run in a few lines. `unseen` are marks that the scenario expects of some seed
+    and that this one has not hit."""
     simulated = result.end / 1_000_000
     speed = f" ({simulated / result.seconds:,.0f}x)" if result.seconds else ""
     console.print(
@@ -80,9 +80,9 @@ def show_failure(
     result: Result,
     command: str,
     last: Sequence[str],
-    story: Sequence[str] = (),
+    history: Sequence[str] = (),
 ) -> None:
-    """What is wrong, how to see it again, what became of the job, and what came to it last."""
+    """What is wrong, how to repeat it, what became of the job, and its last events."""
     for finding in result.findings[:MOST_FINDINGS]:
         console.print(f"[bold red]violated[/] {sentence(finding)}")
     rest = len(result.findings) - MOST_FINDINGS
@@ -90,9 +90,9 @@ def show_failure(
         console.print(f"  and {rest:,} more")
     console.print(f"  seed {result.seed}, again with: [bold]{escape(command)}[/]")
     finding_of_job = about_a_job(result)
-    if finding_of_job and story:
+    if finding_of_job and history:
         console.print(f"  what became of job {finding_of_job.job}, a column for each node:")
-        for line in story:
+        for line in history:
             console.print(f"    {escape(line)}")
     if finding_of_job and last:
         console.print(f"  the last events of job {finding_of_job.job}:")

@@ -1,4 +1,4 @@
-"""The results of a sweep as a file to which lines are added, so that a sweep can go on later."""
+"""The results of a sweep as a file of JSON lines, from which a later sweep continues."""
 
 import json
 from collections.abc import Iterator
@@ -17,27 +17,27 @@ FILE = "results.jsonl"
 FAILURES = "failures"
 
 Kept = tuple[str, Result]
-"""Path of the scenario, and what came of a seed."""
+"""The path of the scenario, and the result of one seed."""
 
 
-class Keeper(Protocol):
-    """Keeps what a sweep finds, and knows what one before it has found."""
+class ResultStore(Protocol):
+    """Stores what a sweep finds, and has what earlier sweeps have found."""
 
     def kept(self) -> Iterator[Kept]:
-        """What was found before, of the code and the scenarios of today."""
+        """Earlier results of the same code and the same scenarios."""
 
     def add(self, path: str, done: Done) -> None:
         """Keep it."""
 
     def close(self) -> None:
-        """Nothing more comes. What came is kept. To say it twice does no harm."""
+        """Finish; everything that was added is stored. May be called twice."""
 
 
-class Store:
-    """What is kept in a directory."""
+class DirectoryStore:
+    """Results in a directory."""
 
     def __init__(self, directory: str, versions: dict[str, str]) -> None:
-        """`versions` tell, by path, which code and scenario a result must be of to count."""
+        """`versions` has the version of code and scenario, by path; other results do not count."""
         self._versions = versions
         self._directory = directory
         self._failures = Path(directory, FAILURES)
@@ -49,7 +49,7 @@ class Store:
             raise UsageError(f"cannot write to {directory}: {error.strerror or error}") from None
 
     def kept(self) -> Iterator[Kept]:
-        """Lines that are whole, and of the code and the scenarios of today."""
+        """The complete lines of the same versions."""
         line = "\n"
         with self._path.open(encoding="utf-8") as file:
             for line in file:
@@ -60,7 +60,7 @@ class Store:
             self._file.write("\n")
 
     def add(self, path: str, done: Done) -> None:
-        """Keep it; of a failure, the plan too."""
+        """Store it; of a failure, the plan too."""
         result = done.result
         line = report.as_json(result, path=path, version=self._versions[path])
         try:
@@ -77,13 +77,13 @@ class Store:
             ) from None
 
     def close(self) -> None:
-        """Nothing more comes."""
-        with suppress(OSError):  # what could not be written was told when it was to be written
+        """Close the file."""
+        with suppress(OSError):  # an error was reported when the line was added
             self._file.close()
 
 
 def _facts(line: str) -> dict[str, Any] | None:
-    """A line's result; None for one that was never finished, or that somebody has spoilt."""
+    """A line's result; None if the line is incomplete or damaged."""
     try:
         facts = json.loads(line)
     except ValueError:

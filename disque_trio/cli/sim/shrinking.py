@@ -1,4 +1,4 @@
-"""The command that cuts a failing plan down."""
+"""The command that shrinks a failing plan."""
 
 from rich.status import Status
 

@@ -37,9 +37,6 @@ from disque_trio.sim.traces import merge_live
 from disque_trio.sim.traces.files import TraceError
 from disque_trio.tracing.rows import Row
 
-_LINES = 100
-"""Rows are written in batches of so many."""
-
 
 def run(options: Options) -> int:
     """`sim run`."""
@@ -62,7 +59,7 @@ def _run(options: Options, path: str) -> int:
 
 
 def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
-    """Run it, with every row written down if that is asked for."""
+    """Run it, and write every row to the trace file if there is one."""
     if options.trace is None:
         return execute(plan, options.engine, watchers)
     if not options.trace.endswith(TRACES):
@@ -71,26 +68,26 @@ def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
         writer = traces_files.create(options.trace, plan)
     except TraceError as error:
         raise UsageError(str(error)) from None
-    scribe = _Scribe(writer)
+    trace = _TraceObserver(writer)
     try:
-        done = execute(plan, options.engine, [*watchers, scribe.see])
+        done = execute(plan, options.engine, [*watchers, trace.see])
     finally:
-        scribe.close()
-    if scribe.error is not None:
-        reason = scribe.error.strerror or scribe.error
+        trace.close()
+    if trace.error is not None:
+        reason = trace.error.strerror or trace.error
         raise UsageError(f"cannot write {options.trace}: {reason}")
     return done
 
 
-class _Scribe:
-    """Writes a trace. A disk that is full is no failure of the node that is just being watched."""
+class _TraceObserver:
+    """Writes a trace. Keeps its error to itself: a full disk is no failure of the observed node."""
 
     def __init__(self, writer: traces_files.TraceWriter) -> None:
         self._writer = writer
         self.error: OSError | None = None
 
     def see(self, row: Row) -> None:
-        """One more row."""
+        """Write a row."""
         if self.error is None:
             try:
                 self._writer.write((row,))
@@ -98,7 +95,7 @@ class _Scribe:
                 self.error = error
 
     def close(self) -> None:
-        """The last one has been written."""
+        """Close the file."""
         try:
             self._writer.close()
         except OSError as error:
@@ -106,15 +103,15 @@ class _Scribe:
 
 
 def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: str) -> int:
-    """Draw it, tell it, and say how it ended."""
+    """Draw and print the result. The exit status."""
     result = done.result
     if options.html is not None:
         write_text(options.html, _picture(plan, rows, done, command))
     finding = report.about_a_job(result)
-    story: list[str] = []
+    history: list[str] = []
     if finding is not None:
         rows = rows or _again(options, plan)
-        story = _story(plan, rows, done, finding)
+        history = _job_history(plan, rows, done, finding)
         result = attrs.evolve(result, last=_last(rows, finding))
     unseen = [mark for mark in plan.expect.sometimes if not result.marks.get(mark)]
     if options.is_json:
@@ -123,7 +120,7 @@ def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: s
         console = report.out()
         report.show_result(console, result, unseen)
         if not result.is_ok:
-            report.show_failure(console, result, command, result.last, story)
+            report.show_failure(console, result, command, result.last, history)
         elif not result.delivered:
             console.print("[bold yellow]nothing tested[/]: no job was delivered")
     if not result.is_ok:
@@ -132,7 +129,7 @@ def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: s
 
 
 def _again(options: Options, plan: Plan) -> list[Row]:
-    """The rows of a run that nobody has kept, for a run that passes needs none."""
+    """The rows of a run, from another run: rows are not kept until a run has failed."""
     rows: list[Row] = []
     execute(plan, options.engine, [rows.append])
     return rows
@@ -145,16 +142,16 @@ def _last(rows: Iterable[Row], finding: Finding) -> tuple[str, ...]:
     return tuple(report.event(row) for row in tail.rows)
 
 
-def _story(plan: Plan, rows: list[Row], done: Run, finding: Finding) -> list[str]:
+def _job_history(plan: Plan, rows: list[Row], done: Run, finding: Finding) -> list[str]:
     """What became of the job, with a column for each node."""
     seen = [row for row in rows if not finding.time or row.time <= finding.time]
     terminal = import_module("disque_trio.sim.picture.terminal")
-    told: list[str] = terminal.lines(plan, seen, done.verdict, job=finding.job, last=TAIL)
-    return told
+    lines: list[str] = terminal.lines(plan, seen, done.verdict, job=finding.job, last=TAIL)
+    return lines
 
 
 def _picture(plan: Plan, rows: list[Row], done: Run, command: str) -> str:
-    """Only here when needed: the page's files are read with the module."""
+    """Import the picture only when needed: the module reads the page's files."""
     picture = import_module("disque_trio.sim.picture")
     page: str = picture.render(plan, rows, done.verdict, replay=command)
     return page
@@ -237,7 +234,7 @@ def _judge(plan: Plan, rows: list[Row]) -> Run:
 
 
 def _first_difference(rows: list[Row], plan: Plan, engine: str) -> str | None:
-    """Where the recorded history and a new run part, if they do."""
+    """The first row in which a new run differs from the recorded history, if any."""
     again: list[Row] = []
     execute(plan, engine, [again.append])
     for number, (old, new) in enumerate(zip_longest(rows, again)):

@@ -1,4 +1,4 @@
-"""The files that commands are given: scenarios and plans."""
+"""Reads the files that commands are given: scenarios and plans."""
 
 import hashlib
 from pathlib import Path
@@ -31,7 +31,7 @@ def scenario_from(path: str) -> Scenario:
 
 
 def plan_from(path: str, seed: int | None) -> Plan:
-    """The plan that a file means: a scenario's for the seed, or the one it is."""
+    """The plan in a file, or the plan of a scenario for the seed."""
     if path.endswith(".toml"):
         return expand(scenario_from(path), seed or 0)
     if seed is not None:
@@ -57,14 +57,14 @@ def check_engine(path: str, engine: str) -> None:
 
 
 def replay_command(path: str, plan: Plan, engine: str) -> str:
-    """The one line that runs it again."""
+    """The command that runs it again."""
     seed = f" --seed {plan.seed}" if path.endswith(".toml") else ""
     other = "" if engine == "heap" else f" --engine {engine}"
     return f"disque-trio sim run {path}{seed}{other}"
 
 
 def write_text(path: str, text: str) -> None:
-    """A whole file."""
+    """Write a file."""
     try:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
@@ -72,7 +72,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def check_writable(path: str | None) -> None:
-    """Nobody should learn after minutes that the result has no place to go."""
+    """Raise `UsageError` before the run instead of minutes later, after it."""
     if path is None:
         return
     file = Path(path)
@@ -86,16 +86,8 @@ def check_writable(path: str | None) -> None:
         file.unlink()
 
 
-@attrs.frozen
-class Version:
-    """What a result depends on."""
-
-    code: str
-    scenario: str
-
-
 def code_digest() -> str:
-    """A digest of the package's source: results of other code do not count."""
+    """A digest of the package's source: results from other code do not count."""
     package = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):

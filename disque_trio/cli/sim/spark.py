@@ -17,12 +17,12 @@ from disque_trio.pipeline.fanout import Fanout
 from disque_trio.sim.scenarios.scenario import Scenario
 
 PIECE_S: Final = 10.0
-"""What a piece should take. Spark adds some 50 ms to each."""
+"""How long a piece should take. Spark adds some 50 ms to each."""
 _LEAST_S: Final = 1.0
 _MOST_TRIED: Final = 64
-"""Seeds of a piece while nobody knows yet what a seed costs."""
+"""At most so many seeds in a piece while the cost of a seed is unknown."""
 _MEMORY: Final = "1g"
-"""Of the driver, which only passes things on."""
+"""Of the driver, which only forwards results."""
 
 
 @attrs.frozen
@@ -36,14 +36,14 @@ class Piece:
 
 @attrs.frozen
 class Outcome:
-    """What came of a piece."""
+    """The result of a piece."""
 
     path: str
     done: tuple[Done, ...]
     seconds: float
     host: str = ""
     error: str = ""
-    """Why it cannot be done, for people."""
+    """Why it cannot be run, as a sentence."""
 
 
 def run_all(
@@ -53,9 +53,9 @@ def run_all(
     settings: Mapping[str, str],
     ready: Callable[[int], None],
 ) -> Generator[Done, None, None]:
-    """Each task's result, as they come. Closing the iterator ends Spark.
+    """The tasks' results in the order in which they are finished. Closing ends Spark.
 
-    `ready` is told how many processors there are, as soon as Spark runs.
+    `ready` is called with the number of processors as soon as Spark runs.
     """
     with shipping.running(
         master, app="disque-trio sweep", memory=_MEMORY, settings=settings
@@ -82,15 +82,15 @@ def run_piece(piece: Piece) -> Outcome:
         with cycles_collected_between_seeds():
             done = tuple(run_seeds(piece.tasks, piece.scenario, str(piece.number)))
     except (UsageError, PipelineError) as error:
-        # Spark would try again, and tell it in a page of Java.
+        # Spark would retry an exception, and report it with a page of Java.
         return Outcome(path, (), 0.0, socket.gethostname(), str(error))
     return Outcome(path, done, time.monotonic() - began)
 
 
 class Cutter:
-    """Cuts the tasks into pieces, of a size that follows from what those before have cost.
+    """Cuts the tasks into pieces; their size follows from the cost of those before.
 
-    Second runs come last: not in the process, if it can be helped, in which the first one was.
+    Second runs come last, so that most of them run in another process than the first.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Cutter:
         self._processors = processors
         self._number = 0
         self._seconds: dict[str, float] = {}
-        """What a seed costs, by path."""
+        """The cost of a seed, by path."""
         self._tried: Counter[str] = Counter()
         queues: dict[tuple[bool, str], deque[Task]] = {}
         for task in tasks:
@@ -126,7 +126,7 @@ class Cutter:
         return Piece(self._number, self._scenarios[path], tasks)
 
     def learn(self, outcome: Outcome) -> None:
-        """A piece is done."""
+        """A piece is done: update the cost of a seed."""
         cost = outcome.seconds / len(outcome.done)
         known = self._seconds.get(outcome.path, cost)
         self._seconds[outcome.path] = (known + cost) / 2
@@ -142,7 +142,7 @@ class Cutter:
         return max(1, math.ceil(min(PIECE_S, max(left, _LEAST_S)) / max(cost, 1e-6)))
 
     def _left(self) -> Iterator[float]:
-        """Seconds of work, as far as is known."""
+        """Estimated seconds of work in each queue."""
         usual = max(self._seconds.values(), default=0.0)
         for queue in self._queues:
             yield len(queue) * self._seconds.get(queue[0].path, usual)

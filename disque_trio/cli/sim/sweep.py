@@ -17,13 +17,13 @@ from rich.table import Table
 from disque_trio import __version__
 from disque_trio.cli.frame import INTERRUPTED, UsageError, counted
 from disque_trio.cli.sim import report, spark
+from disque_trio.cli.sim.collector import CollectorOptions
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
-from disque_trio.cli.sim.harvest import Harvest
 from disque_trio.cli.sim.options import Options
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.cli.sim.pool import Done, Task, run_all
 from disque_trio.cli.sim.progress import Progress
-from disque_trio.cli.sim.results import Keeper, Store
+from disque_trio.cli.sim.results import DirectoryStore, ResultStore
 from disque_trio.cli.sim.sources import (
     check_engine,
     code_digest,
@@ -38,7 +38,7 @@ from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.sim.scenarios.scenario import Scenario
 
 DETAILED = 10
-"""So many failures are told with all that is known; the rest in a line each."""
+"""How many failures are shown in full; the rest take a line each."""
 
 
 Key = tuple[str, int]
@@ -62,7 +62,7 @@ def sweep(options: Options) -> int:
 
 
 def _scenarios(options: Options) -> dict[str, Scenario]:
-    # `scenarios/*.toml` should do, and the list of ablations stands among them.
+    # So that `scenarios/*.toml` works: the list of ablations is among them.
     files = [path for path in options.files if Path(path).name != "ablations.toml"]
     if len(set(files)) < len(files):
         raise UsageError("a scenario is named twice")
@@ -88,42 +88,42 @@ class _Sweep:
         self._tallies = {path: Tally(each) for path, each in self._scenarios.items()}
         self._versions = _versions(options, self._scenarios)
         self._name = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
-        self._keepers = self._open()
+        self._stores = self._open()
         self._expected: dict[Key, Result | None] = {}
-        """Seeds that are run twice, with what came of the first run."""
+        """Seeds that are run twice, with the result of the first run."""
         self._rechecks: dict[Key, str] = {}
-        """Digests that came before those of the first run."""
+        """Digests of second runs that finished before the first."""
         self._told = 0
         self._fresh = 0
         self._seconds = 0.0
         self._ending = ""
 
-    def _open(self) -> list[Keeper]:
-        """Whoever keeps results. What the first of them knows is not run again."""
+    def _open(self) -> list[ResultStore]:
+        """Where results are stored. Seeds with a result in the first store are not run again."""
         options = self._options
-        keepers: list[Keeper] = []
+        stores: list[ResultStore] = []
         if options.lake is not None:
             try:
                 module = import_module("disque_trio.cli.sim.lakestore")
             except ModuleNotFoundError as error:
                 raise UsageError(f"--lake needs pyarrow ({error}): {INSTALL}") from None
-            keepers.append(module.LakeStore(options.lake, self._name, self._versions))
+            stores.append(module.LakeStore(options.lake, self._name, self._versions))
         if options.out is not None:
-            keepers.append(Store(options.out, self._versions))
-        return keepers
+            stores.append(DirectoryStore(options.out, self._versions))
+        return stores
 
     def run(self) -> None:
-        """All seeds, until it is enough."""
+        """Run all seeds, or until there are enough failures."""
         try:
             self._run()
         except KeyboardInterrupt:
             self._ending = "interrupted"
         finally:
-            self._close_keepers()
+            self._close_stores()
 
-    def _close_keepers(self) -> None:
-        for keeper in self._keepers:
-            keeper.close()
+    def _close_stores(self) -> None:
+        for store in self._stores:
+            store.close()
 
     def _run(self) -> None:
         wanted = {path: _seeds(each, self._options) for path, each in self._scenarios.items()}
@@ -141,13 +141,13 @@ class _Sweep:
                     if self._ending and done.ends_piece:
                         return
             finally:
-                # Spark may take its time to end, and whoever waits may lose patience.
+                # Spark may be slow to end, and be interrupted: store the results first.
                 with closing(results):
-                    self._close_keepers()
+                    self._close_stores()
 
     def _see(self, done: Done, progress: Progress) -> None:
-        """Keep it, and tell of it unless enough has been told: then the rest of its piece only
-        makes what a lake has of it whole."""
+        """Store it, and report a failure unless the sweep is ending: then the rest of the piece
+        only completes what the lake has of it."""
         result = self._take(done)
         has_failed = result is not None and not result.is_ok
         progress.step(is_seed=not done.task.is_recheck, is_failure=has_failed)
@@ -157,10 +157,10 @@ class _Sweep:
                 self._ending = "stopped"
 
     def _recall(self, wanted: dict[str, list[int]]) -> None:
-        """What a sweep before this one has found."""
-        if self._keepers:
+        """Count the results of earlier sweeps."""
+        if self._stores:
             asked = {path: set(seeds) for path, seeds in wanted.items()}
-            for path, result in self._keepers[0].kept():
+            for path, result in self._stores[0].kept():
                 if result.seed in asked[path]:
                     self._tallies[path].add(result)
 
@@ -180,28 +180,28 @@ class _Sweep:
         options = self._options
         share = options.recheck if options.engine in REPEATABLE else 0
         for path, seeds in wanted.items():
-            harvest = self._harvest(path)
+            collecting = self._collector_options(path)
             due = 0.0
             for seed in seeds:
                 if seed in self._tallies[path].seeds:
                     continue
-                task = Task(path, seed, options.engine, options.limit_s, harvest=harvest)
+                task = Task(path, seed, options.engine, options.limit_s, collecting=collecting)
                 yield task
                 due += share
                 if due >= 1:
                     due -= 1
                     self._expected[path, seed] = None
-                    yield attrs.evolve(task, is_recheck=True, harvest=None)
+                    yield attrs.evolve(task, is_recheck=True, collecting=None)
 
-    def _harvest(self, path: str) -> Harvest | None:
+    def _collector_options(self, path: str) -> CollectorOptions | None:
         options = self._options
         if options.lake is None:
             return None
         lake = str(Path(options.lake).absolute())
-        return Harvest(lake, self._name, self._versions[path], options.trace_share)
+        return CollectorOptions(lake, self._name, self._versions[path], options.trace_share)
 
     def _take(self, done: Done) -> Result | None:
-        """Keep the result; a second run of a seed counts only if it differs."""
+        """Store the result; a second run of a seed counts only if it differs."""
         task, result = done.task, done.result
         key = (task.path, task.seed)
         if task.is_recheck:
@@ -220,8 +220,8 @@ class _Sweep:
             if key in self._expected:
                 self._expected[key] = result
         self._tallies[task.path].add(result)
-        for keeper in self._keepers:
-            keeper.add(task.path, attrs.evolve(done, result=result))
+        for store in self._stores:
+            store.add(task.path, attrs.evolve(done, result=result))
         return result
 
     def _tell_failure(self, console: Console, task: Task, result: Result) -> None:
@@ -237,7 +237,7 @@ class _Sweep:
     # At the end.
 
     def conclude(self) -> int:
-        """Tell what came of it all. The exit status."""
+        """Show the totals. The exit status."""
         options = self._options
         if options.is_json:
             print(json.dumps([self._facts(path) for path in self._tallies]))

@@ -1,4 +1,4 @@
-"""What came of a scenario's seeds, in sums: a sweep of a million seeds does not keep them all."""
+"""Sums over a scenario's seeds: a sweep of a million seeds does not keep every result."""
 
 from collections import Counter
 
@@ -23,7 +23,7 @@ class Tally:
     _failures: dict[int, Result] = attrs.Factory(dict)
 
     def add(self, result: Result) -> None:
-        """Count it. Of a seed that was counted before only its first failure counts."""
+        """Count it. A second result of a seed counts only if it is the seed's first failure."""
         if not result.is_ok:
             self._failures.setdefault(result.seed, result)
         if result.seed in self.seeds:
@@ -37,12 +37,12 @@ class Tally:
 
     @property
     def failed(self) -> list[Result]:
-        """The seeds that failed, in the order in which it turned out."""
+        """The seeds that failed, in the order in which they were found."""
         return list(self._failures.values())
 
     @property
     def gaps(self) -> list[str]:
-        """What should have been seen and was not."""
+        """What should have been seen but was not."""
         if not self.seeds:
             return []
         missing = [mark for mark in self.scenario.expect.sometimes if not self.marks[mark]]

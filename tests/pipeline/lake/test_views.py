@@ -1,4 +1,4 @@
-"""The views, on a story that is told by hand and on runs of the simulator."""
+"""The views, on hand-written rows and on runs of the simulator."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,9 +54,9 @@ STORY = [
 
 
 @pytest.fixture(scope="module")
-def story(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Ask:
+def views(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """Two live nodes, one of which is killed, and one job that comes twice."""
-    folder = tmp_path_factory.mktemp("story")
+    folder = tmp_path_factory.mktemp("views")
     for node in "ab":
         rows = [row for row in STORY if row.node == node]
         Path(folder, f"{node}.jsonl").write_bytes(b"".join(line_of(row) for row in rows))
@@ -69,8 +69,8 @@ def since(row: Any, name: str) -> float:
     return float(row[name] - WALL * 1_000) / SECOND
 
 
-def test_the_life_of_a_job_is_one_row(story: Ask) -> None:
-    (job,) = story("SELECT * FROM jobs")
+def test_the_life_of_a_job_is_one_row(views: Ask) -> None:
+    (job,) = views("SELECT * FROM jobs")
 
     assert (job.scenario, job.run, job.job, job.queue) == ("live", "live", JOB, "q")
     assert (job.producer, job.origin, job.queued_on, job.queued_by) == ("p", "a", "a", "first")
@@ -82,34 +82,34 @@ def test_the_life_of_a_job_is_one_row(story: Ask) -> None:
     assert job.ended_by == "ackjob"
 
 
-def test_a_delivery_has_its_reason_and_a_duplicate_its_cause(story: Ask) -> None:
-    first, second = story("SELECT * FROM deliveries ORDER BY number")
+def test_a_delivery_has_its_reason_and_a_duplicate_its_cause(views: Ask) -> None:
+    first, second = views("SELECT * FROM deliveries ORDER BY number")
 
     assert (first.number, first.node, first.client, first.cause) == (1, "b", "c", None)
     assert (first.queued_by, since(first, "queued")) == ("first", 1.006), "before it moved"
     assert (second.number, second.client, second.queued_by, second.cause) == (2, "d", "retry", "D1")
     assert (since(second, "leased"), second.after_ack) == (2, False)
-    (cause,) = story("SELECT * FROM causes")
+    (cause,) = views("SELECT * FROM causes")
     assert (cause.cause, cause.duplicates, cause.jobs, cause.per_million) == ("D1", 1, 1, 1e6)
     assert not cause.is_judged
 
 
-def test_copies_end_with_their_node_and_leave_the_job_short(story: Ask) -> None:
-    copies = {row.node: row for row in story("SELECT * FROM copies")}
+def test_copies_end_with_their_node_and_leave_the_job_short(views: Ask) -> None:
+    copies = {row.node: row for row in views("SELECT * FROM copies")}
     assert (since(copies["a"], "until"), copies["a"].ended_by) == (3, "start")
     assert (since(copies["b"], "until"), copies["b"].ended_by) == (8.4, "collected")
 
-    (low,) = story("SELECT * FROM under_replication")
+    (low,) = views("SELECT * FROM under_replication")
     assert (low.wanted, low.copies, since(low, "since"), since(low, "until")) == (2, 1, 3, 8.2)
     assert (low.seconds, low.is_over) == (5.2, True)
 
-    seconds = story("SELECT * FROM copies_over_time ORDER BY second")
+    seconds = views("SELECT * FROM copies_over_time ORDER BY second")
     seen = [(row.second - WALL // 1_000, row.jobs, row.copies, row.wanted) for row in seconds]
     assert seen == [(1, 1, 2, 2), (3, 1, 1, 2), (8, 0, 0, 0)]
 
 
-def test_latency_is_told_by_stage(story: Ask) -> None:
-    stages = {row.stage: row for row in story("SELECT * FROM latency")}
+def test_latency_is_told_by_stage(views: Ask) -> None:
+    stages = {row.stage: row for row in views("SELECT * FROM latency")}
 
     assert {name: row.p50 for name, row in stages.items()} == {
         "answered": 6.0, "queued": 6.0, "delivered": 994.0, "acked": 6200.0, "whole": 7200.0,
@@ -117,28 +117,28 @@ def test_latency_is_told_by_stage(story: Ask) -> None:
     assert {row.jobs for row in stages.values()} == {1}
 
 
-def test_federation_throughput_and_clocks(story: Ask) -> None:
-    (flow,) = story("SELECT * FROM federation")
+def test_federation_throughput_and_clocks(views: Ask) -> None:
+    (flow,) = views("SELECT * FROM federation")
     assert (flow.giver, flow.taker, flow.given, flow.taken, flow.p50) == ("a", "b", 1, 1, 10.0)
 
-    done = {(r.node, r.second - WALL // 1_000): r for r in story("SELECT * FROM throughput")}
+    done = {(r.node, r.second - WALL // 1_000): r for r in views("SELECT * FROM throughput")}
     assert (done["a", 1].added, done["a", 1].given, done["b", 8].served) == (1, 1, 1)
 
-    clocks = {row.node: row for row in story("SELECT * FROM clock_error")}
+    clocks = {row.node: row for row in views("SELECT * FROM clock_error")}
     assert clocks["a"].against_others == 0.0, "as long there as back"
     assert (clocks["a"].stepped, clocks["a"].fastest) == (0, None)
 
 
-def test_a_run_is_told_with_what_its_traces_have(story: Ask) -> None:
-    (run,) = story("SELECT * FROM runs")
+def test_a_run_is_told_with_what_its_traces_have(views: Ask) -> None:
+    (run,) = views("SELECT * FROM runs")
 
     assert (run.is_live, run.events, run.nodes, run.made, run.added) == (True, len(STORY), 2, 1, 1)
     assert (run.has_node_rows, run.has_messages, run.healed) == (True, True, None)
     assert (run.last - run.first) == 8.4 * SECOND
 
 
-def test_coverage_counts_pairs_of_message_and_state(story: Ask) -> None:
-    met = {(row.message, row.state): row.times for row in story("SELECT * FROM coverage")}
+def test_coverage_counts_pairs_of_message_and_state(views: Ask) -> None:
+    met = {(row.message, row.state): row.times for row in views("SELECT * FROM coverage")}
 
     assert met == {("repljob", "unknown"): 1, ("gotjob", "held"): 1}
 

@@ -1,4 +1,4 @@
-"""Brings whole runs into a lake: from wherever they are run, as files that no commit names yet."""
+"""Writes all rows of runs into a lake, on any machine, as files that are not committed yet."""
 
 import hashlib
 from contextlib import ExitStack
@@ -11,8 +11,8 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
 
-class Barn:
-    """Takes runs of one scenario, and writes a file of rows and one of plans if there are any."""
+class RunWriter:
+    """Writes runs of one scenario: a file of rows and a file of plans, if there are any."""
 
     def __init__(self, lake: str, scenario: str, name: str) -> None:
         self._lake, self._scenario, self._name = lake, scenario, name
@@ -35,7 +35,7 @@ class Barn:
 
     @staticmethod
     def name_of(*facts: str) -> str:
-        """The name of a run, of what tells it from all others."""
+        """The name of a run, from what distinguishes it from all others."""
         return hashlib.sha256("/".join(facts).encode()).hexdigest()[: shape.RUN_DIGITS]
 
     def _open(self) -> Lake:
@@ -46,8 +46,8 @@ class Barn:
                 f"{error}. The sweep's lake must be the same folder on every machine"
             ) from None
 
-    def bring(self, plan: Plan, run: str, rows: list[Row]) -> None:
-        """One run."""
+    def write(self, plan: Plan, run: str, rows: list[Row]) -> None:
+        """Write one run."""
         if not self._writers:
             lake = self._open()
             for table in ("rows", "traces"):
