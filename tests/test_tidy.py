@@ -31,7 +31,7 @@ _RUNGS: Final = """
     commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
-    commands.strays commands.table
+    commands.unlisted commands.table
     timing pipelines due
     machine
 """
@@ -103,25 +103,25 @@ OWNERS: Final = {
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
-        Memory.brim Memory.crest Memory.spillable Memory.review_at
+        Memory.spill_above Memory.high_water Memory.spillable Memory.review_at
     """,
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
-    " NodeState.hindrance Memory.held",
+    " NodeState.refusal Memory.held",
     "replication": """
         Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
         NodeState.drawn
     """,
     "pending_adds": """
-        Client.pending_adds Client.crest Job.pending_add
+        Client.pending_adds Client.most_pending Job.pending_add
         PendingAdd.job PendingAdd.reply PendingAdd.widen_at
         NodeState.adding NodeState.adding_bytes Outbox.resumed
     """,
     "repair": """
-        Repair.members Repair.targets Repair.failing Repair.lost Repair.news_at Repair.has_news
-        Repair.walk Repair.found Repair.under Repair.again Repair.awaited
+        Repair.members Repair.targets Repair.failing Repair.lost Repair.changed_at
+        Repair.has_changes Repair.walk Repair.found Repair.under Repair.again Repair.awaited
         Repair.silent Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",
@@ -150,7 +150,7 @@ OWNERS: Final = {
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client
-        NodeState.hindrance Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
+        NodeState.refusal Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
     """,
     "send": "Cluster.messages_sent Outbox.messages Outbox.replies",
     "trace": "NodeState.trace",
@@ -167,8 +167,8 @@ OWNERS: Final = {
     "failure": "Peer.reports",
     "identity": """
         Cluster.duplicate Cluster.incarnation Cluster.refusal Cluster.own_addresses
-        Cluster.probe_at Peer.processes NodeState.hindrance
-        Process.ip Process.port Process.heard
+        Cluster.probe_at Peer.processes NodeState.refusal
+        Process.ip Process.port Process.last_seen
     """,
     "gossip": "Peer.ping_sent Peer.pong_received",
     "membership": """

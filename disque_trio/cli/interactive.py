@@ -133,7 +133,7 @@ def _hint() -> FormattedText:
     return FormattedText([("class:hint", rest)])
 
 
-class _Discreet(FileHistory):
+class _HistoryWithoutSecrets(FileHistory):
     """Remembers lines in a file, but no passwords."""
 
     def append_string(self, string: str) -> None:
@@ -162,7 +162,7 @@ def history(environment: Mapping[str, str]) -> History:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError:
         return InMemoryHistory()
-    return _Discreet(path)
+    return _HistoryWithoutSecrets(path)
 
 
 def history_path(environment: Mapping[str, str]) -> Path:

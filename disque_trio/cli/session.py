@@ -21,7 +21,7 @@ from disque_trio.wire.words import UnbalancedQuotesError, split
 
 _RED: Final = b"\x1b[31m%b\x1b[0m"
 _TIMES: Final = re.compile(rb"[0-9]{1,9}")
-_LAST_WORDS: Final = frozenset({b"RESTART", b"CRASH-AND-RECOVER", b"SEGFAULT", b"ASSERT", b"OOM"})
+_ENDING: Final = frozenset({b"RESTART", b"CRASH-AND-RECOVER", b"SEGFAULT", b"ASSERT", b"OOM"})
 """Subcommands of DEBUG after which the node is gone."""
 _HOW_TO_GIVE_IT: Final = (
     "Give the password with --password-file, --askpass or in $DISQUE_AUTH; or type AUTH."
@@ -121,4 +121,4 @@ def _manual(topic: Sequence[bytes]) -> str:
 
 def _ends_the_node(args: Sequence[bytes]) -> bool:
     words = [word.upper() for word in args[:2]]
-    return words[0] == b"SHUTDOWN" or (words[0] == b"DEBUG" and words[-1] in _LAST_WORDS)
+    return words[0] == b"SHUTDOWN" or (words[0] == b"DEBUG" and words[-1] in _ENDING)

@@ -117,6 +117,6 @@ class GroupCommit:
         self._carry(out)
 
     def _error(self, reply: Reply) -> Reply:
-        hindrance = self._machine.state.hindrance
-        assert hindrance is not None, "the machine does not know of the trouble"
-        return reply if isinstance(reply, Failure) else hindrance
+        refusal = self._machine.state.refusal
+        assert refusal is not None, "the machine does not know of the trouble"
+        return reply if isinstance(reply, Failure) else refusal

@@ -124,7 +124,7 @@ class Input:
         """Too much waits for the disk: how many of these, from the first on, only look?"""
         if not self.may_look:
             return 0
-        looks = takewhile(self._machine.only_looks, islice(backlog, TURN))
+        looks = takewhile(self._machine.is_read_only, islice(backlog, TURN))
         return sum(1 for _ in looks)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:

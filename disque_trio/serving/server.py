@@ -274,8 +274,8 @@ async def _live(
 
 def is_loading(node: Node) -> bool:
     """Does it read its journal, and serve nobody yet?"""
-    hindrance = node.state.hindrance
-    return hindrance is not None and hindrance.text.startswith(b"LOADING")
+    refusal = node.state.refusal
+    return refusal is not None and refusal.text.startswith(b"LOADING")
 
 
 def _reload(node: Node, host: SystemHost, log: ServerLog) -> None:

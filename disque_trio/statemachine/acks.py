@@ -128,11 +128,11 @@ def try_collect(node: NodeState, job: Job) -> None:
     missing = unconfirmed(node, job)
     if missing:
         send.to_ids(node, missing, SetAck(job.id, len(job.holders)))
-    elif not _awaits_strangers(node, job):
+    elif not _awaits_unknown_nodes(node, job):
         collect(node, job)
 
 
-def _awaits_strangers(node: NodeState, job: Job) -> bool:
+def _awaits_unknown_nodes(node: NodeState, job: Job) -> bool:
     """May a node that this one has not met yet have a copy: a holder, who gave a dummy its name, or
     for a dummy anybody with whom a handshake is under way?
 
@@ -268,7 +268,7 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
         return
     if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:
         job.confirmed += (sender.id,)
-    if not unconfirmed(node, job) and not _awaits_strangers(node, job):
+    if not unconfirmed(node, job) and not _awaits_unknown_nodes(node, job):
         collect(node, job)
 
 

@@ -20,7 +20,7 @@ def must_check(node: NodeState, client: Client) -> bool:
     return (
         memory.held > memory.hard
         or bool(node.monitors)
-        or node.hindrance is not None
+        or node.refusal is not None
         or (not client.authenticated and bool(node.config.requirepass))
     )
 
@@ -35,12 +35,12 @@ def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command)
     is_short = memory.held > memory.hard and not pressure.relieve(node)
     if is_short and Flag.DENYOOM in row.flags:
         return pressure.OOM
-    return None if node.hindrance is None else _hindrance(node.hindrance, row)
+    return None if node.refusal is None else _refusal_by_state(node.refusal, row)
 
 
-def _hindrance(hindrance: Failure, row: Command) -> Failure | None:
+def _refusal_by_state(refusal: Failure, row: Command) -> Failure | None:
     """While the journal is loaded nearly everything has to wait; while it cannot be written,
     whatever would have to be written."""
-    if hindrance is recovery.LOADING:
-        return None if Flag.LOADING in row.flags else hindrance
-    return hindrance if Flag.WRITE in row.flags or row.name == "ping" else None
+    if refusal is recovery.LOADING:
+        return None if Flag.LOADING in row.flags else refusal
+    return refusal if Flag.WRITE in row.flags or row.name == "ping" else None

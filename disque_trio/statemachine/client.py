@@ -58,7 +58,7 @@ class Client(Timed):
     with_counters: bool = False
     pending_adds: list[PendingAdd] = attrs.Factory(list)
     """While it waits for copies: its ADDJOBs that are not answered, in order."""
-    crest: int = 0
+    most_pending: int = 0
     """The most of them at a time since it was last told to go on."""
     then: "Callable[[Any, Client, Any], Reply] | None" = None
     """Makes the reply from the node's state, the client and the outcome of its chore."""

@@ -35,7 +35,7 @@ class Process:
     incarnation: int
     ip: str = ""
     port: int = 0
-    heard: Millis = 0
+    last_seen: Millis = 0
 
 
 @attrs.define(eq=False)
@@ -44,7 +44,7 @@ class Duplicate:
 
     ip: str
     port: int
-    heard: Millis
+    last_seen: Millis
 
     @property
     def address(self) -> bytes:

@@ -23,7 +23,7 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 
-def apart(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId]) -> list[NodeId]:
+def spread(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId]) -> list[NodeId]:
     """The candidates, first those at whose address nobody holds the job or stands before them.
 
     Nodes of one address fall together. All of them are known.
@@ -156,6 +156,6 @@ def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, 
     known = job.holders
     if not job.is_dummy:
         add_holders(job, named(node, holders))
-    news = SetAck(job.id, len(job.holders))
-    send.to_node(node, sender, news)
-    send.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], news)
+    message = SetAck(job.id, len(job.holders))
+    send.to_node(node, sender, message)
+    send.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], message)

@@ -82,7 +82,7 @@ def serve_ready(node: NodeState) -> None:
                 break
             waiters.release(node, client, [describe(job, with_counters=client.with_counters)])
         if node.cluster.size > 1:
-            lifecycle.look_again(node, queue.name)
+            lifecycle.mark_unmet(node, queue.name)
 
 
 def describe(job: Job, *, with_counters: bool) -> Reply:

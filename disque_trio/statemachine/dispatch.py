@@ -59,14 +59,14 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     Pause: pausing.on_pause,
 }
 
-_NEWS: Final = (ReplJob, YourJobs, NeedJobs)
+_MOVE_JOBS: Final = (ReplJob, YourJobs, NeedJobs)
 """Messages that make a node take or give jobs; without a journal to write it does neither."""
 
 
-def hear(node: NodeState, sender: Peer, messages: tuple[Message, ...]) -> None:
+def receive(node: NodeState, sender: Peer, messages: tuple[Message, ...]) -> None:
     """A member says this, in this order. Clients who wait for jobs are served in between."""
     for message in messages:
-        if node.hindrance is not None and isinstance(message, _NEWS):
+        if node.refusal is not None and isinstance(message, _MOVE_JOBS):
             continue
         ON_MESSAGE[type(message)](node, sender, message)
         if node.ready:

@@ -25,7 +25,7 @@ def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
     """Another node suspects it, or knows it as failed. A majority of such reports is a verdict."""
     peer.reports[reporter] = node.mono
     if peer.flags & PFAIL and _votes(node, peer) > node.cluster.size // 2:
-        _convict(node, peer)
+        _mark_failed(node, peer)
         send.to_all(node, Fail(peer.id))
 
 
@@ -46,10 +46,10 @@ def on_fail(node: NodeState, sender: Peer, message: Fail) -> None:
     """A node tells of a verdict: it is believed at once, and not passed on."""
     peer = node.cluster.nodes.get(message.node)
     if peer is not None and peer is not node.cluster.myself and not peer.flags & FAIL:
-        _convict(node, peer)
+        _mark_failed(node, peer)
 
 
-def _convict(node: NodeState, peer: Peer) -> None:
+def _mark_failed(node: NodeState, peer: Peer) -> None:
     mark(node, peer, FAIL)
     unmark(node, peer, PFAIL)
 

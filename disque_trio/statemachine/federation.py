@@ -70,7 +70,7 @@ def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
         if _is_due(node, queue):
             node.unmet[queue.name] = True
         else:
-            lifecycle.look_again(node, queue.name)
+            lifecycle.mark_unmet(node, queue.name)
 
 
 def _share(queue: Queue, rate: int) -> int:
@@ -101,7 +101,7 @@ def settle(node: NodeState) -> None:
             continue
         if queue.length:
             offering.offer(node, queue)
-        elif node.hindrance is not None or not may_ask(node, queue):
+        elif node.refusal is not None or not may_ask(node, queue):
             continue
         elif queue.waiting or has_asked:
             _seek(node, queue)
@@ -191,10 +191,10 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
     supply.asked.pop(sender.id, None)
     if not message.count:
         supply.known.pop(sender.id, None)
-        lifecycle.look_again(node, queue.name)
+        lifecycle.mark_unmet(node, queue.name)
         return
     supply.known[sender.id] = message.count
-    if may_ask(node, queue) and node.hindrance is None:
+    if may_ask(node, queue) and node.refusal is None:
         _ask_for_clients(node, queue, supply)
     if sender.id in supply.asked:
         watch(node, queue)
@@ -281,7 +281,7 @@ def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
         if queue is not None:
             _note_responder(node, queue, sender)
     for name in names:
-        lifecycle.look_again(node, name)
+        lifecycle.mark_unmet(node, name)
 
 
 def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool:
@@ -326,7 +326,7 @@ def watch_all(node: NodeState) -> None:
 def on_queue_due(node: NodeState, queue: Queue) -> None:
     """A queue's timer: its clients still wait, or nobody has used it for long."""
     if queue.waiting:
-        lifecycle.look_again(node, queue.name)
+        lifecycle.mark_unmet(node, queue.name)
     elif lifecycle.drop_queue_if_idle(node, queue):
         return
     idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT

@@ -10,8 +10,8 @@ from disque_trio.statemachine import send
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, MEET, NOADDR, PFAIL, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer, Process
 from disque_trio.statemachine.failure import recover, report, withdraw
-from disque_trio.statemachine.handshake import hear_of
-from disque_trio.statemachine.identity import hear_of_own_id
+from disque_trio.statemachine.handshake import meet_by_gossip
+from disque_trio.statemachine.identity import on_own_id_in_gossip
 from disque_trio.statemachine.messages import Gossip, Meet, Ping
 from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
@@ -87,16 +87,16 @@ def wall_time(node: NodeState, moment: Millis) -> Millis:
     return node.wall - (node.mono - moment) if moment else 0
 
 
-def listen(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
+def read_section(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
     """Hear what a known node tells of others."""
     for entry in entries[:MAX_ENTRIES]:
         peer = node.cluster.nodes.get(entry.id)
         if peer is None:
             if not entry.flags & NOADDR and not is_banned(node, entry.id):
-                hear_of(node, _ip_of(entry), entry.port)
+                meet_by_gossip(node, _ip_of(entry), entry.port)
         elif peer is node.cluster.myself:
             if not entry.flags & NOADDR:
-                hear_of_own_id(node, _ip_of(entry), entry.port)
+                on_own_id_in_gossip(node, _ip_of(entry), entry.port)
         else:
             _compare(node, teller, peer, entry)
 
@@ -108,7 +108,7 @@ def _compare(node: NodeState, teller: Peer, peer: Peer, entry: Gossip) -> None:
     else:
         withdraw(peer, teller.id)
     if peer.flags & _FAILING and (peer.ip, peer.port) != (_ip_of(entry), entry.port):
-        hear_of(node, _ip_of(entry), entry.port)
+        meet_by_gossip(node, _ip_of(entry), entry.port)
 
 
 def _ip_of(entry: Gossip) -> str:

@@ -29,13 +29,13 @@ def meet(node: NodeState, ip: str, port: int) -> bool:
     return _start(node, ip, port, MEET)
 
 
-def hear_of(node: NodeState, ip: str, port: int) -> None:
+def meet_by_gossip(node: NodeState, ip: str, port: int) -> None:
     """Start a handshake with a node that gossip tells of."""
     if _has_room(node):
         _start(node, ip, port, MEET)
 
 
-def answer_stranger(node: NodeState, link: Link, port: int) -> None:
+def answer_meet(node: NodeState, link: Link, port: int) -> None:
     """Start a handshake with a stranger that sent MEET: it knows us, so a PING will do."""
     if _has_room(node):
         _start(node, link.remote_ip, port, 0)

@@ -9,7 +9,7 @@ other nodes, until the other has not answered for half a minute (docs/bus.md).
 
 Numbers of other nodes are believed only from an address that was dialled. Original nodes announce
 none, and are left alone. Owns `Cluster.duplicate`, `incarnation`, `refusal`, `own_addresses`
-and `probe_at`, `Process`, `Peer.processes`, and `NodeState.hindrance` while this process yields.
+and `probe_at`, `Process`, `Peer.processes`, and `NodeState.refusal` while this process yields.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 from disque_trio.statemachine import offering, waiters
 from disque_trio.statemachine.base import Failure, Millis
 from disque_trio.statemachine.cluster import YIELDS, Duplicate, Link, Peer, Process
-from disque_trio.statemachine.handshake import hear_of
+from disque_trio.statemachine.handshake import meet_by_gossip
 from disque_trio.statemachine.links import hang_up_all
 from disque_trio.statemachine.messages import Frame
 from disque_trio.statemachine.state import NodeState
@@ -48,14 +48,14 @@ def note(node: NodeState, peer: Peer, frame: Frame, ip: str) -> None:
             Process(frame.incarnation),
         )
     latest = processes[-1]
-    latest.ip, latest.port, latest.heard = ip, frame.port, node.mono
+    latest.ip, latest.port, latest.last_seen = ip, frame.port, node.mono
 
 
 def other_process(node: NodeState, peer: Peer) -> Process | None:
     """Another process than the last one that has spoken under this ID lately, elsewhere."""
     latest = peer.processes[-1]
     for each in peer.processes[:-1]:
-        is_recent = node.mono - each.heard <= node.config.cluster_node_timeout
+        is_recent = node.mono - each.last_seen <= node.config.cluster_node_timeout
         if is_recent and (each.ip, each.port) != (latest.ip, latest.port):
             return each
     return None
@@ -64,7 +64,7 @@ def other_process(node: NodeState, peer: Peer) -> Process | None:
 # As one of the two.
 
 
-def hear_of_own_id(node: NodeState, ip: str, port: int) -> None:
+def on_own_id_in_gossip(node: NodeState, ip: str, port: int) -> None:
     """Gossip says that this node's ID is at that address: see who answers, if it is a new one."""
     cluster = node.cluster
     own = (cluster.myself.ip, node.facts.port)
@@ -75,7 +75,7 @@ def hear_of_own_id(node: NodeState, ip: str, port: int) -> None:
 def _probe(node: NodeState, ip: str, port: int) -> None:
     if node.mono >= node.cluster.probe_at:
         node.cluster.probe_at = node.mono + PROBE_EVERY
-        hear_of(node, ip, port)
+        meet_by_gossip(node, ip, port)
 
 
 def on_own_id(node: NodeState, link: Link, frame: Frame) -> None:
@@ -113,9 +113,9 @@ def _yield(node: NodeState, other: Duplicate) -> None:
         b"DUPLICATEID Another process with the node ID of this one runs at %b. Give this one a "
         b"directory of its own without a copied nodes.conf, or stop the other" % other.address
     )
-    if node.hindrance is None:
-        node.hindrance = node.cluster.refusal
-        waiters.release_all_for_jobs(node, node.hindrance)
+    if node.refusal is None:
+        node.refusal = node.cluster.refusal
+        waiters.release_all_for_jobs(node, node.refusal)
     hang_up_all(node)
 
 
@@ -123,8 +123,8 @@ def _go_on(node: NodeState) -> None:
     cluster = node.cluster
     cluster.incarnation &= ~YIELDS
     refused, cluster.refusal = cluster.refusal, None
-    if node.hindrance is refused:
-        node.hindrance = None
+    if node.refusal is refused:
+        node.refusal = None
         offering.offer_all_anew(node)
 
 
@@ -133,7 +133,7 @@ def watch(node: NodeState) -> None:
     other = node.cluster.duplicate
     if other is None:
         return
-    if node.mono - other.heard > MEMORY:
+    if node.mono - other.last_seen > MEMORY:
         node.cluster.duplicate = None
         if is_yielding(node):
             _go_on(node)

@@ -77,13 +77,13 @@ def _check_client(node: NodeState, client: Client) -> None:
             assert client.id in node.queues[name].waiting, f"{client.id} is not waiting on {name!r}"
     else:
         assert not client.queues, f"client {client.id} lingers on {client.queues}"
-    _check_additions(client)
+    _check_pending_adds(client)
     if client.blocked is not Blocked.NO and client.deadline:
         assert client.slot, f"client {client.id} waits for a deadline that is in no timer slot"
         assert 0 < client.due <= client.deadline, f"{client.id}: {client.due}, {client.deadline}"
 
 
-def _check_additions(client: Client) -> None:
+def _check_pending_adds(client: Client) -> None:
     assert (client.blocked is Blocked.COPIES) == bool(client.pending_adds), client.id
     assert not client.pending_adds or client.pending_adds[0].job is not None, (
         f"client {client.id} could be answered"

@@ -200,7 +200,7 @@ def had_its_turn(job: Job) -> bool:
     return not job.retry and bool(job.flags & (DELIVERED | QUEUED_ONCE))
 
 
-def has_been_out(job: Job) -> bool:
+def was_ever_queued(job: Job) -> bool:
     """Has any node queued this job, as far as is known here?"""
     return bool(job.flags & (DELIVERED | QUEUED_ONCE) or job.deliveries or job.nacks)
 
@@ -248,7 +248,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if queue.waiting:
         mark_ready(node, queue)
     if queue.name in node.demands:
-        look_again(node, queue.name)
+        mark_unmet(node, queue.name)
     return True
 
 
@@ -266,7 +266,7 @@ def mark_ready(node: NodeState, queue: Queue) -> None:
         node.ready[queue.name] = queue
 
 
-def look_again(node: NodeState, name: bytes) -> None:
+def mark_unmet(node: NodeState, name: bytes) -> None:
     """Have the queue looked at when the inputs of the batch are in: it may have jobs for clients of
     other nodes, or clients for jobs of other nodes (`federation.settle`)."""
     node.unmet.setdefault(name, False)

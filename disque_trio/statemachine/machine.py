@@ -52,7 +52,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
-from disque_trio.statemachine.commands import addjob, latency, server, strays
+from disque_trio.statemachine.commands import addjob, latency, server, unlisted
 from disque_trio.statemachine.commands import config as configuration
 from disque_trio.statemachine.commands.config import adopt
 from disque_trio.statemachine.commands.rows import Command
@@ -152,7 +152,7 @@ class Machine:
         self._set_clocks(now)
         return pipelines.take(self.state, self._commands.get, client, requests, clock)
 
-    def only_looks(self, args: list[bytes]) -> bool:
+    def is_read_only(self, args: list[bytes]) -> bool:
         """Is this a request that changes no job, whoever asks?"""
         row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
         return row is None or not row.may_change
@@ -188,17 +188,17 @@ class Machine:
         whatever has to be looked at closely, be it for want of memory."""
         node = self.state
         sessions.enter_silence(client)
-        refusal = strays.refuse_held(client, args, row) if strays.is_held(client) else None
+        refusal = unlisted.refuse_held(client, args, row) if unlisted.is_held(client) else None
         if refusal is None and row is not None:
             refusal = refusal_of(node, client, args, row)
         if refusal is not None:
             send.answer(node, client, refusal)
         elif row is None:
-            send.answer(node, client, strays.answer(node, client, args[0], self._commands))
+            send.answer(node, client, unlisted.answer(node, client, args[0], self._commands))
         else:
             send.answer_if_any(node, client, self._execute(client, args, row))
         sessions.leave_silence(client)
-        strays.after(client, args, row)
+        unlisted.after(client, args, row)
         if node.ready:
             delivery.serve_ready(node)
         return row if refusal is None else None
@@ -327,7 +327,7 @@ class Machine:
         if sender is None or sender.flags & HANDSHAKE or sender is cluster.myself:
             metrics.count_refused(node, "unknown sender", 1)
             return
-        dispatch.hear(node, sender, messages)
+        dispatch.receive(node, sender, messages)
 
     def refused(self, reason: str, times: int) -> None:
         """Count bus input that was dropped; the driver counts what never became a frame."""
@@ -339,7 +339,7 @@ class Machine:
         greetings.greet_again(self.state, link)
 
     def overflow(self) -> list[Job]:
-        """Whose bodies shall go to disk, once `Memory.held` is above `Memory.brim`."""
+        """Whose bodies shall go to disk, once `Memory.held` is above `Memory.spill_above`."""
         return spilling.overflow(self.state)
 
     def spilled(self, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:

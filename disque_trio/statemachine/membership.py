@@ -62,14 +62,14 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
     if sender is None:
         return
     if link.peer is not None:
-        _hear_on_own_link(node, sender, frame)
+        _receive_on_own_link(node, sender, frame)
     elif isinstance(message, Ping):
         learn_address(node, sender, link, frame.port)
     mark_leaving(node, sender, leaving=bool(frame.flags & LEAVING))
-    gossip.listen(node, sender, message.gossip)
+    gossip.read_section(node, sender, message.gossip)
 
 
-def _hear_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
+def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     """What is believed only of the node that was dialled: whoever dials us may be another."""
     if sender.capabilities != frame.capabilities:
         sender.capabilities = frame.capabilities
@@ -89,7 +89,7 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     if (is_meet and sender is not node.cluster.myself) or not node.cluster.myself.ip:
         learn_own_ip(node, link.local_ip)
     if is_meet and sender is None:
-        handshake.answer_stranger(node, link, frame.port)
+        handshake.answer_meet(node, link, frame.port)
     told = gossip.section(node)
     if sender is not None and frame.incarnation:
         told += _other_process(node, link, sender, frame)

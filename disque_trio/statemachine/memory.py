@@ -40,7 +40,7 @@ RESEND_BYTES: Final = 8
 SCAN_BYTES: Final = 8
 """A name that a running iteration has still to come to."""
 
-NO_BRIM: Final = 1 << 62
+NEVER: Final = 1 << 62
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -55,7 +55,7 @@ class Memory(Timed):
     """`held` beyond this is pressure: more than 75 % is used (`pressure`)."""
     hard: int = 0
     """`held` beyond this is want: more than 95 % is used (`pressure`)."""
-    crest: int = 0
+    high_water: int = 0
     """The most that `held` was since it last was much and then little (`pressure`)."""
     peak: int = 0
     evicted: int = 0
@@ -65,7 +65,7 @@ class Memory(Timed):
     plain dictionary would go over all that have left it to find the oldest."""
     dummies: OrderedDict[JobId, Job] = attrs.Factory(OrderedDict)
     """The dummy acks, oldest first (`lifecycle`)."""
-    brim: int = NO_BRIM
+    spill_above: int = NEVER
     """`held` beyond this asks for bodies to be spilled (`pressure`)."""
     spillable: dict[JobId, Job] | None = None
     """Jobs whose bodies might go to disk, None where there is no `spill-directory`

@@ -49,7 +49,7 @@ def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
         _answered(_remember(node, sender, message.queue), sender, Offer.NONE)
     elif demand is not None and _has_offer(demand, sender):
         _answered(demand, sender, Offer.KNOWN)
-    lifecycle.look_again(node, message.queue)
+    lifecycle.mark_unmet(node, message.queue)
 
 
 def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
@@ -67,7 +67,7 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
         demand = _remember(node, sender, message.queue)
         _answered(demand, sender, Offer.KNOWN if left else Offer.NONE)
         if left:
-            lifecycle.look_again(node, message.queue)
+            lifecycle.mark_unmet(node, message.queue)
         elif message.waits:
             asker = demand.askers[sender.id]
             asker.credit = min(message.count, MAX_REQUEST) - given
@@ -88,7 +88,7 @@ def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> i
 
 def _may_go(node: NodeState, queue: Queue) -> bool:
     """Are there jobs of the queue for other nodes?"""
-    return bool(queue.length) and not queue.paused & PAUSE_OUT and node.hindrance is None
+    return bool(queue.length) and not queue.paused & PAUSE_OUT and node.refusal is None
 
 
 # Who waits where.
@@ -176,7 +176,7 @@ def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
 def _goes_unasked(node: NodeState, job: Job) -> bool:
     """The node may have died since it asked: it would take a job with RETRY 0 with it. And holders
     of a job that comes again wake together: it must not outrun the news that another has it."""
-    return bool(job.retry) and job.expires > node.mono and not lifecycle.has_been_out(job)
+    return bool(job.retry) and job.expires > node.mono and not lifecycle.was_ever_queued(job)
 
 
 def _not_offered(node: NodeState, demand: Demand) -> list[NodeId]:
@@ -246,7 +246,7 @@ def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:
     demand = node.demands.get(name)
     if demand is not None and (asker := demand.askers.get(peer.id)) is not None:
         asker.offer = Offer.NONE
-        lifecycle.look_again(node, name)
+        lifecycle.mark_unmet(node, name)
 
 
 def offer_all_anew(node: NodeState) -> None:
@@ -254,4 +254,4 @@ def offer_all_anew(node: NodeState) -> None:
     for name, demand in node.demands.items():
         for asker in demand.askers.values():
             asker.offer = Offer.NONE
-        lifecycle.look_again(node, name)
+        lifecycle.mark_unmet(node, name)

@@ -16,7 +16,7 @@ def set_pause(node: NodeState, name: bytes, bits: int) -> None:
     queue.paused = bits
     if queue.waiting:
         lifecycle.mark_ready(node, queue)
-    lifecycle.look_again(node, name)
+    lifecycle.mark_unmet(node, name)
 
 
 def on_pause(node: NodeState, _sender: Peer, message: Pause) -> None:

@@ -2,7 +2,7 @@
 
 A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
 request waits until all are answered. What is settled out of turn is kept until its turn comes.
-Owns `Client.pending_adds` and `crest`, `Job.pending_add`, all of a `PendingAdd`,
+Owns `Client.pending_adds` and `most_pending`, `Job.pending_add`, all of a `PendingAdd`,
 `NodeState.adding` and `adding_bytes`; adds to `Outbox.resumed`.
 """
 
@@ -68,7 +68,7 @@ def answer(client: Client, reply: Reply) -> None:
 
 def _append(client: Client, pending: PendingAdd) -> None:
     client.pending_adds.append(pending)
-    client.crest = max(client.crest, len(client.pending_adds))
+    client.most_pending = max(client.most_pending, len(client.pending_adds))
 
 
 def settle(node: NodeState, job: Job, reply: Reply) -> None:
@@ -93,8 +93,8 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     if not waiting:
         waiters.unblock(node, client)
     # By halves, so that whoever has much to send does it by handfuls, whatever it was refused for.
-    if len(waiting) <= client.crest // 2:
-        client.crest = len(waiting)
+    if len(waiting) <= client.most_pending // 2:
+        client.most_pending = len(waiting)
         node.out.resumed.append(client)
 
 

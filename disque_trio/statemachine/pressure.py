@@ -4,8 +4,8 @@ Beyond 75 % of `maxmemory` it hands new jobs to others and takes no more copies,
 drops what the guarantee allows before each command, and if that is not enough takes no new jobs.
 The percentages are of what `maxmemory` leaves beside the process itself.
 
-Owns `Memory.rest`, `soft`, `hard`, `brim`, `crest`, `peak`, `evicted`, `idle` and `review_at`, and
-begins `spillable`.
+Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicted`, `idle` and
+`review_at`, and sets the first `spillable`.
 """
 
 from typing import Final
@@ -28,14 +28,14 @@ from disque_trio.statemachine.state import NodeState
 
 SOFT_PERCENT: Final = 75
 HARD_PERCENT: Final = 95
-BRIM_PERCENT: Final = 65
+SPILL_PERCENT: Final = 65
 """From here on bodies are spilled, where there is a directory for them, so that the node stays
 below the levels as long as the disk takes them."""
 MAX_EVICTIONS: Final = 256
 """Jobs that one attempt drops at most, well under a millisecond's work; the next goes on."""
-EBB_FROM: Final = 16 << 20
+BACKLOG_BYTES: Final = 16 << 20
 """So many bytes of jobs and queues are a backlog,"""
-EBB_SHARE: Final = 8
+BACKLOG_SHARE: Final = 8
 """of which little is left when this part is."""
 LEAST_ROOM: Final = 4 << 20
 """Bytes beside the process that `CONFIG SET maxmemory` must leave."""
@@ -97,9 +97,9 @@ def _rest(node: NodeState) -> int:
 def review(node: NodeState) -> None:
     """Weigh what is not kept up to date all the time, and set the marks anew."""
     memory = node.memory
-    memory.crest = max(memory.crest, memory.held)
-    if memory.crest > EBB_FROM and memory.held < memory.crest // EBB_SHARE:
-        _after_ebb(node)
+    memory.high_water = max(memory.high_water, memory.held)
+    if memory.high_water > BACKLOG_BYTES and memory.held < memory.high_water // BACKLOG_SHARE:
+        _after_backlog(node)
     memory.rest = _rest(node)
     # In this order, for the original divides first.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
@@ -108,17 +108,17 @@ def review(node: NodeState) -> None:
     if node.config.spill_directory:
         if memory.spillable is None:
             memory.spillable = {}
-        memory.brim = percent * BRIM_PERCENT - memory.rest
+        memory.spill_above = percent * SPILL_PERCENT - memory.rest
     memory.review_at = node.mono + REVIEW_EVERY
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)
 
 
-def _after_ebb(node: NodeState) -> None:
+def _after_backlog(node: NodeState) -> None:
     """A backlog has gone: what it leaves in tables and timers should not keep its memory."""
-    node.memory.crest = node.memory.held
-    node.timers.forget_the_past()
+    node.memory.high_water = node.memory.held
+    node.timers.drop_stale()
     node.jobs.shrink()
 
 

@@ -12,7 +12,7 @@ the other holders of a job are asked before, for nobody knows how long the node 
 What has been read weighs at once, so that bodies can be spilled before everything has been.
 
 Owns `NodeState.recovered`, `recovering` and `was_stopped`, and while the journal is loaded
-`hindrance` and `Memory.held`.
+`refusal` and `Memory.held`.
 """
 
 from collections.abc import Iterable
@@ -47,12 +47,12 @@ LOADING: Final = Failure(b"LOADING Disque is loading the dataset in memory")
 
 def load(node: NodeState, records: Iterable[Record]) -> None:
     """Take in the next records, in their order. The last one of a job counts."""
-    node.hindrance = LOADING
+    node.refusal = LOADING
     for record in records:
         if isinstance(record, LoadJob):
             _load(node, record.copy)
         else:
-            _lose(node, record.id)
+            _drop(node, record.id)
         node.was_stopped = record == STOPPED
     pressure.review(node)
 
@@ -73,14 +73,14 @@ def finish(node: NodeState, most: int) -> bool:
     node.was_stopped = False
     node.recovering = None
     node.recovered = {}
-    node.hindrance = node.cluster.refusal
+    node.refusal = node.cluster.refusal
     return True
 
 
 def _load(node: NodeState, copy: JobCopy) -> None:
     left = copy.etime * 1000 - node.wall
     if left <= 0:
-        _lose(node, copy.id)
+        _drop(node, copy.id)
     elif copy.state == ACKED:
         _keep(node, _acknowledgement(node, copy, left))
     else:
@@ -99,7 +99,7 @@ def _keep(node: NodeState, job: Job) -> None:
     spilling.offer(node, job)
 
 
-def _lose(node: NodeState, job_id: JobId) -> None:
+def _drop(node: NodeState, job_id: JobId) -> None:
     job = node.recovered.pop(job_id, None)
     if job is not None:
         node.memory.held -= of_job(job)

@@ -28,7 +28,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, add_holders, apart, snapshot
+from disque_trio.statemachine.copies import add_holder, add_holders, snapshot, spread
 from disque_trio.statemachine.job import Job, rank
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
@@ -63,14 +63,14 @@ def watch(node: NodeState) -> None:
     targets = tuple(peer.id for peer in node.cluster.reachable if peer.is_connected)
     is_first = not repair.members
     if is_first or not _has_all(members, repair.members) or not _has_all(repair.lost, lost):
-        repair.news_at = repair.again = node.mono
-        repair.has_news = True
+        repair.changed_at = repair.again = node.mono
+        repair.has_changes = True
     elif not _has_all(repair.targets, targets):
         repair.again = node.mono
     repair.members = members
     repair.targets = targets
     repair.lost = lost
-    if (repair.has_news or repair.under) and repair.again <= node.mono and repair.walk is None:
+    if (repair.has_changes or repair.under) and repair.again <= node.mono and repair.walk is None:
         _begin(node)
 
 
@@ -99,7 +99,7 @@ def _begin(node: NodeState) -> None:
     """A pass over the jobs that there are now."""
     repair = node.repair
     repair.found = 0
-    repair.has_news = False
+    repair.has_changes = False
     if node.jobs:
         repair.walk = node.jobs.walk()
         node.timers.arm(repair, node.mono + RUN_EVERY)
@@ -122,7 +122,7 @@ def _end_pass(node: NodeState) -> None:
     repair = node.repair
     repair.walk = None
     repair.under = repair.found
-    if not repair.has_news:
+    if not repair.has_changes:
         repair.again = node.mono + AGAIN
 
 
@@ -206,7 +206,7 @@ def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
         for id in holding
         if not nodes[id].flags & (PFAIL | FAIL | NOADDR) and _place(nodes[id], job) < mine
     ]
-    return node.mono >= node.repair.news_at + len(before) * TAKE_OVER
+    return node.mono >= node.repair.changed_at + len(before) * TAKE_OVER
 
 
 def _place(holder: Peer, job: Job) -> tuple[bool, int]:
@@ -228,7 +228,7 @@ def _choose(
     if node.cluster.is_crowded:
         willing = [id for id in fit if silent.get(id, 0) <= node.mono and id not in job.holders]
         chosen = frozenset(willing)
-        fit = apart(node, holding, willing) + [id for id in fit if id not in chosen]
+        fit = spread(node, holding, willing) + [id for id in fit if id not in chosen]
     return tuple(fit[:count])
 
 

@@ -24,10 +24,10 @@ from disque_trio.statemachine.copies import (
     add_holder,
     add_holders,
     adopt,
-    apart,
     is_over,
     named,
     snapshot,
+    spread,
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import DESYNC, STAMPS, Job, PendingAdd
@@ -117,7 +117,7 @@ def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
     draw = node.rng.random
     if node.cluster.is_crowded:
         # Each by chance: to rotate them would give the first node of each address more than others.
-        return apart(node, job.holders, sorted(candidates, key=lambda _: draw()))
+        return spread(node, job.holders, sorted(candidates, key=lambda _: draw()))
     if node.drawn_at != node.mono:
         node.drawn_at = node.mono
         node.drawn = draw()
@@ -153,7 +153,7 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     mine = node.cluster.myself.id
     if mine in job.holders or node.cluster.is_leaving:
         return False
-    if _may_be_out(node, job):
+    if _may_be_queued_elsewhere(node, job):
         lifecycle.mark(job, BCAST_QUEUED)
         lifecycle.restart_retry(node, job)
     add_holder(job, mine)
@@ -166,7 +166,7 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     return is_enough
 
 
-def _may_be_out(node: NodeState, job: Job) -> bool:
+def _may_be_queued_elsewhere(node: NodeState, job: Job) -> bool:
     """May a holder have queued the job, because its first period is over?"""
     period = job.retry if job.delay else 0
     return bool(job.retry) and node.mono >= job.requeue_at + period - DESYNC
@@ -200,7 +200,7 @@ def achieved(node: NodeState, job: Job) -> None:
         return
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     others = tuple(id for id in confirmed if id in node.cluster.nodes)
-    if others and not job.flags & BCAST_QUEUED and not _may_be_out(node, job):
+    if others and not job.flags & BCAST_QUEUED and not _may_be_queued_elsewhere(node, job):
         _let_one_queue(node, job, others)
 
 

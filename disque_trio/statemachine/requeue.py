@@ -148,7 +148,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     loses it here (original, defect 14).
     """
     job = node.jobs.get(message.id)
-    if job is None or job.state != ACTIVE or lifecycle.has_been_out(job):
+    if job is None or job.state != ACTIVE or lifecycle.was_ever_queued(job):
         return
     if job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         return

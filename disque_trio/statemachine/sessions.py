@@ -1,6 +1,6 @@
 """Client connections: they come, are held back, do chores, go (original 1.4 to 1.6).
 
-Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `hindrance` while
+Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `refusal` while
 the journal cannot be written; `Client.is_closing`,
 `is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `resumed`; and
 `Stats.connections_received`.
@@ -157,14 +157,14 @@ def done(node: NodeState, client: Client, outcome: object) -> None:
 def refuse_writes(node: NodeState, reason: str) -> None:
     """The journal cannot be written. Who waits for jobs would get some that are not recorded."""
     text = encode(reason)
-    node.hindrance = Failure(b"MISCONF Errors writing to the AOF file: %b" % text)
-    waiters.release_all_for_jobs(node, node.hindrance)
+    node.refusal = Failure(b"MISCONF Errors writing to the AOF file: %b" % text)
+    waiters.release_all_for_jobs(node, node.refusal)
 
 
 def allow_writes(node: NodeState) -> None:
     """The journal can be written again."""
-    node.hindrance = node.cluster.refusal
-    if node.hindrance is None:
+    node.refusal = node.cluster.refusal
+    if node.refusal is None:
         offering.offer_all_anew(node)
 
 
@@ -186,4 +186,4 @@ def flush(node: NodeState) -> None:
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)
     lifecycle.drop_queues(node)
-    node.tombstones.level()
+    node.tombstones.forget_all()

@@ -36,7 +36,7 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
     if queue.waiting:
         lifecycle.mark_ready(node, queue)
     if queue.name in node.demands:
-        lifecycle.look_again(node, queue.name)
+        lifecycle.mark_unmet(node, queue.name)
 
 
 def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:

@@ -1,9 +1,9 @@
 """Bodies that go to disk under pressure: which, and what becomes of the account (docs/memory.md).
 
-Between two batches the driver asks `overflow` for jobs when `Memory.held` is above `Memory.brim`,
-writes their bodies, and says with `spilled` what stands for them now. Ids, queues and times stay in
-memory. What goes is what is furthest from delivery: the youngest of the queued jobs, where others
-stand before them, and copies that wait in case their node is lost.
+When `Memory.held` is above `Memory.spill_above`, the driver asks `overflow` for jobs between two
+batches, writes their bodies to disk, and calls `spilled` with what stands for them in memory. Ids,
+queues and times stay in memory. The bodies furthest from delivery go first: the youngest queued
+jobs that have others before them, and copies kept in case their node is lost.
 
 Owns `Job.body`, `Memory.spillable` and `spill_again`; changes `Memory.held` for what it has moved.
 """
@@ -23,7 +23,7 @@ AHEAD: Final = 32
 BATCH_BYTES: Final = 4 << 20
 """Bodies that are written at a time, so that a batch has an end."""
 FRACTION: Final = 20
-"""Once the brim is reached, a twentieth of what is held goes beyond what is over."""
+"""One part in so many of the limit is spilled beyond the excess, so that spilling has pauses."""
 RETRY_EVERY: Final[Millis] = 1000
 
 
@@ -47,7 +47,7 @@ def overflow(node: NodeState) -> list[Job]:
     jobs: list[Job] = []
     if spillable is None or node.mono < memory.spill_again:
         return jobs
-    wanted = min(memory.held - memory.brim + memory.brim // FRACTION, BATCH_BYTES)
+    wanted = min(memory.held - memory.spill_above + memory.spill_above // FRACTION, BATCH_BYTES)
     while spillable and wanted > 0:
         _, job = spillable.popitem()
         if _may_go(node, job):

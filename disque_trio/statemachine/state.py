@@ -42,9 +42,9 @@ class Repair(Timed):
     """Since when the nodes that fail do."""
     lost: tuple[NodeId, ...] = ()
     """Those that have been failing for too long."""
-    news_at: Millis = 0
+    changed_at: Millis = 0
     """When a node was last found lost."""
-    has_news: bool = False
+    has_changes: bool = False
     """No pass has begun since."""
     walk: Walk | None = None
     """The jobs of the running pass that are still to be looked at; None between passes."""
@@ -174,7 +174,7 @@ class NodeState:
     was_stopped: bool = False
     """Does the journal that is read end as that of a node that was stopped in order?"""
     """`journaling`: is there a journal?"""
-    hindrance: Failure | None = None
+    refusal: Failure | None = None
     """`recovery` and `journaling`: why commands are refused, LOADING or MISCONF."""
     recovered: dict[JobId, Job] = attrs.Factory(dict)
     """`recovery`: what the journal says, until it has been read to its end."""

@@ -107,7 +107,7 @@ class Timers:
             del slot[owner]
             owner.slot = None
 
-    def forget_the_past(self) -> None:
+    def drop_stale(self) -> None:
         """Let go of what those that have left have left behind: empty slots and shared moments.
 
         They lie among what came at the same time, and keep its memory from being given back.

@@ -38,6 +38,6 @@ class Tombstones:
         if len(self._young) >= self.generation:
             self._old, self._young = self._young, {}
 
-    def level(self) -> None:
+    def forget_all(self) -> None:
         """Remember nothing."""
         self._old, self._young = {}, {}

@@ -30,12 +30,12 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
     milliseconds, the creation stamp, the body's CRC-32; then what changes, the time until it
     expires and until it is queued (0 is never). Of a dummy ack nothing."""
     if node.trace is not None:
-        detail = "" if job.is_dummy else _terms(node, job)
+        detail = "" if job.is_dummy else _state_of(node, job)
         event = Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail)
         node.trace.append(event)
 
 
-def _terms(node: NodeState, job: Job) -> str:
+def _state_of(node: NodeState, job: Job) -> str:
     body = job.body
     check = crc32(body) if isinstance(body, bytes) else ""
     due = max(job.requeue_at - node.mono, 1) if job.requeue_at else 0

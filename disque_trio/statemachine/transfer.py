@@ -94,7 +94,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     it does not count as an import, so that it may go on to whoever asks next.
     """
     job = node.jobs.get(copy.id)
-    is_news = job is None or not job.retry
+    is_new = job is None or not job.retry
     if job is not None and job.state == ACKED:
         # It is not brought back (original, defect 15); the sender learns of the ack instead.
         tell_of_ack(node, sender, job, copy.holders)
@@ -115,7 +115,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     queue = _queue(node, sender, job)
     if queue is not None and (queue.waiting or not is_for_clients):
         _count_import(node, queue)
-    if is_news:
+    if is_new:
         journaling.hold(node, job)
     return queue
 

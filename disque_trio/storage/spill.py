@@ -134,7 +134,7 @@ class Spiller:
 
     def settle(self, now: Now) -> None:
         """What is over the brim goes to disk."""
-        if self._memory.held <= self._memory.brim:
+        if self._memory.held <= self._memory.spill_above:
             return
         jobs = self._machine.overflow()
         if not jobs:

@@ -22,7 +22,7 @@ from disque_trio.wire.payloads import Body, Reader
 SIGNATURE: Final = b"DbuZ"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 144
-STRANGERS_FRAME: Final = 1 << 18
+UNKNOWN_SENDER_LIMIT: Final = 1 << 18
 """More than any PING, PONG or MEET needs, which is all that strangers have to say."""
 _TYPE: Final = slice(12, 14)
 _SENDER_END: Final = 56
@@ -102,7 +102,7 @@ class FrameParser:
     def __init__(
         self, longest: int = MAX_FRAME, knows: Callable[[NodeId], bool] | None = None
     ) -> None:
-        """With `knows`, only senders of whom it says so may send more than `STRANGERS_FRAME`."""
+        """With `knows`, a sender that it does not know may send `UNKNOWN_SENDER_LIMIT` at most."""
         self.error: FrameError | None = None
         self.refused: dict[str, int] = {}
         self._longest = longest
@@ -127,10 +127,10 @@ class FrameParser:
             if signature != SIGNATURE or length < HEADER_LENGTH:
                 self.error = FrameError(f"no frame starts with {data[at : at + 8].hex()}")
                 return frames
-            if length > STRANGERS_FRAME and here - at < _SENDER_END:
+            if length > UNKNOWN_SENDER_LIMIT and here - at < _SENDER_END:
                 self._needed = _SENDER_END
                 break
-            if length > self._longest or self._is_strangers(length, data, at):
+            if length > self._longest or self._exceeds_limit(length, data, at):
                 self._refuse("frame too long")
                 self._skip = max(0, at + length - here)
             elif at + length > here:
@@ -142,9 +142,9 @@ class FrameParser:
         self._rest += memoryview(data)[at:]
         return frames
 
-    def _is_strangers(self, length: int, data: bytes, at: int) -> bool:
+    def _exceeds_limit(self, length: int, data: bytes, at: int) -> bool:
         """Nobody may make a node hold much before it is a member of the cluster."""
-        if self._knows is None or length <= STRANGERS_FRAME:
+        if self._knows is None or length <= UNKNOWN_SENDER_LIMIT:
             return False
         return not self._knows(bytes(data[at + _SENDER_END - NODE_ID_LENGTH : at + _SENDER_END]))
 

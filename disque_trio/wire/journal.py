@@ -109,7 +109,7 @@ class Reader:
         self._held = len(data) - stop.at
         self._needed = stop.needed
         if stop.damage:
-            self._stumble(stop.damage, found)
+            self._on_damage(stop.damage, found)
         return found
 
     def finish(self) -> int:
@@ -146,7 +146,7 @@ class Reader:
         self.format = Format.FRAMED
         return framed.decode(self.salt, data, framed.HEADER_SIZE, found)
 
-    def _stumble(self, reason: str, found: list[Record]) -> None:
+    def _on_damage(self, reason: str, found: list[Record]) -> None:
         """What stands here is no record: zeros where nothing was ever written, or damage."""
         rest = self._pieces[0]
         if rest.count(0) == len(rest):

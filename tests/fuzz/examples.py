@@ -34,14 +34,14 @@ from disque_trio.wire import frames
 from disque_trio.wire.journal import Format
 from disque_trio.wire.resp import encode_request
 from tests.conformance import JOURNALS, bus_messages
-from tests.rig import JOB, N2, N3, STRANGER
+from tests.rig import JOB, N2, N3, UNKNOWN
 from tests.wire.journals import file_of
 from tests.wire.test_jobs import COPY
 
 OTHER: Final = attrs.evolve(COPY, id=JOB, state=0, retry=0, body=b"", holders=(N2, N3))
 MESSAGES: Final[tuple[Message, ...]] = (
     Ping((Gossip(N3, b"127.0.0.3", 7711, 0),)),
-    Pong((Gossip(STRANGER, b"127.0.0.9", 7711, 0), Gossip(N3, b"", 0, 4))),
+    Pong((Gossip(UNKNOWN, b"127.0.0.9", 7711, 0), Gossip(N3, b"", 0, 4))),
     Meet(()),
     Fail(N3),
     ReplJob((COPY,)),

@@ -6,7 +6,7 @@ from tests.rig import CALM, Rig, copy_of
 GRAIN = 8
 
 
-BY_STRANGER = b"D-eeeeeeee-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+BY_UNKNOWN_NODE = b"D-eeeeeeee-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 def rig_with_job(*holders: bytes, peers: int = 2) -> Rig:

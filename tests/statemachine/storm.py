@@ -48,12 +48,12 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from disque_trio.statemachine.outbox import Outbox
-from tests.rig import JOB, ME, N2, N3, N4, ONCE, STRANGER, Rig
+from tests.rig import JOB, ME, N2, N3, N4, ONCE, UNKNOWN, Rig
 
 T = TypeVar("T")
 
 OTHER: Final[JobId] = b"D-cccccccc-BBBBBBBBBBBBBBBBBBBBBBBB-0003"
-NODE_IDS: Final = (ME, N2, N3, N4, STRANGER)
+NODE_IDS: Final = (ME, N2, N3, N4, UNKNOWN)
 QUEUES: Final = (b"q", b"q", b"q", b"r", b"")
 U32: Final = (1 << 32) - 1
 WORDS: Final = b"""
@@ -166,7 +166,7 @@ class Storm:
 
     def message(self) -> None:
         flags = self.pick((MYSELF, MYSELF, MYSELF, MYSELF | LEAVING, 0xFFFF))
-        sender = self.pick((N2, N2, N3, N3, N4, STRANGER, ME))
+        sender = self.pick((N2, N2, N3, N3, N4, UNKNOWN, ME))
         frame = Frame(sender, 7711, flags, self.any_message())
         self.machine.message(self.a_link(), frame, self.rig.now)
 

@@ -4,7 +4,7 @@ from disque_trio.statemachine.base import ACKED, Status
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import DelJob, GotAck, SetAck
-from tests.rig import CALM, JOB, ME, N2, N3, N4, STRANGER, Rig, copy_of
+from tests.rig import CALM, JOB, ME, N2, N3, N4, UNKNOWN, Rig, copy_of
 from tests.statemachine.acknowledging import GRAIN, rig_with_job, setack_times
 
 # ACKJOB for a job that is here.
@@ -224,7 +224,7 @@ def test_an_ack_far_from_the_holders_removes_every_copy() -> None:
 
 
 def test_a_held_ack_still_shows_its_client_nothing() -> None:
-    rig = rig_with_job(N2, STRANGER, ME)
+    rig = rig_with_job(N2, UNKNOWN, ME)
     worker = rig.connect()
     rig.request("GETJOB", "FROM", "q", client=worker)
 

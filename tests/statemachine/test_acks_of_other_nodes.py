@@ -38,7 +38,7 @@ def test_a_sender_that_knows_no_holder_is_answered_all_the_same() -> None:
     assert rig.sent() == [(N3, GotAck(JOB, known=True)), (N2, SetAck(JOB, 2))]
 
 
-def test_a_job_held_here_alone_goes_when_a_stranger_to_it_has_the_ack() -> None:
+def test_a_job_held_here_alone_goes_when_a_node_without_it_has_the_ack() -> None:
     rig = Rig(peers=1)
     job = rig.add("REPLICATE", 1)
 

@@ -6,8 +6,8 @@ from disque_trio.statemachine import membership, nodetable
 from disque_trio.statemachine.base import ACKED, FOREVER
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import DelJob, GotAck, SetAck
-from tests.rig import CALM, JOB, ME, N2, N3, ONCE, STRANGER, Rig
-from tests.statemachine.acknowledging import BY_STRANGER, GRAIN, rig_with_job
+from tests.rig import CALM, JOB, ME, N2, N3, ONCE, UNKNOWN, Rig
+from tests.statemachine.acknowledging import BY_UNKNOWN_NODE, GRAIN, rig_with_job
 
 # ACKJOB for a job that is not here.
 
@@ -40,17 +40,17 @@ def test_it_goes_when_everybody_says_that_the_job_is_unknown() -> None:
 
 def test_it_waits_half_a_minute_for_the_node_that_named_the_job_if_nobody_knows_that() -> None:
     rig = Rig(peers=1, config=CALM)
-    rig.ask("ACKJOB", BY_STRANGER)
+    rig.ask("ACKJOB", BY_UNKNOWN_NODE)
 
-    rig.message(N2, GotAck(BY_STRANGER, known=False))
+    rig.message(N2, GotAck(BY_UNKNOWN_NODE, known=False))
 
-    assert BY_STRANGER in rig.node.jobs
+    assert BY_UNKNOWN_NODE in rig.node.jobs
     rig.advance(40_000)
     assert rig.node.jobs == {}
 
 
 def test_an_ack_waits_half_a_minute_for_a_holder_that_has_not_been_met() -> None:
-    rig = rig_with_job(N2, STRANGER, ME, peers=1)
+    rig = rig_with_job(N2, UNKNOWN, ME, peers=1)
     rig.ask("ACKJOB", JOB)
 
     rig.message(N2, GotAck(JOB, known=True))
@@ -61,9 +61,9 @@ def test_an_ack_waits_half_a_minute_for_a_holder_that_has_not_been_met() -> None
     assert rig.sent()[-1] == (N2, DelJob(JOB))
 
 
-def test_a_node_that_is_alone_waits_for_no_stranger() -> None:
+def test_a_node_that_is_alone_waits_for_no_unknown_node() -> None:
     rig = Rig(peers=1, config=CALM)
-    rig.ask("ACKJOB", BY_STRANGER)
+    rig.ask("ACKJOB", BY_UNKNOWN_NODE)
 
     membership.forget(rig.node, N2)
 
@@ -72,15 +72,15 @@ def test_a_node_that_is_alone_waits_for_no_stranger() -> None:
 
 
 def test_a_holder_that_turns_up_within_that_time_is_asked() -> None:
-    rig = rig_with_job(N2, STRANGER, ME, peers=1)
+    rig = rig_with_job(N2, UNKNOWN, ME, peers=1)
     rig.ask("ACKJOB", JOB)
     rig.message(N2, GotAck(JOB, known=True))
 
-    nodetable.add(rig.node, Peer(STRANGER, "127.0.0.5", 7711))
+    nodetable.add(rig.node, Peer(UNKNOWN, "127.0.0.5", 7711))
     rig.sent()
     rig.advance(2_000)
 
-    assert (STRANGER, SetAck(JOB, 3)) in rig.sent()
+    assert (UNKNOWN, SetAck(JOB, 3)) in rig.sent()
 
 
 def test_a_holder_that_was_forgotten_is_not_waited_for() -> None:

@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
 )
 from disque_trio.statemachine.messages import JobCopy, ReplJob
-from tests.rig import JOB, ME, N2, N3, ONCE, STRANGER, WALL, Rig, copy_of
+from tests.rig import JOB, ME, N2, N3, ONCE, UNKNOWN, WALL, Rig, copy_of
 
 SPREAD = range(-250, 250)
 
@@ -105,9 +105,9 @@ def test_state_and_counters_of_a_copy() -> None:
 def test_holders_are_those_that_are_named_each_once_and_this_one() -> None:
     rig = Rig(peers=1)
 
-    job = rig.hold(copy_of(holders=(STRANGER, N2, N2)))
+    job = rig.hold(copy_of(holders=(UNKNOWN, N2, N2)))
 
-    assert job.holders == (STRANGER, N2, ME)
+    assert job.holders == (UNKNOWN, N2, ME)
 
 
 def test_a_node_that_was_forgotten_is_no_holder() -> None:

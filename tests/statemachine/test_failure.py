@@ -4,7 +4,7 @@ from disque_trio.statemachine import failure
 from disque_trio.statemachine.base import FAIL, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Fail
-from tests.rig import ME, N2, N3, N4, STRANGER, Rig
+from tests.rig import ME, N2, N3, N4, UNKNOWN, Rig
 
 TIMEOUT = 15_000
 
@@ -122,13 +122,13 @@ def test_a_verdict_is_believed_and_not_passed_on(flags: int) -> None:
     assert rig.sent() == []
 
 
-def test_verdicts_on_oneself_on_strangers_and_old_ones_change_nothing() -> None:
+def test_fail_about_this_node_unknown_nodes_or_failed_nodes_changes_nothing() -> None:
     rig = Rig(peers=2)
     rig.message(N2, Fail(N3))
     flags = rig.node.cluster.myself.flags
 
     rig.message(N2, Fail(ME))
-    rig.message(N2, Fail(STRANGER))
+    rig.message(N2, Fail(UNKNOWN))
     rig.message(N2, Fail(N3))
 
     assert rig.node.cluster.myself.flags == flags

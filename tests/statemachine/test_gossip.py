@@ -6,7 +6,7 @@ from disque_trio.statemachine import gossip, links, nodetable
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MEET, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Gossip, Meet, Ping
-from tests.rig import ME, N2, N3, STRANGER, Rig
+from tests.rig import ME, N2, N3, UNKNOWN, Rig
 
 
 def name(number: int) -> NodeId:
@@ -127,10 +127,10 @@ def addresses(rig: Rig) -> list[tuple[str, int]]:
     return [(peer.ip, peer.port) for peer in nodes if peer.flags & HANDSHAKE]
 
 
-def test_a_node_that_is_heard_of_is_met() -> None:
+def test_a_node_named_in_gossip_is_met() -> None:
     rig = Rig(peers=1)
 
-    rig.message(N2, Ping((Gossip(STRANGER, b"10.0.0.9", 7712, 0),)))
+    rig.message(N2, Ping((Gossip(UNKNOWN, b"10.0.0.9", 7712, 0),)))
 
     (peer,) = (p for p in rig.node.cluster.nodes.values() if p.flags & HANDSHAKE)
     assert (peer.ip, peer.port, peer.flags) == ("10.0.0.9", 7712, HANDSHAKE | MEET)
@@ -139,12 +139,12 @@ def test_a_node_that_is_heard_of_is_met() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        Gossip(STRANGER, b"10.0.0.9", 7711, NOADDR),
-        Gossip(STRANGER, b"", 7711, 0),
-        Gossip(STRANGER, b"\xff\xfe\x00", 7711, 0),
-        Gossip(STRANGER, b"10.0.0.999", 7711, 0),
-        Gossip(STRANGER, b"10.0.0.9", 0, 0),
-        Gossip(STRANGER, b"10.0.0.9", 65_535, 0),
+        Gossip(UNKNOWN, b"10.0.0.9", 7711, NOADDR),
+        Gossip(UNKNOWN, b"", 7711, 0),
+        Gossip(UNKNOWN, b"\xff\xfe\x00", 7711, 0),
+        Gossip(UNKNOWN, b"10.0.0.999", 7711, 0),
+        Gossip(UNKNOWN, b"10.0.0.9", 0, 0),
+        Gossip(UNKNOWN, b"10.0.0.9", 65_535, 0),
         Gossip(ME, b"10.0.0.9", 7711, PFAIL),
         Gossip(N2, b"10.0.0.9", 7711, 0),
     ],
@@ -160,14 +160,14 @@ def test_entries_that_lead_nowhere_are_passed_over(entry: Gossip) -> None:
 
 def test_a_forgotten_node_is_not_met_for_a_minute() -> None:
     rig = Rig(peers=1)
-    rumour = Ping((Gossip(STRANGER, b"10.0.0.9", 7711, 0),))
-    nodetable.ban(rig.node, STRANGER)
+    rumour = Ping((Gossip(UNKNOWN, b"10.0.0.9", 7711, 0),))
+    nodetable.ban(rig.node, UNKNOWN)
 
     rig.message(N2, rumour)
     assert addresses(rig) == []
 
     rig.node.mono += 60_000
-    gossip.listen(rig.node, rig.node.cluster.nodes[N2], rumour.gossip)
+    gossip.read_section(rig.node, rig.node.cluster.nodes[N2], rumour.gossip)
     assert addresses(rig) == [("10.0.0.9", 7711)]
 
 

@@ -3,7 +3,7 @@ from disque_trio.statemachine.base import HANDSHAKE, MEET, MYSELF, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.messages import Frame, Gossip, Meet, Message, Ping, Pong
 from tests.cluster_rig import ClusterRig
-from tests.rig import ME, N2, N3, STRANGER, Rig
+from tests.rig import ME, N2, N3, UNKNOWN, Rig
 
 HEARTBEAT = 110
 """A heartbeat, and the grain of the timers."""
@@ -17,8 +17,8 @@ def come_up(rig: Rig, peer: Peer) -> None:
     rig.machine.linked(peer.link, "10.0.0.1", peer.ip, rig.now)
 
 
-def hear(
-    rig: Rig, link: int, message: Message, sender: NodeId = STRANGER, port: int = 7711
+def receive(
+    rig: Rig, link: int, message: Message, sender: NodeId = UNKNOWN, port: int = 7711
 ) -> None:
     rig.machine.message(link, Frame(sender, port, MYSELF, message), rig.now)
     rig.take()
@@ -53,9 +53,9 @@ def test_the_answer_brings_the_name() -> None:
     temporary = peer.id
     come_up(rig, peer)
 
-    hear(rig, peer.link, Pong())
+    receive(rig, peer.link, Pong())
 
-    assert rig.node.cluster.nodes[STRANGER] is peer
+    assert rig.node.cluster.nodes[UNKNOWN] is peer
     assert temporary not in rig.node.cluster.nodes
     assert (peer.flags, peer.ip, peer.port) == (0, "10.0.0.9", 7711)
     assert peer.pong_received == rig.now.mono
@@ -76,45 +76,45 @@ def test_meet_is_repeated_until_it_is_answered() -> None:
     assert rig.sent(gossip=True) == [(peer.id, Meet())]
 
 
-def test_a_stranger_that_sends_meet_is_answered_and_then_pinged() -> None:
+def test_an_unknown_node_that_sends_meet_is_answered_and_then_pinged() -> None:
     rig = Rig()
     link = rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now)
 
-    hear(rig, link, Meet(), port=7712)
+    receive(rig, link, Meet(), port=7712)
 
     assert rig.sent(gossip=True) == [(b"link %d" % link, Pong())]
     (peer,) = handshakes(rig)
     assert (peer.ip, peer.port, peer.flags) == ("10.0.0.9", 7712, HANDSHAKE)
-    assert peer.id != STRANGER
+    assert peer.id != UNKNOWN
     rig.advance(HEARTBEAT)
     assert rig.sent(gossip=True) == [(peer.id, Ping())]
 
 
-def test_gossip_of_a_stranger_has_no_effect() -> None:
+def test_gossip_of_an_unknown_node_has_no_effect() -> None:
     rig = Rig()
     link = rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now)
 
-    hear(rig, link, Meet((Gossip(N3, b"10.0.0.3", 7711, 0),)))
+    receive(rig, link, Meet((Gossip(N3, b"10.0.0.3", 7711, 0),)))
 
     assert [peer.ip for peer in handshakes(rig)] == ["10.0.0.9"]
 
 
-def test_a_stranger_that_only_pings_is_answered_and_forgotten() -> None:
+def test_an_unknown_node_that_only_pings_is_answered_and_forgotten() -> None:
     rig = Rig()
     link = rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now)
 
-    hear(rig, link, Ping())
+    receive(rig, link, Ping())
 
     assert rig.sent(gossip=True) == [(b"link %d" % link, Pong())]
     assert list(rig.node.cluster.nodes) == [ME]
 
 
-def test_a_stranger_at_an_impossible_address_is_answered_only() -> None:
+def test_an_unknown_node_at_an_impossible_address_is_answered_only() -> None:
     rig = Rig()
     link = rig.machine.accepted("", "", rig.now)
 
-    hear(rig, link, Meet())
-    hear(rig, rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now), Meet(), port=60_000)
+    receive(rig, link, Meet())
+    receive(rig, rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now), Meet(), port=60_000)
 
     assert handshakes(rig) == []
     assert len(rig.sent(gossip=True)) == 2
@@ -133,20 +133,20 @@ def test_one_address_is_one_handshake() -> None:
     ]
 
 
-def test_strangers_start_no_more_than_a_hundred_handshakes() -> None:
+def test_unknown_nodes_start_no_more_than_a_hundred_handshakes() -> None:
     rig = Rig()
     link = rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now)
 
     for port in range(1, 200):
-        hear(rig, link, Meet(), port=port)
+        receive(rig, link, Meet(), port=port)
 
     assert len(handshakes(rig)) == 100
 
 
-def test_the_operator_gets_through_a_crowd_of_strangers() -> None:
+def test_an_operator_s_meet_is_not_limited_by_handshakes_of_unknown_nodes() -> None:
     rig = Rig()
     for port in range(1, 200):
-        handshake.answer_stranger(rig.node, _link_from(rig, "10.0.0.9"), port)
+        handshake.answer_meet(rig.node, _link_from(rig, "10.0.0.9"), port)
 
     assert handshake.meet(rig.node, "10.0.0.2", 7711)
 
@@ -157,13 +157,13 @@ def _link_from(rig: Rig, ip: str) -> Link:
     return rig.node.cluster.links[rig.machine.accepted("10.0.0.1", ip, rig.now)]
 
 
-def test_strangers_do_not_grow_the_table_beyond_a_thousand_nodes() -> None:
+def test_unknown_nodes_do_not_grow_the_table_beyond_a_thousand_nodes() -> None:
     rig = Rig()
     nodes = rig.node.cluster.nodes
     for number in range(999):
         nodes[b"%040d" % number] = Peer(b"%040d" % number, "10.1.1.1", 7711)
 
-    handshake.hear_of(rig.node, "10.0.0.2", 7711)
+    handshake.meet_by_gossip(rig.node, "10.0.0.2", 7711)
 
     assert handshakes(rig) == []
 
@@ -200,7 +200,7 @@ def test_a_handshake_with_a_known_node_ends_and_teaches_its_new_address() -> Non
     come_up(rig, peer)
     links = [known.link, peer.link]
 
-    hear(rig, peer.link, Pong(), sender=N2, port=7712)
+    receive(rig, peer.link, Pong(), sender=N2, port=7712)
 
     assert list(rig.node.cluster.nodes) == [ME, N2]
     assert (known.ip, known.port) == ("10.0.0.9", 7712)
@@ -216,7 +216,7 @@ def test_a_handshake_with_a_known_node_where_it_is_only_ends() -> None:
     come_up(rig, peer)
     link = peer.link
 
-    hear(rig, link, Pong(), sender=N2)
+    receive(rig, link, Pong(), sender=N2)
 
     assert rig.outboxes[-1].hangups == [link]
     assert known.is_connected
@@ -229,7 +229,7 @@ def test_a_name_that_guesses_the_temporary_one_ends_the_handshake() -> None:
     (peer,) = handshakes(rig)
     come_up(rig, peer)
 
-    hear(rig, peer.link, Pong(), sender=peer.id)
+    receive(rig, peer.link, Pong(), sender=peer.id)
 
     assert list(rig.node.cluster.nodes) == [ME]
 

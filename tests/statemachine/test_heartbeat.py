@@ -22,7 +22,7 @@ def wait(rig: Rig) -> int:
     return rig.node.cron.due - rig.now.mono
 
 
-def test_an_idle_heart_beats_when_somebody_is_to_be_pinged() -> None:
+def test_an_idle_heartbeat_beats_when_a_node_is_to_be_pinged() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 10
 
@@ -52,7 +52,7 @@ def test_the_answer_to_a_ping_is_waited_for_at_every_beat() -> None:
     assert wait(rig) == BEAT
 
 
-def test_a_heart_beats_in_time_for_the_next_silence() -> None:
+def test_the_next_beat_comes_in_time_for_the_next_silence() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 10
     well(rig)
@@ -65,7 +65,7 @@ def test_a_heart_beats_in_time_for_the_next_silence() -> None:
     assert wait(rig) == 3 * BEAT
 
 
-def test_a_heart_does_not_rest_while_a_link_is_down() -> None:
+def test_no_beat_is_left_out_while_a_link_is_down() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 10
     well(rig)
@@ -78,7 +78,7 @@ def test_a_heart_does_not_rest_while_a_link_is_down() -> None:
     assert rig.node.cluster.nodes[N2].link
 
 
-def test_a_roused_heart_keeps_its_beat() -> None:
+def test_a_roused_heartbeat_keeps_its_rhythm() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 10
     well(rig)
@@ -90,7 +90,7 @@ def test_a_roused_heart_keeps_its_beat() -> None:
     assert rig.node.cron.runs == 13
 
 
-def test_rousing_a_heart_that_does_not_rest_changes_nothing() -> None:
+def test_rousing_a_heartbeat_that_does_not_rest_changes_nothing() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 9
     well(rig)
@@ -102,7 +102,7 @@ def test_rousing_a_heart_that_does_not_rest_changes_nothing() -> None:
     assert rig.node.cron.runs == 10
 
 
-def test_a_heart_that_is_roused_as_it_is_due_beats() -> None:
+def test_a_heartbeat_that_is_roused_as_it_is_due_beats() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 10
     well(rig)
@@ -114,7 +114,7 @@ def test_a_heart_that_is_roused_as_it_is_due_beats() -> None:
     assert rig.node.cron.runs == 19
 
 
-def test_newcomers_and_news_rouse_the_heart() -> None:
+def test_new_nodes_and_changed_flags_rouse_the_heartbeat() -> None:
     rig = Rig(peers=2)
     rig.node.cron.runs = 10
     well(rig)

@@ -8,9 +8,9 @@ from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import PFAIL, NodeId
 from disque_trio.statemachine.cluster import Link
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.copies import apart
+from disque_trio.statemachine.copies import spread
 from disque_trio.statemachine.messages import ReplJob
-from tests.rig import CALM, ME, N2, N3, N4, STRANGER, Rig
+from tests.rig import CALM, ME, N2, N3, N4, UNKNOWN, Rig
 from tests.statemachine.repairing import SOON, asked, forget, held
 
 HERE, THERE, ELSEWHERE = "10.0.0.1", "10.0.0.2", "10.0.0.3"
@@ -150,4 +150,4 @@ def test_who_gives_no_answer_is_asked_after_those_at_a_holders_host() -> None:
 def test_holders_that_are_not_known_take_no_address() -> None:
     rig = rig_at(HERE, HERE, THERE)
 
-    assert apart(rig.node, (ME, STRANGER), [N2, N3]) == [N3, N2]
+    assert spread(rig.node, (ME, UNKNOWN), [N2, N3]) == [N3, N2]

@@ -213,7 +213,7 @@ def test_it_remembers_that_this_is_itself_and_asks_once() -> None:
     assert cluster.duplicate is None
 
 
-def test_strangers_that_claim_the_id_are_asked_at_their_address_before_they_are_believed() -> None:
+def test_processes_that_claim_the_id_are_asked_at_their_address_before_they_are_believed() -> None:
     rig = formed()
     link = rig.machine("a").accepted("10.0.0.1", "10.0.0.8", rig.now)
 

@@ -114,7 +114,7 @@ def test_whoever_knows_more_introduces_in_turn() -> None:
 # Being told.
 
 
-def test_a_holder_of_which_a_node_is_told_hears_that_the_job_is_queued_there() -> None:
+def test_a_holder_of_which_a_node_is_told_learns_that_the_job_is_queued_there() -> None:
     rig, _ = holder_rig()
     rig.ask("ENQUEUE", JOB)
     rig.sent()

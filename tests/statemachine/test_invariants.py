@@ -5,7 +5,7 @@ import pytest
 from disque_trio.statemachine.base import ACTIVE, BCAST_QUEUED, PFAIL, QUEUED_ONCE
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.invariants import check
-from tests.rig import JOB, ME, N2, STRANGER, Rig, copy_of
+from tests.rig import JOB, ME, N2, UNKNOWN, Rig, copy_of
 
 
 def sound() -> Rig:
@@ -64,8 +64,8 @@ def rename_a_job(rig: Rig) -> None:
     rig.node.jobs[JOB].id = JOB[:-1] + b"0"
 
 
-def confirm_for_a_stranger(rig: Rig) -> None:
-    rig.node.jobs[JOB].confirmed = (ME, STRANGER)
+def confirm_for_an_unknown_node(rig: Rig) -> None:
+    rig.node.jobs[JOB].confirmed = (ME, UNKNOWN)
 
 
 def rename_a_queue(rig: Rig) -> None:
@@ -199,7 +199,7 @@ def imagine_a_dummy(rig: Rig) -> None:
         halve_a_job,
         make_a_live_dummy,
         rename_a_job,
-        confirm_for_a_stranger,
+        confirm_for_an_unknown_node,
         rename_a_queue,
         lose_a_queue,
         activate_a_queued_job,

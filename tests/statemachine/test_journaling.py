@@ -256,7 +256,7 @@ def test_it_is_recorded_when_a_client_waits_for_it() -> None:
     assert delete == DeleteJob(job.id)
 
 
-def test_the_end_of_a_delivered_at_most_once_job_is_no_news() -> None:
+def test_the_end_of_a_delivered_at_most_once_job_is_not_recorded_again() -> None:
     rig = keeper()
     rig.add("RETRY", 0, "TTL", 5)
     rig.ask("GETJOB", "FROM", "q")

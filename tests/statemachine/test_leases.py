@@ -24,7 +24,7 @@ def leased_rig(by: str = "GETJOB", config: Config = CALM) -> tuple[Rig, Job]:
 # WORKING.
 
 
-def test_who_hears_of_work_on_a_job_takes_it_out_and_counts_nothing() -> None:
+def test_a_node_told_of_work_on_a_job_dequeues_it_and_counts_nothing() -> None:
     rig = holder_rig(job_id=I_WIN)
     rig.ask("ENQUEUE", I_WIN)
     rig.advance(30_000)

@@ -16,7 +16,7 @@ from disque_trio.statemachine.client import ReplyMode
 from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import DelJob, Frame, GotJob, Ping
-from tests.rig import JOB, ME, N2, STRANGER, Rig, copy_of
+from tests.rig import JOB, ME, N2, UNKNOWN, Rig, copy_of
 
 NOAUTH = Failure(b"NOAUTH Authentication required.")
 
@@ -95,7 +95,7 @@ def test_a_client_that_breaks_the_protocol_is_told_and_goes() -> None:
 # CLIENT REPLY.
 
 
-def test_a_client_may_want_to_hear_nothing() -> None:
+def test_a_client_may_turn_its_replies_off() -> None:
     rig = Rig()
     rig.request("CLIENT", "REPLY", "OFF")
     rig.request("PING")
@@ -221,7 +221,7 @@ def test_jobs_are_only_spoken_of_with_members() -> None:
     link = rig.machine.accepted("127.0.0.1", "127.0.0.9", rig.now)
     received = rig.node.cluster.messages_received
 
-    rig.machine.message(link, Frame(STRANGER, 7711, MYSELF, DelJob(JOB)), rig.now)
+    rig.machine.message(link, Frame(UNKNOWN, 7711, MYSELF, DelJob(JOB)), rig.now)
     rig.machine.message(link, Frame(ME, 7711, MYSELF, DelJob(JOB)), rig.now)
     rig.node.cluster.nodes[N2].flags |= HANDSHAKE
     rig.machine.message(link, Frame(N2, 7711, MYSELF, DelJob(JOB)), rig.now)
@@ -349,9 +349,9 @@ def test_the_same_inputs_lead_to_the_same_outputs() -> None:
 
 @pytest.mark.parametrize("words", [[b"PING"], [b"qlen", b"q"], [b"INFO"], [b"NOSUCH"]])
 def test_a_look_is_known_beforehand(words: list[bytes]) -> None:
-    assert Rig().machine.only_looks(words)
+    assert Rig().machine.is_read_only(words)
 
 
 @pytest.mark.parametrize("words", [[b"ADDJOB", b"q", b"x", b"0"], [b"getjob", b"FROM", b"q"]])
 def test_so_is_what_may_change_jobs(words: list[bytes]) -> None:
-    assert not Rig().machine.only_looks(words)
+    assert not Rig().machine.is_read_only(words)

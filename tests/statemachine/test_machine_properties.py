@@ -1,4 +1,4 @@
-"""One machine, told whatever clients, members and strangers may say in whatever order.
+"""One machine, told whatever clients, members and unknown nodes may send in whatever order.
 
 It never raises, its invariants hold after each input, whoever asks is answered once, and nothing
 is sent on a link that does not exist (`storm`).

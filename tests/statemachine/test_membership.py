@@ -2,7 +2,7 @@ from disque_trio.statemachine import membership, nodetable
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Frame, Gossip, Meet, Message, Ping, Pong
-from tests.rig import ME, N2, N3, N4, STRANGER, Rig
+from tests.rig import ME, N2, N3, N4, UNKNOWN, Rig
 
 HEARTBEAT = 110
 """A heartbeat, and the grain of the timers."""
@@ -59,17 +59,17 @@ def test_only_meet_changes_an_own_address_that_is_known() -> None:
     rig = Rig()
     link = rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now)
 
-    rig.machine.message(link, Frame(STRANGER, 7711, MYSELF, Ping()), rig.now)
+    rig.machine.message(link, Frame(UNKNOWN, 7711, MYSELF, Ping()), rig.now)
     assert rig.node.cluster.myself.ip == "127.0.0.1"
 
-    rig.machine.message(link, Frame(STRANGER, 7711, MYSELF, Meet()), rig.now)
+    rig.machine.message(link, Frame(UNKNOWN, 7711, MYSELF, Meet()), rig.now)
     assert rig.node.cluster.myself.ip == "10.0.0.1"
 
 
 def test_somebody_with_our_name_is_answered_and_changes_nothing() -> None:
     rig = Rig()
     link = rig.machine.accepted("127.0.0.1", "10.0.0.9", rig.now)
-    rumour = (Gossip(STRANGER, b"10.0.0.9", 7711, 0),)
+    rumour = (Gossip(UNKNOWN, b"10.0.0.9", 7711, 0),)
 
     rig.machine.message(link, Frame(ME, 7712, MYSELF | LEAVING, Ping(rumour)), rig.now)
 
@@ -94,9 +94,9 @@ def test_a_pong_on_our_link_ends_the_wait_for_it() -> None:
 def test_what_a_node_can_read_is_learned_from_whom_we_dialled_and_nobody_else() -> None:
     rig = Rig(peers=1)
     peer = rig.node.cluster.nodes[N2]
-    stranger = rig.machine.accepted("127.0.0.1", peer.ip, rig.now)
+    unknown = rig.machine.accepted("127.0.0.1", peer.ip, rig.now)
 
-    rig.machine.message(stranger, Frame(N2, peer.port, 0, Ping(), capabilities=1), rig.now)
+    rig.machine.message(unknown, Frame(N2, peer.port, 0, Ping(), capabilities=1), rig.now)
     assert peer.capabilities == 0
 
     answer(rig, N2, Ping(), capabilities=1)
@@ -225,7 +225,7 @@ def test_nobody_is_pinged_who_was_asked_already_or_cannot_be() -> None:
     nodes[N2].ping_sent = rig.now.mono
     nodes[N3].flags = HANDSHAKE
     nodes[N3].created = rig.now.mono
-    answer(rig, N4, Pong(), sender=STRANGER)
+    answer(rig, N4, Pong(), sender=UNKNOWN)
     rig.sent(gossip=True)
 
     for _ in range(20):
@@ -236,7 +236,7 @@ def test_nobody_is_pinged_who_was_asked_already_or_cannot_be() -> None:
     assert rig.sent(gossip=True) == []
 
 
-def test_the_heart_rests_when_the_last_other_node_is_gone() -> None:
+def test_the_heartbeat_stops_when_the_last_other_node_is_gone() -> None:
     rig = Rig(peers=1)
 
     membership.forget(rig.node, N2)

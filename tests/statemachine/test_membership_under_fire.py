@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from disque_trio.statemachine.base import HANDSHAKE, MYSELF
 from disque_trio.statemachine.messages import Fail, Frame, Gossip, Meet, Ping, Pong
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
-from tests.rig import ME, N2, N3, STRANGER, Rig
+from tests.rig import ME, N2, N3, UNKNOWN, Rig
 
-NAMES = st.sampled_from([ME, N2, N3, STRANGER, b"f" * 40]) | st.binary(min_size=40, max_size=40)
+NAMES = st.sampled_from([ME, N2, N3, UNKNOWN, b"f" * 40]) | st.binary(min_size=40, max_size=40)
 IPS = st.sampled_from([b"127.0.0.2", b"10.0.0.9", b"::1", b"", b"\xff" * 46, b"vars x"])
 FLAGS = st.integers(0, (1 << 16) - 1)
 PORTS = st.sampled_from([0, 7711, 7712, 65_535])

@@ -5,7 +5,7 @@ from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MEET, MYSELF
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.nodesfile import NodesFileError, nodes_text, parse_nodes
 from tests.conformance import NODES_FILES
-from tests.rig import ME, N2, N3, N4, STRANGER, Rig
+from tests.rig import ME, N2, N3, N4, UNKNOWN, Rig
 
 OWN_LINE = b"a" * 40 + b" 127.0.0.1:7711 myself 0 0 connected\n"
 
@@ -49,7 +49,7 @@ def test_flags_are_shown_in_the_originals_order_and_meet_is_not() -> None:
 
 def test_the_file_leaves_handshakes_out() -> None:
     rig = Rig()
-    nodetable.add(rig.node, Peer(STRANGER, "10.0.0.9", 7711, HANDSHAKE))
+    nodetable.add(rig.node, Peer(UNKNOWN, "10.0.0.9", 7711, HANDSHAKE))
 
     assert nodes_text(rig.node, handshakes=False) == OWN_LINE
 

@@ -1,7 +1,7 @@
 from disque_trio.statemachine import nodetable
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL
 from disque_trio.statemachine.cluster import Link, Peer
-from tests.rig import ME, N2, N3, STRANGER, Rig
+from tests.rig import ME, N2, N3, UNKNOWN, Rig
 
 
 def test_a_node_that_is_alone_has_no_heartbeat() -> None:
@@ -10,7 +10,7 @@ def test_a_node_that_is_alone_has_no_heartbeat() -> None:
     assert not rig.node.cron.due
 
 
-def test_the_heart_beats_from_the_first_other_node_on() -> None:
+def test_the_heartbeat_starts_with_the_first_other_node() -> None:
     rig = Rig()
 
     nodetable.add(rig.node, Peer(N2, "10.0.0.2", 7711))
@@ -46,7 +46,7 @@ def test_a_removed_node_leaves_no_link_and_no_opinion() -> None:
 
 def test_a_handshake_comes_and_goes_without_touching_nodes_conf() -> None:
     rig = Rig()
-    peer = Peer(STRANGER, "10.0.0.9", 7711, HANDSHAKE)
+    peer = Peer(UNKNOWN, "10.0.0.9", 7711, HANDSHAKE)
 
     nodetable.add(rig.node, peer)
     nodetable.remove(rig.node, peer)

@@ -185,7 +185,7 @@ def test_with_half_of_the_large_bodies_answered_the_client_goes_on() -> None:
     assert len(fill(rig, rig.client, body)) == 4
 
 
-def test_the_additions_of_all_clients_together_are_bounded() -> None:
+def test_the_pending_adds_of_all_clients_together_are_bounded() -> None:
     rig = Rig(peers=1)
     clients = [rig.connect() for _ in range(10)]
     jobs = [fill(rig, client, b"body") for client in clients]

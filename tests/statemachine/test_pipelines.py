@@ -88,7 +88,7 @@ def test_a_job_goes_to_who_waits_before_the_next_request_can_take_it() -> None:
     assert rig.replies()[1] is not PENDING
 
 
-def test_who_does_not_want_to_hear_is_looked_at_closely() -> None:
+def test_a_client_in_reply_mode_off_takes_the_slow_path() -> None:
     rig = Rig()
     rig.client.reply_mode = ReplyMode.OFF
 

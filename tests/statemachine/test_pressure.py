@@ -139,7 +139,7 @@ def test_under_pressure_a_node_alone_goes_on() -> None:
     assert rig.add().holders == (ME,)
 
 
-def test_under_pressure_a_job_of_which_nobody_will_hear_stays_here_too() -> None:
+def test_under_pressure_a_job_whose_copies_are_not_confirmed_stays_here_too() -> None:
     rig = squeezed(1, peers=2)
 
     job = rig.add("ASYNC", "REPLICATE", 2)

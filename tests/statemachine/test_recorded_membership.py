@@ -60,7 +60,7 @@ class Replay:
             if row.get("step") == until_step:
                 return
             if "hex" in row and row["from_port"] in PORTS:
-                self.hear(row["from_port"], row["to_bus_port"], bytes.fromhex(row["hex"]))
+                self.receive(row["from_port"], row["to_bus_port"], bytes.fromhex(row["hex"]))
 
     def pass_time(self, until: int) -> None:
         while self.machine.deadline() <= until:
@@ -69,7 +69,7 @@ class Replay:
             self.take()
         self.now = Now(until, until)
 
-    def hear(self, port: int, bus_port: int | None, data: bytes) -> None:
+    def receive(self, port: int, bus_port: int | None, data: bytes) -> None:
         """Frames to our bus port come on the other's link, answers on ours."""
         if bus_port is None:
             link = self.outgoing.get(port, 0)

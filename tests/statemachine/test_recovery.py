@@ -31,7 +31,7 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from disque_trio.statemachine.records import DeleteJob, LoadJob
-from tests.rig import JOB, ME, N2, N3, ONCE, STRANGER, WALL, Rig, copy_of
+from tests.rig import JOB, ME, N2, N3, ONCE, UNKNOWN, WALL, Rig, copy_of
 
 ETIME = WALL // 1000 + 86_400
 FIRST_TIME = BCAST_WILLQUEUE
@@ -128,7 +128,7 @@ def test_the_last_record_counts() -> None:
 
 
 def test_nodes_that_are_not_known_any_more_are_no_holders() -> None:
-    rig = started(recorded(copy_of(holders=(N2, STRANGER))))
+    rig = started(recorded(copy_of(holders=(N2, UNKNOWN))))
 
     assert rig.node.jobs[JOB].holders == (N2, ME)
 

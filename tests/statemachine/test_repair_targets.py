@@ -63,7 +63,7 @@ def test_a_node_that_gave_no_answer_is_asked_last_for_other_jobs() -> None:
     rig.message(willing, GotJob(JOB))
     for name in range(1, 20):
         rig.node.jobs[named(name)].replicas = 2
-    rig.node.repair.has_news = True
+    rig.node.repair.has_changes = True
     rig.node.repair.again = rig.now.mono
 
     rig.advance(SOON)
@@ -186,12 +186,12 @@ def test_a_loss_during_a_pass_leads_to_another() -> None:
     held(rig, (ME, N3), name=2)
     forget(rig, N2)
     until_a_pass_begins(rig)
-    rig.node.repair.has_news = True
+    rig.node.repair.has_changes = True
 
     rig.advance(2 * SOON)
 
     assert len(asked(rig)) == 1
-    assert not rig.node.repair.has_news
+    assert not rig.node.repair.has_changes
 
 
 # Several nodes.

@@ -162,7 +162,7 @@ def test_confirmations_from_nodes_that_were_not_asked_count_too() -> None:
 # Widening.
 
 
-def test_every_fifty_milliseconds_one_more_node_is_asked_and_all_hear_of_it() -> None:
+def test_every_fifty_milliseconds_one_more_node_is_asked_and_all_are_told_of_it() -> None:
     rig = Rig(peers=3)
     job = waiting_job(rig, "REPLICATE", 3)
     rig.sent()

@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED
 from disque_trio.statemachine.messages import GotAck, GotJob, ReplJob
-from tests.rig import CALM, JOB, ME, N2, N3, STRANGER, Rig, copy_of
+from tests.rig import CALM, JOB, ME, N2, N3, UNKNOWN, Rig, copy_of
 from tests.statemachine.replicating import leaving_rig
 
 
@@ -28,14 +28,14 @@ def test_a_copy_that_wants_no_answer_has_none() -> None:
     assert rig.sent() == []
 
 
-def test_of_a_copy_that_is_here_already_only_the_holders_are_news() -> None:
+def test_of_a_copy_that_is_here_already_only_the_holders_are_taken() -> None:
     rig = Rig(peers=3)
     job = rig.hold(copy_of(holders=(N2, ME)))
     before = job.requeue_at
 
-    rig.message(N2, ReplJob((copy_of(holders=(N2, N3, STRANGER, ME), retry=5),)))
+    rig.message(N2, ReplJob((copy_of(holders=(N2, N3, UNKNOWN, ME), retry=5),)))
 
-    assert job.holders == (N2, ME, N3, STRANGER)
+    assert job.holders == (N2, ME, N3, UNKNOWN)
     assert (job.retry, job.requeue_at) == (60_000, before)
     assert rig.sent() == [(N2, GotJob(JOB))]
 

@@ -30,7 +30,7 @@ N2_WINS: JobId = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 # QUEUED.
 
 
-def test_who_hears_that_a_job_is_queued_postpones_it_and_counts() -> None:
+def test_a_node_told_that_a_job_is_queued_postpones_it_and_counts() -> None:
     rig = holder_rig()
     job = rig.node.jobs[JOB]
     rig.advance(59_600)

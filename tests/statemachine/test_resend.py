@@ -5,7 +5,7 @@ from disque_trio.statemachine.base import FAIL, MYSELF, NodeId
 from disque_trio.statemachine.job import make_id
 from disque_trio.statemachine.messages import DelJob, Frame, GotAck, Pong, SetAck
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
-from tests.statemachine.acknowledging import BY_STRANGER, rig_with_job
+from tests.statemachine.acknowledging import BY_UNKNOWN_NODE, rig_with_job
 
 
 def returns(rig: Rig, name: NodeId) -> None:
@@ -37,7 +37,7 @@ def with_acks(count: int) -> Rig:
 # What a node that returns is sent.
 
 
-def test_a_holder_that_returns_hears_of_the_ack_at_once() -> None:
+def test_a_holder_that_returns_is_told_of_the_ack_at_once() -> None:
     rig = rig_with_job(N2, N3, ME)
     rig.ask("ACKJOB", JOB)
 
@@ -103,14 +103,14 @@ def test_one_whose_client_acknowledged_it_elsewhere_passes_the_word_on() -> None
 
 def test_a_dummy_ack_is_told_to_whoever_returns() -> None:
     rig = Rig(peers=2, config=CALM)
-    rig.ask("ACKJOB", BY_STRANGER)
+    rig.ask("ACKJOB", BY_UNKNOWN_NODE)
 
     returns(rig, N3)
 
-    assert rig.sent() == [(N3, SetAck(BY_STRANGER, 0))]
+    assert rig.sent() == [(N3, SetAck(BY_UNKNOWN_NODE, 0))]
 
 
-def test_a_node_of_which_it_was_said_that_it_fails_hears_it_on_the_same_link() -> None:
+def test_a_node_that_was_reported_as_failing_is_told_on_the_same_link() -> None:
     # A link that is full drops frames, and nobody closes it.
     rig = rig_with_job(N2, N3, ME)
     answers(rig, N2)
@@ -173,13 +173,13 @@ def test_the_oldest_come_first_whatever_has_been_collected_before() -> None:
     ids = list(rig.node.jobs)
     for gone in (ids.pop(0), ids.pop(2)):
         rig.message(N2, DelJob(gone))
-    rig.ask("ACKJOB", BY_STRANGER)
+    rig.ask("ACKJOB", BY_UNKNOWN_NODE)
     rig.sent()
 
     returns(rig, N2)
 
     told = [message.id for _, message in rig.sent() if isinstance(message, SetAck)]
-    assert told == [*ids, BY_STRANGER]
+    assert told == [*ids, BY_UNKNOWN_NODE]
 
 
 def test_whoever_returns_meanwhile_has_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:

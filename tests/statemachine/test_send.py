@@ -2,14 +2,14 @@ from disque_trio.statemachine import send
 from disque_trio.statemachine.base import HANDSHAKE, OK, PENDING, SILENCE, Status
 from disque_trio.statemachine.client import ReplyMode
 from disque_trio.statemachine.messages import DelJob, Pong
-from tests.rig import JOB, ME, N2, N3, N4, STRANGER, Rig
+from tests.rig import JOB, ME, N2, N3, N4, UNKNOWN, Rig
 
 
 def test_a_message_to_many_stands_once_with_all_its_links() -> None:
     rig = Rig(peers=3)
     before = rig.node.cluster.messages_sent
 
-    send.to_ids(rig.node, [N2, ME, N4, STRANGER], DelJob(JOB))
+    send.to_ids(rig.node, [N2, ME, N4, UNKNOWN], DelJob(JOB))
 
     nodes = rig.node.cluster.nodes
     assert rig.take().messages == [([nodes[N2].link, nodes[N4].link], DelJob(JOB))]

@@ -19,7 +19,7 @@ ROOMY = Config(spill_directory="/somewhere")
 
 def spill(rig: Rig) -> list[Job]:
     """What a driver does, as far as the machine asks for it; whose bodies have gone."""
-    if rig.node.memory.held <= rig.node.memory.brim:
+    if rig.node.memory.held <= rig.node.memory.spill_above:
         return []
     jobs = rig.machine.overflow()
     rig.machine.spilled(jobs, [Spilled(len(job.body or b"")) for job in jobs])
@@ -54,7 +54,7 @@ def test_bodies_from_the_tail_of_the_queue_go_first() -> None:
 
     assert gone == jobs[: -len(gone) - 1 : -1]
     assert spilled_of(jobs) == list(range(40 - len(gone), 40))
-    assert rig.node.memory.held < rig.node.memory.brim
+    assert rig.node.memory.held < rig.node.memory.spill_above
 
 
 def test_the_account_counts_what_stands_for_a_body() -> None:
@@ -249,7 +249,7 @@ def loading(count: int = 40) -> tuple[Rig, list[JobCopy]]:
     ]
     rig.machine.load([LoadJob(copy) for copy in copies], rig.now)
     memory = rig.node.memory
-    memory.brim = memory.held * 66 // 100
+    memory.spill_above = memory.held * 66 // 100
     return rig, copies
 
 
@@ -282,7 +282,7 @@ def test_a_job_in_hand_goes_too_while_the_journal_is_loaded() -> None:
     rig, copies = loading()
     copies[-1].state, copies[-1].flags = ACTIVE, DELIVERED
     rig.machine.load([LoadJob(copies[-1])], rig.now)
-    rig.node.memory.brim = rig.node.memory.held // 2
+    rig.node.memory.spill_above = rig.node.memory.held // 2
 
     assert copies[-1].id in put_aside(rig)
 
@@ -303,10 +303,10 @@ def test_what_later_records_replace_or_delete_is_let_off() -> None:
 
 def test_the_brim_is_kept_up_to_date_while_the_journal_is_loaded() -> None:
     rig, _ = loading()
-    brim = rig.node.memory.brim
+    brim = rig.node.memory.spill_above
     rig.node.facts.traffic.unread = 1_000_000
 
     rig.machine.load((), rig.now)
 
-    assert rig.node.memory.brim > brim
+    assert rig.node.memory.spill_above > brim
     assert rig.node.memory.rest > 1_000_000

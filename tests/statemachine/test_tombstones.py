@@ -47,7 +47,7 @@ def by_fastack_elsewhere(rig: Rig) -> None:
     rig.message(N2, DelJob(JOB))
 
 
-def by_news_of_an_ack(rig: Rig) -> None:
+def by_an_ack_of_another_node(rig: Rig) -> None:
     rig.message(N3, SetAck(JOB, 2))
 
 
@@ -72,7 +72,7 @@ ENDS = (
     by_fastack,
     by_fastack_of_an_unknown_job,
     by_fastack_elsewhere,
-    by_news_of_an_ack,
+    by_an_ack_of_another_node,
     by_a_dummy_ack_that_is_dismissed,
 )
 LATE = (

@@ -24,13 +24,13 @@ async def test_what_a_node_has_answered_is_in_a_new_file_soon(
     world.disk.latency = 0.2
     world.disk.loss = loss
 
-    await until(lambda: world.node.state.hindrance is not None, seconds=3)
+    await until(lambda: world.node.state.refusal is not None, seconds=3)
     reason = b"disque.aof was %b by another hand, and is written anew" % loss.encode()
     assert await client.ask("ADDJOB", "q", "x", "0") == MISCONF % reason
     shown = await client.ask("INFO", "persistence")
     assert b"aof_file_status:" + loss.encode() in shown
     assert b"aof_last_write_status:err" in shown
-    await until(lambda: world.node.state.hindrance is None, seconds=3)
+    await until(lambda: world.node.state.refusal is None, seconds=3)
 
     assert world.disk.file is not old
     assert world.disk.aside == (loss == "replaced")
@@ -51,7 +51,7 @@ async def test_a_file_that_another_node_has_open_is_not_moved(
     assert world.disk.file is file
     assert b"-MISCONF" in await world.client().ask("PING")
     world.disk.in_use = False
-    await until(lambda: world.node.state.hindrance is None)
+    await until(lambda: world.node.state.refusal is None)
 
 
 async def test_while_a_new_file_cannot_be_made_writes_are_refused_and_it_is_tried_again(
@@ -65,7 +65,7 @@ async def test_while_a_new_file_cannot_be_made_writes_are_refused_and_it_is_trie
 
     assert b"-MISCONF" in await world.client().ask("PING")
     world.disk.begin_error = None
-    await until(lambda: world.node.state.hindrance is None)
+    await until(lambda: world.node.state.refusal is None)
     assert alive(world.disk.content) == {job}
 
 

@@ -181,14 +181,14 @@ def squeezed_machine() -> tuple[Machine, Now]:
 def test_a_spiller_moves_what_is_over_the_brim(tmp_path: Path) -> None:
     machine, now = squeezed_machine()
     memory = machine.state.memory
-    assert memory.held > memory.brim
+    assert memory.held > memory.spill_above
     spiller = Spiller(machine, SpillFiles(str(tmp_path)))
 
     spiller.settle(now)
     after = memory.held
     spiller.settle(now)
 
-    assert after == memory.held < memory.brim
+    assert after == memory.held < memory.spill_above
     bodies = [bytes(job.body or b"") for job in machine.state.jobs.values()]
     assert bodies == [b"%d" % number * 1000 for number in range(80)]
 
@@ -204,12 +204,12 @@ def test_a_full_disk_is_reported_once_and_used_again_later(tmp_path: Path) -> No
         spiller.settle(now)
         now = Now(now.mono + 1000, now.wall + 1000)
         machine.tick(now)
-    assert memory.held > memory.brim
+    assert memory.held > memory.spill_above
     assert len(log.events()) == 1
 
     disk.is_full = False
     spiller.settle(now)
-    assert memory.held < memory.brim
+    assert memory.held < memory.spill_above
 
 
 # A disk that cannot be read.

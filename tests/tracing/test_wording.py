@@ -29,11 +29,11 @@ from disque_trio.statemachine.messages import (
 )
 from disque_trio.tracing.wording import Wording, wording
 
-ONE, TWO, STRANGER = b"1" * 40, b"2" * 40, b"3" * 40
+ONE, TWO, UNKNOWN = b"1" * 40, b"2" * 40, b"3" * 40
 NAMES = {ONE: "n1", TWO: "n2"}
 JOB = b"D-11111111-222222222222222222222222-05a1"
 ID = JOB.decode()
-COPY = JobCopy(JOB, 1, 0, 0, 2, 60, 1, 0, 1, 0, 0, b"mail", b"body", (ONE, TWO, STRANGER))
+COPY = JobCopy(JOB, 1, 0, 0, 2, 60, 1, 0, 1, 0, 0, b"mail", b"body", (ONE, TWO, UNKNOWN))
 OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
 
 
@@ -41,7 +41,7 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
     ("message", "said"),
     [
         (Ping((Gossip(TWO, b"", 1, 0), Gossip(ONE, b"", 1, 0))), Wording("ping", detail="n2,n1")),
-        (Ping((Gossip(STRANGER, b"", 1, 0),)), Wording("ping", detail="?")),
+        (Ping((Gossip(UNKNOWN, b"", 1, 0),)), Wording("ping", detail="?")),
         (Pong(), Wording("pong")),
         (Meet(), Wording("meet")),
         (Fail(TWO), Wording("fail", detail="n2")),

@@ -103,8 +103,8 @@ def test_long_batches_are_split_and_keep_their_order() -> None:
     frames = batch_of(*map(Working, ids))
 
     assert max(map(len, frames)) < ENOUGH + 1000
-    heard = [each for frame in FrameParser().feed(b"".join(frames)) for each in frame.messages]
-    assert heard == [Working(id) for id in ids]
+    received = [each for frame in FrameParser().feed(b"".join(frames)) for each in frame.messages]
+    assert received == [Working(id) for id in ids]
 
 
 def test_a_job_that_is_too_long_for_a_batch_with_others_is_in_one_of_its_own() -> None:

@@ -29,7 +29,7 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from disque_trio.wire import jobs
-from disque_trio.wire.frames import STRANGERS_FRAME, FrameParser, encode
+from disque_trio.wire.frames import UNKNOWN_SENDER_LIMIT, FrameParser, encode
 from tests.conformance import bus_messages
 from tests.strategies import cuts, frames, job_copies, pieces
 from tests.wire.test_jobs import SENT
@@ -354,15 +354,15 @@ def test_a_job_with_one_wrong_byte_is_refused_or_another_job(copy: JobCopy, plac
 
 def test_only_senders_that_are_known_may_send_long_frames() -> None:
     member_id = b"a" * 40
-    long = encode(member_id, 7711, 4, NeedJobs(b"q" * STRANGERS_FRAME, 1))
+    long = encode(member_id, 7711, 4, NeedJobs(b"q" * UNKNOWN_SENDER_LIMIT, 1))
     short = encode(member_id, 7711, 4, NeedJobs(b"q", 1))
 
     for cut in (1, 20, 55, 56, 1000, len(long) - 1):
-        stranger, member = (
+        unknown, member = (
             FrameParser(knows=().__contains__),
             FrameParser(knows=(member_id,).__contains__),
         )
-        for parser in (stranger, member):
+        for parser in (unknown, member):
             frames = parser.feed(long[:cut]) + parser.feed(long[cut:] + short)
-            assert len(frames) == (1 if parser is stranger else 2)
-        assert stranger.refused == {"frame too long": 1}
+            assert len(frames) == (1 if parser is unknown else 2)
+        assert unknown.refused == {"frame too long": 1}

@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     try:
-        return _serves(options) if options.is_quiet else _consult(options)
+        return _serves(options) if options.is_quiet else _examine_all(options)
     except KeyboardInterrupt:
         return 130
 
@@ -39,7 +39,7 @@ def _serves(options: Options) -> int:
     return 1 if is_waiting else 0
 
 
-def _consult(options: Options) -> int:
+def _examine_all(options: Options) -> int:
     nodes: list[NodeFacts] = []
     findings: list[Finding] = []
     if options.address is not None:

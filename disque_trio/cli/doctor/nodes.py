@@ -83,7 +83,7 @@ class _RefusedError(Exception):
 
 
 @attrs.define
-class _Patient:
+class _Examined:
     """A patient that answers within the doctor's patience, or not at all."""
 
     connection: Connection
@@ -125,7 +125,7 @@ def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeF
         if refusal is not None:
             text = refusal.text.decode(errors="replace")
             return NodeFacts(where=where, error=text, advice=_ADVICE_ON_PASSWORD)
-        facts = _examined(address, _Patient(connection, timeout_s))
+        facts = _examined(address, _Examined(connection, timeout_s))
         return attrs.evolve(facts, has_password=password is not None)
     except _RefusedError as error:
         needs_password = str(error).startswith("NOAUTH")
@@ -144,7 +144,7 @@ def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeF
 _ADVICE_ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
 
 
-def _examined(address: Address, patient: _Patient) -> NodeFacts:
+def _examined(address: Address, patient: _Examined) -> NodeFacts:
     _ping(patient)
     info = _fields(patient.text("INFO"))
     if info.get("loading", "0") != "0":
@@ -165,7 +165,7 @@ def _examined(address: Address, patient: _Patient) -> NodeFacts:
     )
 
 
-def _ping(patient: _Patient) -> None:
+def _ping(patient: _Examined) -> None:
     """A node that loads, or is in trouble with its disk, says so even here; INFO tells more."""
     try:
         patient.ask("PING")
@@ -186,7 +186,7 @@ def _fields(text: str) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines)
 
 
-def _pairs(patient: _Patient) -> dict[str, str]:
+def _pairs(patient: _Examined) -> dict[str, str]:
     try:
         reply = patient.ask("CONFIG", "GET", "*")
     except _RefusedError:  # renamed, or taken away

@@ -61,7 +61,7 @@ class Options:
 
 
 @attrs.frozen
-class Terms:
+class ResolvedOptions:
     """What options mean for each job that is added with them. Milliseconds."""
 
     options: Options
@@ -84,24 +84,24 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     A node that keeps no copy waits for those of others even with ASYNC, or nobody might have it.
     """
     try:
-        terms = _TERMS[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
+        resolved = _RESOLVED[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
     except CommandError:
         _check_order(args)
         raise
-    options = terms.options
+    options = resolved.options
     wait = 0 if args[3] == b"0" else timeout(args[3], _WAIT)
     places = node.cluster.places
     replicas = options.replicas or (places if places < COPIES else COPIES)
-    if replicas == 1 and terms.is_simple and _keeps_no_record(node, terms):
-        return _add_alone(node, args[1], args[2], terms)
+    if replicas == 1 and resolved.is_simple and _keeps_no_record(node, resolved):
+        return _add_alone(node, args[1], args[2], resolved)
     external = replication.is_external(node, replicas, is_async=options.is_async)
-    if replicas > 1 or external or not terms.is_simple:
+    if replicas > 1 or external or not resolved.is_simple:
         _check(node, args[1], options, replicas, external=external)
     if lifecycle.is_paused_in(node, args[1]):
         raise CommandError(PAUSED)
-    if node.wall > terms.last_wall:
-        terms = _in(options, max_ttl(node))
-    job = _make(node, args[1], args[2], terms, replicas, external=external)
+    if node.wall > resolved.last_wall:
+        resolved = _in(options, max_ttl(node))
+    job = _make(node, args[1], args[2], resolved, replicas, external=external)
     if not external and (options.is_async or replicas == 1):
         if replicas == 1:
             lifecycle.begin(node, job)
@@ -122,7 +122,7 @@ def _check_order(args: list[bytes]) -> None:
         )
 
 
-def _keeps_no_record(node: NodeState, terms: Terms) -> bool:
+def _keeps_no_record(node: NodeState, resolved: ResolvedOptions) -> bool:
     """Has this node enough memory, does it stay, can it count the TTL, and is nothing of a job to
     be written anywhere?"""
     memory = node.memory
@@ -131,19 +131,19 @@ def _keeps_no_record(node: NodeState, terms: Terms) -> bool:
         and node.trace is None
         and not node.is_recording
         and memory.spillable is None
-        and node.wall <= terms.last_wall
+        and node.wall <= resolved.last_wall
         and not node.cluster.myself.flags & LEAVING
     )
 
 
-def _add_alone(node: NodeState, name: bytes, body: bytes, terms: Terms) -> Reply:
+def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOptions) -> Reply:
     """One copy, here, delivered at least once, and nothing to be said against it."""
     queue = lifecycle.queue_for(node, name)
     if queue.paused & PAUSE_IN:
         raise CommandError(PAUSED)
     mono, timers, myself = node.mono, node.timers, node.cluster.myself
     made, number = replication.next_stamp(node)
-    job_id = id_with(myself.id, node.rng.getrandbits(144), terms.id_end)
+    job_id = id_with(myself.id, node.rng.getrandbits(144), resolved.id_end)
     job = Job(
         job_id,
         queue.name,
@@ -151,11 +151,11 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, terms: Terms) -> Reply
         1,
         made,
         number,
-        timers.shared(mono + terms.ttl),
+        timers.shared(mono + resolved.ttl),
         0,
-        terms.retry,
+        resolved.retry,
         myself.holding,
-        timers.shared(mono + terms.retry + lifecycle.desync(node)),
+        timers.shared(mono + resolved.retry + lifecycle.desync(node)),
         None,
         QUEUED,
         _AT_ONCE,
@@ -173,23 +173,23 @@ def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
     if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
     try:
-        return _TERMS[tuple(args[4:])].may_follow
+        return _RESOLVED[tuple(args[4:])].may_follow
     except CommandError:
         return False
 
 
-def _parsed(words: tuple[bytes, ...]) -> Terms:
+def _parsed(words: tuple[bytes, ...]) -> ResolvedOptions:
     return _in(parse_options(list(words)), MAX_INTEGER)
 
 
-def _in(options: Options, max_ttl_s: int) -> Terms:
+def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     """TTL and RETRY as far as they can be counted (original, defect 3)."""
     ttl = min(options.ttl, max_ttl_s)
     retry = options.retry
     if retry is None:
         retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
     retry = min(retry, MAX_PERIOD_S)
-    return Terms(
+    return ResolvedOptions(
         options,
         ttl,
         ttl * 1000,
@@ -203,7 +203,7 @@ def _in(options: Options, max_ttl_s: int) -> Terms:
 
 
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
-_TERMS: Final = Remembered(_parsed)
+_RESOLVED: Final = Remembered(_parsed)
 
 
 def parse_options(words: list[bytes]) -> Options:
@@ -286,23 +286,31 @@ def _check_length(node: NodeState, name: bytes, maxlen: int) -> None:
 
 
 def _make(
-    node: NodeState, name: bytes, body: bytes, terms: Terms, replicas: int, *, external: bool
+    node: NodeState,
+    name: bytes,
+    body: bytes,
+    resolved: ResolvedOptions,
+    replicas: int,
+    *,
+    external: bool,
 ) -> Job:
     myself = node.cluster.myself
     mono = node.mono
     made, number = replication.next_stamp(node)
     return Job(
-        make_id(myself.id, node.rng.getrandbits(144), terms.ttl_s, at_least_once=terms.retry > 0),
+        make_id(
+            myself.id, node.rng.getrandbits(144), resolved.ttl_s, at_least_once=resolved.retry > 0
+        ),
         name,
         body,
         replicas,
         made,
         number,
-        node.timers.shared(mono + terms.ttl),
-        terms.delay,
-        terms.retry,
+        node.timers.shared(mono + resolved.ttl),
+        resolved.delay,
+        resolved.retry,
         () if external else myself.holding,
-        mono + (terms.delay or terms.retry) or 1,
+        mono + (resolved.delay or resolved.retry) or 1,
     )
 
 

@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import OK, SILENCE, SYNTAX_ERROR, CommandErro
 from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
-from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.hints import no_option, none_of, shown
 from disque_trio.statemachine.state import NodeState
 
@@ -62,7 +62,7 @@ def _of_itself(caller: Client, args: list[bytes]) -> Reply:
             return _set_reply_mode(caller, mode.lower())
         case [b"no-evict" | b"no-touch", answer] if answer.lower() in (b"on", b"off"):
             return OK  # no client is evicted, and nothing is younger for having been looked at
-    raise CommandError(_SYNTAX_ERROR + b": " + slip("CLIENT", USAGE, args))
+    raise CommandError(_SYNTAX_ERROR + b": " + mistake("CLIENT", USAGE, args))
 
 
 def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:

@@ -19,7 +19,7 @@ from disque_trio.statemachine.chores import SaveNodes
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands.parse import integer
-from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
@@ -71,7 +71,7 @@ def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         case [b"LEAVING", *words] if len(words) <= 1:
             return _leaving(node, words)
     text = b"ERR Wrong CLUSTER subcommand or number of arguments"
-    raise CommandError(text + b": " + slip("CLUSTER", USAGE, args))
+    raise CommandError(text + b": " + mistake("CLUSTER", USAGE, args))
 
 
 def _meet(node: NodeState, ip: bytes, port: bytes) -> Reply:

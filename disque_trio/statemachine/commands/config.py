@@ -19,7 +19,7 @@ from disque_trio.statemachine.chores import (
     StopJournal,
 )
 from disque_trio.statemachine.client import Blocked, Client
-from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import decode, encode
@@ -41,7 +41,7 @@ def config(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             return OK
         case [b"rewrite"]:
             return _rewrite(node, client)
-    wrong = b": " + slip("CONFIG", USAGE, args)
+    wrong = b": " + mistake("CONFIG", USAGE, args)
     if args[1].lower() in _SUBCOMMANDS:
         raise CommandError(b"ERR Wrong number of arguments for CONFIG %b%b" % (args[1], wrong))
     raise CommandError(b"ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE" + wrong)

@@ -74,7 +74,7 @@ def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     journal = vitals.journal
-    yield "loading", int(node.hindrance is recovery.LOADING)
+    yield "loading", int(node.refusal is recovery.LOADING)
     yield "aof_enabled", int(journal.state != "off")
     yield "aof_state", journal.state
     yield "aof_rewrite_in_progress", int(journal.is_rewriting)

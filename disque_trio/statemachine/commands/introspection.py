@@ -16,7 +16,7 @@ from disque_trio.statemachine.base import (
     set_for,
 )
 from disque_trio.statemachine.commands.rows import Command
-from disque_trio.statemachine.commands.usage import Form, Part, forms, slip
+from disque_trio.statemachine.commands.usage import Form, Part, forms, mistake
 from disque_trio.statemachine.pattern import matches
 
 Rows = Mapping[str, Command]
@@ -46,7 +46,7 @@ def describe_table(rows: Rows, args: list[bytes], protocol: int) -> Reply:
         case [b"getkeys", name, *words]:
             return _keys(rows.get(_key(name)), 1 + len(words))
     text = b"ERR Unknown subcommand or wrong number of arguments."
-    raise CommandError(b"%b (%b)" % (text, slip("COMMAND", USAGE, args)))
+    raise CommandError(b"%b (%b)" % (text, mistake("COMMAND", USAGE, args)))
 
 
 def _key(name: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.latency import Samples
 from disque_trio.statemachine.state import NodeState
 
@@ -63,7 +63,7 @@ def latency(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
             return "\n".join(_examine(node)).encode() + b"\n"
         case [b"reset", *events]:
             return _reset(node, events)
-    raise CommandError(SYNTAX_ERROR + b": " + slip("LATENCY", USAGE, args))
+    raise CommandError(SYNTAX_ERROR + b": " + mistake("LATENCY", USAGE, args))
 
 
 def _latest(node: NodeState) -> Reply:

@@ -134,14 +134,14 @@ def parse_getjob(args: Sequence[bytes]) -> GetOptions:
             options.queues = tuple(words)
             break
         if not _take_option(options, word.upper(), words):
-            raise CommandError(SYNTAX_ERROR + _slip(args, word))
+            raise CommandError(SYNTAX_ERROR + _mistake(args, word))
     if not options.queues:
-        raise CommandError(SYNTAX_ERROR + _slip(args, b""))
+        raise CommandError(SYNTAX_ERROR + _mistake(args, b""))
     _check_queues(options.queues)
     return options
 
 
-def _slip(args: Sequence[bytes], word: bytes) -> bytes:
+def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
     """Why it is no GETJOB: without queues, or with a word that is no option."""
     if not any(each.upper() == b"FROM" for each in args):
         return b": FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]"

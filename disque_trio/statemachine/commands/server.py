@@ -30,7 +30,7 @@ from disque_trio.statemachine.chores import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.commands import latency, parse, slowlog
-from disque_trio.statemachine.commands.usage import slip, wrong_number
+from disque_trio.statemachine.commands.usage import mistake, wrong_number
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
@@ -127,7 +127,7 @@ def shutdown(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
         raise CommandError(SYNTAX_ERROR + b": SHUTDOWN takes REWRITE-AOF or nothing")
     # What is being loaded is on disk already, and not yet all here.
-    rewrite = len(args) == 2 and node.hindrance is not recovery.LOADING
+    rewrite = len(args) == 2 and node.refusal is not recovery.LOADING
     return sessions.ask(node, client, Shutdown(rewrite_journal=rewrite), _not_shut_down)
 
 
@@ -193,7 +193,7 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             raise CommandError(_NOT_OFFERED)
     raise CommandError(
         b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%b': %b"
-        % (args[1], slip("DEBUG", DEBUG_USAGE, args))
+        % (args[1], mistake("DEBUG", DEBUG_USAGE, args))
     )
 
 

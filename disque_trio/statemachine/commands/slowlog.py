@@ -10,7 +10,7 @@ from typing import Final
 from disque_trio.statemachine.base import OK, CommandError, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import parse
-from disque_trio.statemachine.commands.usage import slip
+from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.slowlog import SlowEntry
 from disque_trio.statemachine.state import NodeState
 
@@ -58,7 +58,7 @@ def slowlog(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
             node.slowlog.entries.clear()
             return OK
     text = b"ERR Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN."
-    raise CommandError(b"%b (%b)" % (text, slip("SLOWLOG", USAGE, args)))
+    raise CommandError(b"%b (%b)" % (text, mistake("SLOWLOG", USAGE, args)))
 
 
 def _newest(node: NodeState, count: int) -> Reply:

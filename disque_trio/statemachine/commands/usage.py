@@ -78,7 +78,7 @@ def wrong_number(name: str, usage: str) -> bytes:
     return f"ERR wrong number of arguments for '{name}' command: {line}".encode()
 
 
-def slip(command: str, usage: str, args: Sequence[bytes]) -> bytes:
+def mistake(command: str, usage: str, args: Sequence[bytes]) -> bytes:
     """What is wrong with words that fit no form: the subcommand is unknown, or what follows it is
     not what its form says."""
     typed = args[1].upper()

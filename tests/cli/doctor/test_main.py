@@ -42,9 +42,7 @@ def test_programs_get_an_object(port: str, capsys: pytest.CaptureFixture[str]) -
     assert told["findings"][0]["level"] == "problem"
 
 
-def test_a_health_check_hears_of_this_node_alone(
-    port: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_health_check_asks_this_node_alone(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "-p", port, "--quiet"]) == 0
     assert main(["doctor", "-p", "1", "--quiet"]) == 1
     assert capsys.readouterr().out == ""

@@ -15,7 +15,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, Options, parse_options
 from disque_trio.statemachine.job import Job, is_well_formed, ttl_minutes
-from tests.rig import ME, STRANGER, Rig
+from tests.rig import ME, UNKNOWN, Rig
 from tests.statemachine.commands.refused import Refused
 
 NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication level"
@@ -75,12 +75,14 @@ def test_the_default_replication_is_three_or_all_nodes(peers: int, replicas: int
     assert only_job(rig).replicas == replicas
 
 
-def test_nodes_that_fail_or_have_no_address_count_for_the_default_and_strangers_do_not() -> None:
+def test_nodes_that_fail_or_have_no_address_count_for_the_default_and_unknown_nodes_do_not() -> (
+    None
+):
     rig = Rig(peers=2)
     first, second = list(rig.node.cluster.nodes.values())[1:]
     nodetable.mark(rig.node, first, PFAIL)
     nodetable.mark(rig.node, second, NOADDR)
-    nodetable.add(rig.node, Peer(STRANGER, "127.0.0.9", 7711, HANDSHAKE))
+    nodetable.add(rig.node, Peer(UNKNOWN, "127.0.0.9", 7711, HANDSHAKE))
 
     assert error(rig, "q", "body", 0) == Failure(NOT_ENOUGH)
     assert rig.add("ASYNC", "REPLICATE", 1).replicas == 1

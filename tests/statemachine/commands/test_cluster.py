@@ -15,7 +15,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.chores import SaveNodes
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.cluster import Peer
-from tests.rig import ME, N2, N3, N4, STRANGER, Rig
+from tests.rig import ME, N2, N3, N4, UNKNOWN, Rig
 from tests.statemachine.commands.refused import Refused
 
 WRONG = Refused(b"ERR Wrong CLUSTER subcommand or number of arguments")
@@ -57,7 +57,7 @@ def test_hello_ranks_nodes_last_that_have_failed_or_leave(flags: int) -> None:
 
 def test_hello_leaves_out_handshakes() -> None:
     rig = Rig()
-    nodetable.add(rig.node, Peer(STRANGER, "10.0.0.9", 7711, HANDSHAKE))
+    nodetable.add(rig.node, Peer(UNKNOWN, "10.0.0.9", 7711, HANDSHAKE))
 
     reply = rig.ask("HELLO")
 
@@ -132,7 +132,7 @@ def test_meet_survives_an_address_that_is_no_text() -> None:
 
 def test_nodes_shows_handshakes_too() -> None:
     rig = Rig()
-    nodetable.add(rig.node, Peer(STRANGER, "10.0.0.9", 7711, HANDSHAKE))
+    nodetable.add(rig.node, Peer(UNKNOWN, "10.0.0.9", 7711, HANDSHAKE))
 
     reply = rig.ask("CLUSTER", "NODES")
 
@@ -150,7 +150,7 @@ def test_myid_is_the_own_id() -> None:
 
 def test_info_counts_nodes_and_messages() -> None:
     rig = Rig(peers=2)
-    nodetable.add(rig.node, Peer(STRANGER, "10.0.0.9", 7711, HANDSHAKE))
+    nodetable.add(rig.node, Peer(UNKNOWN, "10.0.0.9", 7711, HANDSHAKE))
     nodetable.mark(rig.node, rig.node.cluster.nodes[N2], PFAIL)
     rig.node.cluster.messages_sent = 12
     rig.node.cluster.messages_received = 7

@@ -46,7 +46,7 @@ def test_the_greeting_authenticates_and_names_the_client() -> None:
     assert rig.client.name == b"worker"
 
 
-def test_the_greeting_tells_strangers_nothing() -> None:
+def test_the_greeting_tells_unauthenticated_clients_nothing() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
 
     refused = Failure(b"NOAUTH Authentication required.")

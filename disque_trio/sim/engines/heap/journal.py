@@ -114,8 +114,8 @@ class Journal:
         out.replies = [(client, self._error(reply)) for client, reply in out.replies]
 
     def _error(self, reply: Reply) -> Reply:
-        hindrance = self._machine.state.hindrance
-        return reply if isinstance(reply, Failure) or hindrance is None else hindrance
+        refusal = self._machine.state.refusal
+        return reply if isinstance(reply, Failure) or refusal is None else refusal
 
     def _safe(self) -> int:
         """How many records are as safe as they have to be before anything is said."""

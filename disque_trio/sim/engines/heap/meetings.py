@@ -108,7 +108,7 @@ class Meetings:
 def _oldest(node: NodeState, name: bytes) -> JobId | None:
     """The job that the node would give next, if it may give any."""
     queue = node.queues.get(name)
-    if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.hindrance is not None:
+    if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
         return None
     return next((job.id for job in queue.peek(1) if job.expires > node.mono), None)
 

@@ -105,7 +105,7 @@ def test_quit_is_heeded_all_the_same() -> None:
     assert rig.closed() == [rig.client]
 
 
-def test_who_does_not_want_to_hear_is_told_nothing_and_nothing_is_executed() -> None:
+def test_a_client_in_reply_mode_off_is_told_nothing_and_nothing_is_executed() -> None:
     rig = Rig()
 
     silent = ("CLIENT", "REPLY", "OFF"), ("MULTI",), ADD, ("EXEC",), ("PING",)
