@@ -1,10 +1,9 @@
-"""The picture of a run, for people: a page, lines for a terminal, a log for another viewer.
+"""A run as people see it: an HTML page, lines for a terminal, a log for the viewer ShiViz.
 
-`stands`, `curves`, `strips`, `links` and `findings` make of rows what is drawn, `table` packs it,
-`page` puts it into one HTML file, which `sheet` makes. What then happens in the browser is in the
-files beside: `run.js` unpacks; `axis.js`, `marks.js` and `scene.js` say what stands where;
-`overview.js`, `arrows.js` and `diagram.js` draw; `replay.js` goes through the events; `main.js`
-listens.
+`job_states`, `curves`, `strips`, `links` and `findings` compute from rows what is drawn, `table`
+packs it, and `page` puts it into one HTML file (`sheet`). In the browser `run.js` unpacks the data;
+`axis.js`, `marks.js` and `scene.js` compute positions; `overview.js`, `arrows.js` and `diagram.js`
+draw; `replay.js` steps through the events; `main.js` handles the controls. Import `render`.
 """
 
 from disque_trio.sim.picture.page import render

@@ -1,6 +1,6 @@
-// Messages and answers, from lane to lane.
+// Messages and replies, as arrows between lifelines.
 
-// An arrow is drawn with its later end; with the earlier one too where only that is in sight.
+// An arrow is drawn when its later end is visible, or when only its earlier end is.
 function drawArrows(group, sight, isAll) {
   const isLabelled =
     isAll && sight.filter((i) => kindOf(i) === "recv").length <= ARROW_LABELS && scene.deep > 40;
@@ -10,9 +10,9 @@ function drawArrows(group, sight, isAll) {
 }
 
 function drawArrow(group, i, isLabelled) {
-  const { lanes, axis, place, answers, past } = scene;
-  const y = lanes.get(run.lane[i]);
-  const other = lanes.get(run.peer[i]);
+  const { lifelines, axis, place, answers, past } = scene;
+  const y = lifelines.get(run.lifeline[i]);
+  const other = lifelines.get(run.peer[i]);
   const kind = kindOf(i);
   if (y === undefined || other === undefined) return;
   const x = axis.x[place.get(i)];
@@ -81,7 +81,7 @@ function arrow(group, x1, y1, x2, y2, look, isDim) {
   group.append(shape("g", { class: isDim ? "dim" : null }, ...parts));
 }
 
-// Where along the arrow its name overlaps no other: answers near their begin, others near their end.
+// A place on the arrow where its name overlaps no other: near the start for replies, else the end.
 function freeSpot(x1, y1, x2, y2, { text, dash }) {
   const half = nameWidth(text) / 2;
   for (const at of dash ? [0.36, 0.5, 0.25, 0.64] : [0.64, 0.5, 0.75, 0.36]) {
@@ -97,7 +97,7 @@ function freeSpot(x1, y1, x2, y2, { text, dash }) {
   return null;
 }
 
-// A message that did not arrive: it ends in a cross on its way.
+// A message that did not arrive: the arrow ends in a cross.
 function stub(group, x1, y1, x2, y2, look, isDim) {
   const stroke = `var(--${look.hue})`;
   const far = Math.min(0.55, 34 / Math.max(Math.abs(y2 - y1), 1));

@@ -1,8 +1,8 @@
-// Where events stand: each at its true time, or each with room for its mark.
+// The x of events: at their true times, or with enough room for each mark.
 
 const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 
-// Round times for about one label per `room` pixels.
+// Round times, about one per `room` pixels.
 function ticks(start, end, width, room = 90) {
   const span = (end - start) / 1e6;
   const wanted = Math.max(1, width / room);
@@ -18,12 +18,12 @@ function ticks(start, end, width, room = 90) {
   return found;
 }
 
-// How many pixels a pause of so many microseconds is worth: its order of magnitude.
+// The width of a pause, in pixels: its order of magnitude.
 function pause(micros, zoom) {
   return micros <= 0 ? 0 : zoom * (6 + 8 * Math.log10(1 + micros / 100));
 }
 
-// As wide as the events need, and as wide as there is room for.
+// Wide enough for the events, and at least as wide as the window.
 function fitted(rows, room, wide) {
   let zoom = 1;
   let axis = byEvent(rows, room, zoom);
@@ -36,7 +36,7 @@ function fitted(rows, room, wide) {
   return axis;
 }
 
-// `room(i)` is what the mark of row `i` needs on its lane. Gives `x` by place in `rows`, and `at(time)`.
+// `room(i)` is the width of the mark of row `i`. Returns `x` by place in `rows`, and `at(time)`.
 function byEvent(rows, room, zoom) {
   const x = new Float64Array(rows.length);
   const free = new Map();
@@ -45,9 +45,9 @@ function byEvent(rows, room, zoom) {
   rows.forEach((i, place) => {
     here += pause(run.time[i] - before, zoom);
     const wide = room(i);
-    if (wide) here = Math.max(here, (free.get(run.lane[i]) ?? 0) + wide / 2);
+    if (wide) here = Math.max(here, (free.get(run.lifeline[i]) ?? 0) + wide / 2);
     x[place] = here;
-    if (wide) free.set(run.lane[i], here + wide / 2);
+    if (wide) free.set(run.lifeline[i], here + wide / 2);
     before = run.time[i];
   });
   return { x, width: here + 70, at: (time) => between(rows, x, time) };
@@ -65,7 +65,7 @@ function byTime(rows, width, zoom) {
   };
 }
 
-// The x of a time that may lie between two events.
+// The x of a time, which may lie between two events.
 function between(rows, x, time) {
   const place = firstAfter(rows, time);
   if (place === 0) return x.length ? Math.max(0, x[0] - 20) : 0;

@@ -1,8 +1,8 @@
-"""The health of the queues over a run: unseen and unacknowledged jobs, and copies of live ones.
+"""Curves over a run: undelivered and unacknowledged jobs, and copies of unacknowledged ones.
 
-A job counts from the moment its producer knows of it. It is seen once a consumer has it in hand,
-and done once acknowledged, or ended by what may end a job. A job of at most one delivery is done
-when it is served, and a lost copy of it is no fault: it stays out of the curves.
+A job counts from the success of its ADDJOB. It is seen once a consumer has received it, and done
+once it is acknowledged, deleted or expired. Jobs of at most one delivery are left out: they are
+done when they are served, and losing a copy of one is no fault.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from disque_trio.sim.picture.job_states import Move
 from disque_trio.tracing.rows import Row
 
 Point = tuple[int, ...]
-"""A time, and values from then on."""
+"""A time, and the values from then on."""
 
 ENDS = frozenset({"expired", "flush", "client-deljob", "fastack", "collected"})
 """Causes of a drop that end the job everywhere, not only this copy."""
@@ -25,10 +25,10 @@ POINTS_MOST = 1_500
 
 @attrs.define
 class Curves:
-    """Curves as they stand after the rows seen so far."""
+    """The curves after the rows seen so far."""
 
     delivery: str = "get.deliver"
-    """The kind of row that says that a job was delivered."""
+    """The kind of row that shows a delivery."""
     unseen: list[Point] = attrs.field(factory=lambda: [(0, 0)])
     unacked: list[Point] = attrs.field(factory=lambda: [(0, 0)])
     copies: list[Point] = attrs.Factory(list)
@@ -36,14 +36,14 @@ class Curves:
     _unseen: dict[str, None] = attrs.field(init=False, factory=dict)
     _unacked: dict[str, None] = attrs.field(init=False, factory=dict)
     _over: dict[str, None] = attrs.field(init=False, factory=dict)
-    """Delivered or done, maybe before the producer heard of it."""
+    """Done, maybe before its ADDJOB succeeded; `_seen`: delivered, likewise."""
     _seen: dict[str, None] = attrs.field(init=False, factory=dict)
     _copies: Counter[str] = attrs.field(init=False, factory=Counter)
     _spread: Counter[int] = attrs.field(init=False, factory=Counter)
     """How many unacknowledged jobs have so many copies."""
 
     def see(self, row: Row, moves: Sequence[Move]) -> None:
-        """Take in one row and what it moved."""
+        """Apply a row, and the changes of state that it caused."""
         for move in moves:
             if move.before.is_copy is not move.after.is_copy:
                 self._count(move.job, 1 if move.after.is_copy else -1)
@@ -55,7 +55,7 @@ class Curves:
         self._put_copies(row.time)
 
     def _live(self, row: Row) -> bool:
-        """Does the row begin or end anything for its job?"""
+        """Apply what the row begins or ends for its job; False if it does neither."""
         if row.kind == "add.ok":
             self._add(row.job)
         elif row.kind == self.delivery:
@@ -101,12 +101,12 @@ class Curves:
 
 
 def is_at_least_once(job: str) -> bool:
-    """The number at the end of an id is odd for those (original 2.2)."""
+    """Does the id end in an odd number? (original 2.2)"""
     return job[-1:] in "13579bdf" or not job.startswith("D-")
 
 
 def _put(points: list[Point], point: Point) -> None:
-    """Add a point where the values changed; of one moment keep the last."""
+    """Add a point if the values changed; of several at one time keep the last."""
     if points and points[-1][1:] == point[1:]:
         return
     if points and points[-1][0] == point[0]:
@@ -115,7 +115,7 @@ def _put(points: list[Point], point: Point) -> None:
 
 
 def thinned(points: Sequence[Point], end: int, worst: Callable[[Point], int]) -> list[Point]:
-    """Few enough points to draw: of each stretch of time the worst and the last."""
+    """At most `POINTS_MOST` points: of each stretch of time the worst and the last."""
     if len(points) <= POINTS_MOST:
         return list(points)
     width = max(1, -(-end * 2 // POINTS_MOST))

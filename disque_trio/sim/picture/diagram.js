@@ -1,4 +1,4 @@
-// The space-time diagram: a lane for each node and agent, time to the right.
+// The space-time diagram: a lifeline for each node and agent, with time to the right.
 
 function drawDiagram() {
   scene = layOut();
@@ -25,18 +25,22 @@ function drawDiagram() {
 }
 
 function drawGutter() {
-  const names = [...scene.lanes].map(([lane, y]) =>
-    element("span", { style: `top:${y}px`, class: isNode(lane) ? "" : "agent" }, run.lanes[lane]),
+  const names = [...scene.lifelines].map(([lifeline, y]) =>
+    element(
+      "span",
+      { style: `top:${y}px`, class: isNode(lifeline) ? "" : "agent" },
+      run.lifelines[lifeline],
+    ),
   );
   if (scene.hasCopies) {
     names.push(element("span", { style: `top:${scene.bottom + 28}px`, class: "axis" }, "copies"));
   }
   $("gutter").replaceChildren(...names);
-  $("gutter").style.width =
-    `${Math.max(...[...scene.lanes.keys()].map((lane) => 7.5 * run.lanes[lane].length), 36) + 14}px`;
+  const lengths = [...scene.lifelines.keys()].map((lifeline) => run.lifelines[lifeline].length);
+  $("gutter").style.width = `${Math.max(7.5 * Math.max(...lengths), 36) + 14}px`;
 }
 
-// What lies within sight; all of it where there is little.
+// Draws the visible part, or everything where there are few rows.
 function drawWindow() {
   if (!scene?.svg) return;
   const { svg, rows, width } = scene;
@@ -75,7 +79,7 @@ function firstBeyond(x, limit) {
 }
 
 function drawFaults(group, left, right) {
-  const { axis, top, bottom, lanes, deep } = scene;
+  const { axis, top, bottom, lifelines, deep } = scene;
   const free = { x: 0 };
   for (const [what, start, end, label, nodes] of run.bars) {
     const from = Math.max(axis.at(start), left);
@@ -104,7 +108,7 @@ function drawFaults(group, left, right) {
       continue;
     }
     for (const name of nodes) {
-      const y = lanes.get(run.lanes.indexOf(name));
+      const y = lifelines.get(run.lifelines.indexOf(name));
       if (y !== undefined) {
         group.append(
           shape("rect", {
@@ -122,15 +126,15 @@ function drawFaults(group, left, right) {
 }
 
 function drawBands(group, left, right) {
-  const { lanes, axis, place, rows, bottom, hasCopies } = scene;
-  for (const [lane, y] of lanes) {
+  const { lifelines, axis, place, rows, bottom, hasCopies } = scene;
+  for (const [lifeline, y] of lifelines) {
     group.append(
       shape("rect", {
         x: Math.max(0, left),
-        y: y - (isNode(lane) ? BAND / 2 : 0.5),
+        y: y - (isNode(lifeline) ? BAND / 2 : 0.5),
         width: right - Math.max(0, left),
-        height: isNode(lane) ? BAND : 1,
-        fill: isNode(lane) ? "var(--none)" : "var(--line)",
+        height: isNode(lifeline) ? BAND : 1,
+        fill: isNode(lifeline) ? "var(--none)" : "var(--line)",
       }),
     );
   }
@@ -138,28 +142,28 @@ function drawBands(group, left, right) {
   const since = new Map();
   const copies = [];
   let held = 0;
-  const band = (lane, stand, from, to) => {
-    const y = lanes.get(lane);
-    if (stand && y !== undefined && to > left && from < right) {
+  const band = (lifeline, state, from, to) => {
+    const y = lifelines.get(lifeline);
+    if (state && y !== undefined && to > left && from < right) {
       group.append(
         shape("rect", {
           x: from,
           y: y - BAND / 2,
           width: Math.max(to - from, 0.5),
           height: BAND,
-          fill: `var(--${STANDS[stand]})`,
+          fill: `var(--${STATES[state]})`,
         }),
       );
     }
   };
-  for (const [row, lane, before, after] of movesOf(view.job)) {
+  for (const [row, lifeline, before, after] of movesOf(view.job)) {
     const x = place.has(row) ? axis.x[place.get(row)] : axis.at(run.time[row]);
-    if (since.has(lane)) band(lane, before, since.get(lane)[0], x);
-    since.set(lane, [x, after]);
+    if (since.has(lifeline)) band(lifeline, before, since.get(lifeline)[0], x);
+    since.set(lifeline, [x, after]);
     held += isCopy(after) - isCopy(before);
     copies.push([x, held]);
   }
-  for (const [lane, [x, stand]] of since) band(lane, stand, x, axis.width);
+  for (const [lifeline, [x, state]] of since) band(lifeline, state, x, axis.width);
   if (rows.length) drawCopies(group, copies, bottom + 44);
 }
 
@@ -191,11 +195,11 @@ function drawCopies(group, copies, zero) {
 }
 
 function drawMarks(group, sight) {
-  const { lanes, axis, place, marks, deep } = scene;
+  const { lifelines, axis, place, marks, deep } = scene;
   const taken = new Map();
   for (const i of sight) {
     const mark = marks.get(i);
-    const y = lanes.get(run.lane[i]);
+    const y = lifelines.get(run.lifeline[i]);
     const x = axis.x[place.get(i)];
     if (!mark || y === undefined) continue;
     const fill = `var(--${mark.hue ?? "ink"})`;
@@ -264,8 +268,8 @@ function drawBrackets(group) {
     const y = 14 + 19 * level;
     const stroke = `var(--${causeColour(cause)})`;
     const [from, to] = [
-      scene.lanes.get(run.lane[first]) ?? y + 12,
-      scene.lanes.get(run.lane[row]) ?? y + 12,
+      scene.lifelines.get(run.lifeline[first]) ?? y + 12,
+      scene.lifelines.get(run.lifeline[row]) ?? y + 12,
     ];
     group.append(
       shape("path", {
@@ -339,7 +343,7 @@ function drawCursor() {
     scene.place.get(view.rows[view.place]) ??
     Math.max(0, firstAfter(scene.rows, run.time[view.rows[view.place]]) - 1);
   const x = scene.axis.x[n];
-  const y = scene.lanes.get(run.lane[scene.rows[n]]);
+  const y = scene.lifelines.get(run.lifeline[scene.rows[n]]);
   scene.cursor.replaceChildren(
     shape("line", {
       x1: x,

@@ -1,4 +1,4 @@
-"""What a verdict says, tied to the rows that show it."""
+"""The verdict of a run, with the rows that show it."""
 
 from collections.abc import Sequence
 
@@ -13,18 +13,18 @@ from disque_trio.tracing.rows import Row
 
 @attrs.frozen
 class Repeat:
-    """A delivery of a job that had been delivered before. Rows by their place."""
+    """A second or later delivery of a job. Rows are given by index."""
 
     job: str
     row: int
     first: int
     """The delivery before it."""
     cause: str
-    """Its code, D0 to D13 or DX; empty when nobody has judged it."""
+    """Its code, D0 to D13 or DX; empty without a verdict."""
 
 
 def delivery_kind(rows: Sequence[Row]) -> str:
-    """A live trace does not tell what arrives, so that a serve stands for its delivery."""
+    """The kind of row that shows a delivery: traces of live nodes have only `serve`."""
     return "get.deliver" if any(row.kind == "get.deliver" for row in rows) else "serve"
 
 
@@ -46,7 +46,7 @@ def repeats(rows: Sequence[Row], verdict: Verdict | None) -> list[Repeat]:
 
 
 def violations(verdict: Verdict | None, zero: Micros) -> list[tuple[str, str, int, str]]:
-    """What is wrong: property, job, time since `zero`, and the words for it."""
+    """Violations: property, job, time since `zero`, and description."""
     found = verdict.violations if verdict else ()
     return [(each.property, each.job, each.time - zero, _told(each)) for each in found]
 
@@ -57,13 +57,13 @@ def _told(violation: Violation) -> str:
 
 
 def properties(verdict: Verdict | None) -> dict[str, str]:
-    """What the violated properties say."""
+    """The violated properties, with their meanings."""
     names = dict.fromkeys(each.property for each in (verdict.violations if verdict else ()))
     return {name: PROPERTIES[name] for name in names if name in PROPERTIES}
 
 
 def doubts(verdict: Verdict | None) -> list[str]:
-    """What could not be judged, and what was judged by weaker rules."""
+    """Properties that were not judged, and those judged by weaker rules."""
     if verdict is None:
         return []
     return [*(f"{name}: {why}" for name, why in verdict.not_judged.items()), *verdict.notes]

@@ -1,4 +1,4 @@
-"""How each job stands on each node, row by row. The one place where rows become states."""
+"""The state of each job on each node, row by row."""
 
 import enum
 from collections.abc import Iterable
@@ -8,89 +8,88 @@ import attrs
 from disque_trio.tracing.rows import Row
 
 
-class Stand(enum.IntEnum):
-    """How a job stands on a node. The order is that of a job's life."""
+class JobState(enum.IntEnum):
+    """The state of a job on a node, in the order of a job's life."""
 
     NONE = 0
     DUMMY = 1
-    """No copy: only that a client has acknowledged it here."""
+    """A dummy ack: no copy, only the record that a client has acknowledged the job here."""
     WAITING = 2
     """Added here; copies are being made."""
     HELD = 3
-    """There is a record, not in the queue."""
+    """The node has a copy, not queued."""
     QUEUED = 4
     TOLD = 5
-    """Acknowledged, as another node said."""
+    """Acknowledged, as another node has announced."""
     ACKED = 6
     """Acknowledged by a client of this node."""
 
     @property
     def is_copy(self) -> bool:
-        """Does the node have the job itself?"""
-        return self > Stand.DUMMY
+        """Does the node have a copy?"""
+        return self > JobState.DUMMY
 
 
 LETTERS = ".dwhQkK"
-"""One for each stand, in order; upper case where this node acts on its own."""
+"""One for each state, in order; upper case where the node acts on its own."""
 
-
-HOLDS = {"add": Stand.WAITING, "dummy": Stand.DUMMY}
-"""By the cause of the record; for any other the copy is held."""
+HOLDS = {"add": JobState.WAITING, "dummy": JobState.DUMMY}
+"""By the cause of a `hold`; any other cause gives HELD."""
 
 
 @attrs.frozen
 class Move:
-    """One job changes its stand on one node."""
+    """The change of a job's state on a node."""
 
     node: str
     job: str
-    before: Stand
-    after: Stand
+    before: JobState
+    after: JobState
 
 
 @attrs.define
-class Stands:
-    """The stands of all jobs on all nodes after the rows seen so far."""
+class JobStates:
+    """The states of all jobs on all nodes after the rows seen so far."""
 
-    nodes: dict[str, dict[str, Stand]] = attrs.Factory(dict)
+    nodes: dict[str, dict[str, JobState]] = attrs.Factory(dict)
 
     def see(self, row: Row) -> list[Move]:
-        """Take in one row; say what it changed."""
+        """Apply a row; return what it changed."""
         if row.kind in {"crash", "wipe", "remove"}:
             return self._forget(row.node)
         jobs = self.nodes.setdefault(row.node, {}) if row.job else {}
-        before = jobs.get(row.job, Stand.NONE)
+        before = jobs.get(row.job, JobState.NONE)
         after = _after(row, before)
         if after is before:
             return []
-        if after is Stand.NONE:
+        if after is JobState.NONE:
             del jobs[row.job]
         else:
             jobs[row.job] = after
         return [Move(row.node, row.job, before, after)]
 
     def of(self, job: str, nodes: Iterable[str]) -> str:
-        """One letter per node: how the job stands there."""
-        return "".join(LETTERS[self.nodes.get(node, {}).get(job, Stand.NONE)] for node in nodes)
+        """The job's state as one letter for each node."""
+        return "".join(LETTERS[self.nodes.get(node, {}).get(job, JobState.NONE)] for node in nodes)
 
     def _forget(self, node: str) -> list[Move]:
         jobs = self.nodes.pop(node, {})
-        return [Move(node, job, before, Stand.NONE) for job, before in jobs.items()]
+        return [Move(node, job, before, JobState.NONE) for job, before in jobs.items()]
 
 
-def _after(row: Row, before: Stand) -> Stand:
+def _after(row: Row, before: JobState) -> JobState:
     match row.kind:
         case "hold":
-            return max(before, HOLDS.get(row.cause, Stand.HELD))
+            return max(before, HOLDS.get(row.cause, JobState.HELD))
         case "drop":
-            return Stand.NONE
+            return JobState.NONE
         case "queue":
-            return Stand.QUEUED
-        case "unqueue" if before is Stand.QUEUED:
-            return Stand.HELD
-        case "add.ok" if before is Stand.WAITING:
-            return Stand.HELD
+            return JobState.QUEUED
+        case "unqueue" if before is JobState.QUEUED:
+            return JobState.HELD
+        case "add.ok" if before is JobState.WAITING:
+            return JobState.HELD
         case "acked":
-            return Stand.ACKED if row.cause == "ackjob" else max(before, Stand.TOLD)
+            return JobState.ACKED if row.cause == "ackjob" else max(before, JobState.TOLD)
         case _:
             return before

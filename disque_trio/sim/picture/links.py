@@ -1,8 +1,7 @@
-"""What belongs together among rows: lanes, the job of an invocation, and the ends of an arrow.
+"""Which rows belong together: by lifeline, by job, and as the two ends of an arrow.
 
-A row stands in a lane: that of its agent where a client wrote it, else that of its node. Its mate
-is the earlier row that it answers: the send of a recv, the invocation of an outcome, the serve of a
-delivery.
+The lifeline of a row is its client if a client wrote it, else its node. Its mate is the earlier row
+that it answers: the send of a recv, the invocation of an outcome, the serve of a delivery.
 """
 
 from collections.abc import Sequence
@@ -16,30 +15,30 @@ from disque_trio.tracing.rows import Row
 CLIENT_KINDS = frozenset(
     {"add", "get", "ack", "fastack", "nack", "working", "deljob", "enqueue", "dequeue"}
 )
-"""What stands before the dot in rows that clients write."""
+"""The part before the dot in kinds of rows that clients write."""
 
 MESSAGES = frozenset({"send", "recv", "lost"})
 NO_MATE = -1
 
 
 def is_client(row: Row) -> bool:
-    """Did an agent write this row, not a node?"""
+    """Did a client write this row, not a node?"""
     command, dot, _ = row.kind.partition(".")
     return bool(dot) and command in CLIENT_KINDS
 
 
-def lane(row: Row) -> str:
-    """Whose lane the row stands in; empty for what happens to the world as a whole."""
+def lifeline(row: Row) -> str:
+    """The client or node of the row; empty for what concerns the whole cluster."""
     return row.client if is_client(row) else row.node
 
 
 def other(row: Row) -> str:
-    """The lane at the other end, if there is one."""
+    """The client or node at the other end, if there is one."""
     return row.node if is_client(row) else row.peer or row.client
 
 
 def node_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
-    """The nodes of the plan, and those that came later. Live nodes have names of their own."""
+    """The nodes of the plan, and those that joined. Live nodes have other names than a plan's."""
     planned = dict.fromkeys(f"n{number}" for number in range(1, plan.nodes + 1))
     seen = dict.fromkeys(row.node for row in rows if row.node)
     seen.update(dict.fromkeys(row.peer for row in rows if row.kind in MESSAGES and row.peer))
@@ -48,7 +47,7 @@ def node_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
 
 
 def agent_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
-    """Producers, then consumers, then whoever else was a client."""
+    """Producers, then consumers, then other clients."""
     names = dict.fromkeys(sorted({add.producer: None for add in plan.adds}, key=by_number))
     names.update(dict.fromkeys(consumer.name for consumer in plan.consumers))
     names.update(dict.fromkeys(row.client for row in rows if row.client))
@@ -57,16 +56,16 @@ def agent_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
 
 @attrs.define
 class Links:
-    """By row: the job it is about, and its mate."""
+    """For each row: its job, and its mate."""
 
     jobs: list[str]
     mates: list[int]
     shared: list[tuple[int, str]] = attrs.Factory(list)
-    """Rows about several jobs, with each of them."""
+    """Rows about several jobs: row and job, for each of the jobs."""
 
 
 def numbers(links: Links) -> dict[str, int]:
-    """Short names for jobs: they are numbered in the order in which they appear."""
+    """Numbers for jobs, in the order in which they appear."""
     jobs = dict.fromkeys(job for job in links.jobs if job)
     jobs.update(dict.fromkeys(job for _, job in links.shared))
     return {job: number for number, job in enumerate(jobs)}
@@ -92,7 +91,7 @@ def link(rows: Sequence[Row]) -> Links:
 
 
 def _key(row: Row) -> tuple[object, ...]:
-    """What a row and its mate have in common. Live nodes do not number their messages."""
+    """A key that a row shares with its mate. Live nodes do not number their messages."""
     if row.kind in MESSAGES:
         ends = (row.peer, row.node) if row.kind == "recv" else (row.node, row.peer)
         return (row.ref,) if row.ref else (*ends, row.cause, row.job)
@@ -104,7 +103,7 @@ def _key(row: Row) -> tuple[object, ...]:
 
 
 def _claim(rows: Sequence[Row], links: Links) -> None:
-    """Of an ADDJOB whose outcome nobody knows, the body of what comes out tells the job."""
+    """Find the job of an ADDJOB with an unknown outcome by the body of what is delivered."""
     nameless = {
         (row.queue, _body(row)): index
         for index, row in enumerate(rows)

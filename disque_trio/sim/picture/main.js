@@ -1,4 +1,4 @@
-// The header, the picker, the filters, the keyboard; and the first picture.
+// The header, the list of jobs, the filters and the keyboard; draws the page for the first time.
 
 const JOBS_SHOWN = 400;
 const FINDINGS_SHOWN = 4;
@@ -106,7 +106,7 @@ function findingLine([prop, job, time, text]) {
   );
 }
 
-// Violations first, then duplicates, then in order.
+// Jobs with violations first, then those with duplicates, then the others in order.
 function jobList() {
   const findings = new Map();
   const repeats = new Map();
@@ -230,8 +230,10 @@ function showCaption() {
 function showFilters() {
   const kinds = [...new Set(view.rows.filter(isMessage).map(causeOf))];
   kinds.sort((a, b) => Object.keys(FAMILIES).indexOf(a) - Object.keys(FAMILIES).indexOf(b));
-  const lanes =
-    run.nodes.length <= 30 ? run.nodes.map((name, lane) => chip(view.hiddenLanes, lane, name)) : [];
+  const lifelines =
+    run.nodes.length <= 30
+      ? run.nodes.map((name, lifeline) => chip(view.hiddenLifelines, lifeline, name))
+      : [];
   const messages = kinds.map((kind) =>
     chip(
       view.hiddenKinds,
@@ -243,16 +245,16 @@ function showFilters() {
       }),
     ),
   );
-  const keys = STANDS.slice(1).map((name, n) =>
+  const keys = STATES.slice(1).map((name, n) =>
     element(
       "span",
       { class: "key" },
       element("span", { style: `background:var(--${name})` }),
-      STAND_WORDS[n + 1],
+      STATE_WORDS[n + 1],
     ),
   );
   $("filters").replaceChildren(
-    ...lanes,
+    ...lifelines,
     element("span", { class: "gap" }),
     ...messages,
     element("span", { class: "gap" }),
@@ -260,7 +262,7 @@ function showFilters() {
   );
 }
 
-// Pressed is shown; a click takes it out of the picture.
+// A pressed chip is shown; a click hides what it stands for.
 function chip(hidden, what, name, ...before) {
   const flip = () => {
     if (!hidden.delete(what)) hidden.add(what);

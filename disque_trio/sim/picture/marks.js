@@ -1,4 +1,4 @@
-// What stands for a row in the diagram: its mark, its words, its colour.
+// How a row is drawn in the diagram: its mark, label and colour.
 
 const FAMILIES = {
   repljob: "copy",
@@ -19,7 +19,7 @@ const QUIET = new Set(["served", "acked", "dropped", "given"]);
 
 const familyOf = (message) => FAMILIES[message] ?? "gossip";
 
-// What stands in the lane for a row: null for what only has an arrow.
+// The mark of a row on its lifeline; null where the row is only an arrow.
 function markOf(i, nth) {
   const kind = kindOf(i);
   const cause = causeOf(i);
@@ -61,7 +61,7 @@ function markOf(i, nth) {
     default:
       return (
         commandMark(kind) ??
-        (run.lane[i] === NOBODY || LINK_KINDS.has(kind) ? null : { label: kind })
+        (run.lifeline[i] === NONE || LINK_KINDS.has(kind) ? null : { label: kind })
       );
   }
 }
@@ -77,7 +77,7 @@ function commandMark(kind) {
   };
 }
 
-// Measured, since wide letters made labels run into each other.
+// Text is measured: with an estimate, labels of wide letters overlapped.
 const measuring = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 function widthIn(font, text) {
@@ -89,8 +89,8 @@ function widthIn(font, text) {
   return widths.get(key);
 }
 const textWidth = (text) => widthIn("700 11px", text);
-const nameWidth = (text) => widthIn("10px", text); // of messages
-const GAP = 6; // between two labels of one lane
+const nameWidth = (text) => widthIn("10px", text); // names of messages
+const GAP = 6; // between two labels on one lifeline
 
 function roomFor(mark) {
   if (!mark) return 0;

@@ -40,7 +40,7 @@ function swatches(entries) {
   ]);
 }
 
-// A labelled canvas. `draw(pen, x, height)` paints, `read(time)` says what is at a time.
+// A labelled canvas. `draw(pen, x, height)` paints it; `read(time)` gives the values at a time.
 function addTrack(parent, name, note, height, draw, read = () => "") {
   const canvas = element("canvas", { style: `height:${height}px` });
   const life = element("div", { class: "life" });
@@ -110,7 +110,7 @@ function line(pen, x1, y1, x2, y2) {
   pen.stroke();
 }
 
-// Text that can be read whatever lies behind it.
+// Text with an outline, so that it can be read on any background.
 function caption(pen, text, x, y) {
   pen.globalAlpha = 0.75;
   pen.fillStyle = colour("card");
@@ -130,7 +130,7 @@ function paintAxis(pen, x, height, width) {
   pen.textAlign = "left";
 }
 
-// Bars in as few levels as keep them apart, with room for a label where something has no length.
+// Bars in as few levels as possible without overlap; one without length gets room for its label.
 function levels() {
   const free = [];
   return run.bars.map((bar) => {
@@ -184,7 +184,7 @@ function addClocks(parent) {
       run.clocks[name].flatMap(([, wall, mono]) => [Math.abs(wall), Math.abs(mono)]),
     ),
   );
-  // Seconds beside milliseconds: the height is the order of magnitude.
+  // Errors range from milliseconds to seconds, so the scale is logarithmic.
   const y = (error) =>
     22 - Math.sign(error) * (Math.log10(1 + Math.abs(error)) / Math.log10(1 + worst)) * 19;
   const draw = (pen, x) => {
@@ -230,7 +230,7 @@ function valueAt(points, time, column) {
   return found;
 }
 
-// A curve of steps; filled down to its zero if wanted.
+// A step curve, filled down to zero if wanted.
 function steps(pen, points, x, y, isFilled) {
   if (!points.length) return;
   pen.beginPath();
@@ -302,7 +302,7 @@ function addCopies(parent) {
     pen.setLineDash([5, 3]);
     for (const count of wanted) line(pen, 0, y(count), x(run.end), y(count));
     pen.setLineDash([]);
-    // Beside each other, for the lines may be closer than a label is high.
+    // Labels stand beside each other, because the lines may be closer than a label is high.
     wanted.forEach((count, n) => caption(pen, `W = ${count}`, 3 + 46 * n, y(count) + 4));
   };
   const read = (time) =>
@@ -346,8 +346,8 @@ function addDuplicates(parent) {
 }
 
 function addOperations(parent) {
-  const lanes = run.agents.length;
-  const high = Math.max(0.2, Math.min(11, 160 / Math.max(lanes, 1)));
+  const lifelines = run.agents.length;
+  const high = Math.max(0.2, Math.min(11, 160 / Math.max(lifelines, 1)));
   const ops = run.operations;
   const first = run.nodes.length;
   const draw = (pen, x) => {
@@ -369,19 +369,19 @@ function addOperations(parent) {
   const counts = [0, 0, 0];
   for (let n = 3; n < ops.length; n += 5) counts[ops[n]]++;
   const note = swatches(OUTCOMES.map((name, n) => [`${name} ${counts[n]}`, name]));
-  addTrack(parent, "client operations", note, Math.max(16, lanes * high + 2), draw);
+  addTrack(parent, "client operations", note, Math.max(16, lifelines * high + 2), draw);
 }
 
 function buildOverview() {
-  addFaults($("weather"));
-  addClocks($("weather"));
-  addTrack($("weather"), "", [], 18, paintAxis);
+  addFaults($("faults"));
+  addClocks($("faults"));
+  addTrack($("faults"), "", [], 18, paintAxis);
   $("health").append(element("h2", {}, "The whole run"));
   for (const add of [addBacklog, addCopies, addDuplicates, addOperations]) add($("health"));
   addTrack($("health"), "", [], 18, paintAxis);
 }
 
-// The chosen job's life and the moment of the cursor, on every plot.
+// Marks the chosen job's life and the time of the cursor on every plot.
 function pointTracks(rows, time) {
   const first = rows.length ? run.time[rows[0]] : run.start;
   const last = rows.length ? run.time[rows.at(-1)] : run.start;

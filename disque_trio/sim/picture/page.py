@@ -1,6 +1,6 @@
-"""The picture of a run: one HTML file that needs nothing else.
+"""The HTML page of a run: one file that loads nothing else.
 
-`content` is what the page shows, as data; `render` puts it with the page's own files into one.
+`content` gives the data of the page; `render` joins it with the scripts and styles.
 """
 
 import json
@@ -24,7 +24,7 @@ from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 FILES = resources.files("disque_trio.sim.picture")
-STYLES = ("page.css", "story.css")
+STYLES = ("page.css", "job.css")
 SCRIPTS = (
     "run.js",
     "axis.js",
@@ -40,7 +40,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 A_YEAR = 31_536_000_000_000
 FAULTS_MOST = 500
 ROWS_MOST = 250_000
-"""Above this the messages that concern no job are left out."""
+"""In longer runs messages that concern no job are left out."""
 
 
 def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: str = "") -> str:
@@ -58,7 +58,7 @@ def _files(names: Iterable[str]) -> str:
 
 
 def embedded(value: object) -> str:
-    """Compact JSON that cannot end the script element it stands in."""
+    """Compact JSON that cannot end the script element around it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -113,7 +113,7 @@ def _shown(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _zero(rows: Sequence[Row]) -> Micros:
-    """Live nodes write the time of the calendar: there the first row is the beginning."""
+    """Time 0 of the page. Rows of live nodes have calendar time: there it is that of the first."""
     return rows[0].time if rows and rows[0].time > A_YEAR else 0
 
 
@@ -124,7 +124,7 @@ def _calendar(zero: Micros) -> str:
 def _jobs(
     plan: Plan, rows: Sequence[Row], linked: Links, table: Table
 ) -> list[tuple[str, str, int]]:
-    """By number: id, queue, and how many copies were asked for."""
+    """By number: id, queue, and how many copies ADDJOB asked for."""
     wanted = {
         job: read_options(row.detail, plan.nodes).replicate
         for row, job in zip(rows, linked.jobs, strict=True)
@@ -157,7 +157,7 @@ def _head(plan: Plan, verdict: Verdict | None, replay: str) -> dict[str, object]
 def _counts(
     rows: Sequence[Row], repeats: Sequence[Repeat], verdict: Verdict | None
 ) -> list[tuple[str, int, str]]:
-    """What to show in numbers: name, number, and a remark."""
+    """Figures of the run: name, number, and a remark."""
     kinds = Counter(row.kind for row in rows)
     delivery = findings.delivery_kind(rows)
     delivered = dict.fromkeys(row.job for row in rows if row.kind == delivery)

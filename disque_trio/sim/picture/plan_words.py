@@ -1,4 +1,4 @@
-"""A plan in words, for people who read the picture first and the scenario never."""
+"""Describes a plan in words, for people who do not know the scenario."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Latency, Micros
 
 LINKS_MOST = 6
 LIVE = "live"
-"""The scenario of a history that no plan has made."""
+"""The scenario name of traces of live clusters."""
 
 
 def duration(time: Micros) -> str:
@@ -24,13 +24,13 @@ def span(times: Span) -> str:
 
 
 def by_number(name: str) -> tuple[int, str]:
-    """Puts n2 before n10."""
+    """A sort key that puts n2 before n10."""
     digits = name.lstrip("abcdefghijklmnopqrstuvwxyz-_.")
     return (int(digits) if digits.isdecimal() else 0, name)
 
 
 def nodes(names: Iterable[str]) -> str:
-    """Names of nodes, neighbours of three and more as one: `n1 n3–n5`."""
+    """Names of nodes; three or more in sequence as a range: `n1 n3–n5`."""
     runs: list[list[str]] = []
     for name in sorted(names, key=by_number):
         if runs and by_number(name)[0] == by_number(runs[-1][-1])[0] + 1:
@@ -41,14 +41,14 @@ def nodes(names: Iterable[str]) -> str:
 
 
 def replay(plan: Plan) -> str:
-    """The command that runs this again."""
+    """The command that repeats the run."""
     is_path = "/" in plan.scenario or plan.scenario.endswith(".toml")
     path = plan.scenario if is_path else f"scenarios/{plan.scenario}.toml"
     return f"disque-trio sim run {path} --seed {plan.seed}"
 
 
 def in_words(plan: Plan) -> list[tuple[str, str]]:
-    """The plan as short paragraphs, each with its heading."""
+    """The plan as short paragraphs with headings."""
     if plan.scenario == LIVE:
         return [("Cluster", f"{_many(plan.nodes, 'node')}, live")]
     return [
@@ -140,7 +140,7 @@ def _faults(plan: Plan) -> str:
 
 
 def fault_in_words(fault: Fault) -> str:
-    """One fault: what, to whom, when, for how long."""
+    """A fault in words: its kind, target, time and duration."""
     words = [fault.kind]
     words += [" | ".join(nodes(f"n{node}" for node in group) for group in fault.groups)]
     words += [_links(fault.links), nodes(f"n{node}" for node in fault.nodes) or fault.target]

@@ -1,33 +1,33 @@
-// The cluster at the moment of the cursor: moves are applied and taken back as the slider goes.
+// The cluster at the time of the cursor: moves are applied, or undone, as the slider moves.
 
 const MOVE = 5;
 const QUEUE_SHOWN = 8;
 const EVENTS_SHOWN = 13;
-const cluster = { stands: new Uint8Array(run.jobs.length * run.nodes.length), applied: 0 };
+const cluster = { states: new Uint8Array(run.jobs.length * run.nodes.length), applied: 0 };
 let movesByJob = null;
 
 function movesOf(job) {
   if (!movesByJob) {
     movesByJob = new Map();
     for (let n = 0; n < run.moves.length; n += MOVE) {
-      const [row, of, lane, before, after] = run.moves.slice(n, n + MOVE);
+      const [row, of, lifeline, before, after] = run.moves.slice(n, n + MOVE);
       if (!movesByJob.has(of)) movesByJob.set(of, []);
-      movesByJob.get(of).push([row, lane, before, after]);
+      movesByJob.get(of).push([row, lifeline, before, after]);
     }
   }
   return movesByJob.get(job) ?? [];
 }
 
-// Bring the stands to where they are once row `last` has happened.
+// Applies or undoes moves until the states are those after row `last`.
 function seek(last) {
   const moves = run.moves;
-  const { stands } = cluster;
+  const { states } = cluster;
   let n = cluster.applied;
   for (; n < moves.length && moves[n] <= last; n += MOVE) {
-    stands[moves[n + 2] * run.jobs.length + moves[n + 1]] = moves[n + 4];
+    states[moves[n + 2] * run.jobs.length + moves[n + 1]] = moves[n + 4];
   }
   for (; n > 0 && moves[n - MOVE] > last; n -= MOVE) {
-    stands[moves[n - MOVE + 2] * run.jobs.length + moves[n - MOVE + 1]] = moves[n - MOVE + 3];
+    states[moves[n - MOVE + 2] * run.jobs.length + moves[n - MOVE + 1]] = moves[n - MOVE + 3];
   }
   cluster.applied = n;
 }
@@ -36,11 +36,11 @@ function showMoment() {
   const row = view.rows[view.place];
   if (row === undefined) return $("nodes").replaceChildren(element("p", {}, "No events."));
   seek(row);
-  const lanes = run.nodes.map((_, lane) => lane);
-  const of = (lane) => cluster.stands[lane * run.jobs.length + view.job] ?? 0;
-  if (lanes.length > 12) lanes.sort((a, b) => Boolean(of(b)) - Boolean(of(a)) || a - b);
+  const lifelines = run.nodes.map((_, lifeline) => lifeline);
+  const of = (lifeline) => cluster.states[lifeline * run.jobs.length + view.job] ?? 0;
+  if (lifelines.length > 12) lifelines.sort((a, b) => Boolean(of(b)) - Boolean(of(a)) || a - b);
   $("nodes").replaceChildren(
-    ...lanes.map((lane) => nodeCard(run.nodes[lane], lane, run.time[row])),
+    ...lifelines.map((lifeline) => nodeCard(run.nodes[lifeline], lifeline, run.time[row])),
   );
   $("now").replaceChildren(element("b", {}, `${seconds(run.time[row], 6)} s `), say(row));
   $("slider").value = view.place;
@@ -49,14 +49,14 @@ function showMoment() {
   showEvents();
 }
 
-function nodeCard(name, lane, time) {
+function nodeCard(name, lifeline, time) {
   const jobs = run.jobs.length;
-  const here = cluster.stands.subarray(lane * jobs, (lane + 1) * jobs);
+  const here = cluster.states.subarray(lifeline * jobs, (lifeline + 1) * jobs);
   const queued = [];
-  const counts = STANDS.map(() => 0);
-  here.forEach((stand, job) => {
-    counts[stand]++;
-    if (stand === QUEUED) queued.push(job);
+  const counts = STATES.map(() => 0);
+  here.forEach((state, job) => {
+    counts[state]++;
+    if (state === QUEUED) queued.push(job);
   });
   const trouble = run.bars
     .filter(
@@ -67,15 +67,15 @@ function nodeCard(name, lane, time) {
         nodes.includes(name),
     )
     .map(([what]) => (what === "crash" ? "down" : "paused"));
-  const stand = view.job >= 0 ? here[view.job] : 0;
-  const state = trouble[0] ?? (view.job >= 0 ? STAND_WORDS[stand] : "up");
+  const state = view.job >= 0 ? here[view.job] : 0;
+  const condition = trouble[0] ?? (view.job >= 0 ? STATE_WORDS[state] : "up");
   return element(
     "div",
     {
       class: `node ${trouble[0] ?? ""}`,
-      style: stand ? `border-left-color:var(--${STANDS[stand]})` : null,
+      style: state ? `border-left-color:var(--${STATES[state]})` : null,
     },
-    element("h3", {}, name, element("small", {}, state)),
+    element("h3", {}, name, element("small", {}, condition)),
     element("p", {}, "queue: ", ...queueWords(queued)),
     element(
       "p",

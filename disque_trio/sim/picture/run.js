@@ -1,12 +1,12 @@
 "use strict";
-// The data of the run, unpacked, and how to say it in words.
+// Unpacks the data of the run, and describes rows in words.
 
-const NOBODY = -1;
+const NONE = -1;
 const CLUSTER = -1;
-const EVERYTHING = -2; // what can be chosen instead of a job
-// In the order of `stands.Stand`.
-const STANDS = ["none", "dummy", "waiting", "held", "queued", "told", "acked"];
-const STAND_WORDS = [
+const EVERYTHING = -2; // besides CLUSTER, what can be chosen instead of a job
+// In the order of `job_states.JobState`.
+const STATES = ["none", "dummy", "waiting", "held", "queued", "told", "acked"];
+const STATE_WORDS = [
   "no record",
   "dummy ack",
   "being copied",
@@ -21,7 +21,7 @@ const HELD = 3;
 const QUEUED = 4;
 const TOLD = 5;
 const ACKED = 6;
-const isCopy = (stand) => Number(stand > DUMMY);
+const isCopy = (state) => Number(state > DUMMY);
 
 const LINK_FAULTS = new Set(["cut", "clog", "drop", "half-open", "delay"]);
 const ENDINGS = new Set(["heal", "release", "unrule", "half-open.end"]);
@@ -35,27 +35,27 @@ function unpack(raw) {
   const time = new Float64Array(count);
   let now = 0;
   for (let i = 0; i < count; i++) time[i] = now += rows.time[i];
-  const mate = Int32Array.from(rows.mate, (back, i) => (back ? i - back : NOBODY));
+  const mate = Int32Array.from(rows.mate, (back, i) => (back ? i - back : NONE));
   const ofJob = raw.jobs.map(() => []);
   rows.job.forEach((job, i) => {
-    if (job !== NOBODY) ofJob[job].push(i);
+    if (job !== NONE) ofJob[job].push(i);
   });
   for (let n = 0; n < raw.shared.length; n += 2) ofJob[raw.shared[n + 1]].push(raw.shared[n]);
   if (raw.shared.length) for (const own of ofJob) own.sort((a, b) => a - b);
-  const lanes = [...raw.nodes, ...raw.agents];
-  const made = { ...raw, ...rows, count, time, mate, ofJob, lanes };
+  const lifelines = [...raw.nodes, ...raw.agents];
+  const made = { ...raw, ...rows, count, time, mate, ofJob, lifelines };
   made.start = Math.min(0, count ? time[0] : 0);
   made.end = Math.max(raw.end, made.start + 1);
-  made.tellsDeliveries = raw.words.includes("get.deliver"); // live nodes do not know
+  made.tellsDeliveries = raw.words.includes("get.deliver"); // rows of live nodes do not
   made.isRepeat = new Set(raw.repeats.map((repeat) => repeat[1]));
   made.world = [];
   for (let i = 0; i < count; i++) {
-    if (rows.job[i] === NOBODY && isWorld(made, i) && !isSameFault(made, i)) made.world.push(i);
+    if (rows.job[i] === NONE && isWorld(made, i) && !isSameFault(made, i)) made.world.push(i);
   }
   return made;
 }
 
-// A fault of many links is one event, though each link has its row.
+// A fault of many links counts as one event, though each link has a row.
 function isSameFault(data, i) {
   const before = data.world.at(-1);
   return (
@@ -74,33 +74,33 @@ function faultWords(i) {
   const told = (ENDINGS.has(kind) ? ended : begun)
     .filter((bar) => LINK_FAULTS.has(bar[0]))
     .map((bar) => `${bar[0]} ${bar[3]}`);
-  return `${ENDINGS.has(kind) ? "over: " : ""}${told.join(", ") || `${kind} ${laneOf(i)} ${peerOf(i)}`}`;
+  return `${ENDINGS.has(kind) ? "over: " : ""}${told.join(", ") || `${kind} ${lifelineOf(i)} ${peerOf(i)}`}`;
 }
 
 function isWorld(data, i) {
   const kind = data.words[data.kind[i]];
-  return !["send", "recv", "lost"].includes(kind) && data.lane[i] < data.nodes.length;
+  return !["send", "recv", "lost"].includes(kind) && data.lifeline[i] < data.nodes.length;
 }
 
 const kindOf = (i) => run.words[run.kind[i]];
 const causeOf = (i) => run.words[run.cause[i]];
 const detailOf = (i) => run.words[run.detail[i]];
-const laneOf = (i) => run.lanes[run.lane[i]] ?? "";
-const peerOf = (i) => run.lanes[run.peer[i]] ?? "";
+const lifelineOf = (i) => run.lifelines[run.lifeline[i]] ?? "";
+const peerOf = (i) => run.lifelines[run.peer[i]] ?? "";
 const isMessage = (i) => ["send", "recv", "lost"].includes(kindOf(i));
-const isNode = (lane) => lane >= 0 && lane < run.nodes.length;
+const isNode = (lifeline) => lifeline >= 0 && lifeline < run.nodes.length;
 const short = (job) => (job >= 0 ? `J${job + 1}` : job === CLUSTER ? "cluster" : "everything");
 
-// What the diagram and the slider walk through: the job's rows, and what befell the world meanwhile.
+// The rows of the diagram and the slider: those of the job, and the faults during its life.
 function rowsAbout(job) {
   if (job === EVERYTHING) return Array.from({ length: run.count }, (_, i) => i);
   if (job === CLUSTER) {
-    return Array.from({ length: run.count }, (_, i) => i).filter((i) => run.job[i] === NOBODY);
+    return Array.from({ length: run.count }, (_, i) => i).filter((i) => run.job[i] === NONE);
   }
   const own = run.ofJob[job] ?? [];
   const moves = movesOf(job);
-  const left = new Map(moves.map(([, lane, , after]) => [lane, after]));
-  const isOpen = [...left.values()].some((stand) => stand);
+  const left = new Map(moves.map(([, lifeline, , after]) => [lifeline, after]));
+  const isOpen = [...left.values()].some((state) => state);
   const first = own[0];
   const last = isOpen ? run.count : Math.max(own.at(-1), moves.at(-1)?.[0] ?? 0);
   return [...own, ...run.world.filter((i) => i > first && i <= last)].sort((a, b) => a - b);
@@ -115,45 +115,45 @@ function length(micros) {
   return micros >= 1000 ? `${+(micros / 1000).toPrecision(3)} ms` : `${micros} µs`;
 }
 
-// One event as a sentence.
+// A row as a sentence.
 function say(i) {
-  const [kind, cause, lane, peer, detail] = [
+  const [kind, cause, lifeline, peer, detail] = [
     kindOf(i),
     causeOf(i),
-    laneOf(i),
+    lifelineOf(i),
     peerOf(i),
     detailOf(i),
   ];
-  const job = run.job[i] === NOBODY ? "" : ` ${short(run.job[i])}`;
+  const job = run.job[i] === NONE ? "" : ` ${short(run.job[i])}`;
   const why = cause ? ` (${cause})` : "";
   const more = detail ? ` — ${detail}` : "";
   switch (kind) {
     case "send":
-      return `${lane} sends ${cause.toUpperCase()}${job} to ${peer}${more}`;
+      return `${lifeline} sends ${cause.toUpperCase()}${job} to ${peer}${more}`;
     case "recv":
-      return `${lane} receives ${cause.toUpperCase()}${job} from ${peer}${more}`;
+      return `${lifeline} receives ${cause.toUpperCase()}${job} from ${peer}${more}`;
     case "lost":
-      return `${cause.toUpperCase()}${job} from ${lane} to ${peer} is lost${more}`;
+      return `${cause.toUpperCase()}${job} from ${lifeline} to ${peer} is lost${more}`;
     case "hold":
-      return `${lane} has a record of${job}${why}`;
+      return `${lifeline} has a record of${job}${why}`;
     case "drop":
-      return `${lane} drops${job}${why}`;
+      return `${lifeline} drops${job}${why}`;
     case "queue":
-      return `${lane} queues${job}${why}`;
+      return `${lifeline} queues${job}${why}`;
     case "unqueue":
-      return `${lane} takes${job} out of the queue${why}`;
+      return `${lifeline} takes${job} out of the queue${why}`;
     case "serve":
-      return `${lane} serves${job} to ${peer}`;
+      return `${lifeline} serves${job} to ${peer}`;
     case "give":
-      return `${lane} gives${job} to ${peer}`;
+      return `${lifeline} gives${job} to ${peer}`;
     case "acked":
-      return `${lane} marks${job} acknowledged${why}`;
+      return `${lifeline} marks${job} acknowledged${why}`;
     case "get.deliver":
-      return `${lane} has${job} in hand, from ${peer}`;
+      return `${lifeline} has${job} in hand, from ${peer}`;
     default:
       return LINK_KINDS.has(kind)
         ? faultWords(i)
-        : (command(i) ?? `${[lane, kind, peer].filter(Boolean).join(" ")}${job}${why}${more}`);
+        : (command(i) ?? `${[lifeline, kind, peer].filter(Boolean).join(" ")}${job}${why}${more}`);
   }
 }
 
@@ -171,12 +171,12 @@ const COMMANDS = {
 function command(i) {
   const [name, outcome] = kindOf(i).split(".");
   if (!(name in COMMANDS)) return null;
-  const job = run.job[i] === NOBODY ? "" : ` ${short(run.job[i])}`;
+  const job = run.job[i] === NONE ? "" : ` ${short(run.job[i])}`;
   const more = [causeOf(i), detailOf(i)].filter(Boolean).join(" ");
   const said =
     outcome === "invoke"
-      ? `${laneOf(i)} asks ${peerOf(i)}: ${COMMANDS[name]}${job}`
-      : `${laneOf(i)} has the outcome of ${COMMANDS[name]}${job}: ${outcome}`;
+      ? `${lifelineOf(i)} asks ${peerOf(i)}: ${COMMANDS[name]}${job}`
+      : `${lifelineOf(i)} has the outcome of ${COMMANDS[name]}${job}: ${outcome}`;
   return more ? `${said} — ${more}` : said;
 }
 

@@ -1,4 +1,4 @@
-// What the diagram shows, and where everything in it stands.
+// What the diagram shows, and the position of everything in it.
 
 const BAND = 14;
 const DRAW_ALL = 1200;
@@ -12,12 +12,12 @@ const view = {
   isTrueTime: false,
   zoom: 1,
   isPastOnly: false,
-  hiddenLanes: new Set(),
+  hiddenLifelines: new Set(),
   hiddenKinds: new Set(),
 };
 let scene = null;
 
-// Everything about where things stand, worked out once per job, filter and zoom.
+// All positions, computed once per job, filter and zoom.
 function layOut() {
   const rows = view.rows.filter(isShown);
   const marks = new Map();
@@ -28,14 +28,14 @@ function layOut() {
     const kind = kindOf(i);
     if (kind === "get.deliver") deliveries.set(job, (deliveries.get(job) ?? 0) + 1);
     const mark = markOf(i, deliveries.get(job));
-    if (mark?.label && view.job < 0 && job !== NOBODY) mark.label += ` ${short(job)}`;
+    if (mark?.label && view.job < 0 && job !== NONE) mark.label += ` ${short(job)}`;
     if (mark) marks.set(i, mark);
-    if ((kind === "recv" || kind === "lost") && run.mate[i] !== NOBODY) {
+    if ((kind === "recv" || kind === "lost") && run.mate[i] !== NONE) {
       answers.set(run.mate[i], [...(answers.get(run.mate[i]) ?? []), i]);
     }
   }
-  const lanes = chooseLanes(rows);
-  const room = (i) => (lanes.y.has(run.lane[i]) ? roomFor(marks.get(i)) : 0);
+  const lifelines = chooseLifelines(rows);
+  const room = (i) => (lifelines.y.has(run.lifeline[i]) ? roomFor(marks.get(i)) : 0);
   const wide = $("scroll").clientWidth || 900;
   const axis = view.isTrueTime
     ? byTime(rows, wide, view.zoom)
@@ -44,16 +44,16 @@ function layOut() {
       : byEvent(rows, room, view.zoom);
   const brackets = layBrackets(rows, axis);
   const top = 22 + 19 * (brackets.length ? 1 + Math.max(...brackets.map((b) => b.level)) : 0);
-  for (const [lane, y] of lanes.y) lanes.y.set(lane, y + top);
-  const bottom = top + lanes.height;
+  for (const [lifeline, y] of lifelines.y) lifelines.y.set(lifeline, y + top);
+  const bottom = top + lifelines.height;
   const hasCopies = view.job >= 0;
   const height = bottom + (hasCopies ? 50 : 0) + 32;
   const place = new Map(rows.map((i, n) => [i, n]));
   return {
     rows,
     marks,
-    lanes: lanes.y,
-    deep: lanes.deep,
+    lifelines: lifelines.y,
+    deep: lifelines.deep,
     brackets,
     axis,
     top,
@@ -68,19 +68,22 @@ function layOut() {
 }
 
 function isShown(i) {
-  if (view.hiddenLanes.has(run.lane[i])) return false;
-  return !isMessage(i) || (!view.hiddenKinds.has(causeOf(i)) && !view.hiddenLanes.has(run.peer[i]));
+  if (view.hiddenLifelines.has(run.lifeline[i])) return false;
+  return (
+    !isMessage(i) ||
+    (!view.hiddenKinds.has(causeOf(i)) && !view.hiddenLifelines.has(run.peer[i]))
+  );
 }
 
-// Producers above, consumers below, so that a job falls through the picture.
-function chooseLanes(rows) {
-  const seen = new Set(rows.flatMap((i) => [run.lane[i], run.peer[i]]));
+// Producers above the nodes, consumers below: a job moves from top to bottom.
+function chooseLifelines(rows) {
+  const seen = new Set(rows.flatMap((i) => [run.lifeline[i], run.peer[i]]));
   const producers = new Set();
-  for (const i of rows) if (kindOf(i).startsWith("add.")) producers.add(run.lane[i]);
-  const wanted = (lane) =>
-    !view.hiddenLanes.has(lane) &&
-    (seen.has(lane) || (lane < run.nodes.length && run.nodes.length <= 8));
-  const all = run.lanes.map((_, lane) => lane).filter(wanted);
+  for (const i of rows) if (kindOf(i).startsWith("add.")) producers.add(run.lifeline[i]);
+  const wanted = (lifeline) =>
+    !view.hiddenLifelines.has(lifeline) &&
+    (seen.has(lifeline) || (lifeline < run.nodes.length && run.nodes.length <= 8));
+  const all = run.lifelines.map((_, lifeline) => lifeline).filter(wanted);
   const order = [
     ...all.filter((l) => producers.has(l)),
     ...all.filter(isNode),
@@ -88,13 +91,13 @@ function chooseLanes(rows) {
   ];
   const deep = Math.max(18, Math.min(54, 560 / Math.max(order.length, 1)));
   return {
-    y: new Map(order.map((lane, n) => [lane, (n + 0.6) * deep])),
+    y: new Map(order.map((lifeline, n) => [lifeline, (n + 0.6) * deep])),
     height: order.length * deep,
     deep,
   };
 }
 
-// A bracket above each duplicate, from the delivery before; in levels, so that no two overlap.
+// A bracket above each duplicate, from the delivery before it; levels keep brackets apart.
 function layBrackets(rows, axis) {
   const place = new Map(rows.map((i, n) => [i, n]));
   const free = [];
@@ -106,7 +109,7 @@ function layBrackets(rows, axis) {
       const x2 = axis.x[place.get(row)];
       const said = `${cause || "duplicate"}${run.causes[cause] ? `: ${run.causes[cause]}` : ""}`;
       const half = 3.4 * said.length;
-      // Its words stand in it where it is wide enough, else behind it, or before it at the right end.
+      // Its text is inside if there is room, else to its right, or to its left at the right end.
       const behind = x2 + half + 8;
       const isWide = x2 - x1 > 2 * half + 24;
       const middle = isWide
@@ -121,19 +124,19 @@ function layBrackets(rows, axis) {
     });
 }
 
-// Rows that can have had a part in row `i`: earlier ones of its lane, and the far ends of what came in.
+// Rows that may have caused row `i`: earlier ones of its lifeline, and sends of what it received.
 function pastOf(i) {
   const past = new Set();
   const latest = new Map();
   const before = new Map();
   for (const row of scene.rows) {
-    before.set(row, latest.get(run.lane[row]));
-    latest.set(run.lane[row], row);
+    before.set(row, latest.get(run.lifeline[row]));
+    latest.set(run.lifeline[row], row);
   }
   const open = [i];
   while (open.length) {
     const row = open.pop();
-    if (row === undefined || row === NOBODY || past.has(row)) continue;
+    if (row === undefined || row === NONE || past.has(row)) continue;
     past.add(row);
     open.push(before.get(row), run.mate[row]);
     if (kindOf(row) === "get.deliver" || kindOf(row).endsWith(".ok")) {
@@ -143,9 +146,9 @@ function pastOf(i) {
   return past;
 }
 
-function latestOn(lane, row) {
+function latestOn(lifeline, row) {
   for (let n = scene.place.get(row) - 1; n >= 0; n--) {
-    if (run.lane[scene.rows[n]] === lane) return scene.rows[n];
+    if (run.lifeline[scene.rows[n]] === lifeline) return scene.rows[n];
   }
-  return NOBODY;
+  return NONE;
 }

@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: the frame, colours and manners of pictures and reports."""
+"""The HTML frame and the colours that pages of runs and reports have in common."""
 
 import html
 import re
@@ -11,7 +11,7 @@ _SLOT: Final = re.compile(r"<!-- put:(\w+) -->")
 
 
 def sheet(title: str, style: str, body: str) -> str:
-    """The file. `style` comes after what all have in common."""
+    """The whole file. `style` is added to the common styles."""
     parts = {
         "title": html.escape(title),
         "style": text(_FILES / "colours.css") + text(_FILES / "sheet.css") + style,
@@ -21,17 +21,17 @@ def sheet(title: str, style: str, body: str) -> str:
 
 
 def filled(page: str, parts: dict[str, str]) -> str:
-    """A page with its parts where it says `<!-- put:NAME -->`."""
+    """A page with each `<!-- put:NAME -->` replaced by that part."""
     return _SLOT.sub(lambda slot: parts[slot[1]], page)
 
 
 def dark() -> str:
-    """The dark colours for those whose system is dark, for pages without a script to switch."""
+    """A rule for systems set to dark colours, for pages without a script to switch."""
     _, _, rest = text(_FILES / "colours.css").partition('[data-theme="dark"]')
     rules = rest[: rest.index("}") + 1]
     return f"@media (prefers-color-scheme: dark) {{ :root {rules} }}\n"
 
 
 def text(file: Traversable) -> str:
-    """What is in a file of the package."""
+    """The text of a file of the package."""
     return file.read_text(encoding="utf-8")

@@ -1,22 +1,22 @@
 """The run as a log for ShiViz, a viewer of distributed executions: host, vector clock, event.
 
-ShiViz wants each host's own component to count its events without a gap. The clocks of rows need
-not, so they only decide what went before what; the numbers are made anew.
+ShiViz requires that each host's own component counts its events without a gap. The clocks of rows
+may have gaps, so they decide only which event precedes which, and the numbers are computed anew.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 
 from disque_trio.sim.model.vector_clocks import Stamp, precedes
-from disque_trio.sim.picture.links import lane, link
+from disque_trio.sim.picture.links import lifeline, link
 from disque_trio.tracing.rows import Row
 
 PARSER = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
-"""What to tell ShiViz as the log's regular expression; the log begins with it."""
+"""The regular expression for ShiViz to parse the log with; the log begins with it."""
 
 
 def export(rows: Sequence[Row], *, job: str = "") -> str:
-    """The log, of one job if it is named: its parser, an empty line, and two lines an event."""
+    """The log, of one job if given: the parser, an empty line, and two lines for each event."""
     jobs = link(rows).jobs if job else []
     shown = [row for row, of in zip(rows, jobs, strict=True) if of == job] if job else rows
     return "\n".join((PARSER, "", *_events(shown))) + "\n"
@@ -29,7 +29,7 @@ def _events(rows: Sequence[Row]) -> Iterator[str]:
     at: dict[int, dict[str, int]] = {}
     mated = frozenset(mates)
     for index, row in enumerate(rows):
-        host = lane(row)
+        host = lifeline(row)
         if not host:
             continue
         clock = counts.setdefault(host, {})
@@ -53,7 +53,7 @@ def _join(clock: dict[str, int], other: dict[str, int]) -> None:
 def _advance(
     clock: dict[str, int], host: str, stamp: Stamp, stamps: dict[str, list[Stamp]]
 ) -> None:
-    """Count the events of other hosts that went before."""
+    """Set the other hosts' components to the number of their events that precede."""
     for other, theirs in stamps.items():
         known = clock.get(other, 0)
         while other != host and known < len(theirs) and precedes(theirs[known], stamp):

@@ -1,4 +1,4 @@
-"""The weather of a run: when what was cut, clogged, down, paused, and how wrong the clocks were."""
+"""The faults of a run over time: cuts, clogs, outages, pauses, and the errors of clocks."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -32,11 +32,11 @@ CLOSES = {
     "wall.thaw": "frozen wall",
 }
 LEVELS = frozenset({"delay", "slow", "leave", "memory", "pause-queue"})
-"""Rows whose detail says how much from now on; `NOTHING` of it is the end."""
+"""Rows whose detail gives a level from now on; a level in `NOTHING` ends the fault."""
 NOTHING = frozenset({"", "0", "no", "none"})
 POINTS = frozenset({"wipe", "remove", "forget", "clock.step", "clock.rate"})
 WORLD = frozenset({*OPENS, *CLOSES, *LEVELS, *POINTS})
-"""Kinds of rows that the strip shows."""
+"""Kinds of rows that make bars."""
 UNITS = {
     "delay": "+{} ms",
     "slow": "{} ms for each batch",
@@ -50,19 +50,19 @@ ROUNDING_MS = 1
 
 @attrs.define
 class Bar:
-    """Something was wrong from `start` to `end` (equal for what has no length)."""
+    """A fault from `start` to `end`, which are equal for a momentary one."""
 
     what: str
     start: Micros
     end: Micros
     label: str
     nodes: tuple[str, ...] = ()
-    """Whose lanes it touches; of links, both ends."""
+    """The nodes concerned; for links, both ends."""
 
 
 @attrs.frozen(order=True)
-class _Spell:
-    """One node or one directed link in trouble. The order puts together what is one fault."""
+class _Interval:
+    """A fault of one node or one directed link. Sorting puts the parts of a fault together."""
 
     start: Micros
     end: Micros
@@ -73,11 +73,11 @@ class _Spell:
 
 
 def bars(rows: Sequence[Row], nodes: Sequence[str], end: Micros) -> list[Bar]:
-    """All bars of the fault strip, in order of their start."""
+    """All bars, in order of their start."""
     found: list[Bar] = []
-    spells = sorted(_spells(rows, end))
+    intervals = sorted(_intervals(rows, end))
     for key, together in groupby(
-        spells, lambda spell: (spell.start, spell.end, spell.what, spell.cause)
+        intervals, lambda interval: (interval.start, interval.end, interval.what, interval.cause)
     ):
         start, stop, what, cause = key
         found.append(_bar(what, start, stop, cause, list(together), nodes))
@@ -89,21 +89,21 @@ def _bar(
     start: Micros,
     end: Micros,
     cause: str,
-    spells: Sequence[_Spell],
+    intervals: Sequence[_Interval],
     nodes: Sequence[str],
 ) -> Bar:
-    if spells[0].peer and end > start:
-        pairs = [(spell.node, spell.peer) for spell in spells]
+    if intervals[0].peer and end > start:
+        pairs = [(interval.node, interval.peer) for interval in intervals]
         touched = tuple(dict.fromkeys(name for pair in pairs for name in pair))
         return Bar(what, start, end, f"{shape(pairs, nodes)} {cause}".rstrip(), touched)
-    names = tuple(dict.fromkeys(spell.node for spell in spells))
-    peers = " ".join(dict.fromkeys(spell.peer for spell in spells if spell.peer))
+    names = tuple(dict.fromkeys(interval.node for interval in intervals))
+    peers = " ".join(dict.fromkeys(interval.peer for interval in intervals if interval.peer))
     label = " ".join(part for part in (plan_words.nodes(names), cause or what, peers) if part)
     return Bar(what, start, end, label, names)
 
 
-def _spells(rows: Sequence[Row], end: Micros) -> Iterator[_Spell]:
-    """Everything that began and ended, or happened at one moment."""
+def _intervals(rows: Sequence[Row], end: Micros) -> Iterator[_Interval]:
+    """All faults, of single nodes and links."""
     is_open: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         if row.kind not in WORLD:
@@ -111,32 +111,32 @@ def _spells(rows: Sequence[Row], end: Micros) -> Iterator[_Spell]:
         what = OPENS.get(row.kind, CLOSES.get(row.kind, row.kind))
         key = (what, row.node, row.peer)
         if row.kind in POINTS or _is_newcomer(row, is_open):
-            yield _spell("join" if row.kind == "start" else row.kind, row, row.time)
+            yield _interval("join" if row.kind == "start" else row.kind, row, row.time)
         elif row.kind in OPENS:
             is_open.setdefault(key, row)
         else:
             for closed in [key] if row.node else [each for each in is_open if each[0] == what]:
                 if closed in is_open:
-                    yield _spell(what, is_open.pop(closed), row.time)
+                    yield _interval(what, is_open.pop(closed), row.time)
             if row.kind in LEVELS and row.detail.rpartition(" ")[2] not in NOTHING:
                 is_open[key] = row
     for (what, _, _), row in is_open.items():
-        yield _spell(what, row, end)
+        yield _interval(what, row, end)
 
 
 def _is_newcomer(row: Row, is_open: dict[tuple[str, str, str], Row]) -> bool:
     return row.kind == "start" and row.time > 0 and ("crash", row.node, "") not in is_open
 
 
-def _spell(what: str, row: Row, end: Micros) -> _Spell:
+def _interval(what: str, row: Row, end: Micros) -> _Interval:
     amount = UNITS.get(row.kind, "{}").format(row.detail) if row.detail else ""
     name = row.kind if end == row.time or (amount and not row.peer) else ""
     said = " ".join(part for part in (name, row.cause, amount) if part)
-    return _Spell(row.time, end, what, said, row.node, row.peer)
+    return _Interval(row.time, end, what, said, row.node, row.peer)
 
 
 def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
-    """Links in few words: `n1 n2 | n3` where groups are parted, else one by one."""
+    """Links in few words: `n1 n2 | n3` for a partition into groups, else one by one."""
     cut = dict.fromkeys(links)
     groups = _groups(cut, nodes)
     crossing = sum(len(group) * (len(nodes) - len(group)) for group in groups)
@@ -151,7 +151,7 @@ def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
 
 
 def _groups(cut: dict[Pair, None], nodes: Sequence[str]) -> list[list[str]]:
-    """Who can still talk, by whatever way."""
+    """Groups of nodes that can still reach each other, directly or over others."""
     groups: list[list[str]] = []
     left = dict.fromkeys(nodes)
     while left:
@@ -169,8 +169,8 @@ def _groups(cut: dict[Pair, None], nodes: Sequence[str]) -> list[list[str]]:
 def clock_errors(
     rows: Sequence[Row], nodes: Sequence[str]
 ) -> dict[str, list[tuple[Micros, int, int]]]:
-    """By node, of those whose clocks are off: time, and how far its wall and monotonic clocks are
-    ahead of true time, in milliseconds."""
+    """For nodes with wrong clocks: time, and by how many milliseconds the wall clock and the
+    monotonic clock are ahead of true time."""
     errors: dict[str, list[tuple[Micros, int, int]]] = {node: [] for node in nodes}
     began: dict[str, int] = {}
     zero = _true_wall(rows)
@@ -183,8 +183,8 @@ def clock_errors(
 
 
 def _true_wall(rows: Sequence[Row]) -> int:
-    """What a true wall clock shows at time 0: known in a simulation, else taken to be the middle
-    of the nodes' first readings."""
+    """What a true wall clock shows at time 0: in a simulation `EPOCH_MS`, else the median of the
+    nodes' first readings."""
     first: dict[str, int] = {}
     for row in rows:
         if row.wall:
@@ -194,7 +194,7 @@ def _true_wall(rows: Sequence[Row]) -> int:
 
 
 def _note(points: list[tuple[Micros, int, int]], point: tuple[Micros, int, int]) -> None:
-    """Keep a reading where the error changed; what changed much did so at once."""
+    """Add a reading if the error changed; a large change is drawn as a step."""
     change = max(abs(point[1] - points[-1][1]), abs(point[2] - points[-1][2])) if points else 0
     if change > STEP_MS:
         points.append((point[0], *points[-1][1:]))

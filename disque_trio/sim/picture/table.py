@@ -1,17 +1,17 @@
-"""Rows as columns of small numbers: what the page's JavaScript reads."""
+"""Rows as columns of small numbers, for the page's JavaScript."""
 
 from collections.abc import Sequence
 
 import attrs
 
 from disque_trio.sim.picture.curves import Curves
-from disque_trio.sim.picture.job_states import Stands
+from disque_trio.sim.picture.job_states import JobStates
 from disque_trio.sim.picture.links import (
     CLIENT_KINDS,
     NO_MATE,
     Links,
     is_client,
-    lane,
+    lifeline,
     numbers,
     other,
 )
@@ -29,7 +29,7 @@ class Names:
     numbers: dict[str, int] = attrs.Factory(dict)
 
     def number(self, name: str) -> int:
-        """The number of a name, a new one when it is new."""
+        """The number of a name; a new name gets the next one."""
         return self.numbers.setdefault(name, len(self.numbers))
 
     def all(self) -> list[str]:
@@ -39,41 +39,42 @@ class Names:
 
 @attrs.define
 class Table:
-    """The rows of a run as columns. -1 stands for nothing in `lane`, `peer` and `job`."""
+    """The rows of a run as columns. In `lifeline`, `peer` and `job`, -1 is none."""
 
-    lanes: dict[str, int]
+    lifelines: dict[str, int]
     words: Names = attrs.Factory(Names)
     jobs: Names = attrs.Factory(Names)
     queues: dict[str, str] = attrs.Factory(dict)
     columns: dict[str, list[int]] = attrs.field(
         factory=lambda: {
-            name: [] for name in ("time", "kind", "lane", "peer", "job", "cause", "detail", "mate")
+            name: []
+            for name in ("time", "kind", "lifeline", "peer", "job", "cause", "detail", "mate")
         }
     )
     """`time` is the time since the row before, `mate` how many rows back it is, 0 for none."""
     moves: list[int] = attrs.Factory(list)
-    """Flat: row, job, lane, stand before, stand after."""
+    """Flat: row, job, lifeline, state before, state after."""
     shared: list[int] = attrs.Factory(list)
     """Flat: row, job, for rows about several jobs."""
     operations: list[int] = attrs.Factory(list)
-    """Flat: lane, begin, end, outcome, word of the command."""
+    """Flat: lifeline, begin, end, outcome, word of the command."""
 
     def fill(self, rows: Sequence[Row], links: Links, curves: Curves) -> None:
-        """Take in all rows, once."""
+        """Add all rows, once."""
         self.jobs.numbers = numbers(links)
         self.shared = [
             number for index, job in links.shared for number in (index, self.jobs.number(job))
         ]
-        stands = Stands()
+        states = JobStates()
         before = 0
         for index, row in enumerate(rows):
-            moves = stands.see(row)
+            moves = states.see(row)
             curves.see(row, moves)
             self._row(index, row, row.time - before, links)
             before = row.time
             for move in moves:
                 job = self.jobs.number(move.job)
-                self.moves += (index, job, self.lanes[move.node], move.before, move.after)
+                self.moves += (index, job, self.lifelines[move.node], move.before, move.after)
         self._operations(rows, links)
 
     def _row(self, index: int, row: Row, since: int, links: Links) -> None:
@@ -83,15 +84,15 @@ class Table:
         columns, word = self.columns, self.words.number
         columns["time"].append(since)
         columns["kind"].append(word(row.kind))
-        columns["lane"].append(self.lanes.get(lane(row), -1))
-        columns["peer"].append(self.lanes.get(other(row), -1))
+        columns["lifeline"].append(self.lifelines.get(lifeline(row), -1))
+        columns["peer"].append(self.lifelines.get(other(row), -1))
         columns["job"].append(self.jobs.number(job) if job else -1)
         columns["cause"].append(word(row.cause))
         columns["detail"].append(word(row.detail[:DETAIL_MOST]))
         columns["mate"].append(0 if mate == NO_MATE else index - mate)
 
     def _operations(self, rows: Sequence[Row], links: Links) -> None:
-        """Invocations with their outcomes, deliveries, and what was never answered."""
+        """Invocations with their outcomes, deliveries, and invocations without an answer."""
         is_open = {index: row for index, row in enumerate(rows) if row.kind.endswith(".invoke")}
         end = rows[-1].time if rows else 0
         for index, row in enumerate(rows):
@@ -105,4 +106,10 @@ class Table:
 
     def _operation(self, row: Row, begin: int, end: int, outcome: int, command: str) -> None:
         assert command in CLIENT_KINDS, command
-        self.operations += (self.lanes[row.client], begin, end, outcome, self.words.number(command))
+        self.operations += (
+            self.lifelines[row.client],
+            begin,
+            end,
+            outcome,
+            self.words.number(command),
+        )

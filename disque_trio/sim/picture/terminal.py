@@ -1,13 +1,12 @@
-"""The terminal form of a run: a line for each change, and one column for each node.
+"""A run as lines for a terminal: one for each change, with a column for each node.
 
     t=  12.481000  n1    +q       J4 first                  [Q....]
     t=  12.502000        cut      n1 n2 | n3–n5
     t=  13.240311  n3    +q       J4 retry                  [Q.Q..]
     t=  13.241007  c1    deliver  J4 from n3                [Q.h..]  delivery 2: D4
 
-Between the brackets each node has its letter: `.` no record, `w` copies are being made, `h` held,
-`Q` queued, `K` acknowledged here, `k` acknowledged elsewhere, `d` only the ack, no copy (a dummy),
-`x` the node is down.
+Between the brackets each node has a letter: `.` no record, `w` copies are being made, `h` held, `Q`
+queued, `K` acknowledged here, `k` acknowledged elsewhere, `d` a dummy ack, `x` the node is down.
 """
 
 from collections import Counter
@@ -15,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.picture import findings, strips
-from disque_trio.sim.picture.job_states import Stands
-from disque_trio.sim.picture.links import is_client, lane, link, node_names, numbers
+from disque_trio.sim.picture.job_states import JobStates
+from disque_trio.sim.picture.links import is_client, lifeline, link, node_names, numbers
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
@@ -30,24 +29,24 @@ SIGNS = {
 }
 SILENT = frozenset({"send", "recv"})
 SILENT_CAUSES = frozenset({"served", "given", "acked", "dropped"})
-"""Of leaving a queue: what leads to it has a line of its own."""
+"""Causes of an `unqueue` whose reason has a line of its own."""
 LINKS = frozenset(
     {"cut", "heal", "clog", "release", "rule", "unrule", "half-open", "half-open.end", "delay"}
 )
 COLUMNS_MOST = 32
-"""Nodes of a larger cluster have no columns."""
+"""A larger cluster gets no columns."""
 
 
 def lines(
     plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, job: str = "", last: int = 0
 ) -> list[str]:
-    """What changed; of one job, if it is named, and of the world meanwhile; the last so many."""
+    """A line for each change: with `job` only its changes and the faults, with `last` the last."""
     found = list(_Printer(plan, rows, verdict, job).lines())
     return found[-last:] if last else found
 
 
 class _Printer:
-    """Walks through the rows once."""
+    """Makes the lines in one pass over the rows."""
 
     def __init__(self, plan: Plan, rows: Sequence[Row], verdict: Verdict | None, job: str) -> None:
         self.rows = rows
@@ -56,7 +55,7 @@ class _Printer:
         self.linked = link(rows)
         self.numbers = numbers(self.linked)
         self.causes = {repeat.row: repeat.cause for repeat in findings.repeats(rows, verdict)}
-        self.stands = Stands()
+        self.states = JobStates()
         self.down: dict[str, None] = {}
         self.delivered: Counter[str] = Counter()
         self.last_fault = ("", 0)
@@ -68,17 +67,17 @@ class _Printer:
     def lines(self) -> Iterator[str]:
         """All lines."""
         for index, row in enumerate(self.rows):
-            self.stands.see(row)
+            self.states.see(row)
             if row.kind == "crash":
                 self.down[row.node] = None
             elif row.kind == "start":
                 self.down.pop(row.node, None)
             elif row.kind == "get.deliver":
                 self.delivered[row.job] += 1
-            if self._is_told(index, row):
+            if self._is_shown(index, row):
                 yield self._line(index, row)
 
-    def _is_told(self, index: int, row: Row) -> bool:
+    def _is_shown(self, index: int, row: Row) -> bool:
         job = self.linked.jobs[index]
         if row.kind in SILENT or (row.kind == "unqueue" and row.cause in SILENT_CAUSES):
             return False
@@ -91,7 +90,7 @@ class _Printer:
 
     def _line(self, index: int, row: Row) -> str:
         job = self.linked.jobs[index]
-        who = "" if row.kind in LINKS else lane(row)
+        who = "" if row.kind in LINKS else lifeline(row)
         said = self._links(row) if row.kind in LINKS else self._said(row, job)
         line = f"t={row.time / 1e6:12.6f}  {who:<5} {SIGNS.get(row.kind, row.kind):<14} {said:<28}"
         if not job:
@@ -114,13 +113,13 @@ class _Printer:
         return " ".join(part for part in parts if part)
 
     def _links(self, row: Row) -> str:
-        """All links that the fault befalls at this moment."""
+        """All links that the fault concerns at this time."""
         return strips.shape(self.faults[row.kind, row.time], self.nodes)
 
     def _columns(self, job: str) -> str:
         if len(self.nodes) > COLUMNS_MOST:
             return ""
-        letters = self.stands.of(job, self.nodes)
+        letters = self.states.of(job, self.nodes)
         shown = (
             "x" if node in self.down else each
             for node, each in zip(self.nodes, letters, strict=True)

@@ -1,7 +1,7 @@
 from disque_trio.sim.picture.links import (
     NO_MATE,
     agent_names,
-    lane,
+    lifeline,
     link,
     node_names,
     numbers,
@@ -9,23 +9,23 @@ from disque_trio.sim.picture.links import (
 )
 from disque_trio.sim.scenarios.plan import Add, Plan
 from disque_trio.tracing.rows import Row
-from tests.sim.picture import stories
+from tests.sim.picture import examples
 
 
-def test_what_a_client_writes_stands_in_its_own_lane() -> None:
+def test_a_row_that_a_client_writes_is_on_its_lifeline() -> None:
     row = Row(0, "ack.ok", "n2", "J", client="c1")
 
-    assert (lane(row), other(row)) == ("c1", "n2")
+    assert (lifeline(row), other(row)) == ("c1", "n2")
 
 
-def test_a_serve_stands_in_the_lane_of_the_node() -> None:
+def test_a_serve_is_on_the_lifeline_of_the_node() -> None:
     row = Row(0, "serve", "n2", "J", client="c1")
 
-    assert (lane(row), other(row)) == ("n2", "c1")
+    assert (lifeline(row), other(row)) == ("n2", "c1")
 
 
-def test_what_befalls_everybody_has_no_lane() -> None:
-    assert lane(Row(0, "chaos.end")) == ""
+def test_an_event_of_the_whole_cluster_has_no_lifeline() -> None:
+    assert lifeline(Row(0, "chaos.end")) == ""
 
 
 def test_nodes_that_join_come_after_those_of_the_plan() -> None:
@@ -70,7 +70,7 @@ def test_messages_without_numbers_are_paired_by_what_they_say() -> None:
 
 
 def test_the_mate_of_a_delivery_is_its_serve() -> None:
-    rows = stories.calm()
+    rows = examples.calm()
     mates = link(rows).mates
     delivery = next(index for index, row in enumerate(rows) if row.kind == "get.deliver")
 
@@ -78,11 +78,11 @@ def test_the_mate_of_a_delivery_is_its_serve() -> None:
 
 
 def test_an_invocation_gets_the_job_of_its_outcome() -> None:
-    rows = stories.calm()
+    rows = examples.calm()
 
     assert rows[0].kind == "add.invoke"
     assert rows[0].job == ""
-    assert link(rows).jobs[0] == stories.job_id(1)
+    assert link(rows).jobs[0] == examples.job_id(1)
 
 
 def test_the_body_tells_the_job_of_an_add_whose_outcome_nobody_knows() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.picture import page, render
-from disque_trio.sim.picture.job_states import Stand
+from disque_trio.sim.picture.job_states import JobState
 from disque_trio.sim.scenarios.plan import Add, Plan
 from disque_trio.tracing.rows import Row
-from tests.sim.picture import stories
+from tests.sim.picture import examples
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 VOID = {"meta", "input", "br"}
@@ -29,7 +29,7 @@ def judged(plan: Plan, rows: list[Row]) -> Verdict:
 
 
 def split_brain() -> str:
-    plan, rows = stories.cut_plan(), stories.split_brain()
+    plan, rows = examples.cut_plan(), examples.split_brain()
     return render(plan, rows, judged(plan, rows))
 
 
@@ -85,11 +85,11 @@ def test_the_page_needs_nothing_else() -> None:
 
 
 def test_what_clients_send_cannot_leave_the_data() -> None:
-    rows = stories.calm()
+    rows = examples.calm()
     rows = [
         attrs.evolve(row, queue=NASTY if row.queue else "", detail=f"body={NASTY}") for row in rows
     ]
-    plan = stories.plan(scenario=NASTY)
+    plan = examples.plan(scenario=NASTY)
 
     text = render(plan, rows, judged(plan, rows), replay=NASTY)
 
@@ -103,11 +103,11 @@ def test_what_clients_send_cannot_leave_the_data() -> None:
 
 
 def test_rows_come_out_as_they_went_in() -> None:
-    rows = stories.calm()
-    shown = data(render(stories.plan(), rows, None))
+    rows = examples.calm()
+    shown = data(render(examples.plan(), rows, None))
 
-    columns, words, lanes = shown["rows"], shown["words"], [*shown["nodes"], *shown["agents"]]
-    assert lanes == ["n1", "n2", "n3", "p1", "c1"]
+    columns, words, lifelines = shown["rows"], shown["words"], [*shown["nodes"], *shown["agents"]]
+    assert lifelines == ["n1", "n2", "n3", "p1", "c1"]
     time = 0
     for number, row in enumerate(rows):
         time += columns["time"][number]
@@ -116,23 +116,23 @@ def test_rows_come_out_as_they_went_in() -> None:
         assert words[columns["cause"][number]] == row.cause
         assert words[columns["detail"][number]] == row.detail
         assert columns["job"][number] == (0 if row.kind != "end" else -1)
-    assert [lanes[lane] for lane in columns["lane"][:2]] == ["p1", "n1"]
+    assert [lifelines[lifeline] for lifeline in columns["lifeline"][:2]] == ["p1", "n1"]
     assert columns["mate"][2] == 1
 
 
 def test_a_job_has_its_queue_and_the_copies_wanted() -> None:
-    assert data(split_brain())["jobs"] == [[stories.job_id(1), "q", 3]]
+    assert data(split_brain())["jobs"] == [[examples.job_id(1), "q", 3]]
 
 
 def test_moves_tell_what_each_row_changed() -> None:
-    moves = data(render(stories.plan(), stories.calm(), None))["moves"]
+    moves = data(render(examples.plan(), examples.calm(), None))["moves"]
 
-    assert moves[:5] == [3, 0, 1, Stand.NONE, Stand.HELD]
+    assert moves[:5] == [3, 0, 1, JobState.NONE, JobState.HELD]
     assert len(moves) % 5 == 0
 
 
 def test_operations_have_their_outcomes() -> None:
-    shown = data(render(stories.plan(), stories.crash(), None))
+    shown = data(render(examples.plan(), examples.crash(), None))
     found = shown["operations"]
     operations = [tuple(found[at : at + 4]) for at in range(0, len(found), 5)]
 
@@ -144,15 +144,15 @@ def test_the_head_tells_the_verdict_and_how_to_run_it_again() -> None:
 
     assert head["ok"] is False
     assert head["seed"] == 7
-    assert head["replay"] == "disque-trio sim run scenarios/story.toml --seed 7"
-    assert head["findings"][0][:3] == ["D2", stories.job_id(1), 2_491_600]
+    assert head["replay"] == "disque-trio sim run scenarios/example.toml --seed 7"
+    assert head["findings"][0][:3] == ["D2", examples.job_id(1), 2_491_600]
     assert head["findings"][1][0] == "S2"
     assert head["properties"].keys() == {"S2"}
     assert ["duplicates", 1, "D2 × 1"] in head["counts"]
 
 
 def test_a_duplicate_points_to_both_deliveries() -> None:
-    rows = stories.split_brain()
+    rows = examples.split_brain()
     [repeat] = data(split_brain())["repeats"]
 
     job, row, first, cause = repeat
@@ -162,7 +162,7 @@ def test_a_duplicate_points_to_both_deliveries() -> None:
 
 
 def test_without_a_verdict_duplicates_have_no_cause() -> None:
-    shown = data(render(stories.cut_plan(), stories.split_brain(), None))
+    shown = data(render(examples.cut_plan(), examples.split_brain(), None))
 
     assert shown["head"]["ok"] is None
     assert shown["repeats"][0][3] == ""
@@ -172,9 +172,9 @@ def test_a_live_history_begins_at_its_first_row() -> None:
     noon = 1_760_000_000_000_000
     rows = [
         Row(noon, "start", "0a1b2c3d", cause="fresh"),
-        Row(noon + 5, "hold", "0a1b2c3d", stories.job_id(1), cause="add"),
-        Row(noon + 6, "serve", "0a1b2c3d", stories.job_id(1), client="127.0.0.1:5000"),
-        Row(noon + 9, "serve", "0a1b2c3d", stories.job_id(1), client="127.0.0.1:5001"),
+        Row(noon + 5, "hold", "0a1b2c3d", examples.job_id(1), cause="add"),
+        Row(noon + 6, "serve", "0a1b2c3d", examples.job_id(1), client="127.0.0.1:5000"),
+        Row(noon + 9, "serve", "0a1b2c3d", examples.job_id(1), client="127.0.0.1:5001"),
     ]
     plan = Plan(scenario="live", seed=0, nodes=1)
 
@@ -188,10 +188,10 @@ def test_a_live_history_begins_at_its_first_row() -> None:
 
 def test_the_heartbeat_of_an_endless_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "ROWS_MOST", 100)
-    rows = stories.large(jobs=4)
+    rows = examples.large(jobs=4)
     heartbeats = [row for row in rows if row.cause in {"ping", "pong"}]
 
-    shown = data(render(stories.plan(nodes=5), rows, None))
+    shown = data(render(examples.plan(nodes=5), rows, None))
 
     assert shown["head"]["left_out"] == len(heartbeats)
     assert len(shown["rows"]["time"]) == len(rows) - len(heartbeats)
@@ -251,7 +251,7 @@ def test_every_key_and_every_step_works(tmp_path: Path) -> None:
     press = f"for (const key of {json.dumps(keys)}) {strike}"
     walk = "for (let n = 0; n < 70; n++) goToPlace(n); for (let n = 70; n >= 0; n--) goToPlace(n);"
     all_of_it = "for (const job of [EVERYTHING, CLUSTER, 0]) choose(job);"
-    back = "seek(-1); if (cluster.stands.some((stand) => stand)) throw new Error('not undone');"
+    back = "seek(-1); if (cluster.states.some((state) => state)) throw new Error('not undone');"
 
     dom = in_browser(split_brain(), tmp_path, press + walk + all_of_it + back)
 
@@ -262,13 +262,13 @@ def test_every_key_and_every_step_works(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["calm", "crash", "empty", "nasty"])
 def test_other_runs_can_be_drawn(name: str, tmp_path: Path) -> None:
     runs: dict[str, list[Row]] = {
-        "calm": stories.calm(),
-        "crash": stories.crash(),
+        "calm": examples.calm(),
+        "crash": examples.crash(),
         "empty": [],
-        "nasty": stories.calm(),
+        "nasty": examples.calm(),
     }
     adds = (Add(at=0, node=1, producer="p1", queue=NASTY, body=NASTY),)
-    plan = stories.plan(scenario=NASTY, adds=adds) if name == "nasty" else stories.plan()
+    plan = examples.plan(scenario=NASTY, adds=adds) if name == "nasty" else examples.plan()
 
     dom = in_browser(render(plan, runs[name], None), tmp_path, "choose(EVERYTHING)")
 
@@ -277,12 +277,12 @@ def test_other_runs_can_be_drawn(name: str, tmp_path: Path) -> None:
 
 @needs_chromium
 def test_a_large_run_draws_only_what_is_in_sight(tmp_path: Path) -> None:
-    rows = stories.large(jobs=2000)
+    rows = examples.large(jobs=2000)
     assert len(rows) > 100_000
     count = "document.title = 'drawn ' + document.querySelectorAll('#scroll svg *').length;"
 
     dom = in_browser(
-        render(stories.plan(nodes=5), rows, None), tmp_path, "choose(EVERYTHING);" + count
+        render(examples.plan(nodes=5), rows, None), tmp_path, "choose(EVERYTHING);" + count
     )
 
     drawn = re.search(r"drawn (\d+)", dom)

@@ -1,7 +1,7 @@
 from disque_trio.sim.model.clock import EPOCH_MS
 from disque_trio.sim.picture.strips import Bar, bars, clock_errors, shape
 from disque_trio.tracing.rows import Row
-from tests.sim.picture import stories
+from tests.sim.picture import examples
 
 NODES = ["n1", "n2", "n3"]
 
@@ -11,11 +11,11 @@ def labels(*rows: Row, end: int = 9) -> list[tuple[str, int, int, str]]:
 
 
 def test_the_links_of_a_partition_are_one_bar() -> None:
-    story = stories.Story()
-    stories.cut(story, 3, ("n1",), ("n2", "n3"))
-    stories.cut(story, 4, ("n1",), ("n2", "n3"), "heal")
+    example = examples.Example()
+    examples.cut(example, 3, ("n1",), ("n2", "n3"))
+    examples.cut(example, 4, ("n1",), ("n2", "n3"), "heal")
 
-    assert bars(story.rows, NODES, 9) == [Bar("cut", 3, 7, "n1 | n2 n3", ("n1", "n2", "n3"))]
+    assert bars(example.rows, NODES, 9) == [Bar("cut", 3, 7, "n1 | n2 n3", ("n1", "n2", "n3"))]
 
 
 def test_a_cut_that_nobody_heals_lasts_to_the_end() -> None:

@@ -2,11 +2,11 @@ from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.picture import terminal
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
-from tests.sim.picture import stories
+from tests.sim.picture import examples
 
 
 def split_brain(**options: int) -> list[str]:
-    plan, rows = stories.cut_plan(), stories.split_brain()
+    plan, rows = examples.cut_plan(), examples.split_brain()
     the_judge = judge(plan)
     for row in rows:
         the_judge.see(row)
@@ -17,8 +17,8 @@ def words(lines: list[str]) -> list[str]:
     return [" ".join(line.split()[1:]) for line in lines]
 
 
-def test_a_run_is_told_line_by_line() -> None:
-    lines = terminal.lines(stories.plan(), stories.calm(), None)
+def test_a_run_is_shown_line_by_line() -> None:
+    lines = terminal.lines(examples.plan(), examples.calm(), None)
 
     assert words(lines) == [
         "1.000000 p1 add.invoke J1 at n1 [...]",
@@ -38,7 +38,7 @@ def test_a_run_is_told_line_by_line() -> None:
     ]
 
 
-def test_a_duplicate_is_told_with_its_cause() -> None:
+def test_a_duplicate_is_shown_with_its_cause() -> None:
     deliveries = [line for line in split_brain() if "deliver " in line]
 
     assert len(deliveries) == 2
@@ -51,21 +51,21 @@ def test_the_links_of_a_cut_are_one_line() -> None:
     assert cuts == ["1.285000 cut n1 | n2 n3", "4.491600 heal n1 | n2 n3"]
 
 
-def test_a_lost_message_is_told() -> None:
+def test_a_lost_message_is_shown() -> None:
     assert "1.407000 n1 lost J1 SETACK to n2 [Khh]" in words(split_brain())
 
 
-def test_the_last_lines_can_be_had_alone() -> None:
+def test_the_last_lines_can_be_shown_alone() -> None:
     assert split_brain(last=3) == split_brain()[-3:]
 
 
-def test_one_job_can_be_had_alone_with_the_weather() -> None:
+def test_one_job_can_be_shown_alone_with_the_faults() -> None:
     rows = [
-        *stories.split_brain(),
-        Row(8_000_000, "hold", "n1", stories.job_id(2), cause="add"),
+        *examples.split_brain(),
+        Row(8_000_000, "hold", "n1", examples.job_id(2), cause="add"),
     ]
 
-    lines = terminal.lines(stories.plan(), rows, None, job=stories.job_id(2))
+    lines = terminal.lines(examples.plan(), rows, None, job=examples.job_id(2))
 
     assert words(lines) == [
         "1.285000 cut n1 | n2 n3",
@@ -78,11 +78,11 @@ def test_one_job_can_be_had_alone_with_the_weather() -> None:
 
 def test_a_node_that_is_down_is_marked() -> None:
     rows = [
-        *stories.crash()[:7],
-        Row(2_000_000, "hold", "n2", stories.job_id(1), cause="repljob"),
+        *examples.crash()[:7],
+        Row(2_000_000, "hold", "n2", examples.job_id(1), cause="repljob"),
     ]
 
-    assert terminal.lines(stories.plan(), rows, None)[-1].endswith("[xh.]")
+    assert terminal.lines(examples.plan(), rows, None)[-1].endswith("[xh.]")
 
 
 def test_columns_stand_below_each_other() -> None:
@@ -90,10 +90,10 @@ def test_columns_stand_below_each_other() -> None:
 
 
 def test_a_large_cluster_has_no_columns() -> None:
-    lines = terminal.lines(Plan(scenario="s", seed=0, nodes=100), stories.calm(), None)
+    lines = terminal.lines(Plan(scenario="s", seed=0, nodes=100), examples.calm(), None)
 
     assert not any("[" in line for line in lines)
 
 
 def test_nothing_happened_is_no_lines() -> None:
-    assert terminal.lines(stories.plan(), [], None) == []
+    assert terminal.lines(examples.plan(), [], None) == []

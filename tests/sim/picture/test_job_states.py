@@ -1,21 +1,21 @@
-from disque_trio.sim.picture.job_states import Move, Stand, Stands
+from disque_trio.sim.picture.job_states import JobState, JobStates, Move
 from disque_trio.tracing.rows import Row
 
 NODES = ["n1", "n2", "n3"]
 
 
 def after(*rows: Row) -> str:
-    stands = Stands()
+    states = JobStates()
     for row in rows:
-        stands.see(row)
-    return stands.of("J", NODES)
+        states.see(row)
+    return states.of("J", NODES)
 
 
 def hold(node: str, cause: str) -> Row:
     return Row(0, "hold", node, "J", cause=cause)
 
 
-def test_a_job_is_being_copied_until_its_producer_hears_of_it() -> None:
+def test_a_job_is_being_copied_until_its_add_succeeds() -> None:
     added = hold("n1", "add")
 
     assert after(added) == "w.."
@@ -30,7 +30,7 @@ def test_a_job_goes_into_the_queue_and_out() -> None:
     assert after(*queued, Row(2, "unqueue", "n1", "J", cause="served")) == "h.."
 
 
-def test_an_ack_is_told_apart_from_the_news_of_one() -> None:
+def test_an_ack_by_a_client_differs_from_one_that_a_node_announced() -> None:
     held = (hold("n1", "add"), hold("n2", "repljob"))
 
     assert after(*held, Row(2, "acked", "n1", "J", cause="ackjob")) == "Kh."
@@ -45,8 +45,8 @@ def test_leaving_the_queue_does_not_undo_an_ack() -> None:
 
 def test_a_dummy_is_no_copy() -> None:
     assert after(hold("n3", "dummy")) == "..d"
-    assert not Stand.DUMMY.is_copy
-    assert Stand.WAITING.is_copy
+    assert not JobState.DUMMY.is_copy
+    assert JobState.WAITING.is_copy
 
 
 def test_a_dropped_job_leaves_nothing() -> None:
@@ -54,24 +54,24 @@ def test_a_dropped_job_leaves_nothing() -> None:
 
 
 def test_a_crash_takes_every_job_of_the_node_with_it() -> None:
-    stands = Stands()
+    states = JobStates()
     for job in ("J", "K"):
-        stands.see(Row(0, "hold", "n1", job, cause="add"))
-        stands.see(Row(0, "hold", "n2", job, cause="repljob"))
+        states.see(Row(0, "hold", "n1", job, cause="add"))
+        states.see(Row(0, "hold", "n2", job, cause="repljob"))
 
-    moves = stands.see(Row(1, "crash", "n1", cause="kill"))
+    moves = states.see(Row(1, "crash", "n1", cause="kill"))
 
     assert moves == [
-        Move("n1", "J", Stand.WAITING, Stand.NONE),
-        Move("n1", "K", Stand.WAITING, Stand.NONE),
+        Move("n1", "J", JobState.WAITING, JobState.NONE),
+        Move("n1", "K", JobState.WAITING, JobState.NONE),
     ]
-    assert stands.of("J", NODES) == ".h."
+    assert states.of("J", NODES) == ".h."
 
 
 def test_a_row_that_changes_nothing_moves_nothing() -> None:
-    stands = Stands()
-    stands.see(hold("n1", "repljob"))
+    states = JobStates()
+    states.see(hold("n1", "repljob"))
 
-    assert stands.see(hold("n1", "repljob")) == []
-    assert stands.see(Row(1, "send", "n1", "J", peer="n2")) == []
-    assert stands.see(Row(1, "cut", "n1", peer="n2")) == []
+    assert states.see(hold("n1", "repljob")) == []
+    assert states.see(Row(1, "send", "n1", "J", peer="n2")) == []
+    assert states.see(Row(1, "cut", "n1", peer="n2")) == []
