@@ -1,4 +1,4 @@
-"""The bus: whom this node dials, whom it lets in. What a link does is in `buslink`."""
+"""The bus: which nodes this one dials, and which links it accepts. The links: `bus_links`."""
 
 import socket
 from typing import Final
@@ -11,7 +11,7 @@ from disque_trio.net.readiness import Listener
 from disque_trio.system import non_blocking
 
 MAX_UNPROVEN: Final = 256
-"""Links that may come from where no node of the table is."""
+"""Accepted links, not yet proven to be a node's, from addresses of no known node."""
 
 
 class Bus(Links):
@@ -20,7 +20,7 @@ class Bus(Links):
     __slots__ = ()
 
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkChannel | None:
-        """Begin to connect. Whatever comes of it, the node hears of it in a later turn.
+        """Begin to connect. The node is told the outcome in a later turn.
 
         None without a socket: descriptors have run out, or the system has no IPv6.
         """
@@ -53,7 +53,7 @@ class Bus(Links):
 
 
 class BusListener(Listener):
-    """A socket on which peers arrive."""
+    """A socket that accepts links of peers."""
 
     __slots__ = ("bus",)
 

@@ -32,8 +32,8 @@ from disque_trio.storage.stopping import keep_queues, write_queues
 from disque_trio.wire.requests import RequestParser
 
 HURRY_AFTER: Final[Millis] = 1000
-"""Who asks again to stop after this time has it stop without that. A service manager and the
-supervisor of workers may both ask, at the same time."""
+"""A second request to stop hurries the end only after this time: a service manager and the
+supervisor of workers may both ask at the same time."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
 LOADING_TURN: Final[Millis] = 100
@@ -58,11 +58,11 @@ class Node:
         self.state = machine.state
         self.now = clock.now()
         self.shutdown: Shutdown | None = None
-        """What ended it, once something has."""
+        """Why and how it ends, once it does."""
         self.napping_until: Millis = 0
         """DEBUG SLEEP: the hub carries nothing before this moment."""
         self.failure = ""
-        """Why it could not begin, if it could not."""
+        """Why it could not start, if it could not."""
         self._clock = clock
         self._hub = hub
         self._host = host
@@ -85,16 +85,16 @@ class Node:
         self._stopping = trio.Event()
         self._stopped_at: Millis = 0
         self._hurry = trio.CancelScope()
-        """Around what a stop may leave out."""
+        """Around what a hurried stop leaves out."""
         self._is_sealed = False
-        """Nothing happens to the jobs any more: what the journal says of them is the last word."""
+        """No more inputs are taken: the journal has the final state of all jobs."""
         self._loading: trio.CancelScope | None = None
         self._nursery: trio.Nursery
 
     # The hub's side: a batch.
 
     def begin(self) -> None:
-        """A batch of inputs starts: read the clocks, once; give those who wait a turn."""
+        """A batch of inputs starts: read the clocks once, and serve clients that wait."""
         self.now = self._clock.now()
         journal, commit = self._journal, self._group_commit
         is_full = self._is_sealed
@@ -135,7 +135,7 @@ class Node:
 
     @property
     def others_wait(self) -> bool:
-        """Are there tasks beside the hub that should go on at once: those of the journal?"""
+        """Are there tasks beside the hub, those of the journal, that should go on at once?"""
         journal = self._journal
         if journal is None:
             return False
@@ -183,16 +183,16 @@ class Node:
         if parser.error is not None:
             session.fault = parser.error.text
         self._take(session, requests, self.now)
-        # Only now: AUTH may stand before a request that is too long for a stranger.
+        # After the requests: AUTH may precede one that is too long for an unauthenticated client.
         if parser.buffered or session.input:
             self._output.keeps(session, self.now)
 
     def on_crowded(self, tell: Callable[[bool], None]) -> None:
-        """Let the hub know when it should read less at a time, and when that is over."""
+        """`tell` is called when the hub should read less at a time, and when that is over."""
         self._output.crowded = tell
 
     def half_closed(self, session: Session) -> None:
-        """A client whose input is held has said that it will not send any more."""
+        """A client whose input is held has closed its sending side."""
         self._input.half_closed(session)
 
     def drained(self, session: Session) -> None:
@@ -212,7 +212,7 @@ class Node:
     # Links.
 
     def meet(self, ip: str, port: int) -> None:
-        """Begin a handshake with whoever is there: the operator wants it."""
+        """Begin a handshake with the node at this address, as the operator asks."""
         self.machine.meet(ip, port, self._clock.now())
         self._hub.wake()
 
@@ -238,7 +238,7 @@ class Node:
     # Carrying out what the machine says.
 
     def owes(self, session: Session, unsent: int) -> None:
-        """A client has not read what it was sent; the hub says so again once a second."""
+        """A client has not read what it was sent; the hub calls this again once a second."""
         self._output.owes(session, unsent, self.now)
 
     def _pump(self, out: Outbox) -> None:
@@ -283,14 +283,14 @@ class Node:
                 self.machine.done(client, self._chores.run(chore), self.now)
 
     async def _rewrite(self, journal: Journal, client: Client, stays: bool) -> None:
-        """What becomes of jobs meanwhile belongs to the file."""
+        """Changes to jobs during the rewrite belong to the file, so they are recorded."""
         self.machine.record(on=True)
         error = await journal.start_rewrite(stays=stays)
         self.machine.done(client, error, self._clock.now())
         self._hub.wake()
 
     async def _rewrite_and_end(self, journal: Journal, client: Client, chore: Shutdown) -> None:
-        """Others are served meanwhile, and if it fails as before."""
+        """Clients are served meanwhile. If it fails the node goes on as before."""
         error = await write_queues(self.machine, journal)
         if error is None:
             self._end(client, chore)
@@ -309,18 +309,18 @@ class Node:
             self.machine.done(client, None, self.now)
 
     def warn(self, event: str, **facts: object) -> None:
-        """The hub has trouble of which the operator should know."""
+        """The hub has trouble that the operator should know of."""
         self._operator_log.repeat(event, self.now, **facts)
 
     def turned_away(self, event: str, cause: str, *, is_link: bool = False, **facts: str) -> None:
-        """The hub has refused a client, or a link, at the door; `cause` is what INFO calls it."""
+        """The hub has refused a connection; `cause` is what INFO calls it."""
         self.machine.turned_away(cause, is_link=is_link)
         self._operator_log.repeat(event, self.now, **facts)
 
     # Its life.
 
     def stop(self, shutdown: Shutdown, reason: str) -> None:
-        """Begin to end. Called again after `HURRY_AFTER`, it makes the end come sooner."""
+        """Begin to end. A second call, `HURRY_AFTER` later or more, hurries the end."""
         now = self._clock.now().mono
         if self.shutdown is not None:
             if now >= self._stopped_at + HURRY_AFTER:
@@ -333,7 +333,7 @@ class Node:
                 self._loading.cancel()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Live until `stop`; then answer what is in hand, within a grace period, and end."""
+        """Run until `stop`; then answer the requests at hand, within a grace period, and end."""
         journal = self._journal
         must_load = journal is not None and journal.must_load()
         if must_load:
@@ -355,7 +355,7 @@ class Node:
             nursery.cancel_scope.cancel()
 
     async def _load(self, journal: Journal) -> None:
-        """Fill the machine, unless the journal is damaged or the node is to end already."""
+        """Load the journal into the machine, unless it is damaged or the node is to end already."""
         assert self._loading is not None
         with self._loading:
             try:

@@ -1,7 +1,7 @@
 """What a node needs of its world, as small protocols (docs/design.md, "Ports").
 
-`server` fills them with sockets, files and clocks, a simulation with its own: the very same `Node`
-runs on both. Nothing here does anything.
+`serving` implements them with sockets, files and clocks, the simulator with its own: the same
+`Node` runs on both. Nothing is implemented here.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class ClientPort(Protocol):
         """Disconnect once everything written has left; `Node.lost` follows."""
 
     def abort(self) -> None:
-        """Disconnect without more ado; `Node.lost` follows."""
+        """Disconnect at once; `Node.lost` follows."""
 
     def facts(self) -> Connection:
         """Descriptor and sizes, for CLIENT LIST."""
@@ -65,10 +65,10 @@ class LinkPort(Protocol):
 
 
 class Hub(Protocol[Node_contra, Link_contra]):
-    """Whatever carries bytes between a node, its clients and its peers.
+    """Carries bytes between a node, its clients and its peers.
 
-    A node is `disque_trio.node.Node`, a link's session what the node wants to be told of the link
-    with. Both are type variables, since nothing here may import what is built on it.
+    The type variables stand for `disque_trio.node.Node` and for the link session that a hub hands
+    back with every event of the link: nothing here may import what is built on it.
     """
 
     def dial(self, session: Link_contra, ip: str, port: int) -> LinkPort | None:
@@ -81,39 +81,39 @@ class Hub(Protocol[Node_contra, Link_contra]):
         """Begin to listen for peers: the node has loaded its jobs."""
 
     def wake(self) -> None:
-        """Begin a batch soon: something has happened that is no input."""
+        """Begin a batch soon: something has happened that is not input."""
 
     def wake_from_thread(self) -> None:
-        """The same, called in any thread, at any time, also when it has ended."""
+        """The same, from any thread and at any time, even after the hub has ended."""
 
     def stop_listening(self) -> None:
-        """Take no new connections, read no further from those that stand."""
+        """Accept no new connections, and read no further from open ones."""
 
     def has_unsent(self) -> bool:
-        """Is a client owed bytes that have not left?"""
+        """Are there bytes for a client that have not been sent?"""
 
     async def run(
         self, node: Node_contra, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Carry until cancelled, and then close everything."""
+        """Run until cancelled, and then close everything."""
 
 
 class NodesStore(Protocol):
-    """Where the node table outlives the process: nodes.conf."""
+    """Where the node table is stored: nodes.conf."""
 
     def save(self, text: bytes) -> None:
         """Write the table, all or nothing. Raises OSError when it cannot."""
 
 
 class JournalError(Exception):
-    """The node cannot start with this journal: why, and what to do about it."""
+    """The node cannot start with this journal. The text says why, and what to do about it."""
 
 
 class JournalFile(Protocol):
     """One file of a journal, as `Journal` uses it. Every method may block, and raise OSError."""
 
     size: int
-    """Bytes that are in it for sure, synced or not."""
+    """Bytes that have been written to it completely, synced or not."""
 
     def read(self, offset: int, count: int) -> bytes:
         """Up to so many bytes; none at the end."""
@@ -122,7 +122,7 @@ class JournalFile(Protocol):
         """Write at the end, all or nothing."""
 
     def sync(self) -> None:
-        """Return once everything written will outlive a loss of power."""
+        """Return once everything written would survive a loss of power."""
 
     def rewind(self, size: int) -> None:
         """Go on writing after so many bytes: what follows them is written again, over itself."""
@@ -131,15 +131,15 @@ class JournalFile(Protocol):
         """Keep so many bytes from the start."""
 
     def loss(self) -> str:
-        """What somebody else has done to it, so that no start would find what it has: `removed`,
-        `replaced` or `truncated`; empty if nothing. Asked of the journal only."""
+        """What another process has done to it, so that the next start would miss records:
+        `removed`, `replaced` or `truncated`; empty if nothing. Asked of the journal only."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it, and release its lock."""
 
 
 class JournalThread(Protocol):
-    """What writes a journal's batches, in their order, while the node goes on."""
+    """Writes a journal's batches, in order, while the node goes on."""
 
     wake: Callable[[], None]
     """Called, in any thread, when there is something to `collect`."""
@@ -152,65 +152,64 @@ class JournalThread(Protocol):
         *,
         syncs: bool,
     ) -> None:
-        """Do something, behind what it has been given before. `then` is called in the loop, with
-        the OSError that it met. `syncs`: it includes a sync."""
+        """Do something, after all that was started before. `then` is called in the loop, with the
+        OSError if there was one. `syncs`: it includes a sync."""
 
     def collect(self) -> None:
-        """In the loop: call `then` for what has been done."""
+        """In the loop: call `then` for what has finished."""
 
     def abandon(self) -> None:
-        """Hear no more of what was started. What is started from now on does not wait for it."""
+        """Forget what was started. What is started from now on does not wait for it."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Be there until cancelled. Nothing is started before or after."""
+        """Run until cancelled. Nothing is started before or after."""
 
 
 class JournalStore(Protocol):
-    """Where journals lie."""
+    """Where journals are stored."""
 
     name: str
-    """What to call the file to an operator."""
+    """The name of the file for operators."""
 
     @property
     def thread(self) -> JournalThread:
         """The journal's own."""
 
     def open(self) -> JournalFile:
-        """The journal, created if it is not there. JournalError if it cannot be had."""
+        """The journal, created if it does not exist. JournalError if it cannot be opened."""
 
     def exists(self) -> bool:
         """Is there a journal?"""
 
     def begin(self) -> JournalFile:
-        """An empty file that is to take the journal's place."""
+        """Create an empty file that is to replace the journal."""
 
     def replace(self, new: JournalFile) -> None:
-        """Let it do so, at once. After a loss of power it may not have happened, unless `settle`
-        has returned."""
+        """Replace the journal by it. A loss of power may undo that until `settle` has returned."""
 
     def set_aside(self) -> None:
-        """Give another name to a file that has come into the journal's place by another hand.
-        OSError or JournalError if that cannot be."""
+        """Rename a file that another process has put in the journal's place.
+        OSError or JournalError if that fails."""
 
     def settle(self) -> None:
-        """Make the files' names outlive a loss of power."""
+        """Make renames durable against a loss of power."""
 
     def discard(self, new: JournalFile) -> None:
-        """It will not do so: remove it."""
+        """Remove the new file: it will not replace the journal."""
 
     def salt(self) -> int:
         """32 random bits."""
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do something that may block, while the node goes on. It is done to the end, even
-        if who waits for it is cancelled."""
+        """Do something that may block, while the node goes on. It runs to its end even if the
+        caller is cancelled."""
 
 
 class Spill(Protocol):
-    """Where bodies go for want of memory. Nothing there outlives the process."""
+    """Where bodies go when memory runs short. Nothing there outlives the process."""
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
-        """What stands for each of them from now on. Raises OSError, and then none has moved."""
+        """Store them; a reference to each. On OSError none has been moved."""
 
 
 class Host(Protocol):
@@ -223,10 +222,10 @@ class Host(Protocol):
         """Make `path` the working directory; an error text when that fails."""
 
     def raise_file_limit(self, clients: int) -> int:
-        """Make room for so many clients; how many there is room for."""
+        """Raise the limit of open files for so many clients; for how many it suffices."""
 
     def reload_tls(self, config: Config) -> str | None:
-        """Read the certificates anew; an error text when they do not do."""
+        """Read the certificates again; an error text when they cannot be used."""
 
     def vitals(self) -> Vitals:
         """Memory and processor time, without connections and bytes."""
@@ -248,7 +247,7 @@ class Log(Protocol):
         """What an operator wants in production."""
 
     def warning(self, event: str, **facts: object) -> None:
-        """What somebody should look at."""
+        """What the operator should look at."""
 
     def set_level(self, level: str) -> None:
         """Log this level and those above from now on."""

@@ -1,4 +1,4 @@
-"""Chores that are done at once, with an outcome: files, limits, a look at the process."""
+"""Chores that are done at once: write files, raise limits, read the vitals of the process."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ InstantChore = (
 
 
 class ChoreRunner:
-    """Does them for one node."""
+    """Does the chores of one node."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ChoreRunner:
         self._journal = journal
 
     def run(self, chore: InstantChore) -> object:
-        """The outcome, as the chore's class says."""
+        """Do it. The outcome is what the chore's class says."""
         match chore:
             case SaveNodes():
                 return self.save_nodes()

@@ -1,12 +1,12 @@
-"""Group commit: what a batch says leaves the node only once the journal has what it promises.
+"""Group commit: the output of a batch leaves the node once the journal has the batch's records.
 
-Replies and messages about jobs wait, in order, for their batch's records and for all batches before
-it; what promises nothing does not (`overtaking`), so that a slow disk does not look like a dead
-node. While there is no journal, or the batch is kept at once, nothing waits.
+Replies and messages about jobs wait, in order, for the records of their batch and of all batches
+before it. Output that depends on no record leaves at once (`overtaking`), so that a slow disk does
+not look like a dead node. Without a journal nothing waits.
 
-When the journal is in trouble nothing is promised: clients are answered MISCONF in place of what
-could not be kept, and the node is silent about jobs, so that their other holders take over. What
-it says about other things goes out as ever.
+While the journal cannot be written nothing is confirmed: clients are answered MISCONF in place of
+what could not be kept, and the node sends no messages about jobs, so that their other holders take
+over. Its other messages leave as usual.
 """
 
 from collections import deque
@@ -39,9 +39,9 @@ class GroupCommit:
         self._carry = carry
         self._waiting: deque[tuple[int, Outbox, dict[Session, int]]] = deque()
         self._known_trouble = ""
-        """The trouble that the machine knows of."""
+        """The trouble that the machine has been told of."""
         self.has_changed = False
-        """Has the journal got further, or into trouble, or out of it?"""
+        """Has the journal kept more, got into trouble, or recovered, since `catch_up`?"""
         self._wake = wake
         journal.end.changed = self._note_change
 
@@ -49,7 +49,7 @@ class GroupCommit:
         return bool(self._waiting)
 
     def _is_over(self) -> bool:
-        """Has a journal been written that nobody goes on with?"""
+        """Has BGREWRITEAOF ended where `appendonly` is no, so that nothing is recorded any more?"""
         journal = self._journal
         return (
             not self._machine.state.config.appendonly
@@ -58,12 +58,12 @@ class GroupCommit:
         )
 
     def _note_change(self) -> None:
-        """There is news for the next batch."""
+        """The next batch must `catch_up`."""
         self.has_changed = True
         self._wake()
 
     def submit(self, out: Outbox, now: Now) -> None:
-        """Carry the outbox out, now or when it is time."""
+        """Carry the outbox out, now or once the journal has its records."""
         end = self._end
         if out.records:
             self._journal.record(out.records)
@@ -82,13 +82,13 @@ class GroupCommit:
             self._carry(out)
 
     def _send_early(self, out: Outbox, kept: int) -> None:
-        """What promises nothing, out of the outbox."""
+        """Carry out what depends on no record."""
         early = overtaking(out, kept, self._end.last)
         if early is not None:
             self._carry(early)
 
     def catch_up(self, now: Now) -> None:
-        """A batch begins: the journal may have got further, or into trouble, or out of it."""
+        """A batch begins: carry out what the journal has kept, or refuse what it cannot keep."""
         self.has_changed = False
         end = self._end
         waiting = self._waiting
@@ -111,7 +111,7 @@ class GroupCommit:
             self._refuse_unkept(out)
 
     def _refuse_unkept(self, out: Outbox) -> None:
-        """This batch could not be kept: nobody hears of it but by an error."""
+        """This batch could not be kept: drop its messages, answer its clients with an error."""
         out.messages = []
         out.replies = [(client, self._error(reply)) for client, reply in out.replies]
         self._carry(out)

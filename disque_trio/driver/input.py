@@ -1,17 +1,16 @@
-"""Feeding the machine: which client's requests it is given, and when a client has to wait.
+"""Input: which clients' requests the machine is given in a batch, and which have to wait.
 
-A client's requests go to the machine as long as the machine takes them. What is left stands in
-`Session.backlog`, and the hub reads no further from that client meanwhile. That happens while the
-client is blocked or paused, while too much waits for the disk (though not for who only looks), and
-while the client is choked: it owes us the reading of more than `session.CHOKE` bytes of replies, or
-so many wait for the journal. So a client that never reads, or outruns the disk, holds a bounded
-amount of memory.
+A client's requests go to the machine as long as the machine takes them. The rest stays in
+`Session.backlog`, and the hub reads no further from that client meanwhile (back-pressure). Requests
+wait while the client is blocked or paused, while too much waits for the disk (reads go on), and
+while the client is choked: more than `sessions.CHOKE` bytes of its replies are unread, or wait for
+the journal. So a client that never reads, or outruns the disk, holds a bounded amount of memory.
 
-Who has lately been answered much, such as 100 KB of QPEEK, is given one request per batch, and
-none once this batch's answers to those like it have come to `ROOM`: they take turns, and whoever
-asks for little waits for some milliseconds of them at most. New clients that begin with a command
-like that take turns among themselves, for one cannot know yet. What counts is bytes and not time,
-so that a simulated node does the same each time.
+Fairness: a client that has lately had large replies, such as 100 KB of QPEEK, gets one request per
+batch, and none once the batch's replies to such clients have come to `ROOM` bytes. They take turns,
+and a client that asks for little waits for some milliseconds at most. New clients that begin with a
+command whose reply may be large take turns among themselves, since their load is not known yet.
+Shares are counted in bytes and not in time, so that a simulated node behaves the same each time.
 """
 
 from collections import deque
@@ -31,42 +30,43 @@ from disque_trio.statemachine.machine import Machine
 TURN: Final = 128
 """Requests of one client per batch, so that replies leave and other clients have their turn."""
 TURN_OF_ALL: Final = 2048
-"""Requests of all pipelines per batch, some milliseconds of work: those who wait take turns."""
+"""Requests of all pipelines per batch, some milliseconds of work. Clients beyond it take turns."""
 A_FEW: Final = 8
-"""As many of who has just sent them are served though that is used up, so that a client who sends
-little does not wait behind those who send much; of a stranger no more are served per batch."""
+"""Requests of a client that has just sent them which are served though `TURN_OF_ALL` is used up, so
+that a client that sends little does not wait behind those that send much. An unauthenticated client
+is served no more than this per batch."""
 ROOM: Final = 1 << 20
-"""Bytes of answers per batch for those who are answered much: some milliseconds of work."""
+"""Bytes of replies per batch to clients that get large ones: some milliseconds of work."""
 _LENGTHY: Final = frozenset({b"QPEEK", b"GETJOB", b"SHOW", b"JSCAN", b"QSCAN", b"CLIENT"})
-"""Commands whose answers may be much; what else a new client begins with does not wait."""
+"""Commands whose replies may be large. A new client that begins with another does not wait."""
 _FEW: Final = 8
-"""After the first such request, one in so many is looked at: a pipeline is found out by samples."""
+"""After the first such request of a pipeline, the reply of one in so many is measured."""
 _LONG: Final = MUCH // _FEW
-"""Bytes of an answer of which so few are much."""
+"""Bytes of a reply of which `_FEW` make `MUCH`."""
 _SOME: Final = 32
-"""As many of others are given to the machine at a time."""
+"""Other requests that are given to the machine at a time."""
 
 
 class Input:
-    """The clients of one node, as far as they have something to ask."""
+    """The requests of one node's clients."""
 
     def __init__(self, machine: Machine, output: Output, operator_log: OperatorLog) -> None:
         self.turn = TURN
-        """Requests per client in this batch: none while too much waits for the disk."""
+        """Requests per client in this batch; 0 while too much waits for the disk."""
         self.may_look = True
-        """May who only looks be served even then?"""
+        """Are reads served even then?"""
         self.ready: dict[Session, None] = {}
-        """Those whose backlog can go on in the next batch."""
+        """Clients whose backlog can be served in the next batch."""
         self._room = self._room_for_new = ROOM
         self._left = TURN_OF_ALL
-        """Requests of pipelines that this batch still has time for."""
+        """Requests of pipelines that this batch may still serve."""
         self._machine = machine
         self._output = output
         self._operator_log = operator_log
         output.freed = self.free
 
     def take(self, session: Session, requests: list[list[bytes]], now: Now) -> None:
-        """These have come. Nearly always a client that is heeded sends one request, and waits."""
+        """Requests have come: nearly always one, from a client that then waits for its reply."""
         machine = self._machine
         if (
             len(requests) == 1
@@ -76,7 +76,7 @@ class Input:
             and self.turn
             and machine.accepts(session.client)
         ):
-            # What `requests` begins with is worth its while for two at least.
+            # `Machine.requests` has a set-up cost, which pays for two requests or more.
             args = requests[0]
             started = perf_counter_ns()
             row = machine.request(session.client, args, now)
@@ -89,8 +89,8 @@ class Input:
             self._serve(session, now, A_FEW)
 
     def _serve(self, session: Session, now: Now, least: int = 0) -> None:
-        """Give the machine every request of the client that it takes in this turn: as many as
-        `least` though the turn of all has been used up."""
+        """Give the machine every request of the client that it takes in this batch, up to `least`
+        of them even if `TURN_OF_ALL` is used up."""
         backlog = session.backlog
         turn, state = self.turn or self._looks(backlog), self._machine.state
         if turn > self._left:
@@ -121,18 +121,18 @@ class Input:
             self._after_turn(session, now)
 
     def _looks(self, backlog: deque[list[bytes]]) -> int:
-        """Too much waits for the disk: how many of these, from the first on, only look?"""
+        """Too much waits for the disk: how many of these, from the first on, are reads?"""
         if not self.may_look:
             return 0
         looks = takewhile(self._machine.is_read_only, islice(backlog, TURN))
         return sum(1 for _ in looks)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
-        """Those that the machine does not take, since the client has to wait."""
+        """Give these to the machine. Those that it does not take, as the client has to wait."""
         machine = self._machine
         at = machine.requests(client, requests, now, perf_counter_ns)
         while at < len(requests):
-            # It stopped before this one, which has to be looked at closely.
+            # `requests` stopped before this one, which needs the slow path.
             args = requests[at]
             started = perf_counter_ns()
             if machine.accepts(client):
@@ -149,7 +149,7 @@ class Input:
         return requests[at:]
 
     def _turn_by_weight(self, session: Session, turn: int) -> int:
-        """How many requests are taken of a client who is answered much, or is new."""
+        """How many requests a client may have that gets large replies, or is new."""
         weight = session.weight
         if weight == MUCH:
             if turn and not session.backlog:
@@ -162,7 +162,7 @@ class Input:
         return min(turn, 1) if self._room > -weight else 0
 
     def serve_ready(self, now: Now) -> None:
-        """A batch begins: those whose requests had to wait go on."""
+        """A batch begins: serve clients whose requests had to wait."""
         self._room = self._room_for_new = ROOM
         self._left = TURN_OF_ALL
         if self.ready and self.turn:
@@ -175,13 +175,13 @@ class Input:
                     self._serve(session, now)
                     self._output.keeps(session, now)
             if late:
-                # Those who have had their turn stand behind those who have not.
+                # Clients that have had their turn queue behind those that have not.
                 self.ready = late | self.ready
 
     def resume(self, clients: Iterable[Client]) -> None:
         """The machine takes their requests again.
 
-        Those who have none, as workers that have been given what they waited for, need no turn.
+        Clients without requests, as workers whose GETJOB has been answered, need no turn.
         """
         find = self._output.sessions.get
         for client in clients:
@@ -199,12 +199,12 @@ class Input:
             _release(session)
 
     def half_closed(self, session: Session) -> None:
-        """A client whose input is held has said that it will not send any more."""
+        """A client whose input is held has closed its sending side."""
         if session.client.blocked is Blocked.JOBS or session.client.blocked is Blocked.COPIES:
             session.port.abort()
 
     def _after_turn(self, session: Session, now: Now) -> None:
-        """Not everything could be fed, or now at last it has been."""
+        """After a turn: hold the input if requests are left, release it if none are."""
         if session.has_requests:
             self._output.hold(session)
             self._output.keeps(session, now)
@@ -219,7 +219,7 @@ class Input:
             _release(session)
 
     def _takes(self, session: Session) -> bool:
-        """Would the machine be given the next request of this client?"""
+        """Would the machine take the next request of this client?"""
         client, backlog = session.client, session.backlog
         if self._machine.accepts(client):
             return True
@@ -228,9 +228,10 @@ class Input:
         return self._machine.follows(client, backlog[0])
 
     def _refill(self, session: Session, turn: int) -> bool:
-        """Make requests of what is pending, if the machine may take them; are there any?
+        """Parse pending bytes into requests, if the machine may take them; are there any?
 
-        Nobody knows the next request of a client that waits for copies before it has been made.
+        Whether a client that waits for copies may go on depends on its next request, so that one
+        is parsed.
         """
         client = session.client
         if session.parser.pending and (
@@ -252,8 +253,8 @@ def _release(session: Session) -> None:
 
 
 def _alike(backlog: deque[list[bytes]], few: int, some: int) -> list[list[bytes]]:
-    """Up to a `few` of the oldest if the first's answer may be much; else up to `some`, as far as
-    theirs may not."""
+    """Up to `few` of the oldest if the first one's reply may be large; else up to `some`, and only
+    those whose replies may not."""
     first = backlog.popleft()
     taken = [first]
     name, is_much = first[0], _may_be_much(first)
@@ -271,11 +272,11 @@ def _alike(backlog: deque[list[bytes]], few: int, some: int) -> list[list[bytes]
 
 
 def _may_be_much(request: list[bytes]) -> bool:
-    """Might the answer be much: does the command tell much, or is there much to echo?"""
+    """Might the reply be large: by its command, or by what it echoes?"""
     return request[0].upper() in _LENGTHY or len(request[-1]) > _LONG
 
 
 def _is_much(reply: Reply) -> bool:
-    """Would eight of these be much? Strings and lists alone can be."""
+    """Would `_FEW` of these be much? Only strings and lists can be."""
     kind = reply.__class__
     return (kind is list or kind is bytes) and weight(reply) > _LONG

@@ -1,6 +1,6 @@
-"""How much memory one client may hold: what it has sent without an end, what it has not read.
+"""How much memory one client may hold: in an unfinished request, and in replies it has not read.
 
-A client that still owes its password is a stranger, who has no business that needs much.
+Unauthenticated clients, which still owe their password, have a much lower limit.
 """
 
 from typing import Final
@@ -12,13 +12,13 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
 
 MONITOR_LIMIT: Final = 64 << 20
-"""Unsent bytes beyond which a monitor is cut off: others decide how much it is sent."""
+"""Unsent bytes beyond which a monitor is cut off: other clients decide how much it is sent."""
 UNAUTHENTICATED_LIMIT: Final = 1 << 16
-"""Bytes that a stranger may have in an unfinished request, or leave unread."""
+"""Bytes that an unauthenticated client may have in an unfinished request, or leave unread."""
 UNREAD_SHARE: Final = 4
-"""All clients together may leave unread a quarter of what `maxmemory` leaves beside the process,"""
+"""All clients together may leave unread this part of what `maxmemory` leaves beside the process,"""
 LEAST_UNREAD: Final = 16 << 20
-"""and this much at least."""
+"""and at least this much."""
 REPLY_BYTES: Final = 64
 """What each value of a reply takes beside its text."""
 
@@ -29,7 +29,7 @@ def is_unauthenticated(client: Client, config: Config) -> bool:
 
 
 def has_sent_too_much(session: Session, config: Config) -> bool:
-    """Is its unfinished request too long? Ask when it keeps more than `UNAUTHENTICATED_LIMIT`."""
+    """Is its unfinished request too long? Asked once it has more than `UNAUTHENTICATED_LIMIT`."""
     parser = session.parser
     if parser.pending:
         return False
@@ -39,7 +39,7 @@ def has_sent_too_much(session: Session, config: Config) -> bool:
 
 
 def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bool:
-    """Does it read too slowly? Ask again at least once a second, for the soft limit's sake."""
+    """Does it read too slowly? Asked at least once a second, for the soft limit."""
     hard, soft, soft_s = config.client_output_buffer_limit
     if session.client.is_monitor:
         hard = min(hard or MONITOR_LIMIT, MONITOR_LIMIT)

@@ -1,7 +1,7 @@
-"""What an operator wants to hear: nodes that come, fail, recover and go, settings, trouble.
+"""The log for operators: nodes that join, fail, recover and leave, changed settings, trouble.
 
-The machine does not log. After each of its ticks this compares the node table and the
-configuration with what was there before; and what repeats itself is said once per `QUIET`.
+The machine does not log. At most every `LOOK_EVERY` this compares the node table and the
+configuration with what they were; trouble that repeats itself is logged once per `QUIET`.
 """
 
 from typing import Final
@@ -50,7 +50,7 @@ class Repeats:
 
 
 class OperatorLog:
-    """Compares, and tells the log."""
+    """Logs what has changed in a node."""
 
     def __init__(self, state: NodeState, log: Log) -> None:
         self._state = state
@@ -61,7 +61,7 @@ class OperatorLog:
         self._refused = dict(state.stats.frames_refused)
         self._wrong_passwords = state.stats.wrong_passwords
         self.look_at: Millis = 0
-        """When `look` is worth its while again."""
+        """When `look` is due again."""
         myself = state.cluster.myself
         self._id = myself.id
         self._address = myself.ip
@@ -206,7 +206,7 @@ class OperatorLog:
         return link.remote_ip if link is not None else ""
 
     def repeat(self, event: str, now: Now, **facts: object) -> None:
-        """Say it once, and then how often it came."""
+        """Log it once, and then once per `QUIET` how often it came."""
         repeats = self._repeats.get(event)
         if repeats is None:
             self._repeats[event] = Repeats(now.mono)

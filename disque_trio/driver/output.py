@@ -1,4 +1,4 @@
-"""Carrying out what the machine says: dials, messages, replies, closes, hangups.
+"""Output: carries out the machine's dials, messages, replies, closes and hangups.
 
 One encoding per message, one send per link, one write per client. Owns the sessions of a node.
 """
@@ -41,7 +41,7 @@ LOOK_EVERY: Final[Millis] = 100
 
 
 class Output:
-    """The connections of a node, and what goes out on them."""
+    """The connections of a node, and what is sent on them."""
 
     def __init__(self, machine: Machine, dial: Dial, operator_log: OperatorLog, log: Log) -> None:
         self.sessions: dict[ClientId, Session] = {}
@@ -61,15 +61,15 @@ class Output:
         self._owed = 0
         """What they have not read, in all."""
         self._senders: dict[Session, None] = {}
-        """Clients of whom input is kept; `Traffic.unread` is how much that is in all."""
+        """Clients whose input is kept in memory; `Traffic.unread` is its sum."""
         self._look_again: Millis = 0
-        """When it is worth while to look whom of them to cut off."""
+        """When it is due to look which of them to cut off."""
         self.crowded: Callable[[bool], None] = lambda _: None
-        """Called when less should be read from clients at a time, and when that is over."""
+        """Called with True when less should be read from clients at a time, then with False."""
         self._is_crowded = False
 
     def carry(self, out: Outbox, now: Now) -> None:
-        """All but records, the node table, chores, and clients to feed again."""
+        """Carry out all but records, the node table, chores, and clients that may go on."""
         for link, ip, port in out.dials:
             self._dial(link, ip, port)
         if out.messages:
@@ -82,7 +82,7 @@ class Output:
             self.hang_up(link)
 
     def link(self, link: LinkId) -> LinkSession:
-        """A session for a link that is about to be."""
+        """A session for a new link."""
         parser = FrameParser(knows=self._state.cluster.nodes.__contains__)
         session = self.links[link] = LinkSession(link, parser)
         return session
@@ -94,7 +94,7 @@ class Output:
             self.lost(session)
 
     def receive(self, session: LinkSession, data: bytes, now: Now) -> int:
-        """Give the machine every frame that is whole by now. How many there were."""
+        """Give the machine every complete frame. How many there were."""
         parser, message = session.parser, self._machine.message
         frames = parser.feed(data)
         for frame in frames:
@@ -115,7 +115,7 @@ class Output:
             session.port.hang_up()
 
     def _close(self, client: Client) -> None:
-        """One that the machine has forgotten was killed: it may never read what it is owed."""
+        """A client that the machine does not know any more was killed, and may never read."""
         if (session := self.sessions.get(client.id)) is not None:
             is_killed = client.id not in self._state.clients
             (session.port.abort if is_killed else session.port.close)()
@@ -148,23 +148,23 @@ class Output:
         self._flush_links(addressed, now)
 
     def _announcement(self) -> tuple[int, int]:
-        """What PING, PONG and MEET say of the sender beside."""
+        """What the headers of PING, PONG and MEET say of the sender besides."""
         return CAPABILITIES, self._state.cluster.incarnation
 
     def _me(self) -> tuple[NodeId, int, int]:
-        """What the header of each frame says of its sender."""
+        """The sender in the header of each frame."""
         myself = self._state.cluster.myself
         return myself.id, self._state.facts.port, myself.flags
 
     def _reads_batches(self, link: LinkId) -> bool:
-        """Does the node to which this link of ours leads announce that it does?"""
+        """Does the node at the other end of this link of ours announce that capability?"""
         found = self._state.cluster.links.get(link)
         if found is None or found.peer is None:
             return False
         return bool(found.peer.capabilities & BATCHES)
 
     def _flush_links(self, addressed: "Iterable[LinkSession]", now: Now) -> None:
-        """Let go what has been put together. Links that are told the same share its bytes."""
+        """Send what has been collected. Links with the same content share its encoding."""
         me = self._me()
         told: list[Part] = []
         made: list[bytes] = []
@@ -214,9 +214,9 @@ class Output:
         self._traffic.sent += sent
 
     def owes(self, session: Session, unsent: int, now: Now) -> None:
-        """A client does not keep up: hold its input, and cut it off where the limits say so.
+        """A client reads too slowly: hold its input, and cut it off if the limits say so.
 
-        The hub says so again once a second, for the soft limit's sake.
+        The hub calls this again once a second, for the soft limit.
         """
         self._owed += unsent - session.unsent
         self._slow_readers[session] = None
@@ -233,7 +233,7 @@ class Output:
         session.set_unsent(0)
 
     def _cut_off_slow_readers(self, enough: int, now: Now) -> None:
-        """Clients have left too much unread: cut off those who have left most."""
+        """Clients have left too much unread: cut off those with the most."""
         cut = 0
         for reader in sorted(self._slow_readers, key=lambda each: -each.unsent):
             if self._owed <= enough:
@@ -246,10 +246,10 @@ class Output:
         )
 
     def keeps(self, session: Session, now: Now) -> None:
-        """What is kept of a client's input has changed: account for it, and keep it in bounds.
+        """The input kept for a client has changed: account for it, and bound it.
 
-        Beyond half of `most_unread` less is read at a time. Beyond all of it those are cut off
-        whose request is not complete or who do not read their answers: others wait for this node.
+        Beyond half of `most_unread` less is read at a time. Beyond all of it clients are cut off
+        whose request is incomplete or that do not read their replies; the others wait for the node.
         """
         state, weight = self._state, session.weight_of_input
         is_more = weight > session.input
@@ -281,7 +281,7 @@ class Output:
             self.crowded(is_crowded)
 
     def _cut_off_stalled_senders(self, enough: int, now: Now) -> None:
-        """First those who have not gone on for longest, by seconds, and of these who keep most."""
+        """First those that have stalled for longest, in seconds, and of these the largest."""
         stalled = [
             each for each in self._senders if each.is_choked or not each.has_requests
         ]  # fmt: skip
@@ -309,7 +309,7 @@ class Output:
             self._set_crowded(is_crowded=self._traffic.unread > most_unread(self._state) // 2)
 
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
-        """Its replies wait for the journal: how much that is for whom. It counts as unread."""
+        """Its replies wait for the journal, and count as unread. How many bytes for each client."""
         weights: dict[Session, int] = {}
         for client, reply in out.replies:
             session = self.sessions.get(client.id)
@@ -323,7 +323,7 @@ class Output:
         return weights
 
     def go_on(self, weights: dict[Session, int]) -> None:
-        """Those replies are about to leave."""
+        """The replies of such a batch are about to leave."""
         for session, bytes_ in weights.items():
             was_choked = session.is_choked
             session.wait_for(-bytes_)
@@ -349,6 +349,6 @@ class Output:
 
 
 def _weighed(before: int, size: int) -> int:
-    """It takes some thirty light answers to be a light client again."""
+    """A client counts as a light one again after some thirty small replies."""
     weight = max(size, before - (before >> 3))
     return weight if weight > MUCH else 0

@@ -1,8 +1,8 @@
-"""What may leave before its batch does, when the batch has to wait for the journal.
+"""What leaves at once, though its batch has to wait for the journal.
 
-The heartbeat, so that a slow disk does not look like a dead node; and answers that promise nothing:
-those of commands that only look. A client is answered in the order of its requests all the same: a
-look waits for whatever the same client has asked before, answered or not. Owns `Client.awaits`.
+The heartbeat, so that a slow disk does not look like a dead node; and replies to reads, which
+depend on no record. Each client is still answered in the order of its requests: a read waits for
+everything that the same client has asked before, answered or not. Owns `Client.awaits`.
 """
 
 from typing import Final
@@ -14,13 +14,13 @@ from disque_trio.statemachine.messages import Fail, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
 
 HEARTBEAT: Final = (GossipMessage, Fail)
-"""Messages that say nothing of jobs: they keep this node among the living."""
+"""Messages that say nothing of jobs: by them other nodes know that this one is alive."""
 _WRITERS: Final = frozenset(row.name for row in ROWS if Flag.WRITE in row.flags)
 
 
 def overtaking(out: Outbox, kept: int, number: int) -> Outbox | None:
-    """Take out of the outbox what need not wait, when all up to batch `kept` has left. The rest
-    waits for batch `number`, and so does what its clients are answered from now on."""
+    """Take out of the outbox what need not wait, where all up to batch `kept` has left. The rest
+    waits for batch `number`, and so do further replies to the same clients."""
     changing = out.changing
     for client in changing:
         client.awaits = number

@@ -1,7 +1,7 @@
-"""What stands between a connection and the machine: parser, backlog, and what this batch sends.
+"""What lies between a connection and the machine: parser, backlog, and what this batch sends.
 
-`Node` makes these records and alone writes them; hubs keep one for each connection and hand it
-back with every input.
+`Node` and the driver write these records; hubs keep one for each connection and hand it back with
+every input.
 """
 
 from collections import deque
@@ -17,8 +17,8 @@ from disque_trio.wire.frames import FrameParser
 from disque_trio.wire.requests import ARG_BYTES, MOST_LINES, RequestParser
 
 CHOKE: Final = 1 << 20
-"""Bytes of replies that have not been read, or could not be given yet, beyond which a client's
-further requests wait."""
+"""Bytes of replies, unread or waiting for the journal, beyond which a client's further requests
+wait."""
 CHOKE_IN_NEED: Final = 1 << 16
 """The same, while all clients together have left much unread."""
 REQUEST_LINES: Final = 12
@@ -26,7 +26,7 @@ REQUEST_LINES: Final = 12
 REQUEST_BYTES: Final = 88
 """What a request takes beside its arguments."""
 MUCH: Final = 1 << 16
-"""Bytes of answers in one batch beyond which a client is one of those who are answered much."""
+"""Bytes of replies in one batch beyond which a client counts as one with large replies."""
 
 
 @attrs.define(eq=False)
@@ -39,7 +39,7 @@ class Session:
     backlog: deque[list[bytes]] = attrs.Factory(deque)
     """Requests that the machine has not been given yet: what is left of the parser's last piece."""
     replies: list[bytes] = attrs.Factory(list)
-    """What this batch answers."""
+    """Replies of this batch."""
     input: int = 0
     """Bytes of memory that its unfinished and its waiting requests take, as accounted for."""
     input_at: Millis = 0
@@ -49,21 +49,21 @@ class Session:
     unsent: int = 0
     """Bytes that it has not read."""
     waiting: int = 0
-    """About how many bytes of replies wait for the journal."""
+    """About how many bytes of its replies wait for the journal."""
     is_choked: bool = False
-    """Is that too much to take further requests?"""
+    """Are these too many for further requests to be served?"""
     limit: int = CHOKE
-    """How much would be too much."""
+    """Beyond how many it is choked."""
     weight: int = MUCH
-    """Bytes that it has lately been answered in a batch if that was more than `MUCH`, else 0. A new
-    client, of whom one cannot know, has `MUCH`."""
+    """Bytes of its replies in recent batches if more than `MUCH`, else 0. A new client, whose load
+    is unknown, has `MUCH`."""
     is_held: bool = False
     over_since: Millis = 0
     """Since when more is unsent than the soft limit allows."""
 
     @property
     def has_requests(self) -> bool:
-        """Are there requests, or bytes that may be some, which the machine has not been given?"""
+        """Are there requests that the machine has not been given, parsed or not?"""
         return bool(self.backlog or self.parser.pending)
 
     @property
@@ -77,7 +77,7 @@ class Session:
         return self.parser.weight + REQUEST_BYTES * len(backlog) + ARG_BYTES * args + text
 
     def refill(self, turn: int) -> None:
-        """Make requests of the next bytes that have come, hardly more than so many."""
+        """Parse the next bytes into requests, about `turn` of them."""
         self.backlog += self.parser.more(min(turn * REQUEST_LINES, MOST_LINES))
         if self.parser.error is not None:
             self.fault = self.parser.error.text
@@ -104,6 +104,6 @@ class LinkSession:
     frames: list[bytes] = attrs.Factory(list)
     """What this batch sends."""
     parts: list[Part] = attrs.Factory(list)
-    """What it sends after them in frames for many messages."""
+    """What it sends after them, in frames of many messages."""
     reads_batches: bool = False
-    """Is that what the node at the other end wants?"""
+    """Does the node at the other end read such frames?"""

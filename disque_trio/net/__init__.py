@@ -1,4 +1,4 @@
-"""Sockets: one hub for all of them, clients, bus links, listeners, TLS, and who is admitted.
+"""Sockets: one hub for all of them, clients, bus links, listeners, TLS, and admission.
 
 It imports everything up to `node`. `bus` and `serving` import it.
 """

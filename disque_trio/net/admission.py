@@ -1,8 +1,8 @@
-"""Clients that have not shown yet that they belong here: who is let in, how many, for how long.
+"""Admission: which clients may connect, and how many unauthenticated ones, for how long.
 
-A node without a password serves its own machine only (protected mode). With one, a client that
-owes it is a stranger: those of one address are limited in number, and all of them in time, so
-that whoever knows no password cannot take the places of those who do.
+A node without a password serves its own machine only (protected mode). With one, a client is
+unauthenticated until it has sent it. Unauthenticated clients are limited in number per address, and
+in time, so that they cannot take the places of the others.
 """
 
 import ipaddress
@@ -40,35 +40,35 @@ def is_of_this_machine(ip: str) -> bool:
 
 
 class UnauthenticatedClient(Protocol):
-    """A client's channel, as far as it matters here."""
+    """What admission needs of a client's channel."""
 
     group: str
 
     def is_unauthenticated(self, config: Config) -> bool:
-        """Has it shown that it belongs here?"""
+        """Does it still owe its password or handshake?"""
 
     def on_authenticated(self) -> None:
-        """It has."""
+        """It does not owe them any more."""
 
     def abort(self) -> None:
         """Disconnect it."""
 
 
 class UnauthenticatedClients:
-    """Those that have come and not authenticated themselves, as far as is known."""
+    """The connections that were unauthenticated when last looked at."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._groups: dict[str, dict[UnauthenticatedClient, float]] = {}
-        """By address, with the time when each of them came."""
+        """By address, with the time when each connected."""
 
     def add(self, channel: UnauthenticatedClient, ip: str) -> None:
-        """One has come."""
+        """One has connected."""
         channel.group = _group(ip)
         self._groups.setdefault(channel.group, {})[channel] = trio.current_time()
 
     def forget(self, channel: UnauthenticatedClient) -> None:
-        """It has gone, or is a stranger no more."""
+        """It has gone, or is authenticated."""
         group = self._groups[channel.group]
         del group[channel]
         if not group:
@@ -76,7 +76,7 @@ class UnauthenticatedClients:
         channel.group = ""
 
     def are_too_many(self, ip: str) -> bool:
-        """Must another one from this address be refused?"""
+        """Must a further client from this address be refused?"""
         most = self._node.state.config.unauthenticated_clients
         group = self._groups.get(_group(ip), {}) if self._groups else {}
         if len(group) < most:
@@ -85,7 +85,7 @@ class UnauthenticatedClients:
         return len(group) >= most
 
     def sweep(self) -> None:
-        """Once a second: end those who have had their time."""
+        """Once a second: cut off those that have exceeded `auth-timeout`."""
         limit = self._node.state.config.auth_timeout_s
         for group in list(self._groups.values()):
             self._forget_authenticated(group)
@@ -109,7 +109,7 @@ class UnauthenticatedClients:
 
 
 def _group(ip: str) -> str:
-    """Whoever has one IPv6 address has all that share its first half."""
+    """One IPv6 host may have all addresses of its /64 network, so these count as one."""
     if ":" not in ip:
         return ip
     address = ipaddress.IPv6Address(ip.partition("%")[0])

@@ -1,9 +1,8 @@
-"""A bus socket: connected, let in, carrying frames, and a queue that drops whole frames when full.
+"""Bus links: connect, authenticate, carry frames. A full send queue drops whole frames.
 
-A peer that has stopped keeps its connections, and what is sent to it would pile up until the link
-is recycled (original, defect 32). So a link owes its peer at most `bus-send-buffer` bytes;
-frames beyond that are lost, which every part of the protocol stands. Dialling again is the
-machine's business.
+A peer that has stopped keeps its connections, and frames for it would pile up until the link is
+recycled (original, defect 32). So a link queues at most `bus-send-buffer` bytes; frames beyond that
+are lost, which every part of the protocol tolerates. The machine decides when to dial again.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ READ_SIZE: Final = 1 << 18
 PROOF_SIZE: Final = 256
 """Bytes read at once from a link that is not open yet."""
 SILENCE_S: Final = 10
-"""How long an accepted link may take to say what a node says."""
+"""How long an accepted link may take to send its first frame, or to authenticate."""
 
 KEEPALIVE_S: Final = 60
 
@@ -51,14 +50,14 @@ class Links:
         self.tls = tls
         self.accepted = 0
         self.unproven = 0
-        """Accepted links that have not shown yet that they are nodes'."""
+        """Accepted links that have not proven yet that they are a node's."""
         self.opening: dict[LinkChannel, float] = {}
-        """Links of which that is not sure, and when they are given up."""
+        """Links, of either direction, without that proof, and when they are given up."""
         self.challenges: dict[bytes, None] = {}
-        """What this node has asked for a proof of, and not been given yet."""
+        """Challenges of this node that have not been answered yet."""
 
     def sweep(self) -> None:
-        """Once a second: give up links that have had their time."""
+        """Once a second: give up links that have exceeded their time."""
         now = trio.current_time()
         for channel in [each for each, until in self.opening.items() if until < now]:
             channel.give_up("it takes too long to show that it is a node", "silence")
@@ -152,7 +151,7 @@ class LinkChannel(Stream):
             self._greet()
 
     def _greet(self) -> None:
-        """Ask for a proof, where there is a secret."""
+        """Where there is a secret, ask for proof that the other side knows it."""
         bus = self.bus
         secret = bus.node.state.config.cluster_secret
         if not secret:
@@ -207,7 +206,7 @@ class LinkChannel(Stream):
                 self.bus.node.link_received(self.session, rest)
 
     def _hung_up(self, proof: Proof) -> None:
-        """Who has said nothing at all only looked whether there is somebody."""
+        """A connection that ends without a byte is a port check: it is not reported."""
         if proof.has_received:
             self.give_up("it has hung up instead of proving the cluster secret", "cluster-secret")
         else:
@@ -223,7 +222,7 @@ class LinkChannel(Stream):
         self.readiness.end(self)
 
     def give_up(self, reason: str, cause: str) -> None:
-        """The other side is no node of this cluster, as far as one can tell.
+        """The other side does not seem to be a node of this cluster.
 
         The reason is for the log, the cause for INFO.
         """
@@ -310,7 +309,7 @@ class LinkChannel(Stream):
 
 
 def set_up(sock: socket.socket) -> None:
-    """Frames leave at once; and a peer whose machine has died must not keep a link for ever."""
+    """Send frames at once, and notice when the peer's machine has died."""
     # BSDs refuse options on a connection that the peer has reset: reading tells of that.
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

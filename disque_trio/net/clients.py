@@ -1,8 +1,7 @@
-"""Client sockets: accepting, reading, writing, and what a client has not read yet.
+"""Client sockets: accepting, reading, writing, and bytes that a client has not read yet.
 
-A client that is owed bytes stands in `Clients.owing`. It is looked at once a second, so that one
-which never reads is cut off when the limits say so, and one that is to be disconnected does not
-linger for ever.
+`Clients.owing` has the clients with unsent bytes. They are checked once a second, so that one that
+never reads is cut off when the limits say so, and one that is to be closed does not linger.
 """
 
 import contextlib
@@ -22,15 +21,15 @@ from disque_trio.system import NOTSENT_LOWAT, keep_alive
 
 READ_SIZE: Final = 1 << 16
 SHY_SIZE: Final = 1 << 12
-"""The same, of who owes its password, or while much that has been read waits to be carried out."""
+"""The same for unauthenticated clients, and while much of what was read waits to be served."""
 MUCH: Final = 1 << 14
-"""Who sends so many bytes at once may keep the node busy for milliseconds. So no more is read of
-whoever is not known for it, and those who are take turns."""
+"""So many bytes of requests may keep the node busy for milliseconds. No more is read at once of a
+client not known for it, and those that are known for it take turns."""
 IN_KERNEL: Final = 1 << 16
-"""Bytes that the kernel takes for a client who does not read. Left to itself it takes up to 4 MB,
-and at some hundred such clients all connections of the machine run short of its memory."""
+"""Bytes that the kernel buffers for a client that does not read. By default it takes up to 4 MB: with
+some hundred such clients all connections of the machine run short of its memory."""
 LINGER_S: Final = 10
-"""How long a client that is to be disconnected may take to read what it is owed."""
+"""How long a client that is to be closed may take to read what is still unsent."""
 
 
 class Clients:
@@ -52,7 +51,7 @@ class Clients:
         """Those that are still in the TLS handshake."""
         self.unauthenticated = UnauthenticatedClients(node)
         self.read_size = READ_SIZE
-        """Bytes that are read at a time of a client who sends much."""
+        """Bytes that are read at a time of a client that sends much."""
         self.first_size = MUCH
         """The same of any other."""
         node.on_crowded(self._set_crowded)
@@ -106,7 +105,7 @@ class ClientChannel(Stream):
         self.is_held = False
         self.is_closing = False
         self.is_greedy = False
-        """What it sent last took so long that the others go first now."""
+        """Its last input was so much that other clients go first."""
         self.is_half_closed = False
         self.lingered_s = 0
         self.group = ""
@@ -117,7 +116,7 @@ class ClientChannel(Stream):
 
     def ready(self, mask: int) -> None:
         if mask == IN and not self.is_greedy:
-            # Nearly always. The rest is for whoever comes with more than a request.
+            # Nearly always. The rest handles large inputs, ends and errors.
             self._read(self.clients.first_size)
             return
         if mask & IN:
@@ -157,7 +156,7 @@ class ClientChannel(Stream):
         self.received(self.session, data)
 
     def _end_of_input(self) -> None:
-        """A client that still reads gets what it is owed."""
+        """A client that has closed its sending side still gets its unsent replies."""
         if self.unsent:
             self.is_half_closed = True
             self.close()
@@ -243,20 +242,20 @@ class ClientChannel(Stream):
             self.clients.node.drained(self.session)
 
     def keep_short(self) -> None:
-        """Read little at a time until it is known."""
+        """Read little at a time until it is authenticated."""
         recv = self.sock.recv
         self._recv = lambda size: recv(min(size, SHY_SIZE))
 
     def on_authenticated(self) -> None:
-        """It is known now."""
+        """Read it like any other."""
         self._recv = self.sock.recv
 
     def is_unauthenticated(self, config: Config) -> bool:
-        """Has it shown that it belongs here?"""
+        """Does it still owe its password?"""
         return not self.is_known or is_unauthenticated(self.session.client, config)
 
     def sweep(self) -> None:
-        """Once a second while bytes are owed."""
+        """Once a second while bytes are unsent."""
         if self.is_closing:
             self.lingered_s += 1
             if self.lingered_s > LINGER_S:
@@ -266,7 +265,7 @@ class ClientChannel(Stream):
 
 
 class ClientListener(Listener):
-    """A socket on which clients arrive."""
+    """A socket that accepts clients."""
 
     __slots__ = ("clients", "path")
 
@@ -296,7 +295,7 @@ class ClientListener(Listener):
         self.admit(sock, address)
 
     def refusal(self, ip: str) -> bytes:
-        """What to tell a client from there who may not come in; nothing when it may."""
+        """The error for a client from this address that is refused; empty when it is not."""
         node = self.clients.node
         if is_barred(ip, node.state.config):
             node.turned_away(
@@ -306,7 +305,7 @@ class ClientListener(Listener):
         return self.refusal_of_unauthenticated(ip)
 
     def refusal_of_unauthenticated(self, ip: str) -> bytes:
-        """Likewise, as far as it depends on who else has come from there."""
+        """Likewise, because of other unauthenticated clients of its address."""
         if self.clients.unauthenticated.are_too_many(ip):
             self.clients.node.turned_away(
                 "client refused: too many without password", "unauthenticated-clients", address=ip
@@ -315,7 +314,7 @@ class ClientListener(Listener):
         return b""
 
     def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
-        """Let the client in."""
+        """Accept the client."""
         channel = ClientChannel(self.clients, sock)
         self.readiness.add(channel, IN | RDHUP)
         self.connect(channel, address)

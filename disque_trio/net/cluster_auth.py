@@ -1,12 +1,12 @@
-"""How two nodes prove to each other that they know the cluster's secret, before anything else.
+"""Mutual challenge-response: two nodes prove that they know the cluster's secret, before all else.
 
-The one that was dialled begins with a number that it has never used before. The dialler answers
-with a number of its own and a MAC of both under the secret; only then the other gives its own MAC.
-The numbers make each proof worth nothing on any other connection, and the two MACs differ in what
-else is in them, so that neither can be turned around. Who does not know the secret is never given
-anything to guess it by, unless a node dials him or he listens on the way.
+The dialled node sends a challenge, a random number. The dialler answers with a number of its own
+and a MAC of both under the secret; only then the dialled node sends its own MAC. The numbers make a
+proof useless on any other connection, and the two MACs include different labels, so that neither
+can be reflected. A party that does not know the secret gets nothing to guess it by offline, unless
+a node dials it or it eavesdrops.
 
-What follows on the connection is not protected by this: that is what TLS is for (docs/security.md).
+The rest of the connection is not protected by this; TLS does that (docs/security.md).
 """
 
 import hmac
@@ -25,7 +25,7 @@ _FRAME: Final = b"DbuZ"
 
 
 class ProofError(Exception):
-    """The other side does not belong here: why, and what the node counts it as."""
+    """The other side does not know the secret: the reason, and under what INFO counts it."""
 
     def __init__(self, reason: str, cause: str = "cluster-secret") -> None:
         super().__init__(reason)
@@ -33,34 +33,34 @@ class ProofError(Exception):
 
 
 class Proof:
-    """One side of one such conversation. Bytes go in and out; sockets are others' business."""
+    """One side of the exchange, bytes in and bytes out, without a socket."""
 
     __slots__ = ("_challenges", "_dialled", "_keys", "_received", "number", "opening", "rest")
 
     def __init__(
         self, keys: Sequence[bytes], *, is_dialler: bool, own_challenges: Container[bytes] = ()
     ) -> None:
-        """The first of `keys` is what a dialler uses; who was dialled takes any.
+        """A dialler uses the first of `keys`; the dialled node accepts any.
 
-        `own_challenges` are numbers that this node waits for answers to: should one of them
-        be asked here, somebody tries to have the node answer itself.
+        `own_challenges` are those that this node waits for answers to. One of them coming from
+        the other side is an attempt to have the node answer itself.
         """
         self._keys = keys
         self._challenges = own_challenges
         self._received = b""
         self._dialled = b""
-        """The number of who was dialled."""
+        """The dialled node's number."""
         self.number = secrets.token_bytes(_NUMBER)
         self.opening = b"" if is_dialler else CHALLENGE + self.number
-        """What to begin with."""
+        """The first bytes to send."""
         self.rest: bytes | None = None
-        """Once both sides are sure: what has come behind the proof."""
+        """Once both proofs are good: the bytes that came after them."""
         if not is_dialler:
             self._dialled = self.number
 
     @property
     def has_received(self) -> bool:
-        """Has the other side said anything yet?"""
+        """Has the other side sent anything yet?"""
         return bool(self._received or (self._dialled and self.opening == b""))
 
     def feed(self, data: bytes) -> bytes:
@@ -74,18 +74,18 @@ class Proof:
 
     def _take(self, magic: bytes, size: int) -> bytes | None:
         """What follows `magic`, once it is here."""
-        heard = self._received
-        if heard[: len(magic)] != magic[: len(heard)]:
-            if heard[:4] == _FRAME[: len(heard)]:
+        data = self._received
+        if data[: len(magic)] != magic[: len(data)]:
+            if data[:4] == _FRAME[: len(data)]:
                 raise ProofError("it has no cluster-secret")
             raise ProofError("what it says is no proof of the cluster secret", "no node")
-        if len(heard) < len(magic) + size:
+        if len(data) < len(magic) + size:
             return None
-        self._received = heard[len(magic) + size :]
-        return heard[len(magic) : len(magic) + size]
+        self._received = data[len(magic) + size :]
+        return data[len(magic) : len(magic) + size]
 
     def _answer(self) -> bytes:
-        """The dialler: a proof for a challenge."""
+        """As the dialler: the proof that answers a challenge."""
         number = self._take(CHALLENGE, _NUMBER)
         if number is None:
             return b""
@@ -98,7 +98,7 @@ class Proof:
         return ANSWER + self.number + mac
 
     def _check_answer(self) -> bytes:
-        """Who was dialled: is the proof right? Then it is owed one in return."""
+        """As the dialled node: check the proof, and return one."""
         found = self._take(ANSWER, _NUMBER + _MAC)
         if found is None:
             return b""
@@ -121,5 +121,5 @@ class Proof:
         return b""
 
 
-def _mac(key: bytes, who: bytes, dialled: bytes, dialler: bytes) -> bytes:
-    return hmac.digest(key, who + dialled + dialler, "sha256")
+def _mac(key: bytes, label: bytes, dialled: bytes, dialler: bytes) -> bytes:
+    return hmac.digest(key, label + dialled + dialler, "sha256")

@@ -1,22 +1,22 @@
-"""How many files a process may have open, and how they are shared by clients and bus links."""
+"""How many files a process may open, and how clients and bus links share them."""
 
 import contextlib
 import resource
 from typing import Final
 
 MAX_LINKS: Final = 2048
-"""Links that others may open to a node: twice the nodes that its table takes from the bus."""
+"""Links that peers may open to a node: twice the nodes that its table takes from the bus."""
 _OWN_FILES: Final = 128
 """Descriptors that are neither clients' nor links': listeners, logs, files."""
 _RESERVED_FILES: Final = _OWN_FILES + 2 * MAX_LINKS
 _MOST_OF_MACOS: Final = 10_240
 """Its OPEN_MAX, whatever the hard limit says."""
 _LEAST_LINKS: Final = 64
-"""Each way, where the system does not allow as many files as all of this wants."""
+"""Links of each direction, where the system allows fewer files than wanted."""
 
 
 def raise_file_limit(clients: int) -> int:
-    """Make room for so many clients; how many there is room for."""
+    """Raise the limit for so many clients; for how many it suffices."""
     wanted = clients + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _covers(soft, wanted):
@@ -35,7 +35,7 @@ def _room_beside_links(limit: int, clients: int) -> int:
 
 
 def link_room(clients: int) -> int:
-    """How many links others may open, beside so many clients and as many links of our own."""
+    """How many links peers may open, besides so many clients and as many links of our own."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return MAX_LINKS

@@ -1,10 +1,9 @@
 """The hub: one Trio task that owns every hot socket of a node.
 
-A Trio task and stream for each connection did 51,000 ADDJOB/s where this shape does as many as
-the original (decision 32): the sockets stand in an epoll of our own, or
-what there is in its place (`multiplexing`). Trio waits for that one descriptor, and whatever is
-ready is read before anything is answered.
-While there is work, Trio breathes at a checkpoint between two turns, unless it has just done so;
+A Trio task and stream for each connection did 51,000 ADDJOB/s, where this design does as many as
+the original (decision 32). The sockets are in an epoll of our own, or what the system has in its
+place (`multiplexing`); Trio waits for that one descriptor. Everything that is ready is read before
+anything is answered. While there is work, other Trio tasks run at a checkpoint every `BREATH_S`;
 only an idle hub pays for a wait with a deadline.
 """
 
@@ -29,11 +28,11 @@ from disque_trio.ports import LinkPort
 from disque_trio.statemachine.config import Config
 
 BREATH_S: Final = 0.0005
-"""How often Trio breathes in between: a turn of some requests takes a part of that."""
+"""How often other Trio tasks run meanwhile: a turn of some requests takes a part of that."""
 LINGER_S: Final = 0.001
-"""How long a hub waits for more work before it naps, where work has lately come as quickly."""
+"""How long a hub polls for more work before it sleeps, where work has lately come as quickly."""
 SWEEP_S: Final = 1.0
-"""How often slow readers and starved listeners are looked at."""
+"""How often slow readers and starved listeners are checked."""
 
 
 class SocketHub:
@@ -53,9 +52,9 @@ class SocketHub:
         shared: Listeners | None = None,
         multiplexing: str = "auto",
     ) -> None:
-        """`tls_sockets` are for clients that speak TLS, by the contexts that `tls` keeps; `shared`
-        has those on which no client is let in before `open_doors`. `multiplexing` is as the
-        directive `multiplexing-api`; MultiplexingError if this system does not have it.
+        """`tls_sockets` are for clients that speak TLS, with the contexts of `tls`; those of
+        `shared` do not listen before `open_doors`. `multiplexing` is the directive
+        `multiplexing-api`; MultiplexingError if this system does not have it.
         """
         self._client_sockets = client_sockets
         self._bus_sockets = bus_sockets
@@ -69,7 +68,7 @@ class SocketHub:
         self._bus: Bus
         self._nap: trio.CancelScope | None = None
         self._is_woken = False
-        """Has somebody asked for a turn since the last one began?"""
+        """Has `wake` been called since the last turn began?"""
         self.may_linger = False
         """Is it the only one in this process, so that it may keep Trio waiting for `LINGER_S`?"""
         self._came_at = 0.0
@@ -86,7 +85,7 @@ class SocketHub:
             self._readiness.add(listener, IN)
 
     def open_doors(self) -> None:
-        """Begin to let clients in at the shared ports."""
+        """Begin to accept clients at the shared ports."""
         open_doors(self._shared)
         self._let_in(self._shared.clients, self._shared.tls)
 
@@ -101,19 +100,19 @@ class SocketHub:
         self._readiness.alarm.ring()
 
     def stop_listening(self) -> None:
-        """Take no new connections, and read nothing more from clients."""
+        """Accept no new connections, and read nothing more from clients."""
         self._clients.stop_reading()
         for listener in self._listeners:
             self._readiness.end(listener)
 
     def has_unsent(self) -> bool:
-        """Is a client owed bytes that have not left?"""
+        """Are there bytes for a client that have not been sent?"""
         return bool(self._clients.owing)
 
     async def run(
         self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Carry until cancelled, and then close everything."""
+        """Run until cancelled, and then close everything."""
         try:
             async with self._readiness.poller.running():
                 self._listen(node)
@@ -168,7 +167,7 @@ class SocketHub:
                 is_busy = must_turn = True
 
     async def _rest(self, node: Node, *, is_busy: bool) -> None:
-        """Let Trio do what else there is; with nothing to do, until there is something."""
+        """Let other Trio tasks run; an idle hub sleeps until there is something to do."""
         if node.is_napping:
             await trio.sleep(node.seconds_left())
         elif is_busy or self._is_woken or not self._readiness.alarm.arm():
@@ -179,8 +178,8 @@ class SocketHub:
             self._nap = None
 
     def _look(self, node: Node, *, may_linger: bool) -> list[tuple[int, int]]:
-        """What is ready. Where work comes quickly, more of it is worth a millisecond: to nap and to
-        be woken costs a client that asks in turn three times as much as its request."""
+        """What is ready. Where work comes quickly, wait a millisecond for more: to sleep and wake
+        costs a client that asks one request at a time three times as much as the request."""
         events = self._readiness.poll()
         if (
             not events

@@ -1,4 +1,4 @@
-"""Listening sockets: which a configuration asks for, and clear words when they cannot be had."""
+"""Listening sockets as the configuration asks for them, or an error that says what to do."""
 
 import contextlib
 import errno
@@ -20,7 +20,7 @@ _NO_SUCH_FAMILY: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTON
 
 
 class ListenError(Exception):
-    """A port or path cannot be had: why, and what to do about it."""
+    """A port or path cannot be listened on: why, and what to do about it."""
 
 
 @attrs.define
@@ -32,7 +32,7 @@ class Listeners:
     tls: list[socket.socket] = attrs.Factory(list)
     """For clients that speak TLS."""
     backlog: int = 511
-    """Of those that do not listen yet."""
+    """For those that do not listen yet."""
 
     def close(self) -> None:
         """Close them all."""
@@ -49,7 +49,7 @@ def listen(config: Config) -> Listeners:
             listeners.clients += _listen_tcp(config, config.port, "port")
         if config.tls_port:
             listeners.tls += _listen_tcp(config, config.tls_port, "tls-port")
-        # Without a port nobody could be told where the bus is: such a node is alone.
+        # Without a port no node could be told where the bus is: such a node is alone.
         if config.known_port:
             listeners.bus += listen_for_nodes(config, config.known_port)
         if config.unixsocket:
@@ -61,12 +61,12 @@ def listen(config: Config) -> Listeners:
 
 
 def reserve(config: Config) -> Listeners:
-    """Ports that several processes shall share: be sure that nobody else has them, and hold them.
+    """Bind the ports that several processes will share, after checking that no other has them.
 
-    These sockets do not listen, so whoever connects comes to a process that has opened its doors.
-    The Unix socket listens, for it is the same one for all. Raises `ListenError`.
+    These sockets do not listen, so clients reach only the processes that do (`open_doors`). The
+    Unix socket listens, since all processes share that very socket. Raises `ListenError`.
     """
-    # Every process of this user could share a shared port: so it must be free for one alone first.
+    # Any process of this user may join a shared port, so it must first be free for one alone.
     listen(attrs.evolve(config, unixsocket="")).close()
     held = share(config)
     try:
@@ -79,7 +79,7 @@ def reserve(config: Config) -> Listeners:
 
 
 def share(config: Config) -> Listeners:
-    """One process's part of the shared ports, still closed. Raises `ListenError`."""
+    """One process's sockets of the shared ports, not listening yet. Raises `ListenError`."""
     listeners = Listeners(backlog=config.tcp_backlog)
     try:
         if config.port:
@@ -93,13 +93,13 @@ def share(config: Config) -> Listeners:
 
 
 def open_doors(shared: Listeners) -> None:
-    """From now on the kernel brings this process its part of those who connect."""
+    """Listen: from now on the kernel gives this process its share of new connections."""
     for sock in shared.clients + shared.tls:
         sock.listen(shared.backlog)
 
 
 def listen_for_nodes(config: Config, port: int) -> list[socket.socket]:
-    """The bus of a client port that need not be the configuration's. Raises `ListenError`."""
+    """Bus sockets for this client port. Raises `ListenError`."""
     return _listen_tcp(config, port + BUS_OFFSET, "bus port")
 
 
@@ -176,7 +176,7 @@ def _listen_unix(config: Config) -> socket.socket:
 
 
 def _clear_the_way(path: str) -> None:
-    """Remove a socket that a dead process left behind; nothing else."""
+    """Remove a socket that a dead process left, and nothing else."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return

@@ -1,7 +1,7 @@
 """How a hub learns which of its sockets are ready: epoll, kqueue, or a Trio task for each of them.
 
-All three are level-triggered: an event comes up in every poll until it has been dealt with. Masks
-have poll(2)'s bits on every system. `ERR` and `HUP` come up whether they are asked for or not.
+All three are level-triggered: every poll reports an event until it has been handled. Masks have
+poll(2)'s bits on every system. `ERR` and `HUP` are reported whether they are asked for or not.
 """
 
 import select
@@ -18,11 +18,11 @@ RDHUP: Final = 0x2000
 
 
 class MultiplexingError(Exception):
-    """`multiplexing-api` names what this system does not have: which, and what it has."""
+    """This system does not have what `multiplexing-api` names. The text says what it has."""
 
 
 class Poller(Protocol):
-    """Descriptors, and what each of them is waited for. One task uses it."""
+    """Descriptors, and which events are waited for. One task uses it."""
 
     def register(self, fd: int, events: int, /) -> None:
         """Watch a new descriptor. If a closed one had the same number, that is forgotten."""
@@ -34,13 +34,13 @@ class Poller(Protocol):
         """Forget a descriptor that is about to be closed."""
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:
-        """Descriptors and masks that are ready. May wait for so long, and give the rest later."""
+        """Ready descriptors and masks, `most` at the most; waits for so long if there are none."""
 
     def wait(self) -> Awaitable[None]:
-        """Wait, as a Trio task, until `poll` would have something. May be cancelled."""
+        """Wait in a Trio task until `poll` would have something. May be cancelled."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """While this is entered, there are events."""
+        """The context in which `poll` and `wait` work."""
 
     def close(self) -> None:
         """Forget everything. The descriptors stay open."""
@@ -51,12 +51,12 @@ NAMES: Final = ("epoll", "kqueue", "tasks")
 
 
 def available() -> Sequence[str]:
-    """What this system has. Whatever has Trio has tasks."""
+    """What this system has. `tasks` needs only Trio."""
     return [name for name in NAMES if name == "tasks" or hasattr(select, name)]
 
 
 def resolve(wanted: str) -> str:
-    """The way that `multiplexing-api` asks for, `auto` being the best. Raises MultiplexingError."""
+    """What `multiplexing-api` asks for; `auto` is the best there is. Raises MultiplexingError."""
     found = available()
     if wanted == "auto":
         return found[0]

@@ -15,12 +15,12 @@ import trio
 from disque_trio.net.multiplexing import ERR, HUP, IN, OUT, RDHUP, Poller
 
 LOOK_S: Final = 0.1
-"""How often `TaskPoller` looks at connections whose input nobody wants."""
+"""How often `TaskPoller` checks connections whose input is not wanted."""
 _DEAD: Final = ERR | HUP
 
 
 class EpollPoller:
-    """Linux. The methods are those of the kernel's object: no Python is between."""
+    """Linux. The methods are those of the `select.epoll` object: no Python call in between."""
 
     __slots__ = ("close", "modify", "poll", "register", "wait")
 
@@ -35,7 +35,7 @@ class EpollPoller:
         )
 
     def unregister(self, fd: int, /) -> None:
-        """To close it is enough."""
+        """Closing it is enough."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """The kernel needs no help."""
@@ -45,8 +45,8 @@ class EpollPoller:
 class KqueuePoller:
     """macOS and the BSDs.
 
-    A filter for reading is always there. Where no input is wanted it is edge-triggered (EV_CLEAR):
-    so it tells of the connection's end without coming up for bytes that nobody reads.
+    There is always a filter for reading. Where no input is wanted it is edge-triggered (EV_CLEAR):
+    it reports the end of the connection, but not again and again the bytes that are not read.
     """
 
     __slots__ = ("_control", "_events", "_kernel", "close", "wait")
@@ -62,7 +62,7 @@ class KqueuePoller:
         )
 
     def register(self, fd: int, events: int, /) -> None:
-        """Both filters, as far as they are wanted."""
+        """Add the filters that are wanted."""
         changes = [self._reading(fd, events)]
         if events & OUT:
             changes.append(self._change(fd, self._kernel.KQ_FILTER_WRITE))
@@ -70,7 +70,7 @@ class KqueuePoller:
         self._events[fd] = events
 
     def modify(self, fd: int, events: int, /) -> None:
-        """What has changed. A filter's flags do not change while it is there."""
+        """Replace the filters that have changed: the flags of one that exists do not change."""
         kernel, changed = self._kernel, events ^ self._events[fd]
         changes = []
         if changed & IN:
@@ -92,11 +92,11 @@ class KqueuePoller:
         return self._kernel.kevent(fd, which, self._kernel.KQ_EV_ADD if flags is None else flags)
 
     def unregister(self, fd: int, /) -> None:
-        """To close it removes its filters."""
+        """Closing it removes its filters."""
         self._events.pop(fd, None)
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:
-        """Both filters of a descriptor make one mask, as far as it is wanted."""
+        """The events of both filters of a descriptor, as one mask."""
         masks: dict[int, int] = {}
         for event in self._control(None, most, seconds):
             mask = self._mask(event)
@@ -111,7 +111,7 @@ class KqueuePoller:
             return OUT | HUP if is_over else OUT
         mask = wanted & IN
         if is_over:
-            # The socket's error is in fflags; without one the other side has only said its last.
+            # The socket's error is in fflags; without one the other side has only stopped sending.
             mask |= _DEAD | RDHUP if event.fflags else RDHUP
         return mask & (wanted | _DEAD)
 
@@ -132,11 +132,11 @@ class _Waiter:
         self.scope = trio.CancelScope()
 
     async def run(self) -> None:
-        """Tell the poller each time, and go on once that has been taken notice of."""
+        """Report each event to the poller, and go on once it has been polled."""
         lowlevel = trio.lowlevel
         wait = lowlevel.wait_readable if self.what == IN else lowlevel.wait_writable
         with self.scope:
-            # Once it was cancelled, the descriptor may be another connection's.
+            # After the cancellation the descriptor may belong to another connection.
             while not self.scope.cancel_called:
                 mask = self.what
                 try:
@@ -152,8 +152,8 @@ class TaskPoller:
     """Any system: a Trio task waits for each connection, a second one while bytes are owed to it.
 
     Trio cannot wait for the end of a connection whose input is not wanted. Such connections are
-    looked at with poll(2) instead, every `LOOK_S`. Where that does not know POLLRDHUP, the end is
-    noticed only when the connection is broken, or its input wanted again.
+    checked with poll(2) instead, every `LOOK_S`. Without POLLRDHUP the end is noticed only when the
+    connection is broken, or its input is wanted again.
     """
 
     def __init__(self) -> None:
@@ -164,9 +164,9 @@ class TaskPoller:
         self._hub: trio.lowlevel.Task | None = None
         """The task that waits for anything to be ready."""
         self._parked: dict[trio.lowlevel.Task, None] = {}
-        """Waiters that have told of something."""
+        """Waiters that have reported an event and wait for `poll`."""
         self._unread: dict[int, None] = {}
-        """Those whose input is not wanted."""
+        """Descriptors whose input is not wanted."""
         self._looker = select.poll()
         self._is_looking = False
 
@@ -209,7 +209,7 @@ class TaskPoller:
         if waiter is not None:
             waiter.scope.cancel()
 
-    # What the tasks say.
+    # Called by the tasks.
 
     def tell(self, fd: int, mask: int) -> None:
         """Something is ready."""
@@ -219,7 +219,7 @@ class TaskPoller:
             self._hub = None
 
     async def until_polled(self) -> None:
-        """Wait until `poll` has taken notice."""
+        """Wait for the next `poll`."""
         task = trio.lowlevel.current_task()
 
         def leave(_: object) -> trio.lowlevel.Abort:
@@ -229,10 +229,10 @@ class TaskPoller:
         self._parked[task] = None
         await trio.lowlevel.wait_task_rescheduled(leave)
 
-    # What the hub asks.
+    # Called by the hub.
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:  # noqa: ARG002
-        """What has been told of since the last time. Never waits, for the tasks would not run."""
+        """Events since the last call. Never waits, since the tasks could not run meanwhile."""
         ready, self._ready = self._ready, {}
         parked, self._parked = self._parked, {}
         for task in parked:
@@ -241,7 +241,7 @@ class TaskPoller:
         return [(fd, found) for fd, mask in ready.items() if (found := mask & (wanted[fd] | _DEAD))]
 
     async def wait(self) -> None:
-        """Until a task tells of something."""
+        """Until a task reports an event."""
         if self._ready:
             await trio.lowlevel.checkpoint()
             return
@@ -271,7 +271,7 @@ class TaskPoller:
         self._events.clear()
         self._ready.clear()
 
-    # Those whose input is not wanted.
+    # Descriptors whose input is not wanted.
 
     def _look_at(self, fd: int, events: int) -> None:
         assert self._nursery is not None

@@ -18,16 +18,16 @@ MAX_EVENTS: Final = 1024
 """Events per turn; the others come up in the next one."""
 MAX_ACCEPTS: Final = 64
 """Connections accepted per turn and listener. With a thousand, as in the original (original 1.1),
-bystanders wait four times as long in a flood of them (`make crowd`)."""
+other clients wait four times as long in a flood of them (`make crowd`)."""
 MAX_SHAKES: Final = 8
 """Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
 GREED_S: Final = 0.005
-"""How long those that send much are served per turn. The last of them may take some time more."""
+"""How long greedy channels are served per turn; the last one may exceed that."""
 _OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Channel:
-    """A socket in the set. What it does when it is ready is its class's matter."""
+    """A socket in the set. Subclasses say what happens when it is ready."""
 
     __slots__ = ("__weakref__", "events", "fd", "readiness", "sock")
 
@@ -38,7 +38,7 @@ class Channel:
         self.events = 0
 
     def ready(self, mask: int) -> None:
-        """Something can be done; `mask` is what the poller says."""
+        """There are events; `mask` is the poller's."""
         raise NotImplementedError
 
     def read_much(self) -> None:
@@ -55,12 +55,12 @@ class Channel:
 
 
 class Stream(Channel):
-    """A connection, and what is still to be sent on it."""
+    """A connection, and the bytes still to be sent on it."""
 
     __slots__ = ("_recv", "_send", "unsent")
 
     PIECE: ClassVar[int] = 1 << 18
-    """Bytes of what was left over that are written per turn."""
+    """Unsent bytes that are written per turn."""
 
     def __init__(self, readiness: "Readiness", sock: socket.socket) -> None:
         super().__init__(readiness, sock)
@@ -69,7 +69,7 @@ class Stream(Channel):
         self._send: Callable[[bytes | memoryview], int] = sock.send
 
     def write_on(self) -> None:
-        """There is room for more of what is unsent."""
+        """The socket takes more of what is unsent."""
         unsent = self.unsent
         try:
             with memoryview(unsent) as view, view[: self.PIECE] as piece:
@@ -84,12 +84,12 @@ class Stream(Channel):
             self.drained()
 
     def drained(self) -> None:
-        """Everything has left."""
+        """Everything has been sent."""
         raise NotImplementedError
 
 
 class Readiness:
-    """The channels of one hub. `handlers` says whom an event is for."""
+    """The channels of one hub; `handlers` has their functions by descriptor."""
 
     __slots__ = (
         "_channels", "_ending", "_poll", "_shakes_left", "alarm", "greedy", "handlers", "modify",
@@ -127,14 +127,14 @@ class Readiness:
             self.handlers[channel.fd] = _ignore
 
     def poll(self, seconds: float = 0) -> list[tuple[int, int]]:
-        """Whatever is ready, now or within this time."""
+        """What is ready now, or within this time."""
         self._shakes_left = MAX_SHAKES
         if seconds and not self.alarm.arm():
             seconds = 0
         return self._poll(seconds, MAX_EVENTS)
 
     def may_shake(self) -> bool:
-        """May a TLS handshake go on in this turn? If not, its event comes up again."""
+        """May a TLS handshake go on in this turn? If not, the next poll reports it again."""
         self._shakes_left -= 1
         return self._shakes_left >= 0
 
@@ -143,7 +143,7 @@ class Readiness:
         self.greedy[channel] = None
 
     def serve_greedy(self) -> None:
-        """Serve those in turn, at least one, and as many as do not delay the others."""
+        """Serve greedy channels in turn: at least one, and more until `GREED_S` is over."""
         greedy, until = self.greedy, time.perf_counter() + GREED_S
         while greedy:
             channel = next(iter(greedy))
@@ -174,7 +174,7 @@ class Readiness:
                 listener.watch(IN)
 
     def close(self) -> None:
-        """Close everything, without telling anybody."""
+        """Close everything, without calling `ended`."""
         for channel in self._channels.values():
             channel.sock.close()
         self.alarm.close()
@@ -184,10 +184,10 @@ class Readiness:
 
 
 class Alarm:
-    """What other threads wake the loop by. It costs them a system call only while the loop sleeps.
+    """Wakes the loop from other threads. It costs a system call only while the loop sleeps.
 
-    `is_armed` and `is_rung` are set by one side before it looks at the other's, so that no ring is
-    missed.
+    Each side sets its own flag, `is_armed` or `is_rung`, before it reads the other's, so that no
+    ring is missed.
     """
 
     __slots__ = ("_write_fd", "fd", "is_armed", "is_rung")
@@ -209,12 +209,12 @@ class Alarm:
         self.is_rung = True
         if self.is_armed:
             self.is_armed = False
-            # Where so much waits to be read that no more goes in, or the loop has ended.
+            # The pipe is full, which wakes the loop as well, or the loop has ended.
             with contextlib.suppress(OSError):
                 os.write(self._write_fd, b"!")
 
     def arm(self) -> bool:
-        """The loop is about to sleep. False: it must not."""
+        """The loop is about to sleep; False if it must not."""
         self.is_armed = True
         return not self.is_rung
 
@@ -225,14 +225,14 @@ class Alarm:
 
     def close(self) -> None:
         """The loop has ended."""
-        # A thread may ring later, and by then the numbers may be other files'.
+        # A thread may ring later, when other files may have these numbers.
         fds, self.fd, self._write_fd = {self.fd, self._write_fd}, -1, -1
         for fd in fds - {-1}:
             os.close(fd)
 
 
 class Listener(Channel):
-    """A socket on which connections arrive."""
+    """A socket that accepts connections."""
 
     __slots__ = ()
 
@@ -256,10 +256,10 @@ class Listener(Channel):
         raise NotImplementedError
 
     def starve(self, error: OSError) -> None:  # noqa: ARG002
-        """Out of descriptors: a listener that stays readable would burn a core, so let it rest."""
+        """Out of descriptors: do not poll the listener for now, since it stays readable."""
         self.watch(0)
         self.readiness.starved[self] = None
 
 
 def _ignore(_mask: int) -> None:
-    """An event for a channel that has ended in this turn."""
+    """The handler of a channel that has ended in this turn."""

@@ -1,8 +1,8 @@
 """TLS on sockets that do not block: its settings, and sockets that read and write like plain ones.
 
-The hub's channels call `recv` and `send` and are told by BlockingIOError to wait. A `TlsSocket`
-keeps to that, so that what stands above it need not know. Its way is slower: a record holds 16 KiB
-at most, and each is opened and sealed on the hub's own turn.
+Channels of the hub call `recv` and `send`, where BlockingIOError means wait. A `TlsSocket` behaves
+the same, so that channels need not know of TLS. It is slower: a record holds 16 KiB at most, and
+each is encrypted and decrypted in the hub's task.
 """
 
 import contextlib
@@ -16,32 +16,32 @@ from disque_trio.net.multiplexing import IN, OUT
 from disque_trio.statemachine.config import Config
 
 RECORD: Final = 1 << 14
-"""Bytes of what one record can hold."""
+"""Bytes that one record can hold."""
 
 
 class TlsError(Exception):
-    """The settings of TLS do not do: which, why, and what to do about it."""
+    """A TLS setting cannot be used: which, why, and what to do about it."""
 
 
 @attrs.frozen
 class Contexts:
-    """What connections of each kind are opened with; None where they are plain."""
+    """TLS contexts by kind of connection; None where it is plain."""
 
     clients: ssl.SSLContext | None = None
     accept: ssl.SSLContext | None = None
-    """For links that others open."""
+    """For links that peers open."""
     dial: ssl.SSLContext | None = None
-    """For links to others."""
+    """For links to peers."""
 
 
 class Keeper:
-    """The contexts of a node. They may be read anew while it runs; connections that stand stay."""
+    """The contexts of a node. They may be reloaded while it runs; open connections stay."""
 
     def __init__(self, config: Config) -> None:
         self.contexts = load(config)
 
     def reload(self, config: Config) -> str | None:
-        """Read the certificates again; why that fails, and then those from before remain."""
+        """Read the certificates again. If that fails, the old ones stay; the reason is returned."""
         try:
             self.contexts = load(config)
         except TlsError as error:
@@ -61,7 +61,7 @@ def load(config: Config) -> Contexts:
     if config.tls_cluster:
         accept = _context(ssl.PROTOCOL_TLS_SERVER, config)
         dial = _context(ssl.PROTOCOL_TLS_CLIENT, config)
-        # Nodes know each other by changing addresses: what counts is who signed.
+        # Addresses of nodes may change: only the authority that signed counts.
         dial.check_hostname = False
         own = "tls-cluster-ca-cert-file" if config.tls_cluster_ca_cert_file else "tls-ca-cert-file"
         for context in (accept, dial):
@@ -81,7 +81,7 @@ def _context(protocol: int, config: Config) -> ssl.SSLContext:
     _must_be_readable("tls-cert-file", path)
     _must_be_readable("tls-key-file", key)
     try:
-        # With no password at all, a terminal would be asked for it.
+        # Without a password argument OpenSSL would ask for one on the terminal.
         context.load_cert_chain(path, key, config.tls_key_file_pass)
     except (ssl.SSLError, ValueError) as error:
         raise TlsError(
@@ -111,13 +111,13 @@ def _must_be_readable(directive: str, path: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """OpenSSL's own words, without where in its sources they come from."""
+    """OpenSSL's reason, without its source location."""
     found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
     return str(found or error).lower().replace("_", " ")
 
 
 def explained(error: OSError) -> str:
-    """Why a handshake has failed, for the log."""
+    """Why a handshake failed, for the log."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate does not do ({_reason(error)})"
     if isinstance(error, ssl.SSLError):
@@ -136,22 +136,22 @@ _MEANINGS: Final = {
 
 
 class TlsSocket:
-    """One connection under TLS. Takes the socket over: its descriptor stays, its owner does not."""
+    """One connection under TLS. It takes over the descriptor of the plain socket."""
 
     __slots__ = ("is_ready", "sock", "wants_out")
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, is_server: bool) -> None:
-        """Raises OSError if the other side has gone already."""
+        """Raises OSError if the other side has hung up."""
         self.sock = context.wrap_socket(
             sock, server_side=is_server, do_handshake_on_connect=False, suppress_ragged_eofs=True
         )
         self.is_ready = False
         """Is the handshake over?"""
         self.wants_out = False
-        """Reading must wait until something can be written."""
+        """Reading has to wait until the socket is writable."""
 
     def shake(self) -> int:
-        """Go on with the handshake. What to wait for, 0 once it is over. Raises OSError."""
+        """Continue the handshake. The event to wait for, 0 once it is over. Raises OSError."""
         try:
             self.sock.do_handshake()
         except ssl.SSLWantReadError:
@@ -162,9 +162,9 @@ class TlsSocket:
         return 0
 
     def recv(self, size: int) -> bytes:
-        """What has come, nothing at the end; a record is never left half-read.
+        """The next bytes, none at the end; a record is always read completely.
 
-        Only a full record is worth asking for another one: asking in vain costs an exception.
+        Only after a full record is another one asked for: asking in vain costs an exception.
         """
         pieces: list[bytes] = []
         left = size
@@ -191,7 +191,7 @@ class TlsSocket:
         return b"".join(pieces)
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Send as much as fits now. What did not must come again, at the start of the next."""
+        """Send as much as fits now. The next call must begin with the rest."""
         sent = 0
         with memoryview(data) as view:
             while sent < len(view):
@@ -204,7 +204,7 @@ class TlsSocket:
         return sent
 
     def say_goodbye(self) -> None:
-        """Let the other side know that nothing was cut off."""
+        """Tell the other side that the data is complete."""
         if self.is_ready:
             with contextlib.suppress(OSError, ValueError):
                 self.sock.unwrap()

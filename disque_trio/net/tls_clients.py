@@ -35,7 +35,7 @@ class TlsClientChannel(ClientChannel):
             self._shake()
             return
         waited, tls.wants_out = tls.wants_out, False
-        # What has been decrypted raises no event any more: such a client cannot be deferred.
+        # Decrypted bytes raise no further event, so such a client cannot be deferred.
         self.is_greedy = False
         super().ready(mask | IN if waited else mask)
         if tls.wants_out:
@@ -69,7 +69,7 @@ class TlsClientChannel(ClientChannel):
         super()._read(self.clients.read_size)
 
     def on_authenticated(self) -> None:
-        """It has been read like all others."""
+        """It is read like any other from the start."""
 
     def is_unauthenticated(self, config: Config) -> bool:
         return not self.tls.is_ready or super().is_unauthenticated(config)
@@ -82,7 +82,7 @@ class TlsClientChannel(ClientChannel):
 
 
 class TlsClientListener(ClientListener):
-    """A socket on which clients arrive who speak TLS."""
+    """A socket that accepts clients that speak TLS."""
 
     __slots__ = ("keeper",)
 
@@ -91,7 +91,7 @@ class TlsClientListener(ClientListener):
         self.keeper = keeper
 
     def refusal(self, ip: str) -> bytes:
-        """A certificate is as good as a password, where everybody must have one."""
+        """Where every client must have a certificate, it counts as a password."""
         config = self.clients.node.state.config
         if is_barred(ip, config) and config.tls_auth_clients != "yes":
             self.clients.node.turned_away(
@@ -109,7 +109,7 @@ class TlsClientListener(ClientListener):
             )
             sock.close()
             return
-        # It may have gone already.
+        # OSError: it has hung up.
         with contextlib.suppress(OSError):
             channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
             clients.shaking += 1
