@@ -26,8 +26,8 @@ MUCH: Final = 1 << 14
 """So many bytes of requests may keep the node busy for milliseconds. No more is read at once of a
 client not known for it, and those that are known for it take turns."""
 IN_KERNEL: Final = 1 << 16
-"""Bytes that the kernel buffers for a client that does not read. By default it takes up to 4 MB: with
-some hundred such clients all connections of the machine run short of its memory."""
+"""Bytes that the kernel buffers for a client that does not read: by default up to 4 MB, and
+with some hundred such clients all connections of the machine run short of its memory."""
 LINGER_S: Final = 10
 """How long a client that is to be closed may take to read what is still unsent."""
 
