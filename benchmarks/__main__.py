@@ -259,13 +259,13 @@ def _tell(
 ) -> int:
     """Print and write what came of it; the exit code."""
     verdicts = reports.verdicts(report, CASES, TARGETS)
-    tables = [reports.table(report, CASES), reports.demands(verdicts)]
+    tables = [reports.table(report, CASES), reports.targets_table(verdicts)]
     for table in tables:
         if table.row_count:
             console.print(table)
     for problem in problems:
         console.print(f"not measured: {problem}", style="red", highlight=False, markup=False)
-    fallen = history.fallen(report, CASES, history.read())
+    fallen = history.regressions(report, CASES, history.read())
     for line in fallen:
         console.print(line, style="yellow", highlight=False, markup=False)
     if options.json is not None:

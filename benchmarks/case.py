@@ -43,7 +43,7 @@ NOWHERE: Final = Place("nowhere", nodes=0)
 
 Sample = dict[str, float]
 """A value for each figure, by name."""
-Act = Callable[[Subject, float], Sample]
+Measure = Callable[[Subject, float], Sample]
 """Takes a sample. The number is the size of it: 1 as in the table, less for a quick look."""
 
 
@@ -53,7 +53,7 @@ class Case:
 
     name: str
     title: str
-    act: Act
+    measure: Measure
     place: Place = ALONE
     figures: Sequence[Figure] = RATE
     kinds: frozenset[Kind] = DISQUE

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from benchmarks import acts, meeting
+from benchmarks import measures, waits
 from benchmarks.case import (
     ALWAYS,
     CPU,
@@ -35,114 +35,117 @@ _EVENTS: Final = tuple(
 _THREE_COPIES: Final = ("REPLICATE", "3")
 
 _ALONE: Final = (
-    Case("ping", "PING", partial(acts.ping, pipeline=1), kinds=RESP),
-    Case("ping-16", "PING, pipeline 16", partial(acts.ping, pipeline=16), kinds=RESP),
-    Case("add", "ADDJOB", acts.add, kinds=ALL),
+    Case("ping", "PING", partial(measures.ping, pipeline=1), kinds=RESP),
+    Case("ping-16", "PING, pipeline 16", partial(measures.ping, pipeline=16), kinds=RESP),
+    Case("add", "ADDJOB", measures.add, kinds=ALL),
     Case(
         "add-16",
         "ADDJOB, pipeline 16",
-        partial(acts.add, number=300_000, pipeline=16),
+        partial(measures.add, number=300_000, pipeline=16),
         kinds=ALL,
     ),
     Case(
         "add-128",
         "ADDJOB, pipeline 128",
-        partial(acts.add, number=400_000, pipeline=128),
+        partial(measures.add, number=400_000, pipeline=128),
         kinds=ALL,
     ),
-    Case("get", "GETJOB", acts.get, kinds=RESP),
+    Case("get", "GETJOB", measures.get, kinds=RESP),
     Case(
-        "get-16", "GETJOB, pipeline 16", partial(acts.get, number=200_000, pipeline=16), kinds=RESP
+        "get-16",
+        "GETJOB, pipeline 16",
+        partial(measures.get, number=200_000, pipeline=16),
+        kinds=RESP,
     ),
     Case(
         "drain",
         "GETJOB COUNT 200, ACKJOB 200",
-        partial(acts.drain, number=200_000),
+        partial(measures.drain, number=200_000),
         kinds=ALL,
     ),
     Case(
         "latency",
         "add → worker that waits, idle",
-        partial(acts.latency, per_second=500, seconds=4, workers=10, load=False),
+        partial(measures.latency, per_second=500, seconds=4, workers=10, load=False),
         figures=_LATENCY,
         kinds=ALL,
     ),
     Case(
         "latency-half",
         "add → worker that waits, half load",
-        partial(acts.latency, per_second=500, seconds=4, workers=10, load=True),
+        partial(measures.latency, per_second=500, seconds=4, workers=10, load=True),
         figures=_LATENCY,
         kinds=RESP,
     ),
     Case(
         "latency-10k",
         "add → worker that waits, 10,000 jobs/s",
-        partial(acts.latency, per_second=10_000, seconds=3, workers=50, load=False),
+        partial(measures.latency, per_second=10_000, seconds=3, workers=50, load=False),
         figures=(*_LATENCY, CPU),
         kinds=ALL,
     ),
-    Case("turn", "add, get, ack in turn", acts.turn, kinds=ALL),
-    Case("body-1k", "the same, 1 kB", partial(acts.turn, body=1000), kinds=ALL),
+    Case("turn", "add, get, ack in turn", measures.turn, kinds=ALL),
+    Case("body-1k", "the same, 1 kB", partial(measures.turn, body=1000), kinds=ALL),
     Case(
         "body-100k",
         "the same, 100 kB",
-        partial(acts.turn, body=100_000, number=5000, connections=10, jobs=10),
+        partial(measures.turn, body=100_000, number=5000, connections=10, jobs=10),
         kinds=ALL,
     ),
     Case(
         "body-10m",
         "the same, 10 MB",
-        partial(acts.turn, body=10_000_000, number=60, connections=3, jobs=0),
+        partial(measures.turn, body=10_000_000, number=60, connections=3, jobs=0),
         kinds=ALL,
     ),
-    Case("crowd", "ADDJOB beside 10,000 idle connections", acts.crowd, kinds=ALL, rounds=3),
-    Case("idle", "a node that idles", acts.idle, figures=(_IDLE,), kinds=ALL, rounds=3),
+    Case("crowd", "ADDJOB beside 10,000 idle connections", measures.crowd, kinds=ALL, rounds=3),
+    Case("idle", "a node that idles", measures.idle, figures=(_IDLE,), kinds=ALL, rounds=3),
 )
 
 _CLUSTER: Final = (
     Case(
         "three-add",
         "ADDJOB REPLICATE 3",
-        partial(acts.add, number=20_000, options=_THREE_COPIES),
+        partial(measures.add, number=20_000, options=_THREE_COPIES),
         place=THREE,
     ),
     Case(
         "three-add-16",
         "ADDJOB REPLICATE 3, pipeline 16",
-        partial(acts.add, number=30_000, pipeline=16, options=_THREE_COPIES),
+        partial(measures.add, number=30_000, pipeline=16, options=_THREE_COPIES),
         place=THREE,
     ),
     Case(
         "three-drain",
         "drain of jobs with 3 copies",
-        partial(acts.drain, number=40_000, options=(b"REPLICATE", b"3")),
+        partial(measures.drain, number=40_000, options=(b"REPLICATE", b"3")),
         place=THREE,
     ),
     Case(
         "federation",
         "added at one node, consumed at another",
-        partial(acts.federate, number=40_000),
+        partial(measures.federate, number=40_000),
         place=THREE,
     ),
     Case(
         "three-idle",
         "three nodes that idle",
-        acts.idle,
+        measures.idle,
         place=THREE,
         figures=(_IDLE,),
         rounds=3,
     ),
 )
 
-_MEETING: Final = tuple(
-    Case(f"meet-{name}", title, partial(meeting.meet, scene=scene), THREE, _WAIT)
-    for name, title, scene in (
-        ("first", "worker at B, first job at A", meeting.first_job),
-        ("second", "second job at A, worker at A", meeting.second_job),
-        ("nack", "worker at A, NACK at B", meeting.after_nack),
-        ("retry", "worker at A, RETRY is over at B", meeting.after_retry),
-        ("delay", "worker at A, DELAY is over at B", meeting.after_delay),
-        ("comers", "workers come and go at B, few jobs at A", meeting.comers),
+_WAITS: Final = tuple(
+    Case(f"meet-{name}", title, partial(waits.measure, scenario=scenario), THREE, _WAIT)
+    for name, title, scenario in (
+        ("first", "worker at B, first job at A", waits.first_job),
+        ("second", "second job at A, worker at A", waits.second_job),
+        ("nack", "worker at A, NACK at B", waits.after_nack),
+        ("retry", "worker at A, RETRY is over at B", waits.after_retry),
+        ("delay", "worker at A, DELAY is over at B", waits.after_delay),
+        ("comers", "workers come and go at B, few jobs at A", waits.sporadic),
     )
 )
 
@@ -150,11 +153,11 @@ _SEVEN_NODES: Final = (
     Case(
         "seven-add",
         "ADDJOB REPLICATE 3 among seven nodes",
-        partial(acts.add, number=20_000, pipeline=16, options=_THREE_COPIES),
+        partial(measures.add, number=20_000, pipeline=16, options=_THREE_COPIES),
         place=SEVEN,
         rounds=3,
     ),
-    Case("seven-idle", "seven nodes that idle", acts.idle, SEVEN, (_IDLE,), rounds=3),
+    Case("seven-idle", "seven nodes that idle", measures.idle, SEVEN, (_IDLE,), rounds=3),
 )
 
 _DISK: Final = tuple(
@@ -163,11 +166,11 @@ _DISK: Final = tuple(
     for case in (
         Case(
             f"add-{place.name}", f"ADDJOB, appendfsync {place.name}",
-            partial(acts.add, number=50_000), place, kinds=ALL,
+            partial(measures.add, number=50_000), place, kinds=ALL,
         ),
         Case(
             f"add-16-{place.name}", f"ADDJOB, pipeline 16, appendfsync {place.name}",
-            partial(acts.add, number=100_000, pipeline=16), place, kinds=ALL,
+            partial(measures.add, number=100_000, pipeline=16), place, kinds=ALL,
         ),
     )
 )  # fmt: skip
@@ -176,16 +179,16 @@ _FRESH: Final = (
     Case(
         "start",
         "start of a node",
-        acts.start,
+        measures.start,
         FRESH,
         (Figure("start", "ms to the first PONG"), Figure("cpu", "CPU ms")),
         ALL,
     ),
-    Case("resident", "resident, body of 100 bytes", acts.resident, FRESH, (_RESIDENT,), ALL, 2),
+    Case("resident", "resident, body of 100 bytes", measures.resident, FRESH, (_RESIDENT,), ALL, 2),
     Case(
         "delayed",
         "a million delayed jobs",
-        acts.delayed,
+        measures.delayed,
         FRESH,
         (*RATE, _RESIDENT, _IDLE),
         DISQUE,
@@ -197,31 +200,31 @@ _FLAT: Final = (
     *(
         Case(
             f"jobs-{name}", f"add, get, ack among {number:,} jobs",
-            partial(acts.turn, jobs=number), FRESH, rounds=rounds,
+            partial(measures.turn, jobs=number), FRESH, rounds=rounds,
         )
         for name, number, rounds in (("1k", 1000, 3), ("100k", 100_000, 3), ("2m", 2_000_000, 2))
     ),
     *(
         Case(
             f"queues-{name}", f"add, get, ack in {number:,} queues",
-            partial(acts.turn, jobs=number, queues=number), FRESH, rounds=3,
+            partial(measures.turn, jobs=number, queues=number), FRESH, rounds=3,
         )
         for name, number in (("1", 1), ("1k", 1000), ("100k", 100_000))
     ),
     *(
         Case(
             f"connections-{name}", f"add, get, ack by {number:,} clients",
-            partial(acts.turn, number=60_000, connections=number), FRESH, rounds=3,
+            partial(measures.turn, number=60_000, connections=number), FRESH, rounds=3,
         )
         for name, number in (("10", 10), ("1k", 1000), ("10k", 10_000))
     ),
 )  # fmt: skip
 
 _SIMULATOR: Final = (
-    Case("simulator", "simulator, a core", acts.simulate, NOWHERE, _EVENTS, frozenset(), 3),
+    Case("simulator", "simulator, a core", measures.simulate, NOWHERE, _EVENTS, frozenset(), 3),
 )
 
-CASES: Final = (*_ALONE, *_CLUSTER, *_MEETING, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
+CASES: Final = (*_ALONE, *_CLUSTER, *_WAITS, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
 
 TARGETS: Final = (
     *(
@@ -233,7 +236,7 @@ TARGETS: Final = (
     Target("three-add-16", "speed", Demand.RATIO, 1.5),
     Target("three-drain", "speed", Demand.RATIO, 1.0),
     Target("federation", "speed", Demand.RATIO, 1.0),
-    *(Target(case.name, "p50", Demand.LIMIT, 20.0) for case in _MEETING),
+    *(Target(case.name, "p50", Demand.LIMIT, 20.0) for case in _WAITS),
     Target("resident", "resident", Demand.RATIO, 1.0),
     Target("three-idle", "idle", Demand.EXCESS, 1.0),
     Target("latency-10k", "p99", Demand.RATIO, 1 / 1.2),

@@ -41,9 +41,9 @@ class Plan:
 
     def steps(self) -> int:
         """How many samples it takes."""
-        return sum(len(self.takers(case)) * self.rounds_of(case) for case in self.cases)
+        return sum(len(self.participants(case)) * self.rounds_of(case) for case in self.cases)
 
-    def takers(self, case: Case) -> list[Contender]:
+    def participants(self, case: Case) -> list[Contender]:
         """Who takes part."""
         if case.place is NOWHERE:
             return [each for each in self.contenders if each.name == OURS]
@@ -53,8 +53,8 @@ class Plan:
         """Has everybody who takes part in this case been measured as often as was planned?"""
         (case,) = [case for case in self.cases if case.name == name]
         found = rows.get(name, {})
-        takers = self.takers(case)
-        return all(len(found.get(each.name, ())) == self.rounds_of(case) for each in takers)
+        participants = self.participants(case)
+        return all(len(found.get(each.name, ())) == self.rounds_of(case) for each in participants)
 
     def rounds_of(self, case: Case) -> int:
         """How often each is measured."""
@@ -67,12 +67,14 @@ def run(plan: Plan, tell: Tell, rows: Rows, problems: list[str]) -> None:
         for number, (place, cases) in enumerate(
             itertools.groupby(plan.cases, key=lambda case: case.place)
         ):
-            with contextlib.closing(_Stage(plan.start, place, Path(name) / str(number))) as stage:
+            with contextlib.closing(
+                _Servers(plan.start, place, Path(name) / str(number))
+            ) as servers:
                 for case in cases:
                     for contender in _turns(plan, case):
                         tell(f"{case.title}: {contender.name}")
                         try:
-                            sample = _sample(case, contender, stage, plan.size)
+                            sample = _sample(case, contender, servers, plan.size)
                         except BenchmarkError as error:
                             problems.append(f"{case.name}: {error}")
                         else:
@@ -81,25 +83,25 @@ def run(plan: Plan, tell: Tell, rows: Rows, problems: list[str]) -> None:
 
 
 def _turns(plan: Plan, case: Case) -> Iterator[Contender]:
-    takers = plan.takers(case)
+    participants = plan.participants(case)
     for number in range(plan.rounds_of(case)):
-        first = number % max(1, len(takers))
-        yield from takers[first:] + takers[:first]
+        first = number % max(1, len(participants))
+        yield from participants[first:] + participants[:first]
 
 
-def _sample(case: Case, contender: Contender, stage: "_Stage", size: float) -> Sample:
+def _sample(case: Case, contender: Contender, servers: "_Servers", size: float) -> Sample:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with stage.subject(contender) as subject:
-                return case.act(subject, size)
+            with servers.subject(contender) as subject:
+                return case.measure(subject, size)
         except _FAILURES as error:
-            stage.forget(contender)
+            servers.forget(contender)
             if attempt == _ATTEMPTS:
                 raise BenchmarkError(f"{contender.name}: {error}") from error
     raise AssertionError("the last attempt raises")
 
 
-class _Stage:
+class _Servers:
     """The servers of a place: each is started when it is first needed, or for each sample."""
 
     def __init__(self, start: Start, place: Place, directory: Path) -> None:

@@ -13,7 +13,7 @@ import attrs
 
 from benchmarks import meters
 from benchmarks.load.dialects import Beanstalkd, Dialect, Disque, Redis
-from benchmarks.spies import Spies
+from benchmarks.profilers import Profilers
 from benchmarks.tool import BenchmarkError
 from tests.cluster.processes import DISQUE_TRIO, Cluster, Server
 from tests.cluster.talk import LOOPBACK, RefusedError
@@ -107,7 +107,7 @@ class Subject:
     servers: Sequence[Server]
     start_s: float
     """How long it took until it answered."""
-    spies: Spies | None = None
+    profilers: Profilers | None = None
     """Who looks at it while it is measured."""
 
     @property

@@ -1,7 +1,7 @@
 """`python -m benchmarks crowd`: how one client fares among many, of whom some mean no good.
 
 A node is asked by an observer, one request after the other, while others do this and that. What
-the observer waits is what a bystander suffers. Each scene adds to the one before it.
+the observer waits is what a bystander suffers. Each observation adds to the one before it.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _JOB: Final = b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$10\r\nxxxxxxxxxx\r\n$1\r\n0\r\
 _PEEKED: Final = 100
 """Jobs of a kilobyte in the queue that slow readers look at."""
 _PEEK: Final = b"QPEEK slow %d\r\n" % _PEEKED
-_SIP: Final = 4096
+_SLOW_READ: Final = 4096
 """Bytes that a slow reader takes at a time, and about what its socket holds."""
 _LARGE: Final = b"*2\r\n$4\r\nPING\r\n$100000\r\n%b\r\n" % (b"x" * 100_000)
 
@@ -47,7 +47,7 @@ Load = Callable[[int, int, Connection], None]
 
 
 @attrs.frozen
-class Scene:
+class Observation:
     """What the observer saw."""
 
     name: str
@@ -70,7 +70,7 @@ class Scene:
 def main(argv: Sequence[str]) -> int:
     """Measure, and print; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks crowd", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10, help="each scene lasts (10)")
+    parser.add_argument("--seconds", type=float, default=10, help="each observation lasts (10)")
     parser.add_argument("--idle", type=int, default=IDLE, help=f"idle clients ({IDLE})")
     parser.add_argument("--active", type=int, default=ACTIVE, help=f"active clients ({ACTIVE})")
     parser.add_argument(
@@ -81,18 +81,18 @@ def main(argv: Sequence[str]) -> int:
         server = fleet.server(
             "--maxclients", str(options.idle + options.active + options.slow + 3000)
         )
-        for scene in _scenes(server, options):
-            sys.stdout.write(scene.line() + "\n")
+        for observation in _observations(server, options):
+            sys.stdout.write(observation.line() + "\n")
             sys.stdout.flush()
     return 0
 
 
-def _scenes(server: Server, options: argparse.Namespace) -> Iterator[Scene]:
+def _observations(server: Server, options: argparse.Namespace) -> Iterator[Observation]:
     seconds = options.seconds
     yield _observe("nobody else", server, [], seconds)
     _fill(server)
-    sippers = (_read_slowly, options.slow)
-    yield _observe(f"{options.slow:,} that read slowly", server, [sippers], seconds)
+    slow_readers = (_read_slowly, options.slow)
+    yield _observe(f"{options.slow:,} that read slowly", server, [slow_readers], seconds)
     with contextlib.ExitStack() as crowd:
         for _ in range(options.idle):
             crowd.enter_context(socket.create_connection((LOOPBACK, server.port)))
@@ -103,7 +103,7 @@ def _scenes(server: Server, options: argparse.Namespace) -> Iterator[Scene]:
         yield _observe(f"and {SLOW} that never read", server, [slow, active], seconds)
         _fill(server)
         name = f"and {options.slow:,} that read slowly"
-        yield _observe(name, server, [sippers, active], seconds)
+        yield _observe(name, server, [slow_readers, active], seconds)
         flood = (_flood, _BATCH)
         yield _observe("idle, flood of connections", server, [flood], seconds)
         yield _observe("idle, active, flood", server, [flood, active], seconds)
@@ -115,7 +115,9 @@ def _fill(server: Server) -> None:
         server.client.call("ADDJOB", "slow", "x" * 1000, 0)
 
 
-def _observe(name: str, server: Server, loads: Sequence[tuple[Load, int]], seconds: float) -> Scene:
+def _observe(
+    name: str, server: Server, loads: Sequence[tuple[Load, int]], seconds: float
+) -> Observation:
     """Ask for so long; the rate is the last load's."""
     helpers, reports = [], []
     for load, count in loads:
@@ -136,7 +138,7 @@ def _observe(name: str, server: Server, loads: Sequence[tuple[Load, int]], secon
             helper.kill()
             helper.join()
     server.client.call("DEBUG", "FLUSHALL")
-    return Scene(name, waits, rate, rss)
+    return Observation(name, waits, rate, rss)
 
 
 def _rate(report: Connection) -> float:
@@ -163,7 +165,7 @@ def _ask(port: int, seconds: float) -> list[float]:
 # What others do.
 
 
-class _Teller:
+class _Reporter:
     """Tells each second how much was done in it."""
 
     def __init__(self, report: Connection) -> None:
@@ -190,7 +192,7 @@ def _work(port: int, count: int, report: Connection) -> None:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         clients[client.fileno()] = client
         epoll.register(client.fileno(), select.EPOLLIN)
-    teller = _Teller(report)
+    reporter = _Reporter(report)
     for client in clients.values():
         client.sendall(_JOB)
     while True:
@@ -198,7 +200,7 @@ def _work(port: int, count: int, report: Connection) -> None:
         for fd, _ in ready:
             clients[fd].recv(256)
             clients[fd].sendall(_JOB)
-        teller.add(len(ready))
+        reporter.add(len(ready))
 
 
 def _never_read(port: int, count: int, report: Connection) -> None:
@@ -206,13 +208,13 @@ def _never_read(port: int, count: int, report: Connection) -> None:
     clients = [socket.create_connection((LOOPBACK, port)) for _ in range(count)]
     for client in clients:
         client.setblocking(False)
-    teller = _Teller(report)
+    reporter = _Reporter(report)
     while True:
         sent = 0
         for client in clients:
             with contextlib.suppress(OSError):
                 sent += client.send(_LARGE)
-        teller.add(sent)
+        reporter.add(sent)
         if not sent:
             time.sleep(0.01)
 
@@ -222,25 +224,25 @@ def _read_slowly(port: int, count: int, report: Connection) -> None:
     clients = []
     for _ in range(count):
         client = socket.socket()
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SIP)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SLOW_READ)
         client.connect((LOOPBACK, port))
         client.setblocking(False)
         clients.append(client)
-    teller = _Teller(report)
+    reporter = _Reporter(report)
     while True:
         for client in clients:
             read = 0
             with contextlib.suppress(OSError):
                 client.send(_PEEK)
             with contextlib.suppress(OSError):
-                read = len(client.recv(_SIP))
-            teller.add(read)
+                read = len(client.recv(_SLOW_READ))
+            reporter.add(read)
         time.sleep(0.01)
 
 
 def _flood(port: int, count: int, report: Connection) -> None:
     """Connections, as many as can be had, each of them closed again soon."""
-    teller = _Teller(report)
+    reporter = _Reporter(report)
     while True:
         clients = []
         for _ in range(count):
@@ -253,4 +255,4 @@ def _flood(port: int, count: int, report: Connection) -> None:
             clients.append(client)
         for client in clients:
             client.close()
-        teller.add(len(clients))
+        reporter.add(len(clients))

@@ -39,7 +39,9 @@ def record(report: Report, cases: Sequence[Case], path: Path = PATH) -> None:
         file.write(json.dumps(line(report, cases), sort_keys=True) + "\n")
 
 
-def fallen(report: Report, cases: Sequence[Case], lines: Iterable[dict[str, Any]]) -> list[str]:
+def regressions(
+    report: Report, cases: Sequence[Case], lines: Iterable[dict[str, Any]]
+) -> list[str]:
     """What to say of ratios that are lower than when they were last recorded.
 
     Only runs of the same size on machines of the same shape, against the same versions of others,

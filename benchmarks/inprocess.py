@@ -110,14 +110,14 @@ class Bench:
         for pieces in turns:
             first, self._next = self._next, (self._next + len(pieces)) % len(sessions)
             chosen = (sessions * 2)[first : first + len(pieces)] if first else sessions
-            before = _yard()
+            before = _reference_work()
             started = time.process_time_ns()
             node.begin()
             for session, data in zip(chosen, pieces, strict=False):
                 received(session, data)
             node.settle()
             ended = time.process_time_ns()
-            spent.append((ended - started) / (before + _yard()))
+            spent.append((ended - started) / (before + _reference_work()))
         return spent
 
     def add(self, count: int, queues: int = 1) -> None:
@@ -142,11 +142,12 @@ class Bench:
         return ids
 
 
-YARD_US: Final = 9.4
-"""What `_yard` takes on the machine on which this was written, when it has nothing else to do."""
+REFERENCE_US: Final = 9.4
+"""What `_reference_work` takes on the machine on which this was written, when it has nothing else
+to do."""
 
 
-def _yard() -> int:
+def _reference_work() -> int:
     """Nanoseconds for a fixed piece of work like that of a node.
 
     A shared machine is half as fast in one second as in another, so turns are weighed against this.
@@ -216,7 +217,7 @@ def measure(bench: Bench, case: str, pipeline: int, requests: int) -> float:
 
 def _us(spent: list[float]) -> float:
     """Yards, as they are on a quiet machine."""
-    return statistics.median(spent) * 2 * YARD_US
+    return statistics.median(spent) * 2 * REFERENCE_US
 
 
 def _turns(lines: list[bytes], pipeline: int, clients: int) -> Iterator[list[bytes]]:

@@ -24,7 +24,7 @@ from rich.table import Table
 from benchmarks import contenders, page
 from benchmarks.case import CPU, Case, Demand, Sample
 from benchmarks.cases import CASES, TARGETS
-from benchmarks.spies import Frame, Spies, path
+from benchmarks.profilers import Frame, Profilers, path
 from benchmarks.tool import BenchmarkError
 
 UNUSABLE: Final = 2
@@ -32,7 +32,7 @@ _NAMED: Final = 4
 """Functions of each case that are named."""
 _WIDE: Final = 160
 MARKS: Final = ("<!-- profiles -->\n", "<!-- end of profiles -->\n")
-ROOMS: Final[dict[str, Sequence[str]]] = {
+PARTS: Final[dict[str, Sequence[str]]] = {
     "sockets": ("net/*", "bus.py", "trio/*"),
     "driver": ("node.py", "driver/*", "serving/process.py", "ports.py"),
     "wire": ("wire/*",),
@@ -56,19 +56,19 @@ class Profile:
     """Shares of the rest of the whole, the largest first."""
 
     @property
-    def rooms(self) -> dict[str, float]:
+    def parts(self) -> dict[str, float]:
         """Shares of the parts of a node."""
-        found: dict[str, float] = dict.fromkeys([*ROOMS, ELSEWHERE], 0.0)
+        found: dict[str, float] = dict.fromkeys([*PARTS, ELSEWHERE], 0.0)
         for frame, share in self.functions.items():
-            found[room_of(frame.file)] += share
+            found[part_of(frame.file)] += share
         return found
 
 
-def room_of(file: str) -> str:
+def part_of(file: str) -> str:
     """Where a file belongs."""
-    for room, patterns in ROOMS.items():
+    for part, patterns in PARTS.items():
         if any(fnmatch(file, pattern) for pattern in patterns):
-            return room
+            return part
     return ELSEWHERE
 
 
@@ -76,36 +76,36 @@ def take(case: Case, size: float) -> Profile:
     """Run a case once, and look."""
     with (
         tempfile.TemporaryDirectory(prefix="profile-") as name,
-        closing(Spies()) as spies,
+        closing(Profilers()) as profilers,
         contenders.running(contenders.ours(), case.place, Path(name)) as subject,
     ):
-        sample = case.act(attrs.evolve(subject, spies=spies), size)
-        return profile_of(case, sample, spies)
+        sample = case.measure(attrs.evolve(subject, profilers=profilers), size)
+        return profile_of(case, sample, profilers)
 
 
-def profile_of(case: Case, sample: Sample, spies: Spies) -> Profile:
+def profile_of(case: Case, sample: Sample, profilers: Profilers) -> Profile:
     """Counts become shares."""
-    whole = sum(spies.counts.values())
-    ticks = spies.user + spies.kernel
+    whole = sum(profilers.counts.values())
+    ticks = profilers.user + profilers.kernel
     if not whole or not ticks:
         raise BenchmarkError(f"{case.name}: it was over before anything was seen; a larger --size?")
-    counts = spies.counts.most_common()
+    counts = profilers.counts.most_common()
     return Profile(
         case=case,
         cpu=sample[CPU.name],
-        kernel=spies.kernel / ticks,
-        functions={frame: count / whole * spies.user / ticks for frame, count in counts},
+        kernel=profilers.kernel / ticks,
+        functions={frame: count / whole * profilers.user / ticks for frame, count in counts},
     )
 
 
 def table(profiles: Iterable[Profile]) -> Table:
     """One line for each."""
     made = Table("case", title="where the processor's time goes")
-    for head in ("CPU µs/op", "kernel", *ROOMS, ELSEWHERE):
+    for head in ("CPU µs/op", "kernel", *PARTS, ELSEWHERE):
         made.add_column(head, justify="right")
     made.add_column("the dearest functions")
     for each in profiles:
-        shares = (each.kernel, *each.rooms.values())
+        shares = (each.kernel, *each.parts.values())
         dearest = ", ".join(
             f"{frame.name} {share:.0%}" for frame, share in list(each.functions.items())[:_NAMED]
         )
@@ -122,7 +122,7 @@ def as_json(profiles: Iterable[Profile]) -> list[dict[str, object]]:
             "case": each.case.name,
             "cpu_us": each.cpu,
             "kernel": each.kernel,
-            "rooms": each.rooms,
+            "parts": each.parts,
             "functions": [
                 {"name": frame.name, "file": frame.file, "share": share}
                 for frame, share in each.functions.items()

@@ -162,7 +162,7 @@ def _verdict(report: Report, case: Case, target: Target) -> Verdict:
     return Verdict(what, wanted, found, is_met)
 
 
-def demands(found: Sequence[Verdict]) -> Table:
+def targets_table(found: Sequence[Verdict]) -> Table:
     """As a table."""
     drawn = Table("must be shown", "wanted", title="targets")
     drawn.add_column("found", justify="right")

@@ -201,7 +201,7 @@ def compression() -> Rates:
 # Gossip.
 
 
-class _Scales(Machine):
+class _TrafficCounter(Machine):
     """A machine whose messages are counted and weighed."""
 
     messages = 0
@@ -213,8 +213,8 @@ class _Scales(Machine):
         myself = self.state.cluster.myself
         for targets, message in out.messages:
             frame = encode(myself.id, myself.port, myself.flags, message, 0)
-            _Scales.messages += len(targets)
-            _Scales.size += len(targets) * len(frame)
+            _TrafficCounter.messages += len(targets)
+            _TrafficCounter.size += len(targets) * len(frame)
         return out
 
 
@@ -239,13 +239,13 @@ def gossip(nodes: int, seconds: int) -> Gossip:
     began = time.monotonic()
     _, cpu = _timed(lambda: simulate(plan).steps)
     wall = time.monotonic() - began
-    _Scales.messages = _Scales.size = 0
+    _TrafficCounter.messages = _TrafficCounter.size = 0
     short = idle(nodes, min(seconds, 15))
-    lasted = simulate(short, machine_factory=_Scales).end / SECOND + WARM_UP
+    lasted = simulate(short, machine_factory=_TrafficCounter).end / SECOND + WARM_UP
     return Gossip(
         nodes=nodes,
-        messages=_Scales.messages / nodes / lasted,
-        size=_Scales.size / nodes / lasted,
+        messages=_TrafficCounter.messages / nodes / lasted,
+        size=_TrafficCounter.size / nodes / lasted,
         cpu=cpu * 1e6 / nodes / (seconds + WARM_UP),
         wall=wall,
     )

@@ -17,15 +17,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import meters
-from benchmarks.load import errands
+from benchmarks.load import tasks
 from benchmarks.load.dialects import Disque
-from benchmarks.load.team import Errand, rate, work
+from benchmarks.load.processes import Task, rate, work
 from tests.cluster.processes import START_S, Server, eventually, free_port
 from tests.cluster.talk import connection
 
 QUEUE: Final = b"queue:bench"
 BODY: Final = b"x" * 100
-TEAMS: Final = 2
+GENERATORS: Final = 2
 CLIENTS: Final = 25
 """Of each process of the generator."""
 _BATCH: Final = 200
@@ -74,13 +74,13 @@ def running(workers: int, directory: Path) -> Iterator[Place]:
             server.terminate()
 
 
-def _adding(port: int, jobs: int, depth: int) -> Errand:
-    return Errand(errands.adding, (port, _WORDS, [QUEUE], BODY, jobs, CLIENTS, depth))
+def _adding(port: int, jobs: int, depth: int) -> Task:
+    return Task(tasks.adding, (port, _WORDS, [QUEUE], BODY, jobs, CLIENTS, depth))
 
 
 def add(place: Place, jobs: int, depth: int) -> float:
     """ADDJOB at the port of all."""
-    return rate(work([_adding(place.port, jobs // TEAMS, depth)] * TEAMS))
+    return rate(work([_adding(place.port, jobs // GENERATORS, depth)] * GENERATORS))
 
 
 def add_in_turn(place: Place, jobs: int) -> float:
@@ -97,15 +97,15 @@ def drain(place: Place, jobs: int) -> float:
     """GETJOB COUNT 200 and ACKJOB of what was spread over all, `add_in_a_pipeline` before."""
     del jobs
     args = (place.port, _WORDS, QUEUE, _BATCH, CLIENTS)
-    return rate(work([Errand(errands.draining, args)] * TEAMS))
+    return rate(work([Task(tasks.draining, args)] * GENERATORS))
 
 
 def move(place: Place, jobs: int) -> float:
     """All producers at the first, all consumers at the last, while they add."""
     first, last = place.own_ports[0], place.own_ports[-1]
     args = (last, _WORDS, QUEUE, _BATCH, 4, jobs, _FEW_S)
-    team = [_adding(first, jobs, 16), Errand(errands.consuming, args)]
-    reports = work(team)
+    todo = [_adding(first, jobs, 16), Task(tasks.consuming, args)]
+    reports = work(todo)
     return reports[1].count / (reports[1].ended - reports[0].began)
 
 

@@ -307,7 +307,7 @@ def record(path: Path, speed: float, **changes: Any) -> list[str]:
     """Record the report, and tell what has fallen when ours is as fast as that."""
     history.record(attrs.evolve(REPORT, **changes), [ADD], path)
     now = report_of([{"speed": speed, "cpu": 10.0}], [{"speed": 300.0, "cpu": 5.0}])
-    return history.fallen(now, [ADD], history.read(path))
+    return history.regressions(now, [ADD], history.read(path))
 
 
 def test_a_ratio_that_fell_by_over_a_tenth_is_told(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import profile, spies
+from benchmarks import profile, profilers
 from benchmarks.cases import CASES
-from benchmarks.profile import main, profile_of, room_of
-from benchmarks.spies import Frame, Spies, tally
+from benchmarks.profile import main, part_of, profile_of
+from benchmarks.profilers import Frame, Profilers, tally
 from benchmarks.tool import BenchmarkError
 
 RUN = "run (trio/_core/_run.py:2424);SocketHub._turns (disque_trio/net/hub.py:127)"
@@ -19,8 +19,8 @@ ARM = "Timers.arm (disque_trio/statemachine/timers.py:70)"
 ADD = next(case for case in CASES if case.name == "add")
 
 
-def seen(counts: dict[Frame, int], *, user: int, kernel: int) -> Spies:
-    return Spies(collections.Counter(counts), user, kernel)
+def seen(counts: dict[Frame, int], *, user: int, kernel: int) -> Profilers:
+    return Profilers(collections.Counter(counts), user, kernel)
 
 
 # What py-spy writes.
@@ -49,7 +49,7 @@ def test_what_is_no_stack_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "room"),
+    ("file", "part"),
     [
         ("statemachine/commands/addjob.py", "machine"),
         ("wire/resp.py", "wire"),
@@ -58,18 +58,18 @@ def test_what_is_no_stack_does_not_count() -> None:
         ("logging/__init__.py", "else"),
     ],
 )
-def test_each_file_belongs_to_a_room(file: str, room: str) -> None:
-    assert room_of(file) == room
+def test_each_file_belongs_to_a_part(file: str, part: str) -> None:
+    assert part_of(file) == part
 
 
-def test_every_file_that_a_room_names_is_there() -> None:
+def test_every_file_that_a_part_names_is_there() -> None:
     package = Path(profile.__file__).parents[1] / "disque_trio"
-    for patterns in profile.ROOMS.values():
+    for patterns in profile.PARTS.values():
         for pattern in patterns:
             assert pattern.startswith("trio/") or list(package.glob(pattern)), pattern
 
 
-def test_kernel_and_rooms_make_up_the_whole() -> None:
+def test_kernel_and_parts_make_up_the_whole() -> None:
     arm = Frame("Timers.arm", "statemachine/timers.py")
     turn = Frame("SocketHub._turns", "net/hub.py")
 
@@ -77,8 +77,8 @@ def test_kernel_and_rooms_make_up_the_whole() -> None:
 
     assert found.kernel == 0.2
     assert found.functions == pytest.approx({arm: 0.6, turn: 0.2})
-    assert found.rooms["machine"] == pytest.approx(0.6)
-    assert found.kernel + sum(found.rooms.values()) == pytest.approx(1.0)
+    assert found.parts["machine"] == pytest.approx(0.6)
+    assert found.kernel + sum(found.parts.values()) == pytest.approx(1.0)
 
 
 def test_a_load_that_was_over_at_once_says_nothing() -> None:
@@ -107,10 +107,10 @@ exit 1
 
 
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    program = tmp_path / spies.TOOL
+    program = tmp_path / profilers.TOOL
     program.write_text(script.format(python=sys.executable))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(spies, "path", lambda: str(program))
+    monkeypatch.setattr(profilers, "path", lambda: str(program))
     monkeypatch.setattr(profile, "path", lambda: str(program))
 
 

@@ -1,7 +1,7 @@
 """Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (original 6.5).
 
-An acknowledged job stays as a record until every node that may hold a copy is known to have it as
-acknowledged; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt` while a job is
+An acknowledged job stays as a record until every node that may hold a copy has confirmed the
+acknowledgement; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt` while a job is
 acked.
 """
 
@@ -29,11 +29,12 @@ from disque_trio.statemachine.state import NodeState
 
 _OURS_TO_END: Final = (ACTIVE, QUEUED)
 MEETS_WITHIN: Final = 5
-"""After so many attempts to collect an ack, over half a minute, no stranger is waited for."""
+"""After so many attempts to collect an ack, over half a minute, unknown nodes are not waited
+for."""
 
 
 def ack_all(node: NodeState, ids: list[JobId]) -> int:
-    """A client acknowledges all of these; for how many would `ack` say True?"""
+    """A client acknowledges all of these. Returns for how many `ack` would return True."""
     if node.trace is not None:
         return sum([ack(node, job_id) for job_id in ids])
     count, find, holding = 0, node.jobs.get, node.cluster.myself.holding
@@ -48,7 +49,7 @@ def ack_all(node: NodeState, ids: list[JobId]) -> int:
 
 
 def ack(node: NodeState, job_id: JobId) -> bool:
-    """A client acknowledges; was the job known here and not acknowledged yet?"""
+    """A client acknowledges a job. True if it was known here and not acknowledged yet."""
     job = node.jobs.get(job_id)
     if job is None:
         _remember_unknown(node, job_id)
@@ -67,7 +68,7 @@ def ack(node: NodeState, job_id: JobId) -> bool:
 
 
 def _record(node: NodeState, job: Job) -> None:
-    """Unless it has been collected at once, a restart must know of the acknowledgement."""
+    """Record the acknowledgement for a restart, unless the job has been collected at once."""
     if node.is_recording and job.id in node.jobs:
         journaling.hold(node, job)
 
@@ -91,7 +92,7 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
     if cluster.size == 1 or not is_at_least_once(job_id):
         return
     if cluster.is_leaving:
-        # It will not be here to remember, but it can pass the news on once.
+        # A leaving node keeps no record, but it tells the others once.
         send.to_all(node, SetAck(job_id, 0))
         return
     job = Job(
@@ -116,8 +117,8 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
 
 
 def _count_attempt(job: Job) -> None:
-    """One of a client or of the timer. Those of other nodes do not count: many may ask at once, and
-    strangers are to be waited for (docs/differences.md)."""
+    """Count an attempt made for a client or by the timer. Attempts made for other nodes do not
+    count: many may come at once, and unknown nodes must be waited for (docs/differences.md)."""
     job.gc_attempt = min(job.gc_attempt + 1, MAX_GC_ATTEMPT)
 
 
@@ -133,11 +134,11 @@ def try_collect(node: NodeState, job: Job) -> None:
 
 
 def _awaits_unknown_nodes(node: NodeState, job: Job) -> bool:
-    """May a node that this one has not met yet have a copy: a holder, who gave a dummy its name, or
-    for a dummy anybody with whom a handshake is under way?
+    """May a node that is not in the table yet have a copy: a holder, the node that a dummy ack came
+    from, or, for a dummy ack, any node in handshake?
 
-    News of nodes spreads in seconds, so it is waited for through a few attempts, unless there is
-    nobody to bring it. Who has not turned up by then has been forgotten by all.
+    Gossip spreads in seconds, so a few attempts wait for it, unless there is no other node to bring
+    it. A node that has not appeared by then has been forgotten by the whole cluster.
     """
     if job.gc_attempt >= MEETS_WITHIN or len(job.holders) == len(job.confirmed or ()):
         return False
@@ -152,10 +153,10 @@ def _awaits_unknown_nodes(node: NodeState, job: Job) -> bool:
 
 
 def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
-    """Whose confirmation is awaited: the job's holders, or everybody for a dummy ack.
+    """Nodes whose confirmation is awaited: the job's holders, or all nodes for a dummy ack.
 
-    Of those that are not in the table some have been forgotten (original, defects 16 and 33),
-    others have not been met yet; neither can be asked.
+    Nodes that are not in the table are left out, because they cannot be asked: they have been
+    forgotten (original, defects 16 and 33) or are not known yet.
     """
     nodes = node.cluster.nodes
     confirmed = job.confirmed or ()
@@ -175,7 +176,7 @@ def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
 
 
 def collect(node: NodeState, job: Job) -> None:
-    """Every copy is known to be acknowledged: let all go."""
+    """Every holder has confirmed: tell all of them to drop the job."""
     if _misses_holders(node, job):
         send.to_all(node, SetAck(job.id, 0))
     elif not job.is_dummy:
@@ -186,7 +187,7 @@ def collect(node: NodeState, job: Job) -> None:
 def _misses_holders(node: NodeState, job: Job) -> bool:
     """Does this node hold a job of another node, and know no other holder?
 
-    Those who have a copy cannot be asked by name. So all nodes are told of the end, once.
+    The holders cannot be addressed, so all nodes are told to drop it, once.
     """
     if job.is_dummy or lifecycle.is_ours_alone(node, job):
         return False
@@ -203,7 +204,7 @@ def on_due(node: NodeState, job: Job) -> None:
 
 
 def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
-    """The job is acknowledged elsewhere; whoever knows of more copies collects them."""
+    """The job is acknowledged elsewhere. The node that knows more copies collects them."""
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
     if job is not None and was_pending:
@@ -230,9 +231,9 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
 def _is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:
     """Do the sender and this node have the only copies, as both know?
 
-    Then this one can go at once: there is nobody else to whom a record of the ack could tell it,
-    the sender keeps his, and the job's id is remembered. He needs no DELJOB to be sent either, for
-    he hears that it is unknown here. An original node is answered as ever.
+    Then this copy can go at once: no third node needs the acknowledgement, the sender keeps its own
+    record, and the job's id stays as a tombstone. The sender needs no DELJOB either: the answer
+    says that the job is unknown here. An original node is answered as usual.
     """
     holders = job.holders
     return (
@@ -263,7 +264,7 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
     if job.confirmed is None:
         return
     if not message.known and len(job.holders) == 2 and sender.id in job.holders:
-        # He has no copy to delete, and nobody else has one.
+        # The sender has no copy to delete, and no other node has one.
         lifecycle.unregister(node, job, Cause.COLLECTED)
         return
     if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:
@@ -275,8 +276,8 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
 def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
     """Drop the job, whatever its state.
 
-    If it was not acknowledged, the sender has asked nobody: it may not know to whom this node has
-    given the job, and the job may be on its way there.
+    If it was not acknowledged, the sender has not asked the holders: it may not know to which node
+    this one has given the job, and the job may be on its way there.
     """
     node.tombstones.bury(message.id)
     job = node.jobs.get(message.id)
@@ -288,7 +289,7 @@ def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
 
 
 def fast_ack(node: NodeState, job_id: JobId) -> bool:
-    """FASTACK: tell whoever may hold it to drop it, and drop it here; was it known?"""
+    """FASTACK: drop the job here and tell the other holders to. True if it was known here."""
     job = node.jobs.get(job_id)
     if job is None:
         node.tombstones.bury(job_id)

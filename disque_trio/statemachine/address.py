@@ -17,7 +17,7 @@ _NODE_ID: Final = re.compile(rb"[\x21-\x7e]{%d}" % NODE_ID_LENGTH)
 
 
 def new_node_id(rng: random.Random) -> NodeId:
-    """A name that nobody else has."""
+    """A random name, unique in practice."""
     return b"%040x" % rng.getrandbits(160)
 
 

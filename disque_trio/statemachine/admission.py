@@ -14,8 +14,8 @@ _OPEN: Final = ("auth", "hello", "reset")
 
 
 def must_check(node: NodeState, client: Client) -> bool:
-    """May there be anything but a wrong number of words? Hardly ever, so `refusal_of` is
-    spared; and who watches spares nothing."""
+    """Could a check other than that of the number of words fail? Usually not, and then `refusal_of`
+    is not called. While there are monitors it always is."""
     memory = node.memory
     return (
         memory.held > memory.hard
@@ -39,8 +39,8 @@ def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command)
 
 
 def _refusal_by_state(refusal: Failure, row: Command) -> Failure | None:
-    """While the journal is loaded nearly everything has to wait; while it cannot be written,
-    whatever would have to be written."""
+    """While the journal is loaded nearly every command is refused; while it cannot be written, or
+    this process yields its node ID, commands that write are."""
     if refusal is recovery.LOADING:
         return None if Flag.LOADING in row.flags else refusal
     return refusal if Flag.WRITE in row.flags or row.name == "ping" else None

@@ -57,13 +57,14 @@ DELIVERED: Final = 4
 QUEUED_ONCE: Final = 8
 """An at-most-once job has had its turn in this node's queue. Never leaves the node."""
 RECORDED: Final = 16
-"""In the journal only: whoever wrote this at-most-once job also records that it is handed out."""
+"""In the journal only: the node that wrote this at-most-once job also records its delivery."""
 LEASED: Final = 32
 """This node has given the lease that runs, or ran last. Never leaves the node."""
 GIVEN: Final = 64
-"""This node has given the job to another one, whom the rest may not know. Never leaves the node."""
+"""This node has given the job to a node that the other holders may not know. Never leaves the
+node."""
 GROWN: Final = 128
-"""This node has learned of a holder whom the others may not know, and has not told them. Never
+"""This node has learned of a holder that the others may not know, and has not told them yet. Never
 leaves the node."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
@@ -138,10 +139,10 @@ OK: Final = Status(b"OK")
 
 
 class Spilled:
-    """What stands for a body that the driver has put on disk (docs/memory.md).
+    """Stands for a body that the driver has written to disk (docs/memory.md).
 
-    `bytes(it)` reads it, and raises OSError if that fails. The machine never does: it hands it on
-    in replies and messages, and whoever encodes them reads. When nothing refers to it any more,
+    `bytes(it)` reads the body, and raises OSError if that fails. The machine never reads it: it
+    passes it on in replies and messages, and the encoder reads. When nothing refers to it any more,
     its place on disk is free.
     """
 

@@ -1,4 +1,4 @@
-"""Work that a command asks of the driver, because it needs the world: files, process, sockets.
+"""Work that a command leaves to the driver, because it needs files, the process or sockets.
 
 A handler puts a chore into the outbox and answers PENDING; the driver carries it out and gives
 the outcome to `Machine.done`, where the client's continuation turns it into the reply. So the
@@ -81,8 +81,8 @@ class StopJournal:
 
 @attrs.define
 class RewriteJournal:
-    """Begin to write the journal anew, from the jobs that there are. Outcome: None, or an error
-    text. Done once even if no journal is kept."""
+    """Begin to rewrite the journal from the jobs in memory. Outcome: None, or an error text. Done
+    even if no journal is kept."""
 
 
 @attrs.define
@@ -127,7 +127,7 @@ class JournalVitals:
     last_rewrite_ok: bool = True
     last_write_ok: bool = True
     file_status: str = "ok"
-    """`removed`, `replaced` or `truncated` by somebody else, until it has been written anew."""
+    """`removed`, `replaced` or `truncated` by another process, until it has been rewritten."""
     size: int = 0
     base_size: int = 0
     """What it was after the last load or rewrite."""

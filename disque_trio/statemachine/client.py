@@ -38,7 +38,7 @@ class ReplyMode(enum.Enum):
 
 @attrs.define(eq=False)
 class Client(Timed):
-    """A connection: who it is, what it waits for."""
+    """A connection: its identity, and what it waits for."""
 
     id: ClientId
     address: bytes
@@ -59,7 +59,7 @@ class Client(Timed):
     pending_adds: list[PendingAdd] = attrs.Factory(list)
     """While it waits for copies: its ADDJOBs that are not answered, in order."""
     most_pending: int = 0
-    """The most of them at a time since it was last told to go on."""
+    """The most of them at a time since the client was last resumed."""
     then: "Callable[[Any, Client, Any], Reply] | None" = None
     """Makes the reply from the node's state, the client and the outcome of its chore."""
     protocol: int = 2

@@ -1,10 +1,10 @@
 """The other nodes as this one knows them: the node table, links, failure reports, blacklist.
 
-Fields are written by the rooms of membership alone: `links` (links, and a peer's link fields),
+Fields are written by these modules: `links` (links, and a peer's link fields),
 `nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, flags),
 `failure` (reports), `resend` (resent_on), `gossip` (ping and pong times), `membership`
 (capabilities), `identity` (processes, incarnation, duplicate, refusal, own_addresses, probe_at),
-`post` (messages sent). Everybody may read.
+`send` (messages sent). Every module may read.
 """
 
 from typing import Final
@@ -25,12 +25,12 @@ from disque_trio.statemachine.base import (
 )
 
 YIELDS: Final = 1 << 63
-"""In an incarnation: the process leaves its node ID to another one (`identity`)."""
+"""In an incarnation: the process yields its node ID to another one (`identity`)."""
 
 
 @attrs.define(eq=False)
 class Process:
-    """A process that speaks under the ID of a peer, and where it was last heard."""
+    """A process that uses the ID of a peer, with the address and time of its last frame."""
 
     incarnation: int
     ip: str = ""
@@ -72,7 +72,7 @@ class Peer:
     resent_on: LinkId = 0
     """The last link on which it was sent the acknowledgements that it had missed."""
     reports: dict[NodeId, Millis] = attrs.Factory(dict)
-    """Who says that it fails, and since when we know."""
+    """Nodes that report it as failing, and when each last did."""
     capabilities: int = 0
     """What its frames announce beyond the original protocol."""
     processes: tuple[Process, ...] = ()
@@ -82,7 +82,7 @@ class Peer:
 
     @property
     def is_ours(self) -> bool:
-        """Does it tell who waits and who has jobs, and understand it (WAITING, HAVEJOBS)?"""
+        """Does it send and understand WAITING and HAVEJOBS?"""
         return bool(self.capabilities & MEETS)
 
     @holding.default
@@ -102,7 +102,7 @@ class Link:
 
 @attrs.define(eq=False)
 class Cluster:
-    """The node table and what hangs on it."""
+    """The node table and what belongs to it."""
 
     myself: Peer
     nodes: dict[NodeId, Peer]
@@ -122,13 +122,13 @@ class Cluster:
     incarnation: int = 0
     """The number of this process, as it announces it; 0 announces none."""
     duplicate: Duplicate | None = None
-    """Another process that answers to this node's ID."""
+    """Another process that uses this node's ID."""
     refusal: Failure | None = None
     """Why commands are refused while this process yields to it."""
     own_addresses: dict[tuple[str, int], None] = attrs.Factory(dict)
     """Where this very process answered itself."""
     probe_at: Millis = 0
-    """Before this moment no address is asked whether it is this node."""
+    """No address is probed for this node's ID before this moment."""
     messages_sent: int = 0
     messages_received: int = 0
 

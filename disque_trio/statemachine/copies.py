@@ -24,9 +24,9 @@ from disque_trio.statemachine.state import NodeState
 
 
 def spread(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId]) -> list[NodeId]:
-    """The candidates, first those at whose address nobody holds the job or stands before them.
+    """The candidates, first those whose address has neither a holder nor an earlier candidate.
 
-    Nodes of one address fall together. All of them are known.
+    Nodes at one address fail together. All of them are in the node table.
     """
     nodes = node.cluster.nodes
     taken = {nodes[id].ip for id in holders if id in nodes}
@@ -40,7 +40,7 @@ def spread(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId
 
 
 def snapshot(node: NodeState, job: Job) -> JobCopy:
-    """The job as a message carries it: its life as what is left of it, never what was delivered."""
+    """The job as a message carries it: with the rest of its TTL, and without delivery flags."""
     left = max(job.expires - node.mono, 0) // 1000 + 1
     return JobCopy(
         id=job.id,
@@ -63,8 +63,8 @@ def snapshot(node: NodeState, job: Job) -> JobCopy:
 def adopt(node: NodeState, copy: JobCopy) -> Job:
     """A live job, not registered yet, of a copy that a message brought.
 
-    It waits for its delay and one retry, so that it is queued here only if nothing is heard of
-    the node that has it.
+    It waits for its delay and one retry period, so that it is queued here only if the node that has
+    it sends no message about it meanwhile.
     """
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
     shared = node.timers.shared
@@ -90,8 +90,8 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
 def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
     """The holders that a message names, each once, and this node.
 
-    One that is not in the node table stays, for this node may meet it any moment and then has to
-    tell it what becomes of the job; but not one that it was told to forget.
+    A holder that is not in the node table stays: this node may meet it at any moment, and then has
+    to tell it of changes of the job. A holder that this node was told to forget is left out.
     """
     cluster = node.cluster
     if cluster.blacklist:
@@ -116,13 +116,13 @@ def _shared(holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
 
 @lru_cache(maxsize=1 << 10)
 def millis(seconds: int) -> Millis:
-    """In one object for all jobs of which it is said."""
+    """Milliseconds, as one int object shared by all jobs with the same value."""
     return seconds * 1000
 
 
 @lru_cache(maxsize=1 << 10)
 def shared_name(queue: bytes) -> bytes:
-    """Likewise the one name."""
+    """The queue's name, as one bytes object shared by its jobs."""
     return queue
 
 
@@ -135,13 +135,14 @@ def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
 
 
 def add_holder(job: Job, id: NodeId) -> None:
-    """Remember that this node may hold a copy too. Nearly always it is known to."""
+    """Remember that this node may hold a copy too; usually it is in the list already."""
     if id not in job.holders:
         job.holders = _shared((*job.holders, id))
 
 
 def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
-    """Is a job that is not here known to be over? Then the sender, who still has it, learns so."""
+    """Does a job that is not here have a tombstone? Then the sender, which still has it, is
+    told."""
     if job_id not in node.tombstones:
         return False
     send.to_node(node, sender, SetAck(job_id, 0))
@@ -149,9 +150,9 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
 
 
 def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, ...]) -> None:
-    """The sender has heard nothing of the ack, and may know of holders that have not either.
+    """Tell the sender of the ack, and those of its holders that were not known here.
 
-    It may be gone before it can ask them. A dummy ack asks everybody as it is.
+    The sender may end before it can tell them. A dummy ack needs no list: it asks all nodes.
     """
     known = job.holders
     if not job.is_dummy:

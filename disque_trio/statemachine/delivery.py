@@ -1,4 +1,4 @@
-"""Handing jobs to clients: GETJOB's rounds, and those who wait (original 2.3, 6.6)."""
+"""Handing jobs to clients: the rounds of GETJOB, and blocked clients (original 2.3, 6.6)."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -16,7 +16,8 @@ from disque_trio.statemachine.state import NodeState
 def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: int) -> list[Job]:
     """Up to `count` jobs: one of each queue, left to right, round after round.
 
-    Queues found empty ask the other nodes for jobs. One whose turn does not come is not created.
+    For queues found empty other nodes are asked for jobs. A queue that is not reached is not
+    created.
     """
     taken: list[Job] = []
     if len(names) == 1:
@@ -75,7 +76,7 @@ def serve_ready(node: NodeState) -> None:
     ready = node.ready
     while ready:
         queue = ready.pop(next(iter(ready)))
-        # Of many who wait only so many can be served.
+        # No more clients can be served than there are jobs.
         for client in list(islice(queue.waiting.values(), queue.length)):
             job = take(node, queue, client)
             if job is None:

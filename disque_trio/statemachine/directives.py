@@ -1,7 +1,7 @@
 """Every directive in one table: its name, how it is read, checked, shown and written.
 
 The file and CONFIG SET do not always take the same values; where they differ, the table says so
-(original 2.13). Nothing here touches a file: reading and writing them is the shell's part.
+(original 2.13). Nothing here touches a file: the driver reads and writes them.
 """
 
 import difflib
@@ -185,7 +185,7 @@ SECRET_FILES: Final[Mapping[str, str]] = {
     "requirepass": "requirepass_file",
     "cluster-secret": "cluster_secret_file",
 }
-"""Where secrets may have been read from. A value that is given itself takes the file's place."""
+"""Files that secrets may be read from. A value that is set directly takes the file's place."""
 
 
 def get(config: Config, pattern: bytes) -> list[bytes]:
@@ -199,7 +199,7 @@ def get(config: Config, pattern: bytes) -> list[bytes]:
 
 
 def _shown(config: Config, directive: Directive) -> str:
-    """A secret that was read from a file stays there."""
+    """The value to show; empty for a secret that was read from a file."""
     if is_from_file(config, directive):
         return ""
     return directive.kind.show(getattr(config, directive.field))
@@ -227,7 +227,7 @@ def set_value(config: Config, name: bytes, value: bytes) -> Config:
 
 
 def _why_not(name: bytes) -> bytes:
-    """Why CONFIG SET does not know the name, as far as that can be told."""
+    """Why CONFIG SET does not know the name; empty if there is no better hint."""
     if decode(name.lower()) in BY_NAME:
         return b": it is read once, when the server starts; set it in the file"
     return did_you_mean(name, [encode(each.name) for each in DIRECTIVES if each.on_set is not None])

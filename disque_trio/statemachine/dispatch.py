@@ -1,6 +1,6 @@
-"""What a member says about jobs and nodes: each message goes to the part of the protocol it is of.
+"""Dispatch of the messages that members send: each goes to the module that handles its type.
 
-Gossip, which strangers may send too, is `membership`'s.
+PING, PONG and MEET, which unknown nodes may send too, go to `membership`.
 """
 
 from collections.abc import Callable
@@ -60,11 +60,12 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
 }
 
 _MOVE_JOBS: Final = (ReplJob, YourJobs, NeedJobs)
-"""Messages that make a node take or give jobs; without a journal to write it does neither."""
+"""Messages that make a node take or give jobs. It does neither while it cannot write its
+journal."""
 
 
 def receive(node: NodeState, sender: Peer, messages: tuple[Message, ...]) -> None:
-    """A member says this, in this order. Clients who wait for jobs are served in between."""
+    """Handle a member's messages in order. After each, waiting clients are given the new jobs."""
     for message in messages:
         if node.refusal is not None and isinstance(message, _MOVE_JOBS):
             continue

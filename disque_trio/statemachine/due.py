@@ -1,4 +1,4 @@
-"""What is due: each timer goes to the part of the protocol that it is of."""
+"""Dispatch of due timers: each goes to the module that owns it."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -34,11 +34,11 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Memory: pressure.on_review,
 }
 MAX_DUE_PER_TICK: Final = 10_000
-"""Then the inputs get their turn; `Timers.deadline` says at once that there is more."""
+"""Then inputs are handled before the rest; `Timers.deadline` is due at once."""
 
 
 def run(node: NodeState) -> None:
-    """Do what is due by now, or some of it if it is much."""
+    """Handle the due timers, at most `MAX_DUE_PER_TICK` of them."""
     for _ in range(MAX_DUE_PER_TICK):
         owner = node.timers.pop_due(node.mono)
         if owner is None:

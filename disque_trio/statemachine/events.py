@@ -1,4 +1,4 @@
-"""What becomes of jobs in a node, as events that a checker can judge (docs/simulation.md)."""
+"""What happens to jobs in a node, as events for traces and checkers (docs/simulation.md)."""
 
 import enum
 
@@ -11,7 +11,7 @@ class Kind(enum.StrEnum):
     """What happened to the job in this node."""
 
     HOLD = "hold"
-    """There is a record of it now."""
+    """A record of it has been created."""
     DROP = "drop"
     """The record is gone."""
     QUEUE = "queue"
@@ -67,9 +67,9 @@ class Cause(enum.StrEnum):
 
 @attrs.define
 class Event:
-    """One thing that became of one job. `client` and `peer` where somebody else took part.
+    """One event of one job. `client` and `peer` name the client or node that took part, if any.
 
-    The `detail` of a hold says what the record says of the job (`trace.hold`).
+    The `detail` of a hold has the job's record (`trace.hold`).
     """
 
     kind: Kind

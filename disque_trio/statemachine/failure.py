@@ -1,8 +1,8 @@
-"""Failure detection: suspicion (PFAIL) by silence, a verdict (FAIL) by majority (original 5.7).
+"""Failure detector: suspicion (PFAIL) on a timeout, a verdict (FAIL) by majority (original 5.7).
 
-Handles Fail. Owns `Peer.reports`. A node that does not answer a ping in time is suspected here;
-one that a majority suspects has failed, which is told to everybody. Both end with its next PONG.
-Failure only steers where new copies go and where clients connect: jobs never move because of it.
+Handles Fail. Owns `Peer.reports`. A node that does not answer a ping in time is suspected; one that
+a majority suspects has failed, and all nodes are told. Both flags are cleared by its next PONG.
+Failure decides only where new copies go and where clients connect: jobs never move because of it.
 """
 
 from disque_trio.statemachine import send
@@ -22,7 +22,7 @@ def suspect_if_silent(node: NodeState, peer: Peer) -> None:
 
 
 def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
-    """Another node suspects it, or knows it as failed. A majority of such reports is a verdict."""
+    """Another node has it flagged as PFAIL or FAIL. A majority of such reports is a verdict."""
     peer.reports[reporter] = node.mono
     if peer.flags & PFAIL and _votes(node, peer) > node.cluster.size // 2:
         _mark_failed(node, peer)
@@ -30,7 +30,7 @@ def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
 
 
 def withdraw(peer: Peer, reporter: NodeId) -> None:
-    """Another node finds it in order."""
+    """Another node does not suspect it any more."""
     peer.reports.pop(reporter, None)
 
 
@@ -43,7 +43,7 @@ def _votes(node: NodeState, peer: Peer) -> int:
 
 
 def on_fail(node: NodeState, sender: Peer, message: Fail) -> None:
-    """A node tells of a verdict: it is believed at once, and not passed on."""
+    """Another node announces a verdict: it is applied at once, and not passed on."""
     peer = node.cluster.nodes.get(message.node)
     if peer is not None and peer is not node.cluster.myself and not peer.flags & FAIL:
         _mark_failed(node, peer)
@@ -55,5 +55,5 @@ def _mark_failed(node: NodeState, peer: Peer) -> None:
 
 
 def recover(node: NodeState, peer: Peer) -> None:
-    """It answers."""
+    """The node answers: clear its failure flags."""
     unmark(node, peer, PFAIL | FAIL)

@@ -1,12 +1,12 @@
-"""Jobs where the clients are: a node whose clients find a queue empty asks others (original 6.7).
+"""Federation: a node whose clients find a queue empty asks other nodes for jobs (original 6.7).
 
-Nodes of ours are told once that clients wait (WAITING), and say which of them have jobs (HAVEJOBS;
-`offering`). Those are asked for as many as clients wait (NEEDJOBS), and send them (`transfer`).
-Original nodes are asked as they ask each other: everybody, ever more rarely, and directly whoever
-gave jobs lately.
+Nodes of ours are told once that clients wait (WAITING), and those with jobs answer HAVEJOBS
+(`offering`). They are then asked for one job per waiting client (NEEDJOBS), and send them
+(`transfer`). Original nodes are asked as they ask each other: all of them, with growing intervals,
+and directly those that gave jobs lately.
 
-What a batch of inputs leaves unmet is looked at when they are all in (`settle`): the clients here
-come first, and a pipeline of jobs is one offer.
+The queues in `NodeState.unmet` are handled at the end of a batch of inputs (`settle`): clients of
+this node come first, and a pipeline of jobs makes one offer.
 
 Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supply`, the fields of
 `Supply` and, with `lifecycle`, `NodeState.unmet`; charges `Memory.held` for a `Supply`.
@@ -32,15 +32,16 @@ ADHOC_DELAY: Final[Millis] = 25
 MAX_ADHOC_DELAY: Final[Millis] = 2000
 RESPONDER_MEMORY: Final[Millis] = 5000
 ANSWER_WITHIN: Final[Millis] = 250
-"""Who has not answered NEEDJOBS by then is taken to have no jobs."""
+"""A node that has not answered NEEDJOBS by then is taken to have no jobs."""
 BUSY: Final = 10
-"""So many imports in the last seconds make it worth while to have jobs before clients ask."""
+"""With so many imports in the last seconds, jobs are fetched ahead of the clients' requests."""
 AHEAD: Final[Millis] = 50
-"""A busy queue is asked for what its clients take in so long, beside what they wait for."""
+"""Jobs are fetched ahead for what the clients of a busy queue take in this time."""
 POLL_MEMORY: Final[Millis] = 1000
-"""For so long a job is fetched for a client that asked with NOHANG: it may ask again."""
+"""After a GETJOB NOHANG that found nothing, a job is fetched for so long: the client may ask
+again."""
 IDLE_CHECK: Final[Millis] = 10_000
-"""How often a queue is looked at that nobody has used for long, but that is not empty."""
+"""How often an unused queue that is not empty is checked."""
 MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits. More would overflow (original, defect 17)."""
 
@@ -56,7 +57,7 @@ class Why(enum.Enum):
 
 
 def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
-    """Ask other nodes for jobs, as often as it makes sense.
+    """Ask other nodes for jobs, with the limits on how often.
 
     A queue paused in output asks for nothing: nothing could be delivered (original, defect 20).
     """
@@ -74,7 +75,7 @@ def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
 
 
 def _share(queue: Queue, rate: int) -> int:
-    """What each of the nodes that gave jobs lately is asked for."""
+    """How many jobs each node that gave some lately is asked for."""
     return min(max(rate // max(len(queue.responders), 1), MIN_REQUEST), MAX_REQUEST)
 
 
@@ -85,13 +86,13 @@ def may_ask(node: NodeState, queue: Queue) -> bool:
 
 
 def poll(node: NodeState, queue: Queue) -> None:
-    """A client asked, found nothing, and does not wait: fetch a job for when it asks again."""
+    """A client asked with NOHANG and found nothing: fetch a job for its next request."""
     queue.polled_until = node.mono + POLL_MEMORY
 
 
 def settle(node: NodeState) -> None:
-    """The inputs of a batch are in: offer the jobs that no client waits for, and ask for those that
-    clients wait for."""
+    """End of a batch: offer jobs that no client here waits for, and ask for those that clients wait
+    for."""
     unmet = node.unmet
     while unmet:
         name = next(iter(unmet))
@@ -110,7 +111,8 @@ def settle(node: NodeState) -> None:
 
 
 def _seek(node: NodeState, queue: Queue) -> None:
-    """Tell that clients wait, ask those who have jobs, and see when to do so again."""
+    """Announce that clients wait, ask the nodes that have jobs, and set the timer for the next
+    try."""
     if _is_due(node, queue):
         _tell_everybody(node, queue)
     if queue.supply is not None:
@@ -135,7 +137,7 @@ def _tell_everybody(node: NodeState, queue: Queue) -> None:
 
 
 def _is_due(node: NodeState, queue: Queue) -> bool:
-    """Is it time to tell everybody? At once if a link has come up since the last time."""
+    """Is a broadcast due? At once if a link has come up since the last one."""
     return node.mono >= _next_broadcast(queue) or queue.broadcast_at < node.greetings.began
 
 
@@ -177,8 +179,8 @@ def _note_responder(node: NodeState, queue: Queue, sender: Peer) -> None:
 
 
 def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
-    """The sender has so many jobs for which no client waits there. Who does not ask for them now
-    says so, and asks when a client waits."""
+    """The sender has so many jobs for which no client waits there. This node asks for them, or
+    declines, and asks later when a client waits."""
     queue = node.queues.get(message.queue)
     if queue is None:
         if message.count:
@@ -203,7 +205,7 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
 
 
 def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
-    """Ask for as many jobs as clients wait, of those who are known to have some."""
+    """Ask the nodes that are known to have jobs for one job per waiting client."""
     if supply.asked and node.mono >= supply.asked_at + ANSWER_WITHIN:
         _give_up(queue, supply)
     wanted = len(queue.waiting) - sum(supply.asked.values())
@@ -217,22 +219,23 @@ def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
         if wanted <= 0:
             break
         if id not in supply.asked:
-            # One that gets more jobs in a moment may then give them without being asked again.
+            # The only supplier is asked for all: jobs that it gets in a moment need no second
+            # request.
             most = wanted if is_only_one else min(wanted, count)
             wanted -= _ask(node, queue, supply, id, min(most, MAX_REQUEST), waits=waits)
 
 
 def _soon_wanted(node: NodeState, queue: Queue) -> int:
-    """What the clients of a busy queue take before another question would be answered: one question
-    for each job costs more than the job."""
+    """How many jobs the clients of a busy queue take before another request would be answered: one
+    request per job costs more than the job."""
     if imported(node, queue) < BUSY:
         return 0
     return import_rate(node, queue) * AHEAD // 1000
 
 
 def _is_polled(node: NodeState, queue: Queue) -> bool:
-    """Is a job to be fetched for a client that does not wait? One for each time it asks, and not
-    more often than an original node would be asked."""
+    """Is a job to be fetched for a client that does not wait? One per request, and not more often
+    than an original node would be asked."""
     if node.mono > queue.polled_until or node.mono < _next_adhoc(queue):
         return False
     queue.polled_until = -FOREVER
@@ -242,7 +245,7 @@ def _is_polled(node: NodeState, queue: Queue) -> bool:
 
 
 def _ask_ahead(node: NodeState, queue: Queue, supply: Supply) -> None:
-    """Clients take jobs as fast as they come: have the next ones here before they are asked for."""
+    """Clients take jobs as fast as they come: fetch the next ones ahead of their requests."""
     if supply.asked or not supply.known or imported(node, queue) < BUSY:
         return
     wanted = _share(queue, import_rate(node, queue))
@@ -253,7 +256,7 @@ def _ask_ahead(node: NodeState, queue: Queue, supply: Supply) -> None:
 def _ask(
     node: NodeState, queue: Queue, supply: Supply, id: bytes, count: int, *, waits: bool
 ) -> int:
-    """Ask the node for so many; none if it cannot be asked."""
+    """Ask the node for so many jobs. Returns how many were asked for, 0 if it cannot be asked."""
     peer = node.cluster.nodes.get(id)
     if peer is None or not peer.is_connected:
         del supply.known[id]
@@ -265,7 +268,7 @@ def _ask(
 
 
 def _give_up(queue: Queue, supply: Supply) -> None:
-    """These do not answer. Tell everybody anew, in case that they have not heard it."""
+    """These nodes do not answer: broadcast again, in case they missed the last one."""
     for id in supply.asked:
         supply.known.pop(id, None)
     supply.asked.clear()
@@ -285,7 +288,7 @@ def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
 
 
 def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool:
-    """The sender has given jobs. Was it because clients waited?"""
+    """The sender has given jobs. True if they were asked for because clients waited."""
     queue = node.queues.get(name)
     if queue is None or queue.supply is None:
         return sender.is_ours
@@ -301,7 +304,7 @@ def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool
 
 
 def watch(node: NodeState, queue: Queue) -> None:
-    """If clients wait on this queue, come back when asking again makes sense."""
+    """If clients wait on this queue, set its timer for the next request."""
     if not queue.waiting or queue.paused & PAUSE_OUT or node.cluster.size == 1:
         return
     again = _next_broadcast(queue)
@@ -318,13 +321,13 @@ def _is_ours(node: NodeState, id: bytes) -> bool:
 
 
 def watch_all(node: NodeState) -> None:
-    """The cluster has grown: clients that wait here may have waited for just that."""
+    """The cluster has grown: the new node may have jobs for the clients that wait here."""
     for queue in node.queues.values():
         watch(node, queue)
 
 
 def on_queue_due(node: NodeState, queue: Queue) -> None:
-    """A queue's timer: its clients still wait, or nobody has used it for long."""
+    """A queue's timer: clients still wait, or the queue has not been used for long."""
     if queue.waiting:
         lifecycle.mark_unmet(node, queue.name)
     elif lifecycle.drop_queue_if_idle(node, queue):

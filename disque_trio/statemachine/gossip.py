@@ -1,7 +1,7 @@
-"""Gossip: what PING, PONG and MEET tell of third nodes, and pings themselves (original 5.6, 5.7).
+"""Gossip: what PING, PONG and MEET say about other nodes, and pings themselves (original 5.6, 5.7).
 
-Owns `Peer.ping_sent` and `Peer.pong_received`. A few nodes are told of in each message, failing
-ones first; so every node hears of every other and of what others think of it.
+Owns `Peer.ping_sent` and `Peer.pong_received`. Each message has entries about a few nodes, failing
+ones first; so every node learns of every other, and of which nodes suspect it.
 """
 
 from typing import Final
@@ -17,13 +17,13 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 MAX_ENTRIES: Final = 100
-"""Entries of a message that are looked at: a tenth of the largest table (`handshake.MAX_NODES`)."""
+"""Entries of a message that are read: a tenth of the largest table (`handshake.MAX_NODES`)."""
 _NOT_TOLD: Final = HANDSHAKE | NOADDR
 _FAILING: Final = PFAIL | FAIL
 
 
 def ping(node: NodeState, peer: Peer) -> None:
-    """Ask whether the node is there, on our link; an unanswered ping keeps its time."""
+    """Send a ping on our link. `ping_sent` stays that of the first unanswered ping."""
     if peer.flags & MEET:
         send.to_node(node, peer, Meet(section(node)))
         return
@@ -32,22 +32,22 @@ def ping(node: NodeState, peer: Peer) -> None:
 
 
 def on_pong(node: NodeState, peer: Peer) -> None:
-    """The node is there."""
+    """The node has answered."""
     peer.pong_received = node.mono
     peer.ping_sent = 0
     recover(node, peer)
 
 
 def expect_nothing(peer: Peer) -> None:
-    """Nobody answers for the node where we asked: when it is back, its time starts anew."""
+    """The ping that is unanswered did not reach the node: its timeout starts anew with the next."""
     peer.ping_sent = 0
 
 
 def section(node: NodeState) -> tuple[Gossip, ...]:
-    """A random choice of nodes to tell of: a tenth of the table, at least three.
+    """Entries about random nodes: a tenth of the table, at least three.
 
-    The first draws take failing nodes only, so that word of a failure travels faster than word
-    of health. Draws that hit an unfit node are lost, as in the original.
+    The first draws take failing nodes only, so that failures spread faster than the rest. A draw of
+    a node that may not be listed is lost, as in the original.
     """
     nodes = list(node.cluster.nodes.values())
     count = len(nodes)
@@ -78,7 +78,7 @@ def _tell(node: NodeState, peer: Peer) -> Gossip:
 
 
 def tell_of_process(process: Process, id: NodeId) -> Gossip:
-    """That a node is also to be found there."""
+    """An entry that gives another address for the node."""
     return Gossip(id, process.ip.encode(), process.port, 0)
 
 
@@ -88,7 +88,7 @@ def wall_time(node: NodeState, moment: Millis) -> Millis:
 
 
 def read_section(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
-    """Hear what a known node tells of others."""
+    """Handle the entries of a known node."""
     for entry in entries[:MAX_ENTRIES]:
         peer = node.cluster.nodes.get(entry.id)
         if peer is None:
@@ -102,7 +102,8 @@ def read_section(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> 
 
 
 def _compare(node: NodeState, teller: Peer, peer: Peer, entry: Gossip) -> None:
-    """Note the teller's opinion of a node. One that fails for us may have moved: try there."""
+    """Note whether the teller suspects a node. One that fails here may have moved: try its address
+    in the entry."""
     if entry.flags & _FAILING:
         report(node, peer, teller.id)
     else:

@@ -1,6 +1,6 @@
-"""Over a new link a node of ours is told who waits here and which jobs there are (docs/bus.md).
+"""Greetings: on a new link, a node of ours is sent WAITING and HAVEJOBS anew (docs/bus.md).
 
-What was said before may have been lost with the old link, or by a node that did not know this one.
+Earlier ones may have been lost with the old link, or ignored by a node that did not know this one.
 Owns the fields of `Greetings`.
 """
 
@@ -16,16 +16,16 @@ from disque_trio.statemachine.state import Greetings, NodeState
 GREETING_EVERY: Final[Millis] = 20
 GREET_AGAIN: Final[Millis] = 500
 NEWCOMER: Final[Millis] = 3000
-"""For so long a node that has joined may not know all the others yet."""
+"""How long a node that has joined may take to know all the others."""
 MAX_GREETING: Final = 500
-"""Queues of which a new link is told at a time."""
+"""Queues that are announced on a new link at a time."""
 
 
 def greet(node: NodeState, peer: Peer) -> None:
-    """A link to a node of ours is new: tell the node who waits here and which jobs there are, some
-    queues at a time. Clients that come later make themselves known to everybody at once.
+    """A link to a node of ours is new: announce where clients wait and where jobs are, some queues
+    at a time. Clients that come later are broadcast at once.
 
-    A node that has just joined does not listen before it knows this one: it is told a few times.
+    A node that has just joined ignores messages until it knows this one, so it is told a few times.
     """
     greetings = node.greetings
     greetings.began = node.mono
@@ -36,7 +36,7 @@ def greet(node: NodeState, peer: Peer) -> None:
 
 
 def greet_again(node: NodeState, link_id: LinkId) -> None:
-    """This link has lost messages, for it could not carry them all."""
+    """Messages on this link were dropped, because its send queue was full: repeat them."""
     link = node.cluster.links.get(link_id)
     peer = link.peer if link is not None else None
     if peer is not None and peer.is_ours and peer.id not in node.greetings.again:
@@ -50,7 +50,7 @@ def _plan_greeting(node: NodeState, peer: Peer) -> None:
 
 
 def on_due(node: NodeState, greetings: Greetings) -> None:
-    """The next queues, and nodes that are to be told once more."""
+    """Announce the next queues, and begin again for nodes that are to be told once more."""
     for id, due in list(greetings.again.items()):
         if due <= node.mono:
             _plan_greeting_again(node, greetings, id)

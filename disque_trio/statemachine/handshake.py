@@ -1,11 +1,11 @@
 """Handshakes: from an address to a member of the cluster (original 5.5, 5.6).
 
-Somebody whose name is not known yet stands in the node table under a random name, flagged
-HANDSHAKE. The heartbeat dials the address; the first answer brings the name. Whoever introduces
-itself with MEET, and whoever is heard of in gossip, comes in this way.
+A node whose ID is not known yet is in the node table under a random ID, flagged HANDSHAKE. The
+heartbeat dials its address; the first answer brings the ID. Nodes that send MEET, and nodes that
+gossip names, join in this way.
 
-The bus has no authentication, so strangers may only start so many handshakes, in a table of so
-many nodes; an operator's own CLUSTER MEET always gets through.
+The bus has no authentication by default, so the handshakes that frames can start are limited, and
+so is the size of the table up to which they may; an operator's CLUSTER MEET has no limit.
 """
 
 from typing import Final
@@ -36,7 +36,8 @@ def meet_by_gossip(node: NodeState, ip: str, port: int) -> None:
 
 
 def answer_meet(node: NodeState, link: Link, port: int) -> None:
-    """Start a handshake with a stranger that sent MEET: it knows us, so a PING will do."""
+    """Start a handshake with an unknown node that sent MEET. It knows this node, so a PING will
+    do."""
     if _has_room(node):
         _start(node, link.remote_ip, port, 0)
 
@@ -60,9 +61,9 @@ def _has_room(node: NodeState) -> bool:
 
 
 def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | None:
-    """Whoever we dialled says its name, and is a member.
+    """The node that was dialled has given its ID: it becomes a member.
 
-    None if we know it already, be it that it moved or that it is ourselves: then the handshake
+    None if the ID is known already, because the node has moved or is this one: then the handshake
     ends with its link.
     """
     known = node.cluster.nodes.get(frame.sender)

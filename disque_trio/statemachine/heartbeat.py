@@ -1,10 +1,11 @@
-"""The cluster's heartbeat: when it comes next. What it does is in `membership`.
+"""The timer of the cluster's heartbeat: when it comes next. What it does is in `membership`.
 
-Hearts beat ten times a second (original 5.7), but a beat in which there is nothing to do is left
-out: an idle node wakes twice a second, to ping somebody and to see the answer. What a beat may have
-to react to rouses the heart, so nothing is done later than if it beat all the time.
+There are ten heartbeats a second (original 5.7), but those in which there is nothing to do are
+skipped: an idle node wakes twice a second, to ping a node and to check the answer. Every change
+that a heartbeat has to react to calls `rouse`, which ends the skipping, so nothing is done later
+than without it.
 
-Owns `Cron.runs`, which counts the beats that are left out, too.
+Owns `Cron.runs`, which counts skipped heartbeats, too.
 """
 
 from typing import Final
@@ -16,21 +17,21 @@ HEARTBEAT: Final[Millis] = 100
 
 
 def beat(cron: Cron) -> int:
-    """One more beat; how many there have been."""
+    """Count one more heartbeat. Returns how many there have been."""
     cron.runs += 1
     return cron.runs
 
 
 def rest(node: NodeState, beats: int) -> None:
-    """Let the next beat but so many be the next that is not left out."""
+    """Skip the next `beats` heartbeats."""
     cron = node.cron
     cron.runs += beats
     node.timers.arm(cron, node.mono + (beats + 1) * HEARTBEAT)
 
 
 def rouse(node: NodeState) -> None:
-    """Leave no beat out: something has changed. A heart that stands still, for the node is alone,
-    begins to beat."""
+    """Something has changed: end the skipping. A heartbeat that was stopped, because the node was
+    alone, starts again."""
     cron = node.cron
     if not cron.due:
         node.timers.arm(cron, node.mono + HEARTBEAT)

@@ -10,9 +10,9 @@ from typing import Final
 
 _LONGEST_SHOWN: Final = 64
 _LONGEST_NAME: Final = 32
-"""Whatever is longer is no slip of the fingers, and to compare it would take long."""
+"""A longer word is no typing error, and to compare it would take long."""
 _SHORTEST_START: Final = 3
-"""Letters that say which name was begun."""
+"""Letters that are enough to complete a name."""
 _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)} | {
     ord("\r"): " ",
     ord("\n"): " ",
@@ -35,7 +35,7 @@ def nearest(word: bytes, names: Iterable[bytes]) -> bytes | None:
     begun = [name for name in known if name.startswith(wanted)]
     if begun and len(wanted) >= _SHORTEST_START:
         return known[min(begun, key=len)]
-    # Few are worth the comparison, and anybody may ask for it as often as he likes.
+    # The comparison is slow and clients can cause it at will, so unlikely names are left out first.
     letters = set(wanted)
     alike = [
         name

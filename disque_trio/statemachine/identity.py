@@ -1,15 +1,16 @@
 """Two processes with one node ID: a copied directory, whose copy runs beside the original.
 
 Each process announces a number of its own in PING, PONG and MEET, its incarnation. A node that
-hears two processes under one node ID, at two addresses, tells each of the other by gossip. A
-process that hears of its own ID at another address dials it: whoever answers with the ID and
-another incarnation is a second process. Of the two the one that was started later yields, unless
-the other does so already: it refuses commands that write, closes its links, and says nothing to
-other nodes, until the other has not answered for half a minute (docs/bus.md).
+receives frames of two processes with one node ID, from two addresses, tells each of the other by
+gossip. A process that finds its own ID at another address in gossip dials it: an answer with the ID
+and another incarnation shows a second process. Of the two, the one that was started later yields,
+unless the other does so already: it refuses commands that write, closes its links, and sends
+nothing to other nodes until the other has not answered for half a minute (docs/bus.md).
 
-Numbers of other nodes are believed only from an address that was dialled. Original nodes announce
-none, and are left alone. Owns `Cluster.duplicate`, `incarnation`, `refusal`, `own_addresses`
-and `probe_at`, `Process`, `Peer.processes`, and `NodeState.refusal` while this process yields.
+Incarnations of other nodes are believed only from an address that was dialled. Original nodes
+announce none, and are not checked. Owns `Cluster.duplicate`, `incarnation`, `refusal`,
+`own_addresses` and `probe_at`, `Process`, `Peer.processes`, and `NodeState.refusal` while this
+process yields.
 """
 
 from typing import Final
@@ -30,7 +31,7 @@ MAX_ADDRESSES: Final = 16
 
 
 def is_yielding(node: NodeState) -> bool:
-    """Does this process leave its ID to another one?"""
+    """Does this process yield its ID to another one?"""
     return bool(node.cluster.incarnation & YIELDS)
 
 
@@ -38,7 +39,7 @@ def is_yielding(node: NodeState) -> bool:
 
 
 def note(node: NodeState, peer: Peer, frame: Frame, ip: str) -> None:
-    """A process speaks under the ID of a peer. The last two are remembered."""
+    """Note the process that sent a frame under the ID of a peer. The last two are remembered."""
     if not frame.incarnation or frame.incarnation & YIELDS:
         return
     processes = peer.processes
@@ -52,7 +53,8 @@ def note(node: NodeState, peer: Peer, frame: Frame, ip: str) -> None:
 
 
 def other_process(node: NodeState, peer: Peer) -> Process | None:
-    """Another process than the last one that has spoken under this ID lately, elsewhere."""
+    """A process that used this ID lately from another address than the last one; None if none
+    did."""
     latest = peer.processes[-1]
     for each in peer.processes[:-1]:
         is_recent = node.mono - each.last_seen <= node.config.cluster_node_timeout
@@ -65,7 +67,7 @@ def other_process(node: NodeState, peer: Peer) -> Process | None:
 
 
 def on_own_id_in_gossip(node: NodeState, ip: str, port: int) -> None:
-    """Gossip says that this node's ID is at that address: see who answers, if it is a new one."""
+    """Gossip gives this address for this node's ID: dial it, if it is new, to see what answers."""
     cluster = node.cluster
     own = (cluster.myself.ip, node.facts.port)
     if cluster.incarnation and (ip, port) != own and (ip, port) not in cluster.own_addresses:
@@ -79,14 +81,15 @@ def _probe(node: NodeState, ip: str, port: int) -> None:
 
 
 def on_own_id(node: NodeState, link: Link, frame: Frame) -> None:
-    """A frame has this node's own ID. On a link that was dialled it tells who is there."""
+    """A frame has this node's own ID. On a link that was dialled it shows which process is
+    there."""
     cluster = node.cluster
     if not frame.incarnation or not cluster.incarnation:
         return
     is_other = (frame.incarnation ^ cluster.incarnation) & ~YIELDS
     if link.peer is None:
         if is_other:
-            # Even if it is what nodes.conf says of this node: that may be a copy.
+            # Also if it is this node's address in nodes.conf: the file may be a copy.
             _probe(node, link.remote_ip, frame.port)
     elif is_other:
         _meet_other(node, link.peer, frame.incarnation)
@@ -96,7 +99,7 @@ def on_own_id(node: NodeState, link: Link, frame: Frame) -> None:
 
 
 def _meet_other(node: NodeState, place: Peer, incarnation: int) -> None:
-    """There is another process with this ID: note it, and decide who goes on."""
+    """There is another process with this ID: note it, and decide which of the two goes on."""
     cluster = node.cluster
     cluster.duplicate = Duplicate(place.ip, place.port, node.mono)
     other_yields, is_older = bool(incarnation & YIELDS), incarnation & ~YIELDS < cluster.incarnation
@@ -129,7 +132,7 @@ def _go_on(node: NodeState) -> None:
 
 
 def watch(node: NodeState) -> None:
-    """Once a second: look whether the other process is still there."""
+    """Once a second: check whether the other process still answers."""
     other = node.cluster.duplicate
     if other is None:
         return

@@ -1,10 +1,10 @@
 """Holders of a job that do not know each other learn of each other: HOLDERS (decision 62).
 
-A holder tells the nodes on its list what it does with a job. Two nodes that were given the job on
-the two sides of a cut stand on no list in common: each queues it again and again, and nobody tells
-one that the other has a worker on it. But both have told their givers. So whoever hears of a holder
-that it did not know tells all holders of its list, once, when the job is to be queued again: most
-jobs are acknowledged before.
+A holder sends what it does with a job to the holders that it knows. Two nodes that were given the
+job on the two sides of a partition do not know each other: each queues it again and again, and
+neither learns that the other has a worker on it. But each has told the node that gave it the job.
+So a node that learns of a new holder sends its list to all holders on it, once, when the job is to
+be queued again: most jobs are acknowledged before that.
 """
 
 from disque_trio.statemachine import lifecycle, send
@@ -25,7 +25,7 @@ from disque_trio.statemachine.state import NodeState
 
 
 def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
-    """These nodes may hold a copy. If that is news here, it may be news for the others."""
+    """These nodes may hold a copy. If this node did not know, the others may not know either."""
     known = job.holders
     add_holders(job, ids)
     if job.holders is not known and job.retry:
@@ -33,7 +33,8 @@ def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
 
 
 def introduce(node: NodeState, job: Job) -> None:
-    """The job is about to be queued again: tell its holders of each other, if that may be news."""
+    """The job is about to be queued again: send its holders the list, if they may not know it
+    all."""
     if not job.flags & GROWN:
         return
     lifecycle.unmark(job, GROWN)
@@ -45,7 +46,7 @@ def introduce(node: NodeState, job: Job) -> None:
 
 
 def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
-    """Learn who else may hold the job, and tell these nodes how it stands here."""
+    """Learn which nodes may hold the job, and send the new ones its state here."""
     job = node.jobs.get(message.id)
     if job is None:
         is_over(node, sender, message.id)
@@ -58,7 +59,7 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
     if not job.retry:
         return
     if all(id in message.holders for id in known):
-        # Whoever was told this knows all that is known here.
+        # All receivers of this message know as much as this node.
         lifecycle.unmark(job, GROWN)
     else:
         lifecycle.mark(job, GROWN)
@@ -66,7 +67,7 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
 
 
 def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
-    """What the other holders have heard from here since the period began."""
+    """Send what the other holders have been sent since the period began."""
     if job.state == QUEUED:
         send.to_ids(node, ids, Queued(job.id))
     elif lifecycle.lease_runs(node, job):

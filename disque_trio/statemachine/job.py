@@ -1,9 +1,9 @@
 """The job record, its id, and the arithmetic of its deadlines (original 3 and 4).
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
-`replication` (confirmed while it waits for copies), `pending_adds` (who waits), `repair` (confirmed
-while it is active or queued), `acks` (confirmed and attempts while it is acked), `queue` (in_line),
-`jobtable` (before and after).
+`replication` (confirmed while it waits for copies), `pending_adds` (pending_add), `repair`
+(confirmed while it is active or queued), `acks` (confirmed and attempts while it is acked), `queue`
+(in_line), `jobtable` (before and after).
 """
 
 from binascii import b2a_base64
@@ -54,7 +54,7 @@ class Job(Timed):
     made: Millis
     """By the wall clock of the creating node; with `number` the creation stamp."""
     number: int
-    """Among the jobs of that millisecond. Apart they take 8 bytes, together 48."""
+    """Position among the jobs of that millisecond. Two numbers take 8 bytes, a combined one 48."""
     expires: Millis
     delay: Millis
     retry: Millis
@@ -64,7 +64,8 @@ class Job(Timed):
     """When this node queues it (again); 0 is never."""
     confirmed: tuple[NodeId, ...] | None = None
     """While wait-repl: nodes known to hold a copy. While acked: nodes known to hold it as acked.
-    Else None, unless some holders were asked for a copy and have not answered: then the others."""
+    Otherwise None; or, while holders have been asked for a copy and have not answered, the
+    others."""
     state: int = WAIT_REPL
     flags: int = 0
     nacks: int = 0
@@ -94,7 +95,8 @@ class Job(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class PendingAdd:
-    """An ADDJOB that waits for the copies of its job, or, being settled, for those before it."""
+    """An ADDJOB that waits for the copies of its job, or, once settled, for the answers before its
+    own."""
 
     client: ClientId
     job: Job | None
@@ -108,7 +110,7 @@ class PendingAdd:
     is_silent: bool
     """CLIENT REPLY says that it shall not be answered."""
     reply: Reply = None
-    """What it is answered in its turn."""
+    """Its answer, once it is settled."""
 
 
 def next_wake(job: Job) -> Millis:
@@ -180,7 +182,7 @@ def is_at_least_once(job_id: JobId) -> bool:
 
 
 def rank(node: NodeId, job_id: JobId) -> int:
-    """A number by which all order the nodes alike, and differently for each job."""
+    """A number by which all nodes order the nodes in the same way, which differs for each job."""
     return int.from_bytes(node, "big") ^ int.from_bytes((job_id[11:35] * 2)[:40], "big")
 
 

@@ -1,7 +1,7 @@
 """The table of a node's jobs: a dictionary, and a chain through it in the order in which they came.
 
-The chain is for whoever has to look at every job, a few at a time, while jobs come and go: a
-dictionary has no place to come back to, and a copy of a million names takes too long.
+The chain serves walks over all jobs, a few at a time, while jobs come and go: an iteration over a
+dictionary cannot be resumed after a change, and a copy of a million ids takes too long.
 
 Owns `Job.before` and `Job.after`.
 """
@@ -34,7 +34,8 @@ class JobTable(dict[JobId, Job]):
         self._last = job
 
     def shrink(self) -> None:
-        """Let go of the table of an empty dictionary: it stays as long as entries go one by one."""
+        """Free the memory of an empty dictionary, which it keeps when entries are removed one by
+        one."""
         if not self:
             self.clear()
 
@@ -64,10 +65,11 @@ class JobTable(dict[JobId, Job]):
 
 
 class Walk:
-    """The jobs that there were when it began, in their order, but for those that have gone.
+    """The jobs that were there when it began, in their order, without those dropped meanwhile.
 
-    It is an iterator that may rest while jobs come and go. Who does not go to its end must `end`
-    it, for whenever a job goes the table looks whether it is the `next` or the `last` of a walk.
+    An iterator that may be paused while jobs come and go. One that is not run to its end must be
+    ended with `end`: for each dropped job the table checks whether it is the `next` or the `last`
+    of a walk.
     """
 
     __slots__ = ("_all", "last", "next")
@@ -93,14 +95,14 @@ class Walk:
         return job
 
     def pass_by(self, job: Job) -> None:
-        """This job, the next or the last one, is about to go."""
+        """This job, the walk's next or last one, is about to be dropped."""
         if job is self.next:
             self._step(job)
         if job is self.last:
             self.last = job.before
 
     def end(self) -> None:
-        """Nobody wants to see the rest."""
+        """The rest is not needed."""
         if self.next is not None:
             self.next = None
             self._all.remove(self)

@@ -1,16 +1,16 @@
 """The journal's records: what a restart must know of this node's jobs (original 7.1).
 
-Nothing is recorded while there is no journal. Of a job the journal has the last record; what
-changes without one (a place in the queue, counters, further holders) starts anew after a restart.
+Nothing is recorded while there is no journal. Of each job the last record counts; what changes
+without a record (its place in the queue, counters, further holders) starts anew after a restart.
 Two things are recorded here that the original forgets (docs/differences.md):
 
 * an acknowledgement, as a job without its body, until every copy is collected;
 * that an at-most-once job has been handed out: it is deleted, before it leaves.
 
-A node that is about to be stopped in order records its queues, too: from then on each record says
-whether its job is queued. When the file has been written anew meanwhile, and nothing will change
-any more, STOPPED ends it: whoever reads that last may queue at once what was queued. It is the
-deletion of a job that there never was, so that each reader of either format may pass over it.
+Before a controlled stop a node records its queues, too: from then on each record says whether its
+job is queued. When the file has been rewritten meanwhile and nothing changes any more, STOPPED is
+written last: a node that finds it at the end may queue at once the jobs that were queued. It is the
+deletion of a job that never existed, so readers of either format ignore it.
 
 Owns `Outbox.records`, `NodeState.is_recording` and `is_recording_queues`.
 """
@@ -25,9 +25,9 @@ from disque_trio.statemachine.records import DeleteJob, LoadJob
 from disque_trio.statemachine.state import NodeState
 
 STOPPED: Final = DeleteJob(b"D-00000000-the+node+was+stopped++++-0000")
-"""The last record of a node that was stopped in order: what is recorded as queued is queued."""
+"""The last record of a controlled stop: jobs that are recorded as queued are queued."""
 STARTED: Final = DeleteJob(b"D-00000000-the+node+has+started++++-0000")
-"""It runs again, so that is true no longer."""
+"""The node runs again, so STOPPED does not hold any more."""
 
 
 def record(node: NodeState, *, on: bool) -> None:
@@ -60,7 +60,8 @@ def hold(node: NodeState, job: Job) -> None:
 
 
 def delivered(node: NodeState, job: Job) -> None:
-    """The job leaves the node by the queue. An at-most-once job must never do so again."""
+    """The job is delivered, or given to another node. An at-most-once job is deleted: it must never
+    be delivered again."""
     if not job.retry and node.is_recording:
         node.out.records.append(DeleteJob(job.id))
 
@@ -72,7 +73,7 @@ def drop(node: NodeState, job: Job) -> None:
 
 
 def unwrite(node: NodeState) -> None:
-    """Take back what has been recorded since the last `take`: the journal is right already."""
+    """Take back the records since the last `take`: they came from the journal."""
     node.out.records.clear()
 
 

@@ -3,8 +3,8 @@
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
 and `body` of one that has gone;
 `NodeState.jobs`, `queues`, `ready` and `unmet`; `Queue.accessed`, `jobs_in` and `jobs_out`;
-`Memory.held`, `evictable` and `dummies`. What begins or ends here is recorded at once; what comes
-in is recorded by whoever takes it in, once it is settled.
+`Memory.held`, `evictable` and `dummies`. Jobs that begin or end here are recorded at once; copies
+from other nodes are recorded by the module that takes them in.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
 LINKS_UP: Final[Millis] = 1000
-"""How long after a start nodes have links, if they can have any."""
+"""How long it takes after a start until links are up."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that nobody used for this long is dropped (original 6.11)."""
 
@@ -48,8 +48,8 @@ def register(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def begin(node: NodeState, job: Job) -> None:
-    """Take the origin's job into the table if it is not there, and queue it now or, with a delay,
-    when its time comes (original 6.3)."""
+    """Take a new job of this node into the table if it is not there, and queue it now or, with a
+    delay, later (original 6.3)."""
     if job.id not in node.jobs:
         # As `_hold` does, for a job that cannot be evicted.
         node.jobs.put(job)
@@ -58,7 +58,7 @@ def begin(node: NodeState, job: Job) -> None:
             trace.hold(node, job, Cause.ADD)
     job.state = ACTIVE
     if job.delay or job.flags & BCAST_QUEUED:
-        # With the flag, another holder has queued it already.
+        # With this flag, another holder has queued it already.
         spilling.offer(node, job)
         schedule(node, job)
     else:
@@ -68,11 +68,10 @@ def begin(node: NodeState, job: Job) -> None:
 
 
 def restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool = False) -> None:
-    """Take in a job that the journal has kept; queue it if it was queued when the node ended.
+    """Take in a job from the journal; queue it if it was queued when the node ended.
 
-    That is neither announced nor counted: it stands where it stood. With `may_ask` the other
-    holders are asked first, as soon as there are links, by the warning that every requeue begins
-    with.
+    This is neither announced nor counted as a delivery. With `may_ask` the other holders are asked
+    first, by the WILLQUEUE that precedes every requeue, as soon as there are links.
     """
     if job.state != ACKED:
         job.state = ACTIVE
@@ -88,7 +87,7 @@ def restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool = False
         if not may_ask or is_ours_alone(node, job):
             enqueue(node, job, Cause.LOADED)
         elif may_be_queued(job):
-            # Another holder may have it in its queue by now, or may have given it to somebody.
+            # Another holder may have queued or delivered it meanwhile.
             requeue_in(node, job, LINKS_UP + ANNOUNCE_AHEAD)
 
 
@@ -103,7 +102,7 @@ def _hold(node: NodeState, job: Job) -> None:
 def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     """Forget the job here, whatever its state.
 
-    One that is acknowledged is over; if other nodes may hold it, so much is remembered.
+    An acknowledged one leaves a tombstone if other nodes may hold it.
     """
     if job.state == QUEUED:
         dequeue(node, job, Cause.DROPPED)
@@ -129,10 +128,11 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def is_ours_alone(node: NodeState, job: Job) -> bool:
-    """Has nobody else ever had this job? Of a job of another node the list may be short."""
+    """Has no other node ever had this job? For jobs of other nodes the holders may not all be
+    known."""
     myself = node.cluster.myself
     if job.holders is myself.holding:
-        # Only new jobs of this very node are given this tuple.
+        # Only new jobs of this node are given this very tuple.
         return True
     return job.holders == (myself.id,) and job.id[2:10] == myself.id[:8]
 
@@ -155,7 +155,7 @@ def restart_retry(node: NodeState, job: Job) -> None:
         # A period is at least a second, so this is never 0, which would mean "never".
         requeue_at = job.requeue_at = timers.shared(node.mono + job.retry + desync(node))
         if job.state != WAIT_REPL:
-            # This is what `next_wake` says, for nearly every job that is added or delivered.
+            # The result of `next_wake` for nearly every job that is added or delivered.
             timers.arm(job, min(requeue_at - ANNOUNCE_AHEAD, job.expires))
             return
     timers.arm(job, next_wake(job))
@@ -196,7 +196,7 @@ def is_paused_in(node: NodeState, name: bytes) -> bool:
 
 
 def had_its_turn(job: Job) -> bool:
-    """Has this node queued or delivered this at-most-once job? Then it never does again."""
+    """Has this node queued or delivered this at-most-once job? Then it must not again."""
     return not job.retry and bool(job.flags & (DELIVERED | QUEUED_ONCE))
 
 
@@ -206,7 +206,7 @@ def was_ever_queued(job: Job) -> bool:
 
 
 def may_be_queued(job: Job) -> bool:
-    """Only an active job that has a time to be queued at; an at-most-once job only once."""
+    """True for an active job, but for an at-most-once job that has been queued before."""
     if job.state != ACTIVE or not job.requeue_at:
         return False
     return bool(job.retry) or not had_its_turn(job)
@@ -215,8 +215,8 @@ def may_be_queued(job: Job) -> bool:
 def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     """Queue the job; False, and no change, if it may not be (original 6.1).
 
-    The first time is silent, for nobody else would queue it now; later ones are announced with
-    QUEUED, so that the other holders postpone.
+    The first time is not announced, because no other holder would queue it now; later times are
+    announced with QUEUED, so that the other holders postpone.
     """
     if not may_be_queued(job) or job.queue is None:
         return False
@@ -267,8 +267,8 @@ def mark_ready(node: NodeState, queue: Queue) -> None:
 
 
 def mark_unmet(node: NodeState, name: bytes) -> None:
-    """Have the queue looked at when the inputs of the batch are in: it may have jobs for clients of
-    other nodes, or clients for jobs of other nodes (`federation.settle`)."""
+    """Have `federation.settle` handle the queue at the end of the batch: it may have jobs for
+    clients of other nodes, or clients for jobs of other nodes."""
     node.unmet.setdefault(name, False)
 
 
@@ -310,15 +310,15 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
 def start_lease(node: NodeState, job: Job) -> None:
     """A delivery starts the retry period anew, here and at the other holders.
 
-    So a worker always has the whole of RETRY; in the original it has what is left since the job
-    was queued (docs/differences.md, "Delivery lease").
+    So a worker always has the whole RETRY period; in the original it has what is left of the period
+    that began when the job was queued (docs/differences.md, "Delivery lease").
     """
     if job.retry and node.config.delivery_lease:
         lease(node, job)
 
 
 def lease(node: NodeState, job: Job) -> None:
-    """Somebody works on the job from now on, and has the whole of RETRY."""
+    """A worker has the job from now on, for the whole RETRY period."""
     job.flags |= LEASED
     restart_retry(node, job)
     if job.holders is not node.cluster.myself.holding:
@@ -326,9 +326,10 @@ def lease(node: NodeState, job: Job) -> None:
 
 
 def lease_runs(node: NodeState, job: Job) -> bool:
-    """Has this node given the job to somebody who may be working on it still?
+    """Has this node delivered the job to a worker whose lease may still run?
 
-    As long as no holder may have come to its next period: those are spread, and warn ahead.
+    A lease ends with the earliest moment at which a holder may announce the next period: retry
+    times are spread, and WILLQUEUE comes ahead.
     """
     if job.state != ACTIVE or not job.flags & LEASED:
         return False
@@ -336,7 +337,7 @@ def lease_runs(node: NodeState, job: Job) -> bool:
 
 
 def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
-    """Nobody shall work on it again; the copies are collected by `acks` (original 6.5)."""
+    """The job must not be delivered again; `acks` collects its copies (original 6.5)."""
     dequeue(node, job, Cause.ACKED)
     job.state = ACKED
     node.memory.evictable[job.id] = job
@@ -345,14 +346,15 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED) -> None:
-    """What `acknowledge` and the collection come to at once for a job of which nobody else has a
-    copy: nearly half of the time of an ACKJOB."""
+    """Acknowledge and collect in one step, for a job without copies elsewhere. It saves nearly half
+    of the time of an ACKJOB."""
     if job.state == QUEUED:
         dequeue(node, job, Cause.ACKED)
     job.state = ACKED
     if node.trace is not None:
         trace.note(node, Kind.ACKED, job, cause)
-    # For a collection that is not scheduled: random numbers come as they would with one.
+    # In place of the one that scheduling a collection draws, so that both ways draw the same
+    # numbers.
     node.rng.random()
     unregister(node, job, end)
 

@@ -1,8 +1,8 @@
 """Bus links: which connection leads to which node (original 5.1).
 
-Every node opens one link to every other node and says there what it has to say itself; answers
-to pings go back on the link that the ping came by. Links that others opened are nobody's: who
-speaks on them is in each frame.
+Every node opens one link to every other node and sends its own messages there; a PONG goes back on
+the link of its PING. A link that another node opened belongs to no peer: each frame names its
+sender.
 
 Owns `Cluster.links`, `Cluster.last_link`, the addresses of a `Link`, of a peer `link`,
 `link_created`, `is_connected`, and `Outbox.dials` and `Outbox.hangups`. A link is in the table
@@ -17,7 +17,7 @@ from disque_trio.statemachine.state import NodeState
 
 
 def accepted(node: NodeState, local_ip: str, remote_ip: str) -> LinkId:
-    """Another node has opened a link; who it is will be in its frames."""
+    """Another node has opened a link; its frames will name it."""
     link = _number(node, None)
     link.local_ip = literal_ip(local_ip)
     link.remote_ip = literal_ip(remote_ip)
@@ -25,7 +25,8 @@ def accepted(node: NodeState, local_ip: str, remote_ip: str) -> LinkId:
 
 
 def dial(node: NodeState, peer: Peer) -> LinkId:
-    """Open our link to the node. It may be sent to at once: the driver keeps what is early."""
+    """Open our link to the node. Messages may be sent at once: the driver holds them until it is
+    up."""
     link = _number(node, peer)
     peer.link = link.id
     peer.link_created = node.mono
@@ -69,7 +70,7 @@ def hang_up_all(node: NodeState) -> None:
 
 
 def hang_up(node: NodeState, peer: Peer) -> None:
-    """End our link to the node, dialling or up; from here on it does not exist."""
+    """End our link to the node, dialling or up, and remove it from the table."""
     if peer.link:
         node.out.hangups.append(peer.link)
         unlinked(node, peer.link)

@@ -1,4 +1,4 @@
-"""The machine: inputs come in, an outbox goes out. The only module that knows every verb.
+"""The machine: takes inputs and gives outboxes. The only module that imports all the others.
 
 Driver contract (docs/design.md, "The machine"):
 
@@ -6,12 +6,12 @@ Driver contract (docs/design.md, "The machine"):
 2. Any number of inputs, then one `take()`. It completes them first; a driver that looks before it
    takes, at the trace or at whether there is anything to take, calls `complete()` before that.
 3. What is taken is carried out in the order that `outbox` names.
-4. A client is fed only while `accepts` says so, and again when it stands in `resumed`; one that
-   waits for copies may be given what `follows` lets through, by `follow`.
+4. A client's requests are passed in only while `accepts` returns True, and again when the client
+   is in `resumed`; for one that waits for copies, `follow` takes those that `follows` accepts.
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
 
 Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
-`Outbox.changing`, and in `Stats` what it says of requests and frames; sets `Client.active`.
+`Outbox.changing`, and the counters of requests and frames in `Stats`; sets `Client.active`.
 """
 
 import random
@@ -110,13 +110,13 @@ class Machine:
         metrics.count_turned_away(self.state, reason, is_link=is_link)
 
     def accepts(self, client: Client) -> bool:
-        """May a request of this client be fed now?"""
+        """May a request of this client be passed in now?"""
         if client.blocked is _NO and not client.is_closing and not self.state.paused_until:
             return True
         return sessions.accepts(self.state, client)
 
     def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
-        """A client asks; the row that was executed, or None if it did not come to that."""
+        """Handle a request. Returns the row that was executed; None if it was refused."""
         node = self.state
         if now.mono != node.mono or now.micros != node.micros or now.wall != node.wall:
             self._set_clocks(now)
@@ -147,13 +147,13 @@ class Machine:
     def requests(
         self, client: Client, requests: Sequence[list[bytes]], now: Now, clock: Callable[[], int]
     ) -> int:
-        """Take those at the beginning that are plain, as `accepts`, `request` and `timed` do one by
-        one; how many that were. `clock` tells nanoseconds, for `timed` alone."""
+        """Take the plain requests at the beginning, as `accepts`, `request` and `timed` would one
+        by one. Returns how many. `clock` gives nanoseconds, for `timed` alone."""
         self._set_clocks(now)
         return pipelines.take(self.state, self._commands.get, client, requests, clock)
 
     def is_read_only(self, args: list[bytes]) -> bool:
-        """Is this a request that changes no job, whoever asks?"""
+        """Is this a request that changes no job?"""
         row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
         return row is None or not row.may_change
 
@@ -184,8 +184,9 @@ class Machine:
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None
     ) -> Command | None:
-        """What no row answers, and clients that want to hear less (CLIENT REPLY) or sent MULTI; and
-        whatever has to be looked at closely, be it for want of memory."""
+        """The slow path: commands that are not in the table, clients in a CLIENT REPLY mode or
+        after MULTI, and requests that need the checks of `admission`, such as when memory is
+        short."""
         node = self.state
         sessions.enter_silence(client)
         refusal = unlisted.refuse_held(client, args, row) if unlisted.is_held(client) else None
@@ -222,7 +223,7 @@ class Machine:
             send.answer(self.state, monitor, line)
 
     def refuse(self, client: Client, text: bytes, now: Now) -> None:
-        """The client does not speak the protocol: tell it so and close."""
+        """The client broke the protocol: answer with an error and close."""
         self._set_clocks(now)
         self.state.stats.protocol_errors += 1
         send.answer(self.state, client, Failure(text))
@@ -233,7 +234,7 @@ class Machine:
         timing.timed(self.state, row, args, ns)
 
     def observe(self, event: bytes, duration: Millis, now: Now) -> None:
-        """Something else than a command took that long."""
+        """Something other than a command took that long."""
         self._set_clocks(now)
         latency.record(self.state, event, duration)
 
@@ -251,13 +252,13 @@ class Machine:
     # The journal.
 
     def load(self, records: Iterable[Record], now: Now) -> None:
-        """Take in records of the journal, as many at a time as the driver likes, before any link
-        is up. Clients are told that it is LOADING until `loaded` says True."""
+        """Take in records of the journal, any number at a time, before any link is up. Commands are
+        refused with LOADING until `loaded` returns True."""
         self._set_clocks(now)
         recovery.load(self.state, records)
 
     def loaded(self, now: Now, most: int = 1 << 60) -> bool:
-        """All records have been given: let up to `most` jobs live. True once all do."""
+        """All records have been given: restore up to `most` jobs. True once all are restored."""
         self._set_clocks(now)
         is_done = recovery.finish(self.state, most)
         if is_done:
@@ -265,32 +266,32 @@ class Machine:
         return is_done
 
     def record(self, *, on: bool) -> None:
-        """Whether to record what becomes of jobs; `appendonly` says so at the start."""
+        """Whether to write records; `appendonly` decides at the start."""
         journaling.record(self.state, on=on)
 
     def record_queues(self, *, on: bool) -> None:
-        """Whether to record, too, what comes into queues and leaves them: before a stop."""
+        """Whether to record also which jobs are queued: before a controlled stop."""
         journaling.record_queues(self.state, on=on)
 
     def journal_failed(self, reason: str, now: Now) -> None:
-        """The journal cannot be written: refuse what would have to be."""
+        """The journal cannot be written: refuse commands that write."""
         self._set_clocks(now)
         sessions.refuse_writes(self.state, reason)
 
     def journal_mended(self, now: Now) -> None:
-        """Everything is in the journal again."""
+        """The journal is written and complete again."""
         self._set_clocks(now)
         sessions.allow_writes(self.state)
 
     def adopt(self, config: Config, now: Now) -> None:
-        """The driver has read anew what stands in files: secrets."""
+        """The driver has reread the secrets from their files."""
         self._set_clocks(now)
         adopt(self.state, config)
 
     # The bus.
 
     def meet(self, ip: str, port: int, now: Now) -> None:
-        """Begin a handshake with whoever is there, as CLUSTER MEET does."""
+        """Begin a handshake with the node at this address, as CLUSTER MEET does."""
         self._set_clocks(now)
         membership.meet(self.state, ip, port)
 
@@ -330,7 +331,7 @@ class Machine:
         dispatch.receive(node, sender, messages)
 
     def refused(self, reason: str, times: int) -> None:
-        """Count bus input that was dropped; the driver counts what never became a frame."""
+        """Count bus input that was dropped before it became a frame."""
         metrics.count_refused(self.state, reason, times)
 
     def dropped(self, link: LinkId, frames: int) -> None:
@@ -339,11 +340,12 @@ class Machine:
         greetings.greet_again(self.state, link)
 
     def overflow(self) -> list[Job]:
-        """Whose bodies shall go to disk, once `Memory.held` is above `Memory.spill_above`."""
+        """Jobs whose bodies are to be written to disk, while `Memory.held` is above
+        `Memory.spill_above`."""
         return spilling.overflow(self.state)
 
     def spilled(self, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
-        """What stands for their bodies now; nothing when the disk did not take them."""
+        """The bodies are on disk, and these stand for them; none if the disk failed."""
         spilling.spilled(self.state, jobs, bodies)
 
     # Time and output.
@@ -359,7 +361,7 @@ class Machine:
         return self.state.timers.deadline()
 
     def complete(self) -> None:
-        """The inputs of a batch are in: do what is done once for all of them."""
+        """End of a batch of inputs: do what is done once for all of them."""
         node = self.state
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
@@ -370,7 +372,7 @@ class Machine:
             pressure.review(node)
 
     def take(self) -> Outbox:
-        """Hand over what the inputs since the last call have led to."""
+        """Return the outputs of the inputs since the last call."""
         self.complete()
         node = self.state
         out = node.out

@@ -1,7 +1,7 @@
 """Membership: the heartbeat, and what PING, PONG and MEET do (original 5.5 to 5.9).
 
-Handles Ping, Pong, Meet and the cron timer, and gives the CLUSTER commands their verbs. The
-rooms below it: `links`, `nodetable`, `failure`, `handshake`, `gossip`. Owns `Peer.capabilities`
+Handles Ping, Pong, Meet and the cron timer, and does the work of the CLUSTER commands. It builds
+on `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities`
 and `Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of nodes from nodes.conf.
 
 Nothing here trusts the bus: it carries no authentication, so whatever a frame says is checked,
@@ -42,7 +42,7 @@ from disque_trio.statemachine.nodetable import (
 from disque_trio.statemachine.state import Cron, NodeState
 
 _BEATS_PER_PING: Final = 10
-"""Every so many heartbeats somebody is pinged even if there is no need yet."""
+"""Every so many heartbeats a random node is pinged, even if no ping is due."""
 _DRAWS_PER_PING: Final = 5
 
 
@@ -70,7 +70,7 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
 
 
 def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
-    """What is believed only of the node that was dialled: whoever dials us may be another."""
+    """Take what is trusted only on a link that this node dialled: on others, any node may send."""
     if sender.capabilities != frame.capabilities:
         sender.capabilities = frame.capabilities
         if sender.is_ours:
@@ -83,7 +83,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
 
 
 def _answer(node: NodeState, link: Link, frame: Frame) -> None:
-    """PONG, whoever asks. It also tells us under which address we are reached."""
+    """Answer with PONG, also unknown nodes. The link shows under which address we are reached."""
     is_meet = isinstance(frame.message, Meet)
     sender = node.cluster.nodes.get(frame.sender)
     if (is_meet and sender is not node.cluster.myself) or not node.cluster.myself.ip:
@@ -97,7 +97,7 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:
-    """If two processes speak as this node, tell the one of the other."""
+    """If two processes use the sender's ID, an entry that tells each of the other."""
     if link.peer is not None or sender is node.cluster.myself or sender.flags & HANDSHAKE:
         return ()
     identity.note(node, sender, frame, link.remote_ip)
@@ -106,7 +106,7 @@ def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> t
 
 
 def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
-    """The member that speaks; None for strangers, for ourselves, and when the link has to end."""
+    """The member that sent the frame; None if it is unknown, is this node, or the link must end."""
     peer = link.peer
     if peer is None:
         sender = node.cluster.nodes.get(frame.sender)
@@ -126,7 +126,7 @@ def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
 
 
 def on_cron(node: NodeState, cron: Cron) -> None:
-    """The heartbeat. A node that is alone has nothing to do: it rests until a node is added."""
+    """The heartbeat. For a node that is alone it stops until another node is added."""
     beats = beat(cron)
     others = _others(node)
     for peer in tuple(others):
@@ -135,7 +135,7 @@ def on_cron(node: NodeState, cron: Cron) -> None:
             others.remove(peer)
         elif not peer.link:
             dial(node, peer)
-            # It may be another program by now: its PONG will say what it can.
+            # Another version may run there by now: its PONG will announce its capabilities.
             peer.capabilities = 0
             gossip.ping(node, peer)
     if beats % _BEATS_PER_PING == 0:
@@ -152,7 +152,7 @@ def on_cron(node: NodeState, cron: Cron) -> None:
 
 
 def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
-    """How many beats there is nothing to do, unless something happens that rouses the heart."""
+    """How many heartbeats may be skipped unless something calls `rouse`."""
     soonest = node.mono + _BEATS_PER_PING * HEARTBEAT
     half_timeout = node.config.cluster_node_timeout // 2
     for peer in others:
@@ -165,7 +165,7 @@ def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
 
 
 def _others(node: NodeState) -> list[Peer]:
-    """The nodes that can be contacted. Who yields its ID contacts only the one at its place."""
+    """The nodes to contact. A process that yields its ID contacts only the other process."""
     myself = node.cluster.myself
     if identity.is_yielding(node):
         return [peer for peer in node.cluster.nodes.values() if peer.flags & HANDSHAKE]
@@ -177,7 +177,7 @@ def _others(node: NodeState) -> list[Peer]:
 
 
 def _ping_somebody(node: NodeState) -> None:
-    """Of a few nodes drawn at random, ping the one that we have not heard of for longest."""
+    """Of a few nodes drawn at random, ping the one with the oldest PONG."""
     nodes = list(node.cluster.nodes.values())
     drawn = [nodes[int(node.rng.random() * len(nodes))] for _ in range(_DRAWS_PER_PING)]
     fit = [
@@ -190,8 +190,8 @@ def _ping_somebody(node: NodeState) -> None:
 def _watch(node: NodeState, peer: Peer) -> None:
     """Ping a node that was silent for half the node timeout; suspect one that does not answer.
 
-    A link that has carried no answer for as long is given up before, for the node may be well
-    and only the connection dead.
+    A link without an answer for as long is replaced first, because the node may be well and only
+    the connection dead.
     """
     timeout = node.config.cluster_node_timeout
     if peer.ping_sent:
@@ -204,7 +204,7 @@ def _watch(node: NodeState, peer: Peer) -> None:
 
 
 def meet(node: NodeState, ip: str, port: int) -> bool:
-    """Start a handshake with whoever is there; False if that is no address of a node."""
+    """Start a handshake with the node at this address; False if the address is not valid."""
     return handshake.meet(node, ip, port)
 
 
@@ -215,7 +215,7 @@ def forget(node: NodeState, node_id: NodeId) -> None:
 
 
 def reset(node: NodeState, *, hard: bool) -> None:
-    """Be alone; a hard reset also takes a new name. Jobs and queues are `lifecycle`'s."""
+    """Forget all other nodes; a hard reset also takes a new node ID. Jobs and queues stay."""
     myself = node.cluster.myself
     for peer in list(node.cluster.nodes.values()):
         if peer is not myself:
@@ -230,10 +230,8 @@ def set_leaving(node: NodeState, *, leaving: bool) -> None:
 
 
 def restore(node: NodeState, peers: Iterable[Peer]) -> None:
-    """Take in the nodes that nodes.conf knew. Their times are of another process: now is the time.
-
-    So a node whose ping was unanswered then is suspected a node timeout from now.
-    """
+    """Take in the nodes of nodes.conf. Their times are those of another process, so they start now:
+    a node whose ping was unanswered then is suspected a node timeout from now."""
     for peer in peers:
         peer.created = node.mono
         peer.ping_sent = node.mono if peer.ping_sent else 0

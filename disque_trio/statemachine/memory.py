@@ -2,8 +2,8 @@
 
 The weights are what CPython needs for a record with everything that hangs on it: its slots, its
 numbers, its id, its places in the tables and in the timer wheel. `benchmarks.memory` measures
-them against the resident size of a process. Nothing is ever walked: a job is charged when it comes
-into the table, and is let off when it leaves.
+them against the resident size of a process. The account is never computed by a walk: a job's weight
+is added when it enters the table, and subtracted when it leaves.
 """
 
 from collections import OrderedDict
@@ -24,21 +24,21 @@ SPILLED_BYTES: Final = 160
 DUMMY_BYTES: Final = 610
 QUEUE_BYTES: Final = 1296
 SUPPLY_BYTES: Final = 600
-"""That other nodes have jobs of a queue."""
+"""A `Supply`: which other nodes have jobs of a queue."""
 DEMAND_BYTES: Final = 560
-"""A queue for which other nodes have clients that wait."""
+"""A `Demand`: at which other nodes clients wait on a queue."""
 ASKER_BYTES: Final = 160
 CLIENT_BYTES: Final = 2800
-"""A client in the machine and in the shell, without what it has sent or is owed."""
+"""A client in the machine and in the driver, without its buffered input and output."""
 SLOT_BYTES: Final = 560
-"""A slot of the timer wheel beyond its jobs' entries, and the moments that its jobs share with few:
-where jobs come in quick succession, many are in each slot and most moments are shared."""
+"""A slot of the timer wheel without its jobs' entries, with the moments that are shared by few
+jobs. Jobs that come in quick succession share slots and moments."""
 SPILLABLE_BYTES: Final = 100
 TOMBSTONE_BYTES: Final = 150
 RESEND_BYTES: Final = 8
 """An acknowledgement that is still to be sent again to a node that has returned."""
 SCAN_BYTES: Final = 8
-"""A name that a running iteration has still to come to."""
+"""A name that a running iteration has not reached yet."""
 
 NEVER: Final = 1 << 62
 
@@ -52,30 +52,30 @@ class Memory(Timed):
     rest: int = 0
     """Of everything else, as `pressure` last found it."""
     soft: int = 0
-    """`held` beyond this is pressure: more than 75 % is used (`pressure`)."""
+    """Above this, `held` is level 1, pressure: more than 75 % is used (`pressure`)."""
     hard: int = 0
-    """`held` beyond this is want: more than 95 % is used (`pressure`)."""
+    """Above this, `held` is level 2, shortage: more than 95 % is used (`pressure`)."""
     high_water: int = 0
-    """The most that `held` was since it last was much and then little (`pressure`)."""
+    """The most that `held` was since a backlog last drained (`pressure`)."""
     peak: int = 0
     evicted: int = 0
     """How many jobs were evicted since the start (`pressure`)."""
     evictable: OrderedDict[JobId, Job] = attrs.Factory(OrderedDict)
-    """What may be dropped for want of memory, oldest first, but for dummy acks (`lifecycle`). A
-    plain dictionary would go over all that have left it to find the oldest."""
+    """Jobs that may be evicted, oldest first, without dummy acks (`lifecycle`). To find its oldest
+    entry, a plain dictionary would step over all that have left it."""
     dummies: OrderedDict[JobId, Job] = attrs.Factory(OrderedDict)
     """The dummy acks, oldest first (`lifecycle`)."""
     spill_above: int = NEVER
-    """`held` beyond this asks for bodies to be spilled (`pressure`)."""
+    """Above this, bodies are to be spilled (`pressure`)."""
     spillable: dict[JobId, Job] | None = None
     """Jobs whose bodies might go to disk, None where there is no `spill-directory`
     (`spilling`)."""
     review_at: Millis = 0
-    """When the rest is to be weighed again (`pressure`)."""
+    """When `rest` is to be computed again (`pressure`)."""
     spill_again: Millis = 0
     """Not before this moment, for the disk has failed (`spilling`)."""
     idle: list[bytes] = attrs.Factory(list)
-    """Names of queues that `pressure` has still to look at on its round."""
+    """Names of queues that `pressure` has still to check in this round."""
 
 
 def of_job(job: Job) -> int:
@@ -87,7 +87,7 @@ def of_job(job: Job) -> int:
 
 
 def is_evictable(job: Job) -> bool:
-    """May it go for want of memory? Acknowledged, or to be delivered once at most, and it was."""
+    """May it be evicted? True if acknowledged, or delivered and at-most-once."""
     return job.state == ACKED or (not job.retry and bool(job.flags & DELIVERED))
 
 
@@ -98,5 +98,5 @@ def of_queue(queue: Queue) -> int:
 
 
 def of_demand(name: bytes, askers: int = 0) -> int:
-    """What it weighs that clients of so many other nodes wait for jobs of this queue."""
+    """What a `Demand` for this queue with so many askers weighs."""
     return DEMAND_BYTES + len(name) + askers * ASKER_BYTES

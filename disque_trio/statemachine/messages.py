@@ -1,6 +1,6 @@
-"""What nodes say to each other: one class per bus message, in five shapes (original 5.3).
+"""The bus messages: one class per type, in five shapes (original 5.3).
 
-A message is never changed once it is in an outbox. The sender's name, port and flags travel in
+A message is never changed once it is in an outbox. The sender's ID, port and flags travel in
 the frame around it (`Frame`), the byte layouts are in `wire.frames`.
 """
 
@@ -64,7 +64,7 @@ class Pong(GossipMessage):
 
 @attrs.define
 class Meet(GossipMessage):
-    """A PING that asks a stranger to add the sender."""
+    """A PING that asks a node that does not know the sender to add it."""
 
 
 @attrs.define
@@ -92,7 +92,8 @@ class ReplJob(JobsMessage):
 class YourJobs(JobsMessage):
     """Take these jobs into your queue: the answer to NEEDJOBS.
 
-    `more` is ours: the sender has more of them queued. Original nodes neither say it nor mind it.
+    `more` is ours: the sender has more of them queued. Original nodes do not send it, and ignore
+    it.
     """
 
     more: bool = False
@@ -121,8 +122,8 @@ class Enqueue(JobMessage):
 class Queued(JobMessage):
     """I have queued it: postpone yours. Says whether it was a NACK or a redelivery.
 
-    `told` is ours: a client wanted it queued, so a lease that runs is over. Original nodes neither
-    say it nor mind it.
+    `told` is ours: a client wanted it queued, so a lease that runs is over. Original nodes do not
+    send it, and ignore it.
     """
 
     nack: bool = False
@@ -139,7 +140,7 @@ class SetAck(JobMessage):
 
 @attrs.define
 class WillQueue(JobMessage):
-    """I will queue it in half a second, unless somebody has it queued."""
+    """I will queue it in half a second, unless another holder has it queued."""
 
 
 @attrs.define
@@ -156,7 +157,7 @@ class DelJob(JobMessage):
 
 @attrs.define
 class Working(JobMessage):
-    """Somebody is working on it: postpone yours, and do not keep it queued."""
+    """A worker has it: postpone yours, and do not keep it queued."""
 
 
 @attrs.define
@@ -178,7 +179,7 @@ class QueueMessage:
 class NeedJobs(QueueMessage):
     """Send me up to `count` jobs of this queue.
 
-    `waits` is ours: clients wait for them at this moment. Original nodes do not mind it.
+    `waits` is ours: clients wait for them at this moment. Original nodes ignore it.
     """
 
     count: int
@@ -187,8 +188,8 @@ class NeedJobs(QueueMessage):
 
 @attrs.define
 class Waiting(QueueMessage):
-    """So many clients wait for jobs of this queue: tell me when you have some. With 0: nobody
-    waits now, but I have heard that you have jobs. Ours."""
+    """So many clients wait for jobs of this queue: tell me when you have some. With 0: no client
+    waits now, but I know that you have jobs. Ours."""
 
     count: int
 
@@ -243,6 +244,6 @@ class Frame:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What it says, one by one."""
+        """Its message, or the messages of its batch."""
         message = self.message
         return message.messages if isinstance(message, Batch) else (message,)

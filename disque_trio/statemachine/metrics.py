@@ -1,8 +1,7 @@
 """INFO's instantaneous metrics, refused bus input, and CONFIG RESETSTAT (original 2.11, 2.13).
 
-A counter is looked at when the machine is emptied and a tenth of a second is over, not by a
-timer: an idle node is left alone, and the tenths in which nothing came are filled with zeros
-afterwards.
+Counters are sampled when the outbox is taken and a tenth of a second is over, not by a timer: an
+idle node is not woken, and the tenths in which nothing came are filled with zeros afterwards.
 
 Owns the `Sampler`, and `NodeState.stats` by replacing it whole.
 """
@@ -17,10 +16,10 @@ PERIOD: Final[Millis] = 100
 
 
 def sample(node: NodeState) -> None:
-    """Look at the counters, unless the running tenth of a second is not over yet.
+    """Sample the counters, unless the running tenth of a second is not over yet.
 
-    All growth counts for the tenth that began at the last look. For whatever had come later would
-    have led to a look, except for the batch of this very moment.
+    All growth counts for the tenth that began at the last sample: later input would have led to a
+    sample, except for the present batch.
     """
     sampler = node.stats.sampler
     over = (node.mono - sampler.last_time) // PERIOD
@@ -35,7 +34,7 @@ def sample(node: NodeState) -> None:
 
 
 def rates(node: NodeState) -> tuple[float, ...]:
-    """What came each second, in the mean over the samples kept: commands, bytes, bytes sent."""
+    """Commands, bytes received and bytes sent per second, averaged over the samples kept."""
     samples = node.stats.sampler.samples
     seconds = PERIOD * (len(samples) - 1) / 1000
     return tuple(
@@ -50,7 +49,7 @@ def count_refused(node: NodeState, reason: str, times: int) -> None:
 
 
 def count_turned_away(node: NodeState, reason: str, *, is_link: bool = False) -> None:
-    """Count a client, or a link of the bus, that did not get in."""
+    """Count a client, or a link of the bus, that was not admitted."""
     counts = node.stats.links_refused if is_link else node.stats.connections_rejected
     counts[reason] = counts.get(reason, 0) + 1
 

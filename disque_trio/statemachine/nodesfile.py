@@ -1,7 +1,7 @@
 """The text of nodes.conf and of CLUSTER NODES: one line for each node (original 5.10).
 
-Pure in both directions; the shell reads and writes the file. A file that does not make sense is
-refused whole, for a node that starts under a wrong name or without its cluster does harm.
+Pure in both directions; the driver reads and writes the file. A file with an error is refused
+whole: a node that started under a wrong ID or without its cluster would do harm.
 """
 
 from typing import Final
@@ -60,8 +60,8 @@ def _line(node: NodeState, peer: Peer) -> bytes:
 def parse_nodes(text: bytes) -> tuple[Peer, list[Peer]]:
     """This node and the others, as `nodes_text` wrote them; `membership.restore` takes the others.
 
-    The times only say whether there was one: 1 or 0. The caller gives this node the port that it
-    listens on now. Raises `NodesFileError`.
+    Times are 1 or 0: whether there was one. The caller gives this node the port that it listens on
+    now. Raises `NodesFileError`.
     """
     peers: dict[NodeId, Peer] = {}
     for number, line in enumerate(text.split(b"\n"), 1):
@@ -98,7 +98,7 @@ def _parse_line(number: int, words: list[bytes]) -> Peer:
 
 
 def _parse_address(number: int, address: bytes) -> tuple[str, int]:
-    """An address is empty for a node without one, and for this node before anybody reached it."""
+    """The address is empty for a node without one, and for this node before it knows its own."""
     ip, _, port = address.rpartition(b":")
     literal = literal_ip(ip.decode("ascii", "replace"))
     if ip and not literal:

@@ -1,8 +1,8 @@
-"""The node table: who is in it, under which name and address, and who may be given copies.
+"""The node table: which nodes are in it, their IDs and addresses, and which may be given copies.
 
 Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded` and `blacklist`, and of a peer
 `id`, `holding`, `ip`, `port`, and the `flags` by way of `mark` and `unmark`; drops the `reports` of
-nodes that go. Whatever nodes.conf shows is changed here, so that no change of it goes unsaved
+nodes that go. Everything in nodes.conf is changed here, so that every change is saved
 (`Outbox.nodes_changed`).
 """
 
@@ -20,14 +20,14 @@ BLACKLIST_TTL: Final[Millis] = 60_000
 
 
 def add(node: NodeState, peer: Peer) -> None:
-    """Take the node into the table, and see that the heart beats."""
+    """Take the node into the table, and start the heartbeat if it has stopped."""
     node.cluster.nodes[peer.id] = peer
     refresh(node)
     rouse(node)
 
 
 def remove(node: NodeState, peer: Peer) -> None:
-    """Forget the node, what it says of others, and our link to it."""
+    """Forget the node, its failure reports, and our link to it."""
     hang_up(node, peer)
     del node.cluster.nodes[peer.id]
     for other in node.cluster.nodes.values():
@@ -70,11 +70,10 @@ def _set_flags(node: NodeState, peer: Peer, flags: int) -> None:
 
 
 def refresh(node: NodeState) -> None:
-    """Work out anew who may be given copies (original 5.8): only whom one can reach (original,
+    """Compute anew which nodes may be given copies (original 5.8): reachable ones only (original,
     defect 13).
 
-    It follows from the nodes, their flags and their addresses, and whoever changes one of these
-    says so here.
+    To be called after each change of the nodes, their flags or their addresses.
     """
     nodes = node.cluster.nodes.values()
     node.cluster.reachable = [peer for peer in nodes if not peer.flags & (UNREACHABLE | MYSELF)]
@@ -88,7 +87,7 @@ def refresh(node: NodeState) -> None:
 
 
 def learn_own_ip(node: NodeState, ip: str) -> None:
-    """Somebody reached us under this address."""
+    """Another node reached us under this address."""
     myself = node.cluster.myself
     if ip and ip != myself.ip:
         myself.ip = ip
@@ -97,7 +96,7 @@ def learn_own_ip(node: NodeState, ip: str) -> None:
 
 
 def learn_address(node: NodeState, peer: Peer, link: Link, port: int) -> None:
-    """The node speaks from there: if it has moved, our link to the old place ends."""
+    """The node sends from this address: if it has moved, our link to the old one ends."""
     if not link.remote_ip or not is_port(port) or (link.remote_ip, port) == (peer.ip, peer.port):
         return
     hang_up(node, peer)
@@ -109,7 +108,7 @@ def learn_address(node: NodeState, peer: Peer, link: Link, port: int) -> None:
 
 
 def lose_address(node: NodeState, peer: Peer) -> None:
-    """Somebody else answers at the node's address: do not contact it until it contacts us."""
+    """Another node answers at the node's address: do not contact it until it contacts us."""
     hang_up(node, peer)
     peer.ip = ""
     peer.port = 0
@@ -117,7 +116,7 @@ def lose_address(node: NodeState, peer: Peer) -> None:
 
 
 def ban(node: NodeState, name: NodeId) -> None:
-    """Let gossip not bring this node back for a minute."""
+    """Ignore gossip about this node for a minute."""
     blacklist = node.cluster.blacklist
     for banned in [banned for banned, until in blacklist.items() if until <= node.mono]:
         del blacklist[banned]

@@ -1,10 +1,10 @@
 """Jobs for which no client waits here are offered to nodes where clients wait: WAITING, HAVEJOBS.
 
-A node of ours says WAITING when its clients find a queue empty. Whoever gets jobs of that queue and
-has no client for them answers HAVEJOBS, and gives the jobs when it is asked for them by NEEDJOBS.
-So a job leaves only for a client that waits at that moment. One node is offered jobs at a time; the
-others follow when it has declined, or does not answer in time. What each node has been offered is
-remembered, so nothing is said twice (docs/bus.md, "Federation").
+A node of ours sends WAITING when its clients find a queue empty. A node that gets jobs of that
+queue and has no client for them answers HAVEJOBS, and gives the jobs when NEEDJOBS asks for them.
+So a job leaves only for a client that waits at that moment. Jobs are offered to one node at a time;
+the next one follows when it has declined, or has not answered in time. Offers are remembered, so
+none is made twice (docs/bus.md, "Federation").
 
 Owns `NodeState.demands` and the fields of `Demand` and `Asker`; charges `Memory.held` for them.
 """
@@ -24,25 +24,26 @@ from disque_trio.statemachine.state import Asker, Demand, NodeState, Offer
 MAX_REQUEST: Final = 100
 """Jobs in one YOURJOBS."""
 ANSWER_WITHIN: Final[Millis] = 50
-"""Who has not answered an offer by then is not waited for."""
+"""How long an offer waits for its answer."""
 OFFER_AGAIN: Final[Millis] = 500
 """Pause before an offer that was not answered is made again. It doubles each time."""
 MAX_OFFER_AGAIN: Final[Millis] = 30_000
 INTEREST: Final[Millis] = 65_000
-"""How long a WAITING is good for. A node whose clients go on waiting says it twice within."""
+"""How long a WAITING is valid. A node whose clients go on waiting sends two in this time."""
 CREDIT: Final[Millis] = 50
-"""Clients for which there was no job when they were asked for are taken to wait for so long."""
+"""How long clients for which a NEEDJOBS found no job are taken to go on waiting."""
 MAX_DEMANDS: Final = 100_000
-"""Of so many queues it is known who waits. The one that was asked for longest ago is forgotten."""
+"""Queues whose waiting nodes are remembered. The one that was asked for longest ago is
+forgotten."""
 
 
 # What other nodes say.
 
 
 def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
-    """Clients wait at the sender; or nobody does (0): the sender declines an offer.
+    """Clients wait at the sender; with 0, none does, and the sender declines an offer.
 
-    What declines no offer has come late, over an earlier connection: clients may wait by now.
+    A decline without an offer has come late, over an earlier link: clients may wait by now.
     """
     demand = node.demands.get(message.queue)
     if message.count:
@@ -75,8 +76,8 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
 
 
 def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> int:
-    """A node whose clients wait for jobs gets as many as it says. Another takes them ahead: it
-    gets at most half of a short queue, and none of what this node imports itself."""
+    """A node whose clients wait for jobs gets as many as it asks for. One that fetches ahead gets
+    at most half of a short queue, and none if this node imports jobs of the queue itself."""
     count = min(max(message.count, 1), MAX_REQUEST)
     if not message.waits:
         if transfer.import_rate(node, queue):
@@ -108,7 +109,7 @@ def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
     if asker is None:
         asker = Asker()
         node.memory.held += ASKER_BYTES
-    # Who has asked last is offered jobs last.
+    # The node that asked last is offered jobs last.
     demand.askers[sender.id] = asker
     asker.until = node.mono + INTEREST
     return demand
@@ -121,7 +122,7 @@ def _forget(node: NodeState, demand: Demand) -> None:
 
 
 def _forget_silent(node: NodeState, demand: Demand) -> None:
-    """Nobody waits there any more, or the node has gone."""
+    """Forget nodes that have been silent for too long or have gone."""
     for id, asker in list(demand.askers.items()):
         if asker.until <= node.mono or id not in node.cluster.nodes:
             del demand.askers[id]
@@ -135,7 +136,7 @@ def _has_offer(demand: Demand, sender: Peer) -> bool:
 
 
 def _answered(demand: Demand, sender: Peer, offer: Offer) -> None:
-    """The sender has been heard, and this is what it knows now."""
+    """The sender has answered an offer: note what it knows now."""
     asker = demand.askers.get(sender.id)
     if asker is not None:
         asker.offer = offer
@@ -148,8 +149,8 @@ def _answered(demand: Demand, sender: Peer, offer: Offer) -> None:
 
 
 def offer(node: NodeState, queue: Queue) -> None:
-    """There are jobs and no client for them: give them to nodes that have just asked for more than
-    there were, or offer them to the node that has waited longest."""
+    """There are jobs and no client here for them: give them to nodes that have just asked for more
+    than there were, or offer them to the node that has waited longest."""
     demand = node.demands.get(queue.name)
     if demand is None or demand.pending or not _may_go(node, queue):
         return
@@ -164,7 +165,7 @@ def offer(node: NodeState, queue: Queue) -> None:
 
 
 def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
-    """So a queue that is busy costs one question for several jobs."""
+    """Give jobs without an offer, so that a busy queue needs one request for several jobs."""
     for id, asker in list(demand.askers.items()):
         credit, asker.credit = asker.credit, 0
         peer = node.cluster.nodes.get(id)
@@ -174,13 +175,14 @@ def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
 
 
 def _goes_unasked(node: NodeState, job: Job) -> bool:
-    """The node may have died since it asked: it would take a job with RETRY 0 with it. And holders
-    of a job that comes again wake together: it must not outrun the news that another has it."""
+    """May the job go without an offer? Not with RETRY 0: the node may have died since it asked, and
+    the job would be lost. Not a job that was queued before: its holders wake together, and the
+    message that another one has it may still be on its way."""
     return bool(job.retry) and job.expires > node.mono and not lifecycle.was_ever_queued(job)
 
 
 def _not_offered(node: NodeState, demand: Demand) -> list[NodeId]:
-    """The nodes that can be told, and have not been, in the order in which they asked."""
+    """The nodes with a link that have not been offered jobs, in the order in which they asked."""
     nodes = node.cluster.nodes
     return [
         id
@@ -197,7 +199,7 @@ def _offer_to(node: NodeState, demand: Demand, queue: Queue, ids: Iterable[NodeI
 
 
 def on_due(node: NodeState, demand: Demand) -> None:
-    """An offer was not answered in time, or someone has not said for long that clients wait."""
+    """An offer was not answered in time, or a WAITING is not valid any more."""
     _forget_silent(node, demand)
     if not demand.askers:
         _forget(node, demand)
@@ -206,7 +208,7 @@ def on_due(node: NodeState, demand: Demand) -> None:
     if queue is None or not _may_go(node, queue):
         _withdraw(demand)
     elif demand.pending:
-        # The node may have stopped. The others have waited long enough.
+        # The node may have stopped: go on with the next.
         demand.pending = b""
         demand.again_at = node.mono + demand.pause
         _offer_to(node, demand, queue, _not_offered(node, demand))
@@ -216,7 +218,7 @@ def on_due(node: NodeState, demand: Demand) -> None:
 
 
 def _offer_again(node: NodeState, demand: Demand, queue: Queue) -> None:
-    """Some have not answered: the message may have been lost with its link."""
+    """Repeat offers that were not answered: they may have been lost with their links."""
     if demand.again_at > node.mono:
         return
     _withdraw(demand)
@@ -226,7 +228,7 @@ def _offer_again(node: NodeState, demand: Demand, queue: Queue) -> None:
 
 
 def _withdraw(demand: Demand) -> None:
-    """Wait for no answer any more."""
+    """Stop waiting for answers."""
     demand.pending = b""
     for asker in demand.askers.values():
         if asker.offer is Offer.MADE:
@@ -242,7 +244,7 @@ def _arm(node: NodeState, demand: Demand) -> None:
 
 
 def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:
-    """What the node was offered before may not have reached it: its link is a new one."""
+    """Repeat the offer to this node: an earlier one may have been lost with its old link."""
     demand = node.demands.get(name)
     if demand is not None and (asker := demand.askers.get(peer.id)) is not None:
         asker.offer = Offer.NONE
@@ -250,7 +252,7 @@ def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:
 
 
 def offer_all_anew(node: NodeState) -> None:
-    """This node can give jobs again, and has left questions unanswered meanwhile."""
+    """Offer all queues anew: this node can give jobs again, and has ignored requests meanwhile."""
     for name, demand in node.demands.items():
         for asker in demand.askers.values():
             asker.offer = Offer.NONE

@@ -20,7 +20,7 @@ class Outbox:
     """One batch of outputs. A message stands with all its links, so that it is encoded once."""
 
     records: list[Record]
-    """For the journal: what the rest of this batch promises. Empty while there is none."""
+    """For the journal: what must be durable before the rest is carried out. Empty without one."""
     dials: list[tuple[LinkId, str, int]]
     """Links to open: the address is that of the peer's client port."""
     messages: list[tuple[Sequence[LinkId], Message]]
@@ -32,7 +32,7 @@ class Outbox:
     resumed: list[Client]
     """Clients whose further requests may be fed again."""
     changing: dict[Client, None]
-    """Clients of whom a command that may change jobs was carried out: an answer promises that."""
+    """Clients whose requests may have changed jobs: their answers wait for the journal."""
     nodes_changed: bool
     """The node table differs from what nodes.conf says."""
 

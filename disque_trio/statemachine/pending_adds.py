@@ -1,7 +1,7 @@
 """ADDJOBs that wait for copies: several of one client at once, answered in the order they came in.
 
 A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
-request waits until all are answered. What is settled out of turn is kept until its turn comes.
+request waits until all are answered. An answer that is known early is kept until its turn.
 Owns `Client.pending_adds` and `most_pending`, `Job.pending_add`, all of a `PendingAdd`,
 `NodeState.adding` and `adding_bytes`; adds to `Outbox.resumed`.
 """
@@ -15,14 +15,14 @@ from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.state import NodeState
 
 MOST: Final = 128
-"""ADDJOBs of one client that wait at the same time. With half of them answered it goes on."""
+"""ADDJOBs of one client that wait at the same time. It is resumed when half are answered."""
 MOST_OF_ALL: Final = 1000
 ROOM_OF_ALL: Final = 4 << 20
-"""ADDJOBs of all clients that wait at the same time, and bytes of their bodies: all of it is sent
-again when copies are late. The first of a client is always taken, and counts."""
+"""Limits over all clients: waiting ADDJOBs, and the bytes of their bodies. All of it is sent again
+when copies are late. The first ADDJOB of a client is always taken, and counts."""
 ROOM: Final = 1 << 20
-"""Bytes: how many times the number of those that wait already a body may come to. So large ones
-are sent a few at a time, as much as links take, and the rest is not read yet."""
+"""Bytes: the limit for the size of a body times the number of ADDJOBs that wait already. So large
+bodies are sent a few at a time, as much as links take, and the rest is not read yet."""
 WIDEN_EVERY: Final[Millis] = 50
 
 _ON: Final = ReplyMode.ON
@@ -72,8 +72,8 @@ def _append(client: Client, pending: PendingAdd) -> None:
 
 
 def settle(node: NodeState, job: Job, reply: Reply) -> None:
-    """Who waits for this job's copies does not any more: answer it when its turn comes, and with it
-    those behind it that have been settled already."""
+    """The wait for this job's copies is over: answer the ADDJOB in its turn, and then those behind
+    it that have been settled already."""
     pending = job.pending_add
     assert pending is not None, f"{job.id!r} waits for copies, and nobody for it"
     _release(node, pending)
@@ -92,7 +92,7 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     del waiting[:answered]
     if not waiting:
         waiters.unblock(node, client)
-    # By halves, so that whoever has much to send does it by handfuls, whatever it was refused for.
+    # Resumed at half, so that a client with many ADDJOBs sends several at a time.
     if len(waiting) <= client.most_pending // 2:
         client.most_pending = len(waiting)
         node.out.resumed.append(client)
@@ -104,7 +104,7 @@ def _release(node: NodeState, pending: PendingAdd) -> None:
 
 
 def abandon(node: NodeState, client: Client) -> list[Job]:
-    """The client has gone: nobody waits for these jobs any more."""
+    """The client has gone. Returns the jobs that it waited for."""
     jobs = []
     for pending in client.pending_adds:
         if (job := pending.job) is not None:
@@ -116,7 +116,7 @@ def abandon(node: NodeState, client: Client) -> list[Job]:
 
 
 def widen_in(node: NodeState, pending: PendingAdd, wait: Millis) -> None:
-    """Its job may go to one more node, but not before that."""
+    """Its job may go to one more node after this time."""
     pending.widen_at = node.mono + wait
 
 

@@ -1,9 +1,9 @@
 """Many requests of one client, one after the other: what `Machine.request` does for each of them.
 
-A client in a pipeline says much the same again and again. Whether it has to be looked at closely,
-the command's row and its counters are found once for a run of plain commands (`Command.is_plain`):
-they change nothing of that, but for the memory in use, which is looked at each time. A pipeline of
-PINGs takes half of the time that way. Whatever is not plain is left to `Machine.request`.
+Requests in a pipeline are mostly alike. For a run of plain commands (`Command.is_plain`) the checks
+of admission are made once, and the command's row and counters are looked up once: plain commands do
+not change the results, except for the memory in use, which is checked each time. A pipeline of
+PINGs takes half of the time that way. Requests that are not plain are left to `Machine.request`.
 
 Sets `Client.active` and `command`, `Outbox.changing` and `Stats.commands_processed`.
 """
@@ -28,7 +28,8 @@ def take(
     requests: Sequence[list[bytes]],
     clock: Callable[[], int],
 ) -> int:
-    """Carry out the plain ones at the beginning, as long as the client is heeded; how many."""
+    """Carry out the plain requests at the beginning, while the client is accepted. Returns how
+    many."""
     if client.reply_mode is not _ON or must_check(node, client):
         return 0
     client.active = node.mono
@@ -55,7 +56,7 @@ def _run(
     requests: Sequence[list[bytes]],
     clock: Callable[[], int],
 ) -> int:
-    """Carry out those that have the first one's name; how many."""
+    """Carry out those with the name of the first one. Returns how many."""
     name, handler, least, most = requests[0][0], row.handler, row.least, row.most
     memory, replies = node.memory, node.out.replies
     slow_ns = timing.slow_ns(node.config)

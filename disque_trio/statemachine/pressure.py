@@ -1,8 +1,8 @@
 """Memory pressure: what a node stops doing when memory runs short (original 6.10, docs/memory.md).
 
-Beyond 75 % of `maxmemory` it hands new jobs to others and takes no more copies, beyond 95 % it
-drops what the guarantee allows before each command, and if that is not enough takes no new jobs.
-The percentages are of what `maxmemory` leaves beside the process itself.
+Above 75 % of `maxmemory` it leaves new jobs to other nodes and takes no more copies; above 95 % it
+evicts before each command what the guarantee allows, and if that is not enough refuses new jobs.
+The percentages are of `maxmemory` less the memory of the process itself.
 
 Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicted`, `idle` and
 `review_at`, and sets the first `spillable`.
@@ -29,14 +29,14 @@ from disque_trio.statemachine.state import NodeState
 SOFT_PERCENT: Final = 75
 HARD_PERCENT: Final = 95
 SPILL_PERCENT: Final = 65
-"""From here on bodies are spilled, where there is a directory for them, so that the node stays
-below the levels as long as the disk takes them."""
+"""Bodies are spilled above this, if there is a directory for them, so that the node stays below the
+levels as long as the disk takes them."""
 MAX_EVICTIONS: Final = 256
-"""Jobs that one attempt drops at most, well under a millisecond's work; the next goes on."""
+"""Jobs that one attempt evicts at most: well under a millisecond's work."""
 BACKLOG_BYTES: Final = 16 << 20
-"""So many bytes of jobs and queues are a backlog,"""
+"""So many bytes of jobs and queues are a backlog."""
 BACKLOG_SHARE: Final = 8
-"""of which little is left when this part is."""
+"""A backlog has drained when less than this part of it is left."""
 LEAST_ROOM: Final = 4 << 20
 """Bytes beside the process that `CONFIG SET maxmemory` must leave."""
 REVIEW_EVERY: Final[Millis] = 100
@@ -53,7 +53,7 @@ OOM: Final = Failure(OUT_OF_MEMORY)
 
 
 def level(node: NodeState) -> int:
-    """0 is enough memory, 1 pressure, 2 want. The original's level 3 changes nothing."""
+    """0 is enough memory, 1 pressure, 2 shortage. The original's level 3 changes nothing."""
     memory = node.memory
     return (memory.held > memory.soft) + (memory.held > memory.hard)
 
@@ -65,19 +65,19 @@ def used(node: NodeState) -> int:
 
 
 def least_limit(node: NodeState) -> int:
-    """The least `maxmemory` that leaves room for some thousand jobs, in whole MB; 0 if nobody knows
-    what the process takes."""
+    """The least `maxmemory` that leaves room for some thousand jobs, in whole MB; 0 if the size of
+    the process is not known."""
     own = node.facts.process_bytes
     return (own + LEAST_ROOM + (1 << 20) - 1) >> 20 << 20 if own else 0
 
 
 def weighed(node: NodeState) -> int:
-    """The same, with all that `review` weighs as it is now."""
+    """The same, with all that `review` computes as it is now."""
     return node.facts.process_bytes + node.memory.held + _rest(node)
 
 
 def _rest(node: NodeState) -> int:
-    """Bytes of what is not kept up to date all the time."""
+    """Bytes of what is not kept up to date at each change."""
     traffic = node.facts.traffic
     scans = sum(map(len, node.scans.values())) if node.scans else 0
     return (
@@ -95,13 +95,13 @@ def _rest(node: NodeState) -> int:
 
 
 def review(node: NodeState) -> None:
-    """Weigh what is not kept up to date all the time, and set the marks anew."""
+    """Compute what is not kept up to date at each change, and set the limits anew."""
     memory = node.memory
     memory.high_water = max(memory.high_water, memory.held)
     if memory.high_water > BACKLOG_BYTES and memory.held < memory.high_water // BACKLOG_SHARE:
         _after_backlog(node)
     memory.rest = _rest(node)
-    # In this order, for the original divides first.
+    # The original divides first, too.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
     memory.soft = percent * SOFT_PERCENT - memory.rest
     memory.hard = percent * HARD_PERCENT - memory.rest
@@ -116,14 +116,14 @@ def review(node: NodeState) -> None:
 
 
 def _after_backlog(node: NodeState) -> None:
-    """A backlog has gone: what it leaves in tables and timers should not keep its memory."""
+    """A backlog has drained: free the memory that tables and timers still keep for it."""
     node.memory.high_water = node.memory.held
     node.timers.drop_stale()
     node.jobs.shrink()
 
 
 def on_review(node: NodeState, memory: Memory) -> None:
-    """While memory is short: weigh again, and drop queues that nobody uses."""
+    """While memory is short: review it, and drop unused queues."""
     _drop_idle_queues(node, memory)
     review(node)
 
@@ -142,7 +142,7 @@ def _drop_idle_queues(node: NodeState, memory: Memory) -> None:
 
 
 def relieve(node: NodeState) -> bool:
-    """Drop what the guarantee allows until enough is free; is it?"""
+    """Evict what the guarantee allows. True if enough is free then."""
     memory = node.memory
     for _ in range(MAX_EVICTIONS):
         if memory.held <= memory.hard:
@@ -155,7 +155,7 @@ def relieve(node: NodeState) -> bool:
 
 
 def _next_victim(node: NodeState) -> Job | None:
-    """Dummy acks first; always the oldest, for it has had the longest time to be heard of."""
+    """Dummy acks first; always the oldest, which other nodes have had the most time to learn of."""
     memory = node.memory
     if node.config.maxmemory_policy == "noeviction":
         return None
@@ -166,13 +166,13 @@ def _next_victim(node: NodeState) -> Job | None:
 
 
 def evict(node: NodeState, job: Job) -> None:
-    """Forget a job that is acknowledged, or that may be delivered once only and has been."""
+    """Forget a job that is acknowledged, or at-most-once and delivered."""
     node.memory.evicted += 1
     lifecycle.unregister(node, job, Cause.EVICTED)
 
 
 def bound_dummies(node: NodeState) -> None:
-    """Let the oldest dummy acks go where there are too many."""
+    """Evict the oldest dummy acks if there are too many."""
     dummies = node.memory.dummies
     most = max(node.config.maxmemory // DUMMY_SHARE // DUMMY_BYTES, 1)
     while len(dummies) > most:

@@ -15,13 +15,13 @@ import attrs
 
 from benchmarks.case import Sample
 from benchmarks.contenders import Subject
+from benchmarks.load.clients import Client
 from benchmarks.load.dialects import resp
-from benchmarks.load.talks import Talk
 from benchmarks.tool import BenchmarkError
 from disque_trio.statemachine.base import JobId
 from tests.cluster.processes import Server
 
-Scene = Callable[[Subject, Sequence[str]], list[float]]
+Scenario = Callable[[Subject, Sequence[str]], list[float]]
 """Has the queues that it is told of, and returns what each of their workers waited, in seconds."""
 
 _QUEUES: Final = 20
@@ -40,12 +40,12 @@ _JOBS: Final = 3
 _names = itertools.count()
 
 
-def meet(subject: Subject, size: float, *, scene: Scene) -> Sample:
-    """The median and the longest of the waits of a scene. Queues are new for each sample."""
+def measure(subject: Subject, size: float, *, scenario: Scenario) -> Sample:
+    """The median and the longest of the waits of a scenario. Queues are new for each sample."""
     subject.flush()
     number = next(_names)
     names = [f"meet:{number}:{each}" for each in range(max(2, round(_QUEUES * size)))]
-    waits = scene(subject, names)
+    waits = scenario(subject, names)
     return {"p50": statistics.median(waits) * 1000, "worst": max(waits) * 1000}
 
 
@@ -53,8 +53,8 @@ class _Workers:
     """A connection for each queue, all of them at one node."""
 
     def __init__(self, subject: Subject, server: Server, names: Sequence[str]) -> None:
-        self.talks = {name: Talk(server.port, subject.dialect) for name in names}
-        self._by_fd = {talk.socket.fileno(): name for name, talk in self.talks.items()}
+        self.clients = {name: Client(server.port, subject.dialect) for name in names}
+        self._by_fd = {client.socket.fileno(): name for name, client in self.clients.items()}
         self._epoll = select.epoll()
         for fd in self._by_fd:
             self._epoll.register(fd, select.EPOLLIN)
@@ -65,35 +65,35 @@ class _Workers:
     def wait(self, name: str, timeout_ms: int = 0) -> None:
         """Ask for a job, and wait for ever or for so long."""
         limit = [b"TIMEOUT", b"%d" % timeout_ms] if timeout_ms else []
-        self.talks[name].ask((resp(b"GETJOB", *limit, b"FROM", name.encode()), 1))
+        self.clients[name].ask((resp(b"GETJOB", *limit, b"FROM", name.encode()), 1))
 
-    def hear(self, seconds: float) -> Iterator[tuple[str, bool]]:
+    def receive(self, seconds: float) -> Iterator[tuple[str, bool]]:
         """For so long: each queue whose worker is answered, and whether it was with a job."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             for fd, _ in self._epoll.poll(left):
                 name = self._by_fd[fd]
-                answers = self.talks[name].hear()
+                answers = self.clients[name].receive()
                 if answers is not None:
                     if answers[0]:
                         self.came[name] = time.monotonic()
                         self.ids[name] = answers[0][0][1]
                     yield name, bool(answers[0])
 
-    def hear_all(self) -> None:
+    def receive_all(self) -> None:
         """Until a job has come to each."""
         deadline = time.monotonic() + _LIMIT_S
-        while len(self.came) < len(self.talks):
+        while len(self.came) < len(self.clients):
             if time.monotonic() > deadline:
                 raise BenchmarkError(f"no job has come to a worker within {_LIMIT_S:g} s")
-            for _ in self.hear(_APART_S):
+            for _ in self.receive(_APART_S):
                 pass
 
     def close(self) -> None:
         """Disconnect."""
         self._epoll.close()
-        for talk in self.talks.values():
-            talk.socket.close()
+        for client in self.clients.values():
+            client.socket.close()
 
 
 def _waiting(subject: Subject, server: Server, names: Sequence[str]) -> _Workers:
@@ -107,7 +107,7 @@ def _waiting(subject: Subject, server: Server, names: Sequence[str]) -> _Workers
 
 def _since(workers: _Workers, began: dict[str, float]) -> list[float]:
     """How long after that its job came to each worker, which ends them."""
-    workers.hear_all()
+    workers.receive_all()
     workers.close()
     return [max(workers.came[name] - at, 0.0) for name, at in began.items()]
 
@@ -120,7 +120,7 @@ def _one_by_one(
     for name in names:
         began[name] = time.monotonic()
         act(name)
-        for _ in workers.hear(_APART_S):
+        for _ in workers.receive(_APART_S):
             pass
     return _since(workers, began)
 
@@ -176,8 +176,8 @@ def after_delay(subject: Subject, names: Sequence[str]) -> list[float]:
 def _when_due(
     subject: Subject, waits_at: Server, has_jobs: Server, jobs: dict[str, JobId]
 ) -> list[float]:
-    """From the moment at which a job is to be queued, as its node says: RETRY is spread by up to a
-    quarter of a second either way, which is no wait of the worker."""
+    """From the moment at which a job is to be queued, as its node reports: RETRY is spread by up to
+    a quarter of a second either way, which is no wait of the worker."""
     due = {name: _due(has_jobs, job) for name, job in jobs.items()}
     workers = _Workers(subject, waits_at, list(jobs))
     for name in jobs:
@@ -195,7 +195,7 @@ def _due(server: Server, job: JobId) -> float:
 
 
 @attrs.define
-class _Coming:
+class _SporadicWorker:
     """A queue whose consumer comes and goes. Times are in seconds."""
 
     next_at: float
@@ -220,14 +220,15 @@ class _Coming:
         self.asked, self.next_at = 0.0, now + draw.uniform(0.1, 0.5)
 
 
-def comers(subject: Subject, names: Sequence[str]) -> list[float]:
+def sporadic(subject: Subject, names: Sequence[str]) -> list[float]:
     """Consumers at B wait for 100 to 500 ms and are away for as long, while A has a job now and
     then. Only the time during which both are there is counted."""
     a, b, *_ = subject.servers
     draw, began = random.Random(0), time.monotonic()
     workers = _Workers(subject, b, names)
     queues = {
-        name: _Coming(began + draw.uniform(0, 0.5), began + draw.uniform(0, 2)) for name in names
+        name: _SporadicWorker(began + draw.uniform(0, 0.5), began + draw.uniform(0, 2))
+        for name in names
     }
     waits: list[float] = []
     while len(waits) < _JOBS * len(names):
@@ -242,7 +243,7 @@ def comers(subject: Subject, names: Sequence[str]) -> list[float]:
             if not queue.added and now >= queue.add_at:
                 queue.added = time.monotonic()
                 a.client.add(name, "body", *_ALONE)
-        for name, has_job in workers.hear(_TICK_S):
+        for name, has_job in workers.receive(_TICK_S):
             queues[name].end_wait(draw, has_job=has_job, waits=waits)
     workers.close()
     return waits

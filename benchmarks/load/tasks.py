@@ -1,4 +1,4 @@
-"""What one process of a team does. Each errand connects, waits for the start, works and reports.
+"""What one process of a team does. Each task connects, waits for the start, works and reports.
 
 Times are those of the system's monotonic clock, which all processes share.
 """
@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import attrs
 
+from benchmarks.load.clients import Client, Conversation, connect, converse
 from benchmarks.load.dialects import Dialect
-from benchmarks.load.talks import Conversation, Talk, connect, converse
 
 LIMIT_S: Final = 100.0
-"""No errand takes longer."""
+"""No task takes longer."""
 _BREATH_S: Final = 0.0005
 """Between two bursts of a pace."""
 
@@ -25,7 +25,7 @@ Start = Callable[[], None]
 
 @attrs.frozen
 class Report:
-    """What an errand has to tell."""
+    """What an task has to tell."""
 
     count: int
     """Jobs that went through."""
@@ -37,7 +37,7 @@ class Report:
 
 @attrs.define(eq=False)
 class Tally:
-    """Counts what the talks of a process do together."""
+    """Counts what the clients of a process do together."""
 
     count: int = 0
     last: float = 0.0
@@ -57,11 +57,11 @@ def adding(
     """Add so many jobs, each connection `depth` of them at a time, to each queue in turn."""
     shares = _shares(count, connections)
     names = cycle(queues)
-    talks = connect(port, dialect, connections)
+    clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
-    says = (_adds(dialect, names, body, share, depth, options) for share in shares)
-    converse(zip(talks, says, strict=True), LIMIT_S)
+    conversations = (_adds(dialect, names, body, share, depth, options) for share in shares)
+    converse(zip(clients, conversations, strict=True), LIMIT_S)
     return Report(count, began, time.monotonic())
 
 
@@ -80,11 +80,11 @@ def draining(
 ) -> Report:
     """Get and acknowledge, so many at a time, until the queue is empty."""
     tally = Tally()
-    talks = connect(port, dialect, connections)
+    clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
-    says = [_drains(dialect, queue, batch, tally) for _ in talks]
-    converse(zip(talks, says, strict=True), LIMIT_S)
+    conversations = [_drains(dialect, queue, batch, tally) for _ in clients]
+    converse(zip(clients, conversations, strict=True), LIMIT_S)
     return Report(tally.count, began, tally.last)
 
 
@@ -105,13 +105,13 @@ def consuming(
     Bodies that begin with a time tell how old the job was when it came.
     """
     tally = Tally()
-    talks = connect(port, dialect, connections)
+    clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
     deadline = began + limit_s
-    says = [_consumes(dialect, queue, batch, tally) for _ in talks]
+    conversations = [_consumes(dialect, queue, batch, tally) for _ in clients]
     converse(
-        zip(talks, says, strict=True),
+        zip(clients, conversations, strict=True),
         LIMIT_S,
         lambda: tally.count >= count or time.monotonic() > deadline,
     )
@@ -140,15 +140,15 @@ def turning(
 ) -> Report:  # fmt: skip
     """Add a job, get one, acknowledge it: so many turns, each from a queue after the other.
 
-    Each talk has had a turn before, for what only the first request of a client costs.
+    Each client has had a turn before, for what only the first request of a client costs.
     """
     names = cycle(queues)
-    talks = connect(port, dialect, connections)
-    converse([(talk, _turns(dialect, names, body, 1)) for talk in talks], LIMIT_S)
+    clients = connect(port, dialect, connections)
+    converse([(client, _turns(dialect, names, body, 1)) for client in clients], LIMIT_S)
     start()
     began = time.monotonic()
-    says = (_turns(dialect, names, body, share) for share in _shares(count, connections))
-    converse(zip(talks, says, strict=True), LIMIT_S)
+    conversations = (_turns(dialect, names, body, share) for share in _shares(count, connections))
+    converse(zip(clients, conversations, strict=True), LIMIT_S)
     return Report(count, began, time.monotonic())
 
 
@@ -157,7 +157,7 @@ def _turns(dialect: Dialect, names: Iterator[bytes], body: bytes, count: int) ->
         queue = next(names)
         yield dialect.add(queue, body), 1
         jobs = dialect.jobs((yield dialect.get(queue, 1)))
-        assert jobs, "there are as many jobs as talks that get one"
+        assert jobs, "there are as many jobs as clients that get one"
         ask = dialect.ack([jobs[0][0]])
         if ask[1]:
             yield ask
@@ -167,8 +167,8 @@ def pacing(
     start: Start, port: int, dialect: Dialect, queue: bytes, rate: int, count: int, connections: int
 ) -> Report:
     """Add so many jobs a second, whatever the server does. Bodies tell when they were sent."""
-    talks = connect(port, dialect, connections)
-    by_fd = {talk.socket.fileno(): talk for talk in talks}
+    clients = connect(port, dialect, connections)
+    by_fd = {client.socket.fileno(): client for client in clients}
     epoll = select.epoll()
     for fd in by_fd:
         epoll.register(fd, select.EPOLLIN)
@@ -177,33 +177,33 @@ def pacing(
     sent = 0
     while sent < count:
         due = min(count, int((time.monotonic() - began) * rate))
-        _burst(talks, dialect, queue, sent, due)
+        _burst(clients, dialect, queue, sent, due)
         sent = due
         for fd, _ in epoll.poll(0):
-            by_fd[fd].hear()
+            by_fd[fd].receive()
         time.sleep(_BREATH_S)
     return Report(count, began, time.monotonic())
 
 
-def _burst(talks: Sequence[Talk], dialect: Dialect, queue: bytes, sent: int, due: int) -> None:
-    """Send what is due, each talk its share at once."""
-    shares = _shares(due - sent, len(talks))
+def _burst(clients: Sequence[Client], dialect: Dialect, queue: bytes, sent: int, due: int) -> None:
+    """Send what is due, each client its share at once."""
+    shares = _shares(due - sent, len(clients))
     for number, share in enumerate(shares):
         if share:
             add = dialect.add(queue, b"%020d" % time.monotonic_ns())
-            talks[(sent + number) % len(talks)].ask((add * share, share))
+            clients[(sent + number) % len(clients)].ask((add * share, share))
 
 
 def holding(start: Start, port: int, dialect: Dialect, connections: int, until_s: float) -> Report:
     """Keep connections open that say nothing."""
-    talks = connect(port, dialect, connections)
+    clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
     time.sleep(until_s)
-    return Report(len(talks), began, time.monotonic())
+    return Report(len(clients), began, time.monotonic())
 
 
-def _shares(count: int, talks: int) -> list[int]:
+def _shares(count: int, clients: int) -> list[int]:
     """As equal as can be."""
-    each, over = divmod(count, talks)
-    return [each + (number < over) for number in range(talks)]
+    each, over = divmod(count, clients)
+    return [each + (number < over) for number in range(clients)]

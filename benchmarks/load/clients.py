@@ -20,7 +20,7 @@ Conversation = Generator[Ask, list[Any], None]
 """Yields what it asks, and is sent all the answers."""
 
 
-class Talk:
+class Client:
     """A connection."""
 
     def __init__(self, port: int, dialect: Dialect) -> None:
@@ -36,7 +36,7 @@ class Talk:
         self._due += due
         self.socket.sendall(data)
 
-    def hear(self) -> list[Any] | None:
+    def receive(self) -> list[Any] | None:
         """Read what has come: all the answers that are due, or None as long as some are not there.
 
         An answer that is an error is raised.
@@ -56,34 +56,34 @@ class Talk:
         return got
 
 
-def connect(port: int, dialect: Dialect, count: int) -> list[Talk]:
+def connect(port: int, dialect: Dialect, count: int) -> list[Client]:
     """So many connections."""
-    return [Talk(port, dialect) for _ in range(count)]
+    return [Client(port, dialect) for _ in range(count)]
 
 
 def converse(
-    pairs: Iterable[tuple[Talk, Conversation]],
+    pairs: Iterable[tuple[Client, Conversation]],
     limit_s: float,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Carry on all conversations until each has ended, or until it is over."""
     deadline = time.monotonic() + limit_s
     epoll = select.epoll()
-    running: dict[int, tuple[Talk, Conversation]] = {}
-    for talk, conversation in pairs:
+    running: dict[int, tuple[Client, Conversation]] = {}
+    for client, conversation in pairs:
         ask = next(conversation, None)
         if ask is not None:
-            running[talk.socket.fileno()] = talk, conversation
-            epoll.register(talk.socket.fileno(), select.EPOLLIN)
-            talk.ask(ask)
+            running[client.socket.fileno()] = client, conversation
+            epoll.register(client.socket.fileno(), select.EPOLLIN)
+            client.ask(ask)
     while running and not is_over():
         for fd, _ in epoll.poll(_TICK_S):
-            talk, conversation = running[fd]
-            answers = talk.hear()
+            client, conversation = running[fd]
+            answers = client.receive()
             if answers is None:
                 continue
             try:
-                talk.ask(conversation.send(answers))
+                client.ask(conversation.send(answers))
             except StopIteration:
                 epoll.unregister(fd)
                 del running[fd]

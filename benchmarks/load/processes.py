@@ -7,29 +7,29 @@ from typing import Any, Final
 
 import attrs
 
-from benchmarks.load.errands import LIMIT_S, Report
+from benchmarks.load.tasks import LIMIT_S, Report
 from benchmarks.tool import BenchmarkError
 
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
 # A fork of a small process is quick, and safe beside the threads of a progress bar.
-_CONTEXT.set_forkserver_preload(["benchmarks.load.team"])
+_CONTEXT.set_forkserver_preload(["benchmarks.load.processes"])
 _PATIENCE_S: Final = LIMIT_S + 20
 
 
 @attrs.frozen
-class Errand:
+class Task:
     """What one process is to do: the function is given a start and then these arguments."""
 
-    act: Callable[..., Report]
+    function: Callable[..., Report]
     args: Sequence[Any]
 
 
-def work(errands: Sequence[Errand], begin: Callable[[], None] = lambda: None) -> list[Report]:
+def work(tasks: Sequence[Task], begin: Callable[[], None] = lambda: None) -> list[Report]:
     """Do them all at once; `begin` is called when all are ready."""
-    pipes = [_CONTEXT.Pipe() for _ in errands]
+    pipes = [_CONTEXT.Pipe() for _ in tasks]
     processes = [
-        _CONTEXT.Process(target=_run, args=(errand, theirs), daemon=True)
-        for errand, (_, theirs) in zip(errands, pipes, strict=True)
+        _CONTEXT.Process(target=_run, args=(task, theirs), daemon=True)
+        for task, (_, theirs) in zip(tasks, pipes, strict=True)
     ]
     try:
         for process in processes:
@@ -37,11 +37,11 @@ def work(errands: Sequence[Errand], begin: Callable[[], None] = lambda: None) ->
         for _, theirs in pipes:
             theirs.close()
         for ours, _ in pipes:
-            _hear(ours)
+            _receive(ours)
         begin()
         for ours, _ in pipes:
             ours.send(None)
-        return [_hear(ours) for ours, _ in pipes]
+        return [_receive(ours) for ours, _ in pipes]
     finally:
         for process in processes:
             if process.pid is not None:
@@ -49,7 +49,7 @@ def work(errands: Sequence[Errand], begin: Callable[[], None] = lambda: None) ->
                 process.join()
 
 
-def _hear(pipe: Connection) -> Any:
+def _receive(pipe: Connection) -> Any:
     """What the process at the other end says; if it complains, that is raised."""
     if not pipe.poll(_PATIENCE_S):
         raise BenchmarkError(f"a load generator was silent for {_PATIENCE_S:g} s")
@@ -62,15 +62,15 @@ def _hear(pipe: Connection) -> Any:
     return said
 
 
-def _run(errand: Errand, pipe: Connection) -> None:
+def _run(task: Task, pipe: Connection) -> None:
     def start() -> None:
         pipe.send(None)
         pipe.recv()
 
     try:
-        pipe.send(errand.act(start, *errand.args))
+        pipe.send(task.function(start, *task.args))
     except Exception as error:  # whatever it is, the parent tells it
-        pipe.send(f"{errand.act.__name__}: {error!r}")
+        pipe.send(f"{task.function.__name__}: {error!r}")
 
 
 def rate(reports: Sequence[Report]) -> float:

@@ -13,8 +13,8 @@ from typing import Final
 from benchmarks import meters, simulator
 from benchmarks.case import Sample
 from benchmarks.contenders import Kind, Subject
-from benchmarks.load import errands
-from benchmarks.load.team import Errand, rate, work
+from benchmarks.load import tasks
+from benchmarks.load.processes import Task, rate, work
 from benchmarks.tool import CLIENTS, BenchmarkError, ops_per_second
 from tests.cluster.processes import eventually
 
@@ -39,9 +39,9 @@ class _Watch:
 
     def __init__(self, subject: Subject) -> None:
         self._pids = subject.pids
-        self._spies = subject.spies
-        if self._spies is not None:
-            self._spies.begin(self._pids)
+        self._profilers = subject.profilers
+        if self._profilers is not None:
+            self._profilers.begin(self._pids)
         self.restart()
 
     def restart(self) -> None:
@@ -51,8 +51,8 @@ class _Watch:
     def us(self) -> float:
         """So far, in microseconds. Who was looking does so no longer."""
         spent = (meters.cpu_s(self._pids) - self._began) * 1e6
-        if self._spies is not None:
-            self._spies.end()
+        if self._profilers is not None:
+            self._profilers.end()
         return spent
 
 
@@ -99,7 +99,7 @@ def add(
 
 def _put(subject: Subject, count: int, pipeline: int, clients: int) -> float:
     args = (subject.port, subject.dialect, [b"default"], BODY.encode(), count, clients, pipeline)
-    return rate(work([Errand(errands.adding, args)]))
+    return rate(work([Task(tasks.adding, args)]))
 
 
 def get(subject: Subject, size: float, *, number: int = 100_000, pipeline: int = 1) -> Sample:
@@ -125,7 +125,7 @@ def _fill(
     args = (
         subject.port, subject.dialect, names, body, count, _FILLERS, _FILL_DEPTH, options,
     )  # fmt: skip
-    return rate(work([Errand(errands.adding, args)]))
+    return rate(work([Task(tasks.adding, args)]))
 
 
 # Workers.
@@ -141,13 +141,13 @@ def drain(subject: Subject, size: float, *, number: int, options: Sequence[bytes
     _fill(subject, count, BODY.encode(), options=options)
     watch = _Watch(subject)
     args = (subject.port, subject.dialect, QUEUE.encode(), _BATCH, _WORKERS)
-    reports = work([Errand(errands.draining, args)], watch.restart)
+    reports = work([Task(tasks.draining, args)], watch.restart)
     _see(reports, count, subject)
     _forgotten(subject)
     return {"speed": rate(reports), "cpu": watch.us() / count}
 
 
-def _see(reports: Sequence[errands.Report], count: int, subject: Subject) -> None:
+def _see(reports: Sequence[tasks.Report], count: int, subject: Subject) -> None:
     done = sum(report.count for report in reports)
     if done < count:
         raise BenchmarkError(f"{subject.contender.name} gave {done} of {count} jobs")
@@ -168,8 +168,8 @@ def federate(subject: Subject, size: float, *, number: int) -> Sample:
     producer = (first, words, [queue], body, count, _WORKERS, 16, (b"REPLICATE", b"1"))
     consumer = (last, words, queue, _BATCH, _WORKERS, count, _FEDERATION_S)
     watch = _Watch(subject)
-    team = [Errand(errands.adding, producer), Errand(errands.consuming, consumer)]
-    reports = work(team, watch.restart)
+    todo = [Task(tasks.adding, producer), Task(tasks.consuming, consumer)]
+    reports = work(todo, watch.restart)
     spent = watch.us()
     done = reports[1].count
     if not done:
@@ -186,16 +186,16 @@ def latency(
     count = _count(size, int(per_second * seconds), least=per_second // 5)
     port, words, queue = subject.port, subject.dialect, QUEUE.encode()
     limit_s = count / per_second + 10
-    team = [
-        Errand(errands.consuming, (port, words, queue, 1, workers, count, limit_s)),
-        Errand(errands.pacing, (port, words, queue, per_second, count, 10)),
+    todo = [
+        Task(tasks.consuming, (port, words, queue, 1, workers, count, limit_s)),
+        Task(tasks.pacing, (port, words, queue, per_second, count, 10)),
     ]
     if load:
         work_load = int(_HALF_LOAD * (count / per_second + 0.2))
         args = (port, words, b"queue:other", _HALF_LOAD, work_load, 10)
-        team.append(Errand(errands.pacing, args))
+        todo.append(Task(tasks.pacing, args))
     watch = _Watch(subject)
-    waits = work(team, watch.restart)[0].waits
+    waits = work(todo, watch.restart)[0].waits
     spent = watch.us()
     if len(waits) < count:
         raise BenchmarkError(f"{subject.contender.name} gave {len(waits)} of {count} jobs")
@@ -220,7 +220,7 @@ def turn(
     count = _count(size, number, least=2 * clients)
     watch = _Watch(subject)
     args = (subject.port, subject.dialect, names, content, count, clients)
-    reports = work([Errand(errands.turning, args)], watch.restart)
+    reports = work([Task(tasks.turning, args)], watch.restart)
     return {"speed": rate(reports), "cpu": watch.us() / count}
 
 
@@ -253,7 +253,7 @@ def crowd(subject: Subject, size: float) -> Sample:
         found.update(add(subject, size))
 
     args = (subject.port, subject.dialect, silent, 0.0)
-    work([Errand(errands.holding, args)], measure)
+    work([Task(tasks.holding, args)], measure)
     return found
 
 

@@ -42,7 +42,7 @@ class Frame:
 
 
 @attrs.define(eq=False)
-class Spies:
+class Profilers:
     """One for each process, from `begin` to `end`."""
 
     counts: collections.Counter[Frame] = attrs.Factory(collections.Counter)
@@ -50,7 +50,7 @@ class Spies:
     user: int = 0
     kernel: int = 0
     """Ticks that the processes have run since, in both modes."""
-    _directory: Path = attrs.field(factory=lambda: Path(tempfile.mkdtemp(prefix="spies-")))
+    _directory: Path = attrs.field(factory=lambda: Path(tempfile.mkdtemp(prefix="profilers-")))
     _running: "list[subprocess.Popen[str]]" = attrs.Factory(list)
     _pids: Sequence[int] = ()
     _before: tuple[int, int] = (0, 0)
@@ -60,8 +60,8 @@ class Spies:
         self._pids = pids
         for pid in pids:
             self._running.append(self._start(pid))
-        for spy in self._running:
-            _await(spy)
+        for profiler in self._running:
+            _await(profiler)
         self._before = _ticks(pids)
 
     def _start(self, pid: int) -> "subprocess.Popen[str]":
@@ -79,10 +79,10 @@ class Spies:
         user, kernel = _ticks(self._pids)
         self.user += user - self._before[0]
         self.kernel += kernel - self._before[1]
-        for spy in self._running:
-            spy.send_signal(signal.SIGINT)
-        for pid, spy in zip(self._pids, self._running, strict=True):
-            said, _ = spy.communicate(timeout=_PATIENCE_S)
+        for profiler in self._running:
+            profiler.send_signal(signal.SIGINT)
+        for pid, profiler in zip(self._pids, self._running, strict=True):
+            said, _ = profiler.communicate(timeout=_PATIENCE_S)
             if not self._file(pid).exists():
                 raise BenchmarkError(f"{TOOL} has seen nothing: {said.strip()[-300:]}")
             self.counts += tally(self._file(pid).read_text("utf-8").splitlines())
@@ -90,9 +90,9 @@ class Spies:
 
     def close(self) -> None:
         """Leave nothing behind, whatever has happened."""
-        for spy in self._running:
-            spy.kill()
-            spy.communicate()
+        for profiler in self._running:
+            profiler.kill()
+            profiler.communicate()
         shutil.rmtree(self._directory)
 
 
@@ -105,11 +105,11 @@ def path() -> str:
     return found
 
 
-def _await(spy: "subprocess.Popen[str]") -> None:
+def _await(profiler: "subprocess.Popen[str]") -> None:
     """Until it looks."""
-    assert spy.stdout is not None, "it was started with a pipe"
+    assert profiler.stdout is not None, "it was started with a pipe"
     said = []
-    for line in spy.stdout:
+    for line in profiler.stdout:
         said.append(line)
         if _READY in line:
             return
