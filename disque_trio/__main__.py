@@ -19,7 +19,7 @@ COMMANDS: Final = {
     "doctor": "disque_trio.cli.doctor",
     "pipeline": "disque_trio.cli.pipeline",
 }
-"""Modules with a `main`. Each is imported when it is asked for: a client should start at once."""
+"""Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
 commands:
   server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
@@ -68,12 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _slip(words: Sequence[str]) -> str:
-    """What may have been meant by a word that is no command."""
+    """The error for a word that is no command, with a suggestion."""
     word = words[0]
     rest = " ".join(words)
     if word.startswith("-"):
         return f"unrecognized option {word}: options follow a command: disque-trio cli {rest}"
-    # Only here: the table of commands brings the whole state machine along.
+    # Imported only here: the table of commands imports the whole state machine.
     if word.lower() in import_module("disque_trio.statemachine.commands.table").BY_NAME:
         return f"invalid choice: '{word}' is a command of a node: disque-trio cli {rest}"
     nearest = import_module("disque_trio.statemachine.hints").nearest

@@ -1,5 +1,5 @@
-"""What operating systems do differently. Linux comes first; where it alone has something, there is
-another way, which is tested by hiding that, for these tests run on Linux.
+"""Differences between operating systems. Where only Linux has a function there is a fallback;
+tests, which run on Linux, hide the function to test it.
 """
 
 import errno
@@ -11,14 +11,14 @@ import sys
 from typing import Final
 
 _SYNC_WHOLE: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
-"""macOS: fsync(2) leaves the data in the drive's own cache, this does not."""
+"""macOS: fsync(2) leaves the data in the drive's cache, this does not."""
 _CANNOT: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
-"""What file systems answer that have no such way."""
+"""Errors of file systems that do not support it."""
 _PAGE: Final = resource.getpagesize()
 _MAX_KEEPALIVE_S: Final = 32_767
-"""Linux takes no longer one."""
+"""The longest that Linux accepts."""
 _IDLE: Final[int | None] = getattr(socket, "TCP_KEEPIDLE", getattr(socket, "TCP_KEEPALIVE", None))
-"""macOS has the second name for it."""
+"""macOS has the second name."""
 _INTERVAL: Final[int | None] = getattr(socket, "TCP_KEEPINTVL", None)
 _COUNT: Final[int | None] = getattr(socket, "TCP_KEEPCNT", None)
 NOTSENT_LOWAT: Final = 0x201 if sys.platform == "darwin" else 25
@@ -29,7 +29,7 @@ NOTSENT_LOWAT: Final = 0x201 if sys.platform == "darwin" else 25
 
 
 def sync_data(descriptor: int) -> None:
-    """Return once the disk has a file's data. Raises OSError."""
+    """Return once a file's data is on the disk. Raises OSError."""
     if _SYNC_WHOLE is not None:
         try:
             fcntl.fcntl(descriptor, _SYNC_WHOLE)
@@ -45,13 +45,13 @@ def sync_data(descriptor: int) -> None:
 
 
 def peak_rss_bytes() -> int:
-    """The most of this process that has been in memory."""
+    """The largest resident size of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 def rss_bytes(statm: str = "/proc/self/statm") -> int:
-    """What of this process is in memory; where there is no /proc, the most that has been."""
+    """The resident size of this process; without /proc, the largest one so far."""
     try:
         with open(statm, "rb") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -65,7 +65,7 @@ def rss_bytes(statm: str = "/proc/self/statm") -> int:
 def keep_alive(sock: socket.socket, seconds: int) -> None:
     """Let the kernel probe a silent peer after `seconds`, and give it up after twice as long.
 
-    0 is never. A time that the system does not let one choose stays its own. Raises OSError.
+    0 is never. Where the system does not allow a choice, its own times apply. Raises OSError.
     """
     if not seconds:
         return

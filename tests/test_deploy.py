@@ -63,7 +63,7 @@ def test_the_unit_starts_a_node_that_reports_to_systemd(
     monkeypatch.setenv("WATCHDOG_USEC", directives["WatchdogSec"][0] + "000000")
 
     with running(tmp_path, *(places.get(word, word) for word in words)) as process:
-        assert systemd.hears()[0] == "READY=1"
+        assert systemd.receives()[0] == "READY=1"
         with connection(port) as client:
             assert client.text("PING") == b"PONG"
         process.signal(signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""The manual's promises: every command and option is told of, and the conversations come true."""
+"""The manual: every command and option is explained, and its examples work as shown."""
 
 import re
 from itertools import pairwise

@@ -22,7 +22,7 @@ LEAVES = """
 import subprocess, sys
 
 def test_it():
-    # Through another one that ends at once: nobody's child any more.
+    # Through another one that ends at once: an orphan.
     code = "import pathlib, subprocess, sys; from subprocess import DEVNULL;"
     code += "child = subprocess.Popen([sys.executable, '-c', %r], stdout=DEVNULL, stderr=DEVNULL);"
     code += "pathlib.Path('pid').write_text(str(child.pid))"

@@ -128,7 +128,7 @@ def test_silent_peers_are_probed_at_the_systems_own_times_if_need_be(
 
 
 class Gone:
-    """A listening socket of macOS, on which somebody has come and gone."""
+    """A listening socket of macOS, on which a client has come and gone."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock

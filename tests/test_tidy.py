@@ -1,4 +1,4 @@
-"""What docs/design.md, "The machine", promises of the code itself, checked on its syntax trees."""
+"""The rules of docs/design.md, "The machine", checked on the syntax trees of the code."""
 
 import ast
 import re
@@ -283,7 +283,7 @@ def test_spark_is_imported_by_those_who_asked_for_it() -> None:
     assert done.returncode == 0, done
 
 
-# Who writes what.
+# Which module writes which field.
 
 
 def written(path: Path) -> Iterator[ast.Attribute]:

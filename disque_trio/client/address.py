@@ -8,13 +8,13 @@ class Tls:
     """How to speak TLS: files in PEM."""
 
     cacert: str | None = None
-    """Whom to trust; None is whom the system trusts."""
+    """The authorities to trust; None is those of the system."""
     cert: str | None = None
     key: str | None = None
     server_name: str | None = None
-    """Whose certificate the node should have; None is the host's."""
+    """The name that the node's certificate must have; None is the host's."""
     is_insecure: bool = False
-    """Take any certificate."""
+    """Accept any certificate."""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,8 +1,8 @@
 """One blocking connection to a node.
 
-Blocking sockets, because a person or a shell waits for one reply at a time, and Ctrl-C ends a
-read by itself. A request is never sent twice: a connection that ended while nobody was looking is
-found out before the request goes, one that ends later leaves open whether the node obeyed.
+Blocking sockets, because a person or a shell waits for one reply at a time, and Ctrl-C ends a read.
+A request is never sent twice: a connection that has ended is noticed before the request is sent; if
+it ends later, whether the node has executed the request is unknown.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
 _CHUNK: Final = 1 << 16
 _KEEPALIVE_S: Final = 15
-"""A GETJOB may wait for days: this is how soon it learns that the node's machine is gone."""
+"""How soon a waiting GETJOB, which may wait for days, notices that the node's machine is gone."""
 
 
 @attrs.define(eq=False)
 class Connection:
-    """A conversation with one node, opened anew when it is needed and not there."""
+    """A connection to one node, opened again when it is needed and has ended."""
 
     address: Address
     password: bytes | None = None
@@ -41,17 +41,17 @@ class Connection:
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _replies: deque[Reply] = attrs.field(init=False, factory=deque)
     _silent_requests: float = attrs.field(init=False, default=0)
-    """How many requests from here on get no reply, after CLIENT REPLY."""
+    """How many further requests get no reply, after CLIENT REPLY."""
     _has_answered: bool = attrs.field(init=False, default=False)
-    """Has a node shown on this connection that it is one?"""
+    """Has a reply come on this connection, so that the other side is a node?"""
 
     @property
     def is_open(self) -> bool:
-        """Was the connection there when it was last used?"""
+        """Was the connection open when it was last used?"""
         return self._socket is not None
 
     def ready(self) -> Failure | None:
-        """Open the connection unless it stands; what the node said if it refused the password."""
+        """Open the connection unless it is open; the error if the node refused the password."""
         if self._socket is not None and not self._has_ended():
             self._forget_replies()
             return None
@@ -61,7 +61,7 @@ class Connection:
         if self.password is None:
             self._socket.settimeout(self.patience_s)
             return None
-        # A node that takes connections and does nothing else is none to wait for.
+        # Do not wait for a node that accepts connections and does nothing else.
         self._socket.settimeout(self.connect_timeout_s or None)
         self.send([b"AUTH", self.password])
         answer = self.receive()
@@ -69,7 +69,7 @@ class Connection:
         return answer if isinstance(answer, Failure) else None
 
     def close(self) -> None:
-        """Forget the connection and all that was still to come on it."""
+        """Close the connection, and forget replies that were still to come."""
         if self._socket is not None:
             self._socket.close()
         self._socket = None
@@ -89,8 +89,8 @@ class Connection:
         return self._is_answered(args)
 
     def send_all(self, requests: Sequence[Sequence[bytes]]) -> None:
-        """Send requests in one piece. Each must have a reply, and all replies must be short or the
-        requests few, for nothing is read meanwhile."""
+        """Send requests in one piece. Each must have a reply. The replies must be short or few,
+        since nothing is read meanwhile."""
         try:
             self._open_socket().sendall(b"".join(encode_request(args) for args in requests))
         except OSError as error:
@@ -112,14 +112,14 @@ class Connection:
         return self._replies.popleft()
 
     def received(self) -> list[Reply]:
-        """Take in what has come, without waiting; every reply that is complete."""
+        """Read what has come, without waiting; every complete reply."""
         self.read(socket.MSG_DONTWAIT)
         replies = list(self._replies)
         self._replies.clear()
         return replies
 
     def read(self, flags: int = 0) -> None:
-        """Take in what has come, waiting until something has unless the flags say otherwise."""
+        """Read what has come, waiting for it unless the flags say otherwise."""
         try:
             data = self._open_socket().recv(_CHUNK, flags)
         except BlockingIOError:
@@ -146,7 +146,7 @@ class Connection:
         stream = self._open_socket()
         try:
             while select.select([stream], [], [], 0)[0]:
-                # Nothing was asked, so data is a leftover. Only its end matters.
+                # No request is open, so data is left over from earlier. Only the end matters.
                 if not stream.recv(_CHUNK, socket.MSG_DONTWAIT):
                     return True
         except BlockingIOError:

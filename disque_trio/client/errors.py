@@ -1,7 +1,7 @@
-"""What went wrong between here and a node, in words for whoever typed the command.
+"""What went wrong between this client and a node, in words for the user of the command line.
 
-Errors of OpenSSL are known by their attributes: to import `ssl` takes a plain client longer than
-its command does.
+Errors of OpenSSL are recognised by their attributes: importing `ssl` takes longer than a command of
+a plain client.
 """
 
 import socket
@@ -31,7 +31,7 @@ class LostError(ConnectionFailedError):
 def not_connected(
     where: str, error: OSError, path: str | None, *, has_tls: bool
 ) -> ConnectionFailedError:
-    """Of a connection that never stood; `path` is a Unix socket's."""
+    """The error of a connection that never opened; `path` is a Unix socket's."""
     reason = f"Could not connect to Disque at {where}: {_reason(error)}"
     return ConnectionFailedError(reason, _advice(error, path, has_tls=has_tls))
 
@@ -45,20 +45,20 @@ def _advice(error: OSError, path: str | None, *, has_tls: bool) -> str:
         return "Check the host name given with -h."
     advice = "Is a node running there? `disque-trio server` starts one; -h and -p name another."
     if isinstance(error, TimeoutError):
-        # A port for plain clients waits for the end of a line that TLS may never send.
+        # A port for plain clients waits for the end of a line, which TLS may never send.
         kind = "Is this the node's tls-port, and is" if has_tls else "Is"
         return f"{kind} it reached from here? A firewall may be in between. {advice}"
     return advice
 
 
 def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool) -> LostError:
-    """Of a connection that stood."""
+    """The error of a connection that was open."""
     why = "" if error is None else f" ({_reason(error)})"
     reason = f"Lost the connection to {where}{why} before the reply came"
     if has_answered:
         return LostError(reason)
     if has_tls:
-        # With TLS 1.3 a client hears of such a refusal only when it reads, or not at all.
+        # With TLS 1.3 a client learns of such a refusal only when it reads, or not at all.
         return LostError(
             reason,
             "A node that misses the client's certificate, or does not trust it, ends connections "
@@ -100,7 +100,7 @@ _JUDGEMENTS: Final = {
     "not yet valid": "Check the clocks of this machine and of the node's.",
     "mismatch": "Name whom the node's certificate is for with --sni.",
 }
-"""By what OpenSSL says of the node's certificate."""
+"""Advice by what OpenSSL says of the node's certificate."""
 _SPEAKS_NONE: Final = "it speaks no TLS there"
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
 _MEANINGS: Final = {

@@ -13,13 +13,13 @@ from disque_trio.client.errors import ConnectionFailedError
 
 
 class Stream(ssl.SSLSocket):
-    """A socket that knows MSG_DONTWAIT, as plain ones do; no other flag."""
+    """A socket that supports MSG_DONTWAIT, as plain ones do, and no other flag."""
 
     def getpeername(self) -> Any:
-        """Who is at the other end; OSError, and an end of the connection, if nobody is any more.
+        """The address of the peer; closes the socket and raises OSError if the peer has hung up.
 
-        ssl asks this first of a socket that it takes over. If the node has hung up already, ssl
-        believes in one that is still to be connected, and forgets to close it.
+        ssl calls this first on a socket that it takes over. If it fails, ssl takes the socket for
+        one that is still to be connected, and does not close it.
         """
         try:
             return super().getpeername()
@@ -54,7 +54,7 @@ class Stream(ssl.SSLSocket):
 
 
 def secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
-    """The connection under TLS. Raises OSError; ConnectionFailedError for files of no use."""
+    """The connection under TLS. OSError; ConnectionFailedError for files that cannot be used."""
     context = _trusting(tls.cacert)
     context.sslsocket_class = Stream
     if tls.is_insecure:

@@ -1,8 +1,8 @@
 """Configuration files: read at start, written anew by CONFIG REWRITE (original 2.13, 7.8).
 
-What a directive means is said in `statemachine.directives`. Here are lines, files and the command
-line. Reading changes nothing in the process: `dir` is resolved and checked, and `Config.dir` is
-absolute afterwards, but to go there is left to the caller.
+`statemachine.directives` says what directives mean. This module handles lines, files and the
+command line. Reading changes nothing in the process: `dir` is resolved and checked, and
+`Config.dir` is absolute, but changing to it is left to the caller.
 """
 
 import os
@@ -32,7 +32,7 @@ _DEFAULTS: Final = Config()
 
 @attrs.frozen
 class Loaded:
-    """What a command line amounts to. `path` is the file's, absolute; empty when there is none."""
+    """The result of a command line. `path` is the file's, absolute; empty when there is none."""
 
     config: Config
     path: str = ""
@@ -66,7 +66,7 @@ class ConfigFileError(Exception):
 
 
 Judge = Callable[[ConfigFileError], None]
-"""What becomes of a mistake. If it returns, reading goes on as if the line were not there."""
+"""Called for each mistake. If it returns, reading goes on without the line."""
 
 
 def _stop(error: ConfigFileError) -> None:
@@ -76,7 +76,7 @@ def _stop(error: ConfigFileError) -> None:
 def load(arguments: Sequence[str], stdin: BinaryIO, judge: Judge = _stop) -> Loaded:
     """The configuration of ``[file|-] [--directive value ...]``.
 
-    The first mistake is raised, unless `judge` has another use for each of them. A file that
+    The first mistake is raised, unless `judge` collects them. A file that
     cannot be read is always a `ConfigFileError`.
     """
     path, options = _split_arguments(arguments)
@@ -120,7 +120,7 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 
 def _with_long_names(arguments: Sequence[str]) -> list[str]:
-    """With --port for -p, as clients have it, where that cannot be the value of a directive."""
+    """Replace -p by --port, as clients have it, where it cannot be the value of a directive."""
     words = list(arguments)
     for at, word in enumerate(words):
         before = words[at - 1] if at else ""
@@ -206,7 +206,7 @@ def _include(config: Config, words: list[str], files: tuple[str, ...], judge: Ju
 
 
 def _directory(now: str, wanted: str) -> str:
-    """`wanted` as an absolute path, once it is sure that one can go there."""
+    """`wanted` as an absolute path, after checking that it can be entered."""
     path = os.path.join(now, wanted)
     try:
         os.stat(os.path.join(path, "."))
@@ -256,19 +256,19 @@ def rewrite(old_text: str, config: Config) -> str:
     for line in old_text.split("\n"):
         name = _rewritten_directive(line)
         if name:
-            # A second line of the same directive would undo the first one: it goes.
+            # A second line of the same directive would undo the first, so it is removed.
             lines.append(pending.pop(name, ""))
         else:
             lines.append(line.rstrip())
     defaults = _lines_of(_DEFAULTS)
-    news = [line for name, line in pending.items() if line and line != defaults[name]]
-    if news and GENERATED not in lines:
-        news.insert(0, GENERATED)
-    return "\n".join(_without_blank_runs(_without_tail(lines) + news)) + "\n"
+    added = [line for name, line in pending.items() if line and line != defaults[name]]
+    if added and GENERATED not in lines:
+        added.insert(0, GENERATED)
+    return "\n".join(_without_blank_runs(_without_tail(lines) + added)) + "\n"
 
 
 def _lines_of(config: Config) -> dict[str, str]:
-    """The line of each directive that is rewritten; empty where no line says the same."""
+    """The line of each directive that is rewritten; empty for a value that needs none."""
     written: dict[str, str] = {}
     for directive in DIRECTIVES:
         if directive.is_rewritten:
@@ -280,7 +280,7 @@ def _lines_of(config: Config) -> dict[str, str]:
 
 
 def _rewritten_directive(line: str) -> str:
-    """Whose line this is, if it is one to be rewritten."""
+    """The directive of this line, if it is one to be rewritten."""
     words = line.split(maxsplit=1)
     directive = BY_NAME.get(words[0].lower()) if words else None
     return directive.name if directive is not None and directive.is_rewritten else ""
@@ -299,7 +299,7 @@ def _without_blank_runs(lines: list[str]) -> list[str]:
 
 
 def write_atomically(path: str, text: str) -> None:
-    """Replace the file such that a crash leaves the old text or the new one, never a part.
+    """Replace the file so that a crash leaves the old text or the new one, never a part.
 
     The new file has the old one's mode: there may be a password in it. A symbolic link stays one.
     """
@@ -321,7 +321,7 @@ def write_atomically(path: str, text: str) -> None:
 
 
 def _sync_directory(directory: str) -> None:
-    """The rename itself must outlive a crash too."""
+    """Make the rename itself durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Messages for the operator: levels of the original, one line each, for people or for machines.
+"""The log for the operator: the original's levels, one line per event, human-readable or JSON.
 
 `human` lines are coloured on a terminal; `json` lines have the same facts as fields. The log file
 is opened for every line, as the original does, so that it can be rotated without a signal.
@@ -61,7 +61,7 @@ class ServerLog(structlog.BoundLoggerBase):
         self._say("notice", event, facts)
 
     def warning(self, event: str, **facts: object) -> None:
-        """What somebody should look at."""
+        """What the operator should look at."""
         self._say("warning", event, facts)
 
     def set_level(self, level: str) -> None:
@@ -119,7 +119,7 @@ class LogFileError(Exception):
 
 
 def check_log(config: Config) -> None:
-    """Make sure that there will be a log. Raises `LogFileError`."""
+    """Check that the log file can be written. Raises `LogFileError`."""
     if config.logfile:
         try:
             with open(config.logfile, "a", encoding="utf-8"):
@@ -134,7 +134,7 @@ def check_log(config: Config) -> None:
 def open_log(config: Config, stream: TextIO = sys.stdout) -> ServerLog:
     """The log that the configuration asks for."""
     if isinstance(stream, io.TextIOWrapper):
-        # Whatever a client or peer is called, it must not end a server that works.
+        # A name of a client or peer that cannot be encoded must not end the server.
         stream.reconfigure(errors="backslashreplace")
     render: structlog.types.Processor
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
@@ -171,7 +171,7 @@ class Lines:
 
 
 def _shown(value: object) -> str:
-    """A value that may come from a stranger must not break the line."""
+    """Quote a value, which may come from any client, if it would break the line."""
     text = str(value)
     if text and text.isprintable() and " " not in text and '"' not in text:
         return text

@@ -1,8 +1,8 @@
-"""Memory that is free but still the process's goes back to the system (docs/memory.md).
+"""Gives freed memory back to the system (docs/memory.md).
 
-What glibc frees stays in its heap: after a backlog has been drained the process is as large as
-before. `malloc_trim` gives back every page of it that is free. That takes a tenth of a second
-where much is scattered, so it runs in a thread, and no more than `SHARE` of the time.
+What is freed stays in glibc's heap: after a backlog has been drained the process is as large as
+before. `malloc_trim` gives back every free page. That takes a tenth of a second where free memory
+is scattered, so it runs in a thread, and at most 1/`SHARE` of the time.
 """
 
 import ctypes
@@ -20,21 +20,21 @@ from disque_trio.system import rss_bytes
 
 LOOK_EVERY_S: Final = 1.0
 SHARE: Final = 50
-"""After a trim, none for as many times as long as it took,"""
+"""After a trim, a pause of this many times its duration,"""
 LEAST_PAUSE_S: Final = 0.5
 MOST_PAUSE_S: Final = 600.0
-"""and twice as long each time when it was of little use, up to this."""
+"""at least this long, and twice as long after each trim of little use, up to `MOST_PAUSE_S`."""
 LEAST_SURPLUS: Final = 16 << 20
-"""Bytes beyond the account that are worth a trim,"""
+"""Resident bytes beyond the accounted ones that are worth a trim,"""
 SURPLUS_SHARE: Final = 8
-"""and this part of what is accounted at least, for the account is not exact;"""
+"""and at least this part of the accounted ones, since accounting is not exact;"""
 MOST_SURPLUS: Final = 256 << 20
-"""but so many are, whatever is accounted: a quarter of a millisecond for each MB is what it takes,
-and who allocates meanwhile waits."""
+"""but this many are always worth one. A trim takes a quarter of a millisecond per MB, during which
+allocations wait."""
 
 
 class Trimmer:
-    """Watches one process, which may have one node."""
+    """Trims the memory of a process with one node."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Trimmer:
         self._not_before = 0.0
 
     async def attend(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check once per `LOOK_EVERY_S`, until cancelled."""
         while True:
             await trio.sleep(LOOK_EVERY_S)
             await self.look()
@@ -78,13 +78,13 @@ class Trimmer:
 
 
 def trimmer_for(state: NodeState, log: Log, platform: str = sys.platform) -> Trimmer | None:
-    """None where the system's allocator cannot do it: glibc's can."""
+    """None where the allocator is not glibc's."""
     trim = malloc_trim() if platform == "linux" else None
     return None if trim is None else Trimmer(lambda: pressure.weighed(state), log, trim=trim)
 
 
 def malloc_trim() -> Callable[[], object] | None:
-    """What gives free memory back to the system, where there is such a thing."""
+    """glibc's function of that name, if there is one."""
     try:
         function = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):

@@ -27,10 +27,10 @@ from disque_trio.statemachine.stats import Facts
 from disque_trio.system import peak_rss_bytes, rss_bytes
 
 _COLLECTOR: Final = (2_000, 2, 30_000)
-"""Its defaults cost a factor of three while jobs pile up, for it looks at all of them again and
-again (decision 36). With these it looks at each job twice: a pause lasts
-1 ms, every fourth 2 ms. With ten times as many jobs at a time it took no less in all, and every
-tenth pause 50 ms."""
+"""Thresholds. The defaults cost a factor of three while jobs pile up, since the collector traverses
+all of them again and again (decision 36). With these it traverses each job twice: a pause lasts
+1 ms, every fourth 2 ms. Ten times the first threshold took as long in all, with every tenth pause
+at 50 ms."""
 
 
 class SystemClock:
@@ -58,8 +58,8 @@ class SystemHost:
         journal_refusal: str = "",
         tls: Keeper | None = None,
     ) -> None:
-        """The refusals say why this process cannot be executed anew, or write its configuration
-        file, or end with a journal that it would not have otherwise; empty where it can.
+        """The refusals say why this process cannot be restarted, cannot write its configuration
+        file, or cannot write a journal as it ends; empty where it can.
         """
         self._config_file = config_file
         self._restart_refusal = restart_refusal
@@ -84,11 +84,11 @@ class SystemHost:
         return None
 
     def raise_file_limit(self, clients: int) -> int:
-        """Make room for so many clients; how many there is room for."""
+        """Raise the limit of open files for so many clients; for how many it suffices."""
         return raise_file_limit(clients)
 
     def reload_tls(self, config: Config) -> str | None:
-        """Read the certificates anew; an error text when they do not do."""
+        """Read the certificates again; an error text when they cannot be used."""
         return self.tls.reload(config)
 
     def vitals(self) -> Vitals:
@@ -112,7 +112,7 @@ class SystemHost:
 
 
 def facts(config: Config, config_file: str = "") -> Facts:
-    """What this process is, for INFO and HELLO."""
+    """Facts about this process, for INFO and HELLO."""
     system = os.uname()
     return Facts(
         port=config.known_port,
@@ -131,12 +131,12 @@ def facts(config: Config, config_file: str = "") -> Facts:
 
 
 def _incarnation() -> int:
-    """A number that no other process has, 62 bits. Who was started later has the greater one."""
+    """62 bits, unique to this process. A process that was started later has a greater one."""
     return (int(time.time() * 1000) << 21 | int.from_bytes(os.urandom(4)) >> 11) & (1 << 62) - 1
 
 
 def tame_collector() -> None:
-    """Let the cyclic collector leave alone what will live as long as the process."""
+    """Exempt what lives as long as the process from the cyclic collector, and set thresholds."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTOR)
@@ -166,10 +166,10 @@ def on_signals(stop: Callable[[str], None], reload: Callable[[], None] | None = 
 
 
 def go_to_background() -> Callable[[], None]:
-    """Leave the terminal, in two steps. Call what is returned once the node has started.
+    """Become a daemon, in two steps. Call the returned function once the node has started.
 
-    The process that was started by hand waits for that, and ends with status 0; if its child ends
-    before, with status 1. Until then the child can still say on the terminal why it cannot start.
+    The original process waits for that call and exits with status 0, or with status 1 if its child
+    ends before. Until then the child can still say on the terminal why it cannot start.
     """
     told, tell = os.pipe()
     if os.fork():
@@ -189,7 +189,7 @@ def go_to_background() -> Callable[[], None]:
 
 
 def let_go_of_terminal() -> None:
-    """Read nothing from it and write nothing to it any more."""
+    """Redirect standard input, output and error to /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
@@ -198,7 +198,7 @@ def let_go_of_terminal() -> None:
 
 @contextlib.contextmanager
 def pid_file(path: str, log: Log) -> Iterator[None]:
-    """Its default place belongs to root; a node that cannot write there is well all the same."""
+    """Failure is only a warning: the default directory belongs to root."""
     try:
         with open(path, "w", encoding="ascii") as file:
             file.write(f"{os.getpid()}\n")

@@ -1,7 +1,7 @@
-"""Secrets that stand in files of their own: neither in the configuration nor on a command line.
+"""Secrets in files of their own, neither in the configuration nor on a command line.
 
-Such a file is a systemd credential, a container's secret, or one that its owner alone can read.
-Its text is the secret; a line end behind it does not count.
+Such a file is a systemd credential, a container's secret, or one that only its owner can read. Its
+text is the secret, without a line end at the end.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ LONGEST: Final = 4096
 
 
 class SecretFileError(Exception):
-    """A secret cannot be had: of which directive, from which file, and why."""
+    """A secret cannot be read: of which directive, from which file, and why."""
 
 
 def with_secrets(config: Config, warn: Callable[[str], None]) -> Config:
-    """The configuration with what its files say. Raises `SecretFileError`."""
+    """The configuration with the secrets of its files. Raises `SecretFileError`."""
     changes: dict[str, Any] = {}
     for name, field in SECRET_FILES.items():
         path = getattr(config, field)
@@ -61,7 +61,7 @@ def is_open(mode: int) -> bool:
 
 
 def warn_of_open_configuration(path: str, config: Config, warn: Callable[[str], None]) -> None:
-    """A file with a secret in it should be its owner's alone; ask before `with_secrets`."""
+    """Warn if others can read a configuration with a secret; call before `with_secrets`."""
     has_secret = any(getattr(config, BY_NAME[name].field) for name in sorted(SECRETS))
     with contextlib.suppress(OSError):
         if path and has_secret and is_open(os.stat(path).st_mode):

@@ -1,8 +1,8 @@
 """``disque-trio server``: one node, on this machine's sockets, files and clocks.
 
-Everything that can be refused (settings, ports, nodes.conf) is asked for before the process goes
-to the background, so that whoever starts it reads the reason on the terminal. Then the node
-lives in `trio.run`, and what it asked for at its end is done: nothing, or to be executed anew.
+Everything that can fail (settings, ports, nodes.conf) is tried before the process goes to the
+background, so that its user reads the reason on the terminal. Then the node runs in `trio.run`, and
+is restarted at its end if it asked for that.
 """
 
 import contextlib
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def fail(config: Config, reason: str) -> int:
-    """Say it on the terminal, and in the log if that is elsewhere. The exit status."""
+    """Report it on the terminal, and in the log if there is one elsewhere. The exit status."""
     sys.stderr.write(f"disque-trio: {reason}\n")
     if config.logfile or config.syslog_enabled:
         open_log(config).warning("cannot start", error=reason)
@@ -140,7 +140,7 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         known = store.load()
         detach = go_to_background() if config.daemonize else None
         if config.unixsocket:
-            # Absolute, as below: CONFIG SET dir must not have another file removed.
+            # Absolute: after CONFIG SET dir another file would be removed.
             cleanup.callback(remove, os.path.abspath(config.unixsocket))
         log = open_log(config)
         for warning in warnings:
@@ -160,7 +160,7 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
 def hub_for(
     config: Config, listeners: Listeners, tls: Keeper, shared: Listeners | None = None
 ) -> SocketHub:
-    """The sockets of a node. `shared` has the client ports that it shares with others."""
+    """The sockets of a node. `shared` has the client ports that other processes share."""
     return SocketHub(
         listeners.clients,
         listeners.bus,
@@ -183,8 +183,8 @@ def assemble(
 ) -> Node:
     """A node on real ports, not running yet.
 
-    NodesConfError: its table cannot be saved. TraceFileError: nor can its trace. SpillError: nor
-    can bodies that are too many.
+    NodesConfError, TraceFileError or SpillError if nodes.conf, the trace file or the spill
+    directory cannot be written.
     """
     clock = SystemClock()
     rng = random.Random(os.urandom(32))
@@ -220,16 +220,16 @@ def live(
     *beside: Callable[[], Awaitable[None]],
     is_starting: Callable[[], bool] | None = None,
 ) -> Shutdown:
-    """Let the node live until something ends it, and say what. JournalError: it could not begin.
+    """Run the node to its end, and say how it ended. JournalError: it could not start.
 
-    `supervisor` is told how it is; that it serves, once it `is_starting` no more, which is when it
-    has loaded unless that says more. What runs `beside` it ends with it.
+    `supervisor` is told when the node serves clients: once `is_starting` is False, by default once
+    the journal is loaded. The tasks `beside` it end with it.
     """
     starting = is_starting or (lambda: is_loading(node))
     try:
         shutdown = trio.run(_live, node, host, log, supervisor, beside, starting)
     except Exception:
-        # A log file is where people look when the terminal is gone.
+        # Without a terminal people look into the log file.
         log.warning("crashed: this is a bug", traceback=traceback.format_exc())
         raise
     if node.failure:
@@ -259,7 +259,7 @@ async def _live(
 
     on_signals(stop, reload)
     tame_collector()
-    # Whoever waits for these words may end the node from now on.
+    # Signal handlers come first: a process that waits for this line may end the node.
     _announce(node, log)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(supervisor.attend, is_starting, "serving clients")
@@ -273,13 +273,13 @@ async def _live(
 
 
 def is_loading(node: Node) -> bool:
-    """Does it read its journal, and serve nobody yet?"""
+    """Does it still load its journal, and serve no client yet?"""
     refusal = node.state.refusal
     return refusal is not None and refusal.text.startswith(b"LOADING")
 
 
 def _reload(node: Node, host: SystemHost, log: ServerLog) -> None:
-    """SIGHUP: what stands in files of its own, read anew. What does not do stays as it was."""
+    """SIGHUP: read secrets and certificates again. What cannot be used stays as it was."""
     try:
         config = with_secrets(node.state.config, log.warning)
     except SecretFileError as error:
@@ -325,7 +325,7 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
 
 
 def with_room_for_clients(config: Config, log: ServerLog) -> Config:
-    """The configuration with as many clients as the system has descriptors for."""
+    """The configuration, with maxclients lowered to what the file limit allows."""
     room = raise_file_limit(config.maxclients)
     if room == config.maxclients:
         return config

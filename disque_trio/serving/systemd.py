@@ -1,7 +1,7 @@
-"""Telling systemd how the service is: a datagram for each piece of news to $NOTIFY_SOCKET.
+"""Reports the status of the service to systemd: a datagram for each change to $NOTIFY_SOCKET.
 
-The protocol is a few lines of text (man sd_notify), so there is no library for it here. Where
-nobody listens nothing is sent, and a datagram that is lost is no reason to end a node.
+The protocol is a few lines of text (man sd_notify), so no library is used. Without the variable
+nothing is sent, and a lost datagram is ignored.
 """
 
 import contextlib
@@ -15,24 +15,24 @@ import trio
 _LOOK_EVERY_S: Final = 0.2
 """While jobs are loaded."""
 _EXTENSION_US: Final = 30_000_000
-"""How much more time to start is asked for with each look."""
+"""How much more time to start each report asks for."""
 _DATAGRAMS: Final = (socket.AF_UNIX, socket.SOCK_DGRAM)
 
 
 class Supervisor:
-    """Whoever has started this process and wants to know how it is; maybe nobody."""
+    """The service manager, or the supervisor of workers, that started this process, if any did."""
 
     def __init__(self, environment: Mapping[str, str], line: socket.socket | None = None) -> None:
-        """`line` is where the supervisor of workers hears them; it takes the place of systemd's."""
+        """`line` is the socket to the supervisor of workers, used in place of systemd's."""
         path = environment.get("NOTIFY_SOCKET", "") if line is None else ""
         self._address = b"\0" + os.fsencode(path[1:]) if path.startswith("@") else path
         self._line = line
         self.interval_s = _interval_s(environment) if path or line is not None else 0.0
-        """How often a sign of life is due; 0 is never."""
+        """How often WATCHDOG=1 is due; 0 is never."""
 
-    def tell(self, *news: str) -> None:
+    def tell(self, *lines: str) -> None:
         """Send lines such as ``READY=1``. Never waits."""
-        text = "\n".join(news).encode()
+        text = "\n".join(lines).encode()
         with contextlib.suppress(OSError):
             if self._line is not None:
                 self._line.send(text, socket.MSG_DONTWAIT)
@@ -41,7 +41,7 @@ class Supervisor:
                     sender.sendto(text, socket.MSG_DONTWAIT, self._address)
 
     async def attend(self, is_loading: Callable[[], bool], status: str) -> None:
-        """Say that the node serves once it does, and give signs of life from then on, if wanted."""
+        """Report READY=1 once the node serves, and then WATCHDOG=1 at intervals if wanted."""
         while is_loading():
             self.tell("STATUS=loading jobs", f"EXTEND_TIMEOUT_USEC={_EXTENSION_US}")
             await trio.sleep(_LOOK_EVERY_S)
@@ -52,7 +52,7 @@ class Supervisor:
 
 
 def _interval_s(environment: Mapping[str, str]) -> float:
-    """A third of what systemd allows, if it is this process that it watches."""
+    """A third of systemd's watchdog time, if it watches this process."""
     allowed = environment.get("WATCHDOG_USEC", "")
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0

@@ -1,7 +1,7 @@
 """``disque-trio up``: a cluster to try things on, in one process.
 
-Every node has its own hub, ports and, with ``--dir``, its own nodes.conf; they meet as nodes of
-a real cluster do, over their sockets.
+Every node has its own hub, ports and, with ``--dir``, its own nodes.conf. They join over their
+sockets, like nodes of a real cluster.
 """
 
 import argparse
@@ -154,14 +154,14 @@ async def _live(nodes: list[Node], console: Console) -> None:
 
 
 async def _until_stopped(nodes: list[Node], scope: trio.CancelScope) -> None:
-    """Nobody waits for nodes to join that are ending."""
+    """Stop waiting for nodes to join when one is ending."""
     while not any(node.shutdown for node in nodes):
         await trio.sleep(_POLL_S)
     scope.cancel()
 
 
 async def _join(nodes: list[Node], console: Console, scope: trio.CancelScope) -> None:
-    """Let the first node meet the others, wait until everybody knows everybody, and say so."""
+    """Join all nodes, wait until every node is connected to every other, and print them."""
     for index, node in enumerate(nodes):
         for other in nodes[index + 1 :]:
             await _meet(node, other)  # gossip would do it, in a second or two

@@ -1,18 +1,18 @@
-"""Appending to the journal's file: batches of bytes are made durable, as `appendfsync` says.
+"""Appending to the journal's file: makes batches of bytes durable, as `appendfsync` says.
 
-Batches are numbered. `add` takes one in; it is kept once `kept` has reached its number:
+Batches are numbered. `add` takes one; it is durable once `kept` has reached its number:
 
 * everysec, no: when it has been written;
 * always: when it has been synced.
 
-No write and no sync stands in the loop, whatever the policy: a write into the page cache seldom
+The event loop never writes or syncs itself, whatever the policy: a write into the page cache seldom
 waits for the disk, but when it does, it may wait as long as a sync. The journal's own thread
-(`diskthread`) writes one group of batches at a time, and what comes meanwhile goes together with
-the next one (group commit). Syncs of everysec run in a thread beside it.
+(`disk_thread`) writes one group of batches at a time, and batches that come meanwhile make the next
+group (group commit). Syncs of everysec run in another thread.
 
-A failure of either sets `trouble`, and nothing is kept until it is mended: once a second everything
-since the last good sync is written again and synced, for after a failed sync nobody knows which
-pages the disk has.
+A failed write or sync sets `trouble`, and nothing is kept until it is mended: once a second
+everything since the last good sync is written again and synced, since after a failed sync it is
+unknown which pages the disk has.
 """
 
 import contextlib
@@ -27,17 +27,18 @@ from disque_trio.ports import JournalFile, JournalStore, Log
 from disque_trio.statemachine.state import NodeState
 
 WRITE_STALL_S: Final = 5.0
-"""A write that has not come back for so long counts as trouble: clients wait for it."""
+"""A write that takes longer counts as trouble: clients wait for it."""
 STALL_S: Final = 10.0
-"""So does whatever else the disk has not done for so long. Syncs of everysec, for whom nobody
-waits, may take some seconds where others use the disk, too."""
+"""So does any other operation that takes longer. Clients do not wait for syncs of everysec, which
+may take some seconds where other programs use the disk too."""
 STALLED: Final = "no answer from the disk"
 LONG_SYNC_S: Final = 2.0
 MAX_UNSYNCED: Final = 256 << 20
-"""Bytes that are held to be written again before a sync must come first."""
+"""Unsynced bytes kept in memory, to be written again if need be, before a sync is forced."""
 SHARE: Final = 8
-"""An eighth of what `maxmemory` leaves beside the process is as much."""
+"""The same bound as a part of what `maxmemory` leaves beside the process,"""
 LEAST: Final = 128 << 10
+"""but at least this much."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -50,54 +51,54 @@ class Group:
     file: JournalFile
     batches: list[bytes]
     number: int
-    """Of the last of them."""
+    """The number of the last of them."""
     must_sync: bool
     started: float
 
 
 class Appender:
-    """The end of a journal's file. Without a file it keeps nothing, and every batch at once."""
+    """Appends to a journal's file. Without a file every batch counts as kept at once."""
 
     def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
         self.file: JournalFile | None = None
         self.trouble = ""
-        """Why nothing can be kept, in the system's words; empty when all is well."""
+        """Why nothing can be kept: the system's error text; empty when all is well."""
         self.last = 0
         """The number of the latest batch."""
         self.kept = 0
-        """The number of the latest batch that is as durable as it is to be."""
+        """The number of the latest batch that is as durable as `appendfsync` asks for."""
         self.waiting = 0
         """Bytes that wait to be kept."""
         self.delayed_syncs = 0
         self.changed: Callable[[], None] = lambda: None
-        """Called when `kept` or `trouble` has changed by itself."""
+        """Called when `kept` or `trouble` has changed."""
         self.pressed = trio.Event()
-        """Set when a sync must not wait for its time."""
+        """Set when a sync is needed before its time."""
         self.writing = trio.Lock()
-        """Held by whoever wants no group to be written meanwhile: see `alone`."""
+        """Held while no group may be written: see `alone`."""
         self.syncing = trio.Lock()
         self._store = store
         self._state = state
         self._log = log
         self._pending: list[bytes] = []
-        """Batches that have not been written."""
+        """Batches not written yet."""
         self._unsynced: list[bytes] = []
-        """What has been written since the last sync, to be written again if the next one fails."""
+        """Batches written since the last sync, to be written again if the next one fails."""
         self._unsynced_bytes = 0
         self._synced_size = 0
         self._is_settled = True
-        """Will the name of the file outlive a loss of power?"""
+        """Would the rename of the file survive a loss of power?"""
         self.group: Group | None = None
-        """What the journal's thread writes now."""
+        """The group that the journal's thread is writing."""
         self._idle = trio.Event()
-        """Set when it has done so, for `alone`."""
+        """Set when it has been written, for `alone`."""
         self._working: list[trio.CancelScope] = []
-        """What threads do now. Who does not want to wait for them any more cancels."""
+        """Scopes around waits for threads; cancelled to stop waiting."""
         self._busy: list[float] = []
-        """Since when: a write and a sync may run at once."""
+        """When each operation under way began: a write and a sync may run at once."""
 
     def use(self, file: JournalFile, pending: list[bytes]) -> None:
-        """Append to this file from now on. It has, synced, all batches but the pending ones."""
+        """Append to this file from now on. All batches but the pending ones are in it, synced."""
         self.file = file
         self._synced_size = file.size
         self._unsynced = []
@@ -105,7 +106,7 @@ class Appender:
         self._pending = pending
 
     def drop(self) -> None:
-        """There is no file any more: what could not be written is given up, and all is well."""
+        """There is no file any more: give up what could not be written."""
         if self.trouble:
             self._log.warning("the journal ends without what could not be written")
         self.file = None
@@ -119,7 +120,7 @@ class Appender:
         self.keep(self.last)
 
     def _give_up_group(self) -> None:
-        """Nobody waits any more for what is being written."""
+        """Stop waiting for the group that is being written."""
         if self.group is not None:
             self._busy.remove(self.group.started)
             self.group = None
@@ -128,21 +129,21 @@ class Appender:
 
     @property
     def is_busy(self) -> bool:
-        """Does the disk work for us?"""
+        """Is an operation under way?"""
         return self.syncing.locked() or bool(self._busy)
 
     @property
     def held(self) -> int:
-        """Bytes in memory: to be written, or to be written again if a sync fails."""
+        """Bytes in memory: not written yet, or kept in case a sync fails."""
         return self.waiting + self._unsynced_bytes
 
     @property
     def must_sync(self) -> bool:
-        """Is so much held that a sync must come before anything else?"""
+        """Is so much unsynced that a sync must come first?"""
         return self._unsynced_bytes > self.bound(MAX_UNSYNCED)
 
     def bound(self, most: int) -> int:
-        """So many bytes at most, and less where there is little memory."""
+        """This many bytes, or fewer where there is little memory."""
         state = self._state
         room = (state.config.maxmemory - state.facts.process_bytes) // SHARE
         return min(most, max(room, LEAST))
@@ -161,7 +162,7 @@ class Appender:
                 self.write_on()
 
     def write_on(self) -> None:
-        """Let the thread write what is pending, unless it writes already or must not."""
+        """Let the thread write what is pending, unless it is writing or must not."""
         file = self.file
         if (
             file is None
@@ -181,7 +182,7 @@ class Appender:
         )
 
     def _written(self, group: Group, error: OSError | None) -> None:
-        """The thread has written it, or could not."""
+        """The thread has written the group, or failed to."""
         if group is not self.group:
             return
         self.group = None
@@ -212,7 +213,7 @@ class Appender:
         self._unsynced_bytes = 0
 
     def fail(self, error: OSError) -> None:
-        """Nothing can be kept for now."""
+        """Nothing can be kept until this is mended."""
         if self.file is None:
             return
         reason = error.strerror or str(error)
@@ -236,7 +237,7 @@ class Appender:
     # In a thread.
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """What must not take long, or `watch` says that the disk does not answer."""
+        """Run `act` in a thread; `watch` reports trouble if it takes too long."""
         started = trio.current_time()
         self._busy.append(started)
         with trio.CancelScope() as scope:
@@ -250,7 +251,7 @@ class Appender:
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Once nothing is being written or synced; and nothing else will be meanwhile."""
+        """Wait until nothing is being written or synced, and allow neither in the context."""
         try:
             async with self.writing, self.syncing:
                 while self.group is not None:
@@ -277,7 +278,7 @@ class Appender:
                 self.fail(error)
                 return
             self.delayed_syncs += trio.current_time() - started > LONG_SYNC_S
-            # With another `appendfsync` since, more may be synced, and `_unsynced` be another list.
+            # If `appendfsync` has changed since, more may be synced, and `_unsynced` another list.
             del batches[:count]
             self._synced_size = max(self._synced_size, size)
             was_much = self.must_sync
@@ -317,7 +318,7 @@ class Appender:
         put(file, group, must_sync=True)
 
     async def settle(self) -> bool:
-        """The file has taken another's place: its name must last before it is relied upon."""
+        """The file has replaced another: make the rename durable before relying on it."""
         self._is_settled = False
         try:
             await self.in_thread(self._store.settle)
@@ -330,7 +331,7 @@ class Appender:
         return True
 
     async def watch(self) -> None:
-        """A disk that does not answer is trouble, until it does."""
+        """Report a disk that does not answer as trouble, until it does."""
         while True:
             await trio.sleep(STALL_S / 10)
             if not self._busy:
@@ -340,7 +341,7 @@ class Appender:
                 self.fail(OSError(0, STALLED))
 
     def _hangs(self) -> bool:
-        """Does the disk owe an answer for too long?"""
+        """Has an operation taken too long?"""
         now, group = trio.current_time(), self.group
         if group is not None and now - group.started > WRITE_STALL_S:
             return True
@@ -352,7 +353,7 @@ def _joined(group: list[bytes]) -> bytes:
 
 
 def put(file: JournalFile, group: list[bytes], must_sync: bool) -> None:
-    """In a thread: write, and sync if so much is wanted."""
+    """In a thread: write, and sync if asked to."""
     file.append(_joined(group))
     if must_sync:
         file.sync()

@@ -1,9 +1,9 @@
-"""A thread of a journal's own, which writes to the disk one batch after another.
+"""The journal's own thread, which writes one group of batches after another to the disk.
 
-`trio.to_thread` would do, at the price of some 100 us of two processors for each call. Here the
-thread lives as long as the journal, takes its work from a queue, and leaves what has come of it
-where the loop looks at its next turn; so a batch costs two changes of threads, and the turn begins
-by way of the hub's own set of sockets.
+`trio.to_thread` would work, but costs some 100 us of two processors per call. Here the thread lives
+as long as the journal, takes its work from a queue, and leaves the outcome in a deque that the loop
+reads at its next turn, for which it is woken through the hub's poller. So a batch costs two thread
+switches.
 """
 
 import threading
@@ -15,11 +15,11 @@ from typing import Any
 import trio
 
 Work = tuple[Callable[..., object], tuple[Any, ...], Callable[[OSError | None], None]]
-"""What to do, with which arguments, and whom to tell in the loop how it went."""
+"""What to do, with which arguments, and what to call in the loop with its outcome."""
 
 
 class DiskThread:
-    """Does work in order. The thread begins with the first piece of it."""
+    """Does work in order. The thread starts with the first piece of it."""
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
@@ -35,7 +35,7 @@ class DiskThread:
         *,
         syncs: bool,  # noqa: ARG002
     ) -> None:
-        """Do it in the thread. `then` is called by `collect`, with the OSError that it met."""
+        """Do it in the thread. `collect` calls `then`, with the OSError if there was one."""
         if self._work is None:
             self._work = SimpleQueue()
             arguments = (self._work, self._done)
@@ -44,15 +44,15 @@ class DiskThread:
         self._work.put((act, args, then))
 
     def collect(self) -> None:
-        """In the loop: tell of what has been done."""
+        """In the loop: call `then` for what has finished."""
         done = self._done
         while done:
             then, error = done.popleft()
             then(error)
 
     def abandon(self) -> None:
-        """Hear no more of what is under way, and do what comes next in another thread. One that
-        hangs ends when its disk answers; one that does not, now."""
+        """Forget what is under way, and do what comes next in a new thread. The old thread ends
+        now, or, if it hangs, when its disk answers."""
         if self._work is not None:
             self._work.put(None)
             self._work = None
@@ -80,5 +80,5 @@ class DiskThread:
                 error = met
             done.append((then, error))
             self.wake()
-            # What it has written is not kept in memory until the next piece comes.
+            # Else the written bytes would stay in memory until the next piece comes.
             del piece, act, args, then, error

@@ -1,6 +1,6 @@
 """The journal of a node: records go to its file, and the file is rewritten when it has grown.
 
-`appending` makes the bytes durable, `rewriting` makes a new file, `loading` reads one.
+`append` makes the bytes durable, `rewriter` makes a new file, `load` reads one.
 """
 
 import contextlib
@@ -21,23 +21,23 @@ from disque_trio.storage.rewriter import Rewriter
 from disque_trio.wire.journal import DamagedFileError, Writer
 
 CRON_S: Final = 1.0
-"""How often the file is synced with everysec, trouble is met again, and its growth looked at."""
+"""How often the file is synced with everysec, retried in trouble, and checked for its growth."""
 WHOLE_S: Final = 5.0
-"""How long after a failure to replace a file that is lost it is tried again."""
+"""How long until the next attempt to replace a file that was lost."""
 MAX_WAITING: Final = 64 << 20
-"""Bytes that wait for the disk before no further requests are taken."""
+"""Bytes waiting for the disk beyond which no further requests are served."""
 CLOSE_S: Final = 30.0
-"""How long the end of the node waits for the disk."""
+"""How long an ending node waits for the disk."""
 QUIET_S: Final = 10.0
-"""How long bodies that cannot be read are not told of again."""
+"""How long after one warning of an unreadable body no other follows."""
 
 
 class Journal:
-    """Keeps records, from `open` or `start` on until `stop`."""
+    """Keeps records, from `load` or a first rewrite until `stop`."""
 
     def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
         self.end = Appender(store, state, log)
-        """Of the file: what is kept, and what troubles it."""
+        """The end of the file: what is kept, and what keeps it from being written."""
         self.rewriter = Rewriter(store, state, self.end, log, self._use)
         self.loading = Loading()
         self._store = store
@@ -48,21 +48,21 @@ class Journal:
         self._is_stopping = False
         self._warn_at = 0.0
         self._loss = ""
-        """What somebody else has done to the file, until there is another."""
+        """What another process has done to the file, until there is a new one."""
         self._whole_at = 0.0
-        """Not before this moment is it tried again to make it whole."""
+        """No attempt to replace a lost file before this moment."""
         self._nursery: trio.Nursery
 
     @property
     def rewrite(self) -> Rewrite | None:
-        """The one that is under way."""
+        """The rewrite that is under way."""
         return self.rewriter.current
 
     @property
     def is_full(self) -> bool:
-        """Does so much wait for the disk that nothing should be added?
+        """Does so much wait for the disk that no further requests should be served?
 
-        In trouble writes are refused anyway, and everybody is to be told so.
+        In trouble they are served, since writes are refused and clients must be told so.
         """
         end, rewrite = self.end, self.rewrite
         if end.trouble:
@@ -72,15 +72,15 @@ class Journal:
 
     @property
     def is_busy(self) -> bool:
-        """Are there tasks of it that should go on at once?"""
+        """Are there tasks of the journal that should go on at once?"""
         return self.rewrite is not None or self.end.writing.locked()
 
     def attach(self, wake: Callable[[], None]) -> None:
-        """Call this, in any thread, when there is something to collect."""
+        """`wake` is called, in any thread, when there is something to collect."""
         self._store.thread.wake = wake
 
     def collect(self) -> None:
-        """A batch begins: hear of what the thread has written."""
+        """A batch begins: take notice of what the thread has written."""
         if self.end.group is not None:
             self._store.thread.collect()
 
@@ -102,8 +102,8 @@ class Journal:
         end.add(b"".join(map(writer.seal, drafts)))
 
     def _bytes(self, encode: Callable[[Record], bytes], records: Sequence[Record]) -> list[bytes]:
-        """What is to be written. A record whose body was on disk and is lost is left out: what
-        earlier ones say of its job stays right, and they have the body."""
+        """The encoded records. One whose spilled body cannot be read is left out: earlier records
+        of its job have the body, and stay true."""
         try:
             return list(map(encode, records))
         except OSError:
@@ -124,20 +124,20 @@ class Journal:
             return b""
 
     def weigh(self) -> None:
-        """Let the account of memory know what is held."""
+        """Account for the memory that the journal holds."""
         rewrite = self.rewrite
         held = self.end.held if rewrite is None else self.end.held + rewrite.unwritten
         self._state.facts.traffic.journal = held
 
-    # Its beginning.
+    # Loading.
 
     def must_load(self) -> bool:
-        """Is there anything to be loaded at start?"""
+        """Must a file be loaded at start?"""
         config = self._state.config
         return config.appendonly or config.aof_enqueue_jobs_once
 
     async def load(self, take: Callable[[list[Record]], None]) -> None:
-        """Read the file, and go on with it if `appendonly` says so. JournalError: it cannot be."""
+        """Read the file, and append to it if `appendonly` says so. JournalError if that fails."""
         config, store = self._state.config, self._store
         self.loading.begin(self._state.wall // 1000, 0)
         if not config.appendonly and not await store.in_thread(store.exists):
@@ -169,8 +169,9 @@ class Journal:
     async def _note_start(
         self, file: JournalFile, writer: Writer, take: Callable[[list[Record]], None]
     ) -> None:
-        """From now on jobs may leave their queues, so no other start may find that record last. If
-        that cannot be made sure, this start does as if it had not been there either."""
+        """STOPPED at the end of the file says that its queues are complete. From now on jobs may
+        leave them, so STARTED must follow before the next start. If it cannot be written, this
+        start does not rely on the queues either."""
         try:
             await self._store.in_thread(put, file, [writer.encode_live(STARTED)], True)
         except OSError as error:
@@ -181,13 +182,13 @@ class Journal:
             take([STARTED])
 
     async def mend_format(self) -> None:
-        """Rewrite a file that has been loaded and is not as `aof-format` says."""
+        """Rewrite the loaded file if its format is not that of `aof-format`."""
         if self.end.file is not None and self._writer.format is not self.rewriter.format():
             self._log.notice("the journal is to have another format: rewriting")
             await self.start_rewrite(stays=True)
 
     async def _begin(self, file: JournalFile) -> None:
-        """An empty file."""
+        """Begin with an empty file."""
         writer = Writer(self.rewriter.format(), self._store.salt())
         try:
             await self._store.in_thread(put, file, [writer.header], True)
@@ -202,7 +203,7 @@ class Journal:
         self.end.use(file, pending)
 
     def read_at_once(self) -> list[Record] | str:
-        """Everything in the file, while everything waits; or an error text."""
+        """All records of the file, read without yielding to other tasks; or an error text."""
         file = self.end.file
         if file is None:
             return "The append only file is being written for the first time"
@@ -211,7 +212,7 @@ class Journal:
         except (OSError, DamagedFileError) as error:
             return str(error)
 
-    # Its life.
+    # Running.
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write, sync and rewrite until cancelled."""
@@ -240,7 +241,7 @@ class Journal:
             await self._rewrite_if_needed()
 
     async def _is_lost(self) -> bool:
-        """Has somebody else taken the file away, or a part of it?"""
+        """Has another process removed, replaced or truncated the file?"""
         end, file = self.end, self.end.file
         if file is None:
             return False
@@ -249,14 +250,14 @@ class Journal:
         except OSError as error:
             end.fail(error)
             return False
-        # A rewrite that hands over replaces it, too.
+        # A rewrite that hands over replaces it as well.
         if file is end.file and not end.writing.locked():
             self._loss = loss
         return bool(self._loss)
 
     async def _make_whole(self) -> None:
-        """No start would find what the node has answered: it answers nothing of the kind any more
-        until there is a file that has everything. A strange file in its place is kept."""
+        """The next start would miss confirmed jobs: refuse writes until a new file has everything.
+        A foreign file in the journal's place is kept under another name."""
         if self.rewrite is not None:
             return
         reason = f"{self._store.name} was {self._loss} by another hand, and is written anew"
@@ -281,7 +282,7 @@ class Journal:
         return self.rewrite is None or not config.no_appendfsync_on_rewrite
 
     def stop(self) -> None:
-        """Keep nothing any more: write what there is, and close."""
+        """Keep no more records: write what there is, and close."""
         if self.rewrite is not None:
             self.rewrite.is_cancelled = True
         if not self._is_stopping:
@@ -289,7 +290,7 @@ class Journal:
             self._nursery.start_soon(self._stop)
 
     async def _stop(self) -> None:
-        """If anything fails or hangs: nobody wants it any more."""
+        """Failures do not matter: the file is not wanted any more."""
         with trio.move_on_after(STALL_S):
             while self.rewrite is not None:
                 await trio.sleep(CRON_S / 10)
@@ -302,14 +303,14 @@ class Journal:
             self._nursery.start_soon(self._let_go, file)
 
     async def _let_go(self, file: JournalFile) -> None:
-        """What it holds is synced or given up: what a bad disk says now is nobody's trouble."""
+        """Its content is synced or given up, so an error on closing does not matter."""
         with contextlib.suppress(OSError):
             await self._store.in_thread(file.close)
 
     async def close(self, *, has_queues: bool = False) -> None:
         """The node ends: write and sync what there is, unless the disk does not answer.
 
-        `has_queues`: what is queued stands in the file too, and nothing changes any more.
+        `has_queues`: the file has the queues too, and nothing changes any more.
         """
         if has_queues:
             self.record([STOPPED])
@@ -326,7 +327,7 @@ class Journal:
     # Rewriting.
 
     async def start_rewrite(self, *, stays: bool) -> str | None:
-        """Begin to write the file anew, in the background; an error text if that cannot be.
+        """Begin to rewrite the file in the background; an error text if that fails.
 
         `stays`: the new file is the journal from then on.
         """
@@ -335,12 +336,12 @@ class Journal:
         return await self.rewriter.start(stays=stays)
 
     async def _rewrite_if_needed(self) -> None:
-        """Its first version could not be completed, or it has grown."""
+        """Start a rewrite if the file has no complete first version, or has grown."""
         file, config, rewriter = self.end.file, self._state.config, self.rewriter
         if rewriter.current is not None or trio.current_time() < rewriter.at:
             return
         if self.loading.since:
-            # What is in the file is not yet all here.
+            # Not everything in the file has been loaded yet.
             return
         if file is None:
             if config.appendonly:

@@ -1,7 +1,7 @@
-"""The journal on disk: a locked file, appended to, and replaced whole by a rewrite.
+"""The journal on disk: a locked file, appended to, and replaced as a whole by a rewrite.
 
 The lock is on the file itself, and a new version is locked before it is renamed over the old one:
-whoever opens the file finds one that is whole and locked.
+a process that opens the file always finds a complete and locked one.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class DiskFile:
         self.size = self._end = os.fstat(self._descriptor).st_size
 
     def is_current(self) -> bool:
-        """Is it what its path leads to? It may have been renamed over between open and lock."""
+        """Is it the file at its path? It may have been renamed over between open and lock."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
         except FileNotFoundError:
@@ -45,7 +45,7 @@ class DiskFile:
         return os.pread(self._descriptor, count, offset)
 
     def append(self, data: bytes) -> None:
-        """Write at the end; what a failure has written of it is cut off, or written over later."""
+        """Write at the end; a partial write is truncated, or overwritten later."""
         at, rest = self.size, memoryview(data)
         end = max(self._end, at)
         try:
@@ -60,11 +60,11 @@ class DiskFile:
         self._end = max(at, end)
 
     def sync(self) -> None:
-        """Return once the disk has everything."""
+        """Return once everything is on the disk."""
         system.sync_data(self._descriptor)
 
     def rewind(self, size: int) -> None:
-        """Write what follows so many bytes again, over itself: a crash meanwhile loses nothing."""
+        """Overwrite from here on with the same bytes: a crash meanwhile loses nothing."""
         self.size = size
 
     def cut(self, size: int) -> None:
@@ -73,7 +73,7 @@ class DiskFile:
         self.size = self._end = size
 
     def loss(self) -> str:
-        """What somebody else has done to it: `removed`, `replaced` or `truncated`; or nothing."""
+        """What another process has done to it: `removed`, `replaced`, `truncated`; or empty."""
         size = self.size
         mine = os.fstat(self._descriptor)
         try:
@@ -85,8 +85,8 @@ class DiskFile:
         return "truncated" if mine.st_size < size else ""
 
     def close(self) -> None:
-        """Let go of it, and of the lock."""
-        # A thread that hangs may go on later, and by then its number may be another file's.
+        """Close it, which releases the lock."""
+        # A thread that hangs may go on later, when another file may have this number.
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -99,7 +99,7 @@ class JournalDisk:
         # Absolute: CONFIG SET dir must not move the node away from its jobs.
         self.path = os.path.abspath(path)
         self.name = self.path
-        """Whole, for an error is read far from the node's directory."""
+        """Absolute, since errors are read far from the node's directory."""
         self._new_path = f"{self.path}.new"
         self.thread = DiskThread()
 
@@ -108,9 +108,9 @@ class JournalDisk:
         return os.path.exists(self.path)
 
     def open(self) -> DiskFile:
-        """The journal, created if it is not there; or a `JournalError`.
+        """The journal, created if it does not exist; or a `JournalError`.
 
-        What a rewrite that never ended has left beside it goes: it may be as large.
+        Removes the file of a rewrite that never ended, which may be as large.
         """
         try:
             while True:
@@ -131,7 +131,7 @@ class JournalDisk:
             raise JournalError(f"cannot open {self.path}: {error.strerror}") from None
 
     def begin(self) -> DiskFile:
-        """An empty file beside it, locked; one that was given up goes."""
+        """An empty, locked file beside it; one that was given up is removed."""
         self._remove_new()
         return DiskFile(self._new_path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
@@ -142,7 +142,7 @@ class JournalDisk:
         new.path = self.path
 
     def set_aside(self) -> None:
-        """Let whatever has come into its place be called `.found`, unless a node has it open."""
+        """Rename the file that has taken its place to `.found`, unless a node has it open."""
         try:
             found = DiskFile(self.path, os.O_RDWR)
         except BlockingIOError:
@@ -175,5 +175,5 @@ class JournalDisk:
         return int.from_bytes(os.urandom(4), "little")
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do it in a worker thread. Who is cancelled, as the node ends, leaves it to itself."""
+        """Do it in a worker thread, which runs to its end even if the caller is cancelled."""
         return await trio.to_thread.run_sync(act, *args, abandon_on_cancel=True)

@@ -1,4 +1,4 @@
-"""Loading: the journal is read at start, in portions, so that clients can be told to wait."""
+"""Loading: reads the journal at start, in portions, so that clients can be told to wait."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,16 +11,16 @@ from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import DamagedFileError, Reader
 
 PORTION: Final = 64 << 10
-"""Bytes that are read in one go; their jobs take some milliseconds."""
+"""Bytes that are read at a time; their jobs take some milliseconds."""
 TELL_EVERY_S: Final = 5.0
 
 
 @attrs.define
 class Loading:
-    """How far it is. Bytes and seconds."""
+    """Progress, in bytes and seconds."""
 
     since: int = 0
-    """Unix time of its beginning; 0 while nothing is loaded."""
+    """Unix time of its start; 0 while nothing is loaded."""
     started: float = 0.0
     total: int = 0
     loaded: int = 0
@@ -50,10 +50,9 @@ async def load(
     *,
     may_cut: bool,
 ) -> Reader:
-    """Read the whole file, and let `take` have its records.
+    """Read the whole file, and give its records to `take`.
 
-    A record that is cut short at the end is cut off, if it may be. JournalError for anything else
-    that is not as it should be.
+    An incomplete record at the end is cut off if `may_cut`. JournalError for any other damage.
     """
     reader = Reader()
     tell_at = trio.current_time() + TELL_EVERY_S
@@ -99,7 +98,7 @@ def _cut_and_sync(file: JournalFile, offset: int) -> None:
 
 
 def read_at_once(file: JournalFile) -> list[Record]:
-    """All records of the file, while everything waits. Raises OSError and DamagedFileError."""
+    """All records, read without yielding to other tasks. Raises OSError and DamagedFileError."""
     reader = Reader()
     records: list[Record] = []
     at = 0

@@ -1,8 +1,8 @@
-"""nodes.conf on disk: read at start, replaced whole at every change, locked while the node lives.
+"""nodes.conf on disk: read at start, replaced at every change, locked while the node runs.
 
-The lock is the original's, on the file itself, so that a node of either kind keeps the other out.
-A new version is written beside the old one, locked, and renamed over it: whoever opens the file
-finds one that is whole and locked.
+The lock is the original's, on the file itself, so that a node of either kind excludes the other.
+A new version is written beside the old one, locked, and renamed over it: a process that opens the
+file always finds a complete and locked one.
 """
 
 import contextlib
@@ -56,14 +56,14 @@ class NodesConf:
         os.close(old)
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 class NoNodesConf:
-    """The `NodesStore` of a node that nobody will start again."""
+    """The `NodesStore` of a node that will not be started again."""
 
     def save(self, text: bytes) -> None:
         """Forget it."""

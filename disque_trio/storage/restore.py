@@ -1,4 +1,4 @@
-"""A node's jobs come back from its journal, before it hears of its peers."""
+"""Restores a node's jobs from its journal, before it connects to its peers."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from disque_trio.storage.journal import Journal
 from disque_trio.storage.spill import Spiller
 
 JOBS_PER_TURN: Final = 1000
-"""How many come to life in one go."""
+"""How many jobs are put back into queues and timers at a time."""
 
 
 async def restore(
@@ -22,9 +22,9 @@ async def restore(
     log: Log,
     spiller: Spiller | None = None,
 ) -> None:
-    """Fill the machine. Raises JournalError when that cannot be.
+    """Load the journal into the machine. Raises JournalError when that fails.
 
-    Bodies for which there is no memory go to disk as soon as they have been read.
+    Bodies for which there is no memory are spilled as soon as they have been read.
     """
 
     def take(records: list[Record]) -> None:
@@ -46,7 +46,7 @@ async def restore(
 
 
 def _turn_off_once(machine: Machine, host: Host, log: Log) -> None:
-    """`aof-enqueue-jobs-once` has had its effect, and the file shall not say it again."""
+    """`aof-enqueue-jobs-once` has had its effect: turn it off in the configuration file."""
     error = host.rewrite_config(machine.state.config)
     if error is not None:
         log.warning(

@@ -1,8 +1,8 @@
-"""A rewrite: the journal anew, of the jobs that there are, while the node goes on.
+"""A rewrite: a new journal with the jobs that exist, while the node goes on.
 
-The jobs are written in small portions, each as it is at that moment, and the records of the batches
-in between go to the new file too, in order of time. So whoever reads it sees of each job the last
-word, and a portion holds up the loop for a millisecond or so.
+The jobs are written in small portions, each as it is at that moment, and the records of batches in
+between go to the new file too, in order of time. So the last record of each job in the file is its
+state, and a portion holds up the event loop for about a millisecond.
 """
 
 import errno
@@ -20,7 +20,7 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.wire.journal import Format, Writer
 
 PORTION: Final = 256
-"""Jobs that are looked at in one go."""
+"""Jobs of one portion at most."""
 PORTION_BYTES: Final = 256 << 10
 SYNC_EVERY: Final = 8 << 20
 """Bytes between two syncs with `aof-rewrite-incremental-fsync`, so that the last one is short."""
@@ -36,23 +36,23 @@ class Rewrite:
         self, store: JournalStore, state: NodeState, format_: Format, *, stays: bool
     ) -> None:
         self.stays = stays
-        """The new file is the journal from then on."""
+        """Is the new file the journal from then on?"""
         self.started = trio.current_time()
         self.writer = Writer(format_, store.salt())
         self.is_cancelled = False
         self.moved = trio.current_time()
-        """When it has last got on."""
+        """When it last made progress."""
         self._store = store
         self._state = state
         self._jobs = state.jobs.walk()
         self._chunks: list[bytes] = [self.writer.header]
         self.unwritten = len(self.writer.header)
-        """Bytes that wait."""
+        """Bytes not written yet."""
         self._unsynced = 0
 
     async def open(self, *, may_be_new: bool) -> None:
-        """Create the file, in a thread. Raises OSError when that cannot be, and with `may_be_new`
-        JournalError when the journal belongs to another node."""
+        """Create the file, in a thread. Raises OSError when that fails, and with `may_be_new`
+        JournalError when another node has the journal open."""
         self.file = await self._store.in_thread(self._open, may_be_new)
 
     def _open(self, may_be_new: bool) -> JournalFile:
@@ -61,7 +61,7 @@ class Rewrite:
         return self._store.begin()
 
     def follow(self, drafts: Iterable[bytes]) -> None:
-        """A batch of the node that goes on, drafted by a writer of this format."""
+        """Add the records of a new batch, drafted by a writer of this format."""
         self._put(b"".join(map(self.writer.seal, drafts)))
 
     def _put(self, data: bytes) -> None:
@@ -79,22 +79,22 @@ class Rewrite:
         raise OSError(errno.ECANCELED, "cancelled")
 
     def end(self) -> None:
-        """Whatever has become of it, it asks for nothing more."""
+        """Stop walking the jobs, whatever the outcome."""
         self._jobs.end()
 
     def rest(self) -> list[bytes]:
-        """What has come since the last portion. The next call gives what has come since."""
+        """What has come since the last call or portion."""
         chunks, self._chunks = self._chunks, []
         self.unwritten = 0
         return chunks
 
     def finish(self, rest: list[bytes]) -> None:
-        """In a thread: the rest, and the new file takes the journal's place."""
+        """In a thread: write the rest, and replace the journal by the new file."""
         if self.is_cancelled:
             raise OSError(errno.ECANCELED, "cancelled")
         self._append(b"".join(rest), must_sync=True)
         if self.is_cancelled:
-            # Meanwhile: another file may have the new name by now.
+            # Cancelled during the write: another file may have the new name by now.
             raise OSError(errno.ECANCELED, "cancelled")
         self._store.replace(self.file)
 
@@ -116,7 +116,7 @@ class Rewrite:
         return found
 
     def _encode(self, job: Job) -> bytes:
-        """OSError: it cannot, and the old file must stay, which has the body."""
+        """OSError if the body cannot be read: the old file, which has it, must stay."""
         try:
             return self.writer.encode_live(LoadJob(journaling.stored(self._state, job)))
         except OSError as error:

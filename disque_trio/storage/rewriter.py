@@ -1,7 +1,7 @@
-"""When and how the journal's file is written anew: one rewrite at a time, beside the node.
+"""Runs rewrites of the journal's file: one at a time, while the node goes on.
 
-Nothing of it stands in the loop but the portions of `rewriting`: files are created, written,
-synced, renamed and closed in threads.
+Only the portions of `rewrite` run in the event loop: files are created, written, synced, renamed
+and closed in threads.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from disque_trio.storage.rewrite import Rewrite
 from disque_trio.wire.journal import Format, Writer
 
 RETRY_S: Final = 60.0
-"""How long after a rewrite that failed the next one begins by itself."""
+"""How long after a failed rewrite the next one begins by itself."""
 _LOOK_S: Final = 0.05
-"""How often who waits for the end of a rewrite looks."""
+"""How often a task that waits for the end of a rewrite polls."""
 
 
 class Rewriter:
@@ -33,13 +33,13 @@ class Rewriter:
         log: Log,
         use: Callable[[JournalFile, Writer, list[bytes]], None],
     ) -> None:
-        """`use` is called with a new file that is the journal from then on, its writer, and
-        batches that it has not got yet."""
+        """`use` is called with a new file that is the journal from then on, its writer, and the
+        batches that are not in it yet."""
         self.current: Rewrite | None = None
         self.error = ""
-        """Why the latest one has not come to its end, if it has not."""
+        """Why the latest rewrite did not complete; empty if it did."""
         self.has_failed = False
-        """Was that a failure?"""
+        """Did it fail, rather than being cancelled?"""
         self.last_s = -1
         self.at = 0.0
         """No rewrite begins by itself before this moment."""
@@ -50,16 +50,16 @@ class Rewriter:
         self._log = log
         self._use = use
         self._giving_up = trio.CancelScope()
-        """Of the latest one."""
+        """The scope of the latest rewrite."""
 
     def format(self) -> Format:
-        """How a new file is written."""
+        """The format of a new file."""
         return Format(self._state.config.aof_format)
 
     async def start(self, *, stays: bool) -> str | None:
-        """Begin, and return when there is a new file; an error text if that cannot be.
+        """Begin, and return once the new file is open; an error text if that fails.
 
-        From the first moment on what is recorded belongs to it. `stays`: it is to be the journal.
+        Everything recorded from now on goes into it. `stays`: it is to be the journal.
         """
         if self.current is not None:
             return "Background append only file rewriting already in progress"
@@ -67,7 +67,7 @@ class Rewriter:
         error = STALLED
         try:
             with trio.move_on_after(STALL_S):
-                # Nobody else's file is replaced.
+                # Never replace another node's file.
                 await rewrite.open(may_be_new=self._end.file is None)
                 error = ""
         except trio.Cancelled:
@@ -82,8 +82,8 @@ class Rewriter:
         return None
 
     async def write_whole(self) -> str | None:
-        """Write the file anew now, whatever else is under way, and go on with the new one. An error
-        text if that fails, or does not get on for `STALL_S`; then all is as before."""
+        """Rewrite the file now, cancelling a rewrite under way, and append to the new one. An error
+        text if that fails or makes no progress for `STALL_S`; then all is as before."""
         await self.cancel()
         error = await self.start(stays=True)
         rewrite = self.current
@@ -94,7 +94,7 @@ class Rewriter:
         return error or self.error or self._end.trouble or None
 
     async def cancel(self) -> None:
-        """End what is under way, whether or not the disk answers."""
+        """Cancel the rewrite that is under way, whether or not the disk answers."""
         with trio.move_on_after(STALL_S):
             await self._cancelled()
         if self.current is not None:
@@ -107,7 +107,7 @@ class Rewriter:
             await trio.sleep(_LOOK_S)
 
     def give_up(self) -> None:
-        """Wait no longer for a disk that does not answer."""
+        """Stop waiting for a disk that does not answer."""
         if self.current is not None:
             self.current.is_cancelled = True
         self._giving_up.cancel()
@@ -119,7 +119,7 @@ class Rewriter:
                 await rewrite.write()
                 await self._hand_over(rewrite)
             if self._giving_up.cancelled_caught:
-                # Its thread still has the file.
+                # Its thread still uses the file, so it is not discarded.
                 error = STALLED
         except OSError as met:
             error = met.strerror or str(met)
@@ -141,7 +141,7 @@ class Rewriter:
         self._end.changed()
 
     async def _hand_over(self, rewrite: Rewrite) -> None:
-        """The new file has everything up to a moment ago: the rest, and then it is the journal."""
+        """The new file is nearly complete: write the rest, and make it the journal."""
         end = self._end
         async with end.alone():
             rewrite.moved = trio.current_time()
@@ -156,6 +156,6 @@ class Rewriter:
             elif await end.settle():
                 end.keep(number)
             if old is not None:
-                # What a bad disk says now is nobody's trouble.
+                # An error on closing the old file does not matter.
                 with contextlib.suppress(OSError):
                     await end.in_thread(old.close)

@@ -1,13 +1,12 @@
 """Bodies on disk: the `spill-directory` (docs/memory.md).
 
-Bodies are appended to segments, files without a name: so they are gone whenever the process is,
-and two nodes may share a directory. Nothing here is durable, nor meant to be: that is the journal's
-business. A body refers to its segment, and a segment's file is closed, which gives its room back,
-when nothing refers to it any more: no job, no message and no reply that is still to be sent.
+Bodies are appended to segments, which are unlinked files: they vanish with the process, and two
+nodes may share a directory. Nothing here is durable; durability is the journal's task. A body
+refers to its segment, and a segment's file is closed, which frees its space, when nothing refers to
+it any more: no job, no message and no unsent reply.
 
-Writes go to the page cache, some megabytes at a time; reads are one `pread` each. Each body has its
-CRC-32C before it: a consumer gets what the producer gave, or the body counts as one that cannot be
-read.
+Writes go to the page cache, some megabytes at a time; reads are one `pread` each. A CRC-32C
+precedes each body: a damaged body counts as unreadable, and is never delivered.
 """
 
 import os
@@ -24,8 +23,8 @@ from disque_trio.statemachine.base import Millis, Now, Spilled
 from disque_trio.statemachine.machine import Machine
 
 SEGMENT_BYTES: Final = 64 << 20
-"""A segment takes no more bodies beyond this, or beyond a part of all there is if that is more:
-then there are few files however much is spilled."""
+"""A segment takes no more bodies beyond this, or beyond 1/`PARTS` of all spilled bytes if that is
+more, so that there are few files however much is spilled."""
 PARTS: Final = 32
 QUIET: Final[Millis] = 10_000
 _CHECKSUM: Final = struct.Struct("<I")
@@ -36,7 +35,7 @@ class SpillError(Exception):
 
 
 class Segment:
-    """One file, `size` bytes long. It ends with the last body that refers to it."""
+    """One file, `size` bytes long. It is closed with the last body that refers to it."""
 
     __slots__ = ("__weakref__", "fd", "size")
 
@@ -50,7 +49,7 @@ class Segment:
             os.close(self.fd)
 
     def append(self, data: bytes) -> int:
-        """Write at the end, and where that was. Raises OSError, and then nothing counts."""
+        """Write at the end; the offset. On OSError `size` is unchanged."""
         start = self.size
         with memoryview(data) as view:
             done = 0
@@ -61,7 +60,7 @@ class Segment:
 
 
 class OnDisk(Spilled):
-    """A body that stands in a segment."""
+    """A body in a segment."""
 
     __slots__ = ("_offset", "_segment")
 
@@ -88,7 +87,7 @@ class SpillFiles:
     """The segments of one node: the `Spill` of real life."""
 
     def __init__(self, directory: str) -> None:
-        """Try whether files can be made there: SpillError if not."""
+        """SpillError if files cannot be created there."""
         self._directory = directory
         self._all: weakref.WeakSet[Segment] = weakref.WeakSet()
         try:
@@ -100,7 +99,7 @@ class SpillFiles:
             ) from None
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
-        """Put them on disk, in order. Raises OSError, and then none of them is."""
+        """Write them in order. On OSError none of them is spilled."""
         if self._current.size >= max(SEGMENT_BYTES, self.file_bytes // PARTS):
             self._current = self._new()
         segment = self._current
@@ -113,7 +112,7 @@ class SpillFiles:
 
     @property
     def file_bytes(self) -> int:
-        """Room taken on disk."""
+        """Space taken on disk."""
         return sum(segment.size for segment in self._all)
 
     def _new(self) -> Segment:
@@ -123,7 +122,7 @@ class SpillFiles:
 
 
 class Spiller:
-    """Moves bodies between two batches, when the machine has too many."""
+    """Spills bodies between batches, when the machine has too many in memory."""
 
     def __init__(self, machine: Machine, spill: Spill, log: Log | None = None) -> None:
         self._machine = machine
@@ -133,7 +132,7 @@ class Spiller:
         self._warned = -QUIET
 
     def settle(self, now: Now) -> None:
-        """What is over the brim goes to disk."""
+        """Spill what exceeds the bound."""
         if self._memory.held <= self._memory.spill_above:
             return
         jobs = self._machine.overflow()

@@ -1,4 +1,4 @@
-"""What a node writes down before it stops, so that its queues are whole when it starts again."""
+"""Writes a node's queues to the journal before it stops, so that the next start restores them."""
 
 from typing import Final
 
@@ -9,12 +9,12 @@ from disque_trio.statemachine.machine import Machine
 from disque_trio.storage.journal import Journal
 
 QUEUES_S: Final = 20.0
-"""How long a stopping node goes on serving while its queues are written down."""
+"""How long a stopping node goes on serving while its queues are written."""
 
 
 async def write_queues(machine: Machine, journal: Journal) -> str | None:
-    """Write the journal anew, and in it what is queued, also of what happens from now on until the
-    end. An error text if that fails: then no more is recorded than before."""
+    """Rewrite the journal with the queues, and record changes to them from now on until the end.
+    An error text if that fails; then no more is recorded than before."""
     if journal.end.trouble:
         return journal.end.trouble
     await journal.rewriter.cancel()
@@ -31,8 +31,8 @@ async def write_queues(machine: Machine, journal: Journal) -> str | None:
 async def keep_queues(
     machine: Machine, journal: Journal, hurry: trio.CancelScope, log: Log
 ) -> bool:
-    """Let the next start find the queues as they are at the end, if that can be had in good time,
-    and before somebody cancels `hurry`. Does it?"""
+    """Write the queues for the next start, unless that takes longer than `QUEUES_S` or `hurry` is
+    cancelled. Does the journal have them?"""
     if not machine.state.config.appendonly:
         return False
     error: str | None = "it took too long, or the node was told again to end"

@@ -1,7 +1,7 @@
-"""What clients do and learn, as rows: of the words of a request and of its reply.
+"""Rows of client operations, made from the words of a request and from its reply.
 
-Every engine and every agent goes through here, so that one checker can judge them all
-(docs/guarantees.md, "Terms"). Other commands than those about jobs leave no rows.
+All engines and clients use these functions, so that the same checkers judge them all
+(docs/guarantees.md, "Terms"). Only commands about jobs make rows.
 """
 
 from typing import Final
@@ -20,9 +20,9 @@ _VERBS: Final = {
     b"DEQUEUE": "dequeue",
 }
 _DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
-"""How errors begin after which the job may exist: the journal may have refused what was done."""
+"""Prefixes of errors after which the job may exist: it was added, but maybe not journaled."""
 _NO_COPY_SENT: Final = b"NOREPL Not enough"
-"""How the refusal begins that is given before any copy is sent. Other NOREPLs leave doubt."""
+"""Prefix of the refusal before any copy is sent. After other NOREPLs the job may exist."""
 
 
 @attrs.define
@@ -37,7 +37,7 @@ class Note:
 
 
 def invoked(words: list[bytes]) -> list[Note]:
-    """The client asks."""
+    """The client sends the request."""
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
@@ -46,7 +46,7 @@ def invoked(words: list[bytes]) -> list[Note]:
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
-    """The client has the reply."""
+    """The client receives the reply."""
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [_added(_text(words[1]), reply)]

@@ -1,7 +1,7 @@
-"""Rows as text: one JSON object to a line, without the fields that have nothing to say.
+"""Rows as text: one JSON object per line, without fields that have their default.
 
-A simulation and a live node write the same lines. A line that a dying process has left unfinished
-at the end of a file is passed over; a damaged one anywhere else is an error with its number.
+Simulations and live nodes write the same lines. An unfinished last line, as a killed process leaves
+it, is skipped; a damaged line anywhere else is an error with its number.
 """
 
 import json
@@ -24,7 +24,7 @@ _TYPES: Final[dict[str, type]] = {
 
 
 class RowError(ValueError):
-    """A line that is no row: which one, and what is wrong with it."""
+    """A line is not a row: which line, and why."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f"line {number}: {reason}")

@@ -1,14 +1,13 @@
-"""A machine that tells what happens to it (docs/engines.md, "Traces of live nodes").
+"""A machine that traces its inputs and outputs (docs/engines.md, "Traces of live nodes").
 
-It is the machine of every other node, with somebody at the door who writes down what goes in and
-out. A node without `trace-file` has the plain one, and pays nothing. The rows of a batch are handed
-on in `take`, before any of what they tell leaves the node: what others have seen of a node that
-died stands in its trace.
+It is the plain machine with a recorder around it; a node without `trace-file` has the plain one and
+no cost. `take` writes the rows of a batch before any of its output leaves the node, so everything
+that others have seen of a node that died is in its trace.
 
-A node does not know what its clients go through. What it writes of them is its own view: ``ok``
-when it answers, whether or not the answer arrives, and of jobs that it hands out ``serve`` alone;
-clients are named by their addresses, nodes by the beginnings of their ids. The heartbeat's messages
-are left out, and of a long body there is only a digest.
+A node cannot see what its clients see, so rows have its own view: ``ok`` when it replies, whether
+or not the reply arrives, and only ``serve`` for a job that it delivers. Clients are named by their
+addresses, nodes by the beginnings of their ids. Heartbeat messages are left out, and a long body is
+replaced by its digest.
 """
 
 import hashlib
@@ -36,30 +35,30 @@ from disque_trio.tracing.rows import Row
 from disque_trio.tracing.wording import wording
 
 SHORT: Final = 8
-"""Digits of a node id that stand for it, as in the ids of its jobs."""
+"""Digits of a node id that name the node, as in the ids of its jobs."""
 
 LONGEST_BODY: Final = 64
-"""Bodies of more bytes are named by their digests."""
+"""Longer bodies are replaced by their digests."""
 
 Sink = Callable[[list[Row]], None]
-"""Takes the rows of a batch, of which there is one at least."""
+"""Takes the rows of a batch, at least one."""
 
 
 def short_name(node: NodeId) -> str:
-    """What rows call a node."""
+    """The name of a node in rows."""
     return node[:SHORT].decode("latin-1")
 
 
 @attrs.define
 class _Request:
-    """One that waits for its reply."""
+    """A request that waits for its reply."""
 
     words: list[bytes]
     ref: int
 
 
 class TracedMachine(Machine):
-    """The machine, and what it is told and says."""
+    """The machine, with a trace of its inputs and outputs."""
 
     def __init__(
         self,
@@ -76,19 +75,19 @@ class TracedMachine(Machine):
         self._now = now
         self._rows: list[Row] = []
         self._requests: dict[ClientId, deque[_Request | None]] = {}
-        """Whose answers are awaited, in order; None where nothing is told of one."""
+        """Requests of each client without a reply so far, in order; None for one without rows."""
         self._last_ref = 0
         self._messages_seen = self._replies_seen = self._dials_seen = 0
         self._dialled: dict[LinkId, Peer] = {}
-        """Whom links lead to, which outlives them until everything sent on them is told."""
+        """The peers of dialled links, kept until everything sent on a link has its row."""
 
     def trace(self, sink: Sink, cause: str) -> None:
-        """Begin. `cause` says whether the node is new (fresh) or knew its cluster (empty)."""
+        """Begin. `cause` is fresh for a new node, empty for one that knows its cluster."""
         self._sink = sink
         self._rows.clear()
         self._add("start", cause=cause)
 
-    # What goes in.
+    # Inputs.
 
     def requests(
         self,
@@ -97,7 +96,7 @@ class TracedMachine(Machine):
         now: Now,  # noqa: ARG002
         clock: Callable[[], int],  # noqa: ARG002
     ) -> int:
-        """None: each request is told by itself."""
+        """Take none, so that each request goes through `request`."""
         return 0
 
     def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
@@ -106,7 +105,7 @@ class TracedMachine(Machine):
         self._ask(client, args)
         row = super().request(client, args, now)
         if row is None:
-            # It did not come to that: nothing was asked of the node.
+            # The request was not executed.
             self._requests.pop(client.id, None)
             del self._rows[at:]
         self._expect(client)
@@ -127,7 +126,7 @@ class TracedMachine(Machine):
         return row
 
     def _expect(self, client: Client) -> None:
-        """Who silences its answers is given none, neither now nor later."""
+        """An ADDJOB of a client with replies off has no reply, neither now nor later."""
         waiting = self._requests.get(client.id)
         if waiting and client.pending_adds and client.pending_adds[-1].is_silent:
             waiting.pop()
@@ -157,7 +156,7 @@ class TracedMachine(Machine):
         super().tick(now)
         self._collect()
 
-    # What comes out.
+    # Outputs.
 
     def take(self) -> Outbox:
         self.complete()
@@ -172,7 +171,7 @@ class TracedMachine(Machine):
         return super().take()
 
     def _collect(self) -> None:
-        """What the input has led to: events, messages, replies."""
+        """Rows of what the input has caused: events, messages, replies."""
         out, events = self.state.out, self.state.trace
         if events:
             for event in events:
@@ -199,17 +198,17 @@ class TracedMachine(Machine):
             self._dialled[link] = found.peer
 
     def _peer_at(self, link: LinkId) -> str:
-        """To whom the link leads, or did until this batch."""
+        """The peer at the other end of the link, or until this batch."""
         peer = self._dialled.get(link)
         return short_name(peer.id) if peer is not None else ""
 
     # Requests.
 
     def _ask(self, client: Client, args: list[bytes]) -> None:
-        """Note a request. Monitors are told of others' too, and so not listened to."""
+        """Note a request; not of monitors, whose replies include other clients' requests."""
         waiting = self._requests.setdefault(client.id, deque())
         if client.blocked is Blocked.NO:
-            # One that was never answered: answers were silenced.
+            # These were never answered: the client has turned replies off.
             waiting.clear()
         row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
         if row is None or row.name == "getjob" or client.is_monitor:
@@ -220,13 +219,13 @@ class TracedMachine(Machine):
         self._tell(client, request, client_rows.invoked(request.words))
 
     def _tell(self, client: Client, request: _Request, notes: Iterable[Note]) -> None:
-        who = client.address.decode("utf-8", "replace")
+        name = client.address.decode("utf-8", "replace")
         for note in notes:
             self._add(
                 note.kind,
                 job=note.job,
                 queue=note.queue,
-                client=who,
+                client=name,
                 cause=note.cause,
                 detail=note.detail,
                 ref=request.ref,
@@ -273,7 +272,7 @@ class TracedMachine(Machine):
 
 
 def _words(row: Command, args: list[bytes]) -> list[bytes]:
-    """The request under the command's own name."""
+    """The request, with the command's original name and without secrets."""
     words = [row.name.upper().encode(), *redacted(row.name, args)[1:]]
     if row.name == "addjob" and len(words) > 2:
         words[2] = _shown(words[2])
@@ -287,7 +286,7 @@ def _shown(body: bytes) -> bytes:
 
 
 def _names_in(message: Message) -> dict[NodeId, str]:
-    """Names of the nodes that the message speaks of."""
+    """Names of the nodes in the message."""
     ids: Iterable[NodeId] = ()
     if isinstance(message, JobsMessage):
         ids = [holder for copy in message.copies for holder in copy.holders]

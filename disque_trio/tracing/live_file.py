@@ -1,4 +1,4 @@
-"""The trace file of a live node: lines are added to it, and a node outlives trouble with it."""
+"""The trace file of a live node. Trouble with it ends the trace, not the node."""
 
 import os
 import stat
@@ -16,10 +16,10 @@ class TraceFileError(Exception):
 
 
 class TraceFile:
-    """Takes rows a batch at a time: one write into the system's memory, never a wait for the disk.
+    """Appends rows a batch at a time: one write into the page cache, without a sync.
 
-    After the first failure nothing more is written, for a history with a hole proves nothing;
-    `tell` hears of it. Raises `TraceFileError` if it cannot even begin.
+    After the first failure nothing more is written, since a history with a gap proves nothing, and
+    `tell` is called. Raises `TraceFileError` if the file cannot be opened.
     """
 
     def __init__(self, path: str, tell: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ class TraceFile:
 
 
 def _open(path: str) -> int:
-    """The file, for its owner's eyes only: there are jobs in it."""
+    """The file, readable by its owner only, since it has jobs in it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         if stat.S_ISREG(os.fstat(file).st_mode):
@@ -67,7 +67,7 @@ def _open(path: str) -> int:
 
 
 def _drop_torn_line(file: int) -> None:
-    """An earlier process may have died in the midst of a line."""
+    """Remove an unfinished last line, which an earlier process may have left."""
     end = os.fstat(file).st_size
     while end:
         start = max(0, end - _BLOCK)

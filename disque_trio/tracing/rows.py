@@ -6,12 +6,12 @@ else, so a history of a real cluster can be judged like a simulated one.
 Kinds, by who writes them. Times are microseconds since the run began (true time); the warm-up, in
 which the cluster is formed, comes before and has negative times.
 
-Clients (`node` is the node asked, `client` the agent's name, `ref` numbers the operation):
+Clients (`node` is the node asked, `client` the client's name, `ref` numbers the operation):
 
 - ``add.invoke``: `job` is empty, `queue`, `detail` the options as ``name=value`` (``async`` alone)
   and, last, ``body=`` with the rest of the text. ``add.ok``: `job` is known now. ``add.refused``: a
-  definite no, `cause` its code. ``add.unknown``: nobody knows whether the job exists, `cause` is
-  disconnect, timeout, or the code of an error that leaves doubt.
+  definite no, `cause` its code. ``add.unknown``: the job may exist or not, `cause` is disconnect,
+  timeout, or the code of an error that leaves it open.
 - ``get.deliver``: one per job that the consumer has in hand; `detail` is
   ``nacks=N additional=N body=…``.
 - ``VERB.invoke`` and then ``VERB.ok`` (`detail` is the reply), ``VERB.refused`` (`cause` is the
@@ -21,8 +21,8 @@ Clients (`node` is the node asked, `client` the agent's name, `ref` numbers the 
 Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
 ``acked``, each with the `cause` that `statemachine.events` lists; the `detail` of ``hold`` is what
 the record says of the job (`statemachine.trace.hold`). ``error``: the machine raised, which ends
-the run. ``invariant``: the node's state does not fit together, `detail` says why. ``nodes``: whom
-the node knows (`inspection`). ``unmet``: the node has a job queued while a client waits for it at
+the run. ``invariant``: the node's state is inconsistent, `detail` says why. ``nodes``: which nodes
+it knows (`inspection`). ``unmet``: the node has a job queued while a client waits for it at
 `peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there were, for a
 moment at least (`meetings`).
 
@@ -52,7 +52,7 @@ import attrs
 
 @attrs.define
 class Row:
-    """One event. Empty strings and zeros where a field has nothing to say."""
+    """One event. Fields without a meaning for it are empty strings or zeros."""
 
     time: int
     """True time, microseconds since the run began; negative in the warm-up."""
@@ -66,11 +66,11 @@ class Row:
     cause: str = ""
     detail: str = ""
     ref: int = 0
-    """Pairs what belongs together: an operation's invocation and outcome, a send and its recv."""
+    """The same number in an operation's invocation and outcome, in a send and its recv."""
     mono: int = 0
     """The node's monotonic clock, milliseconds."""
     wall: int = 0
     """The node's wall clock, Unix milliseconds."""
     clock: tuple[int, ...] = ()
-    """Vector clock: the nodes by number, the operator, the agents by appearance, newcomers.
-    Those of before a newcomer are shorter; what is missing is 0. () when not kept."""
+    """Vector clock: the nodes by number, the operator, the clients by appearance, nodes that join
+    later. Rows from before such a node have a shorter one; what is missing is 0. () if not kept."""

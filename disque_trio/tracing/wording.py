@@ -1,4 +1,4 @@
-"""What a row says of a message: its name, its job, its queue, and the rest in words.
+"""The row of a message: its name, its job, its queue, and the rest as text.
 
 A message about several jobs (YOURJOBS) names the job only if it is one; `detail` has them all.
 """
@@ -35,7 +35,7 @@ from disque_trio.statemachine.messages import (
 )
 
 Names = dict[NodeId, str]
-"""How the run calls its nodes."""
+"""The names of nodes in the run."""
 
 
 @attrs.define(eq=False)
@@ -49,7 +49,7 @@ class Wording:
 
 
 def wording(message: Message, names: Names) -> Wording:
-    """What the row says."""
+    """The message's part of its row."""
     return _WORDINGS[type(message)](message, names)
 
 

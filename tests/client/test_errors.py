@@ -17,7 +17,7 @@ from tests.client.fakenode import fake_node
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """The port of somebody who takes connections and does nothing else."""
+    """The port of a listener that accepts connections and does nothing else."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

@@ -28,7 +28,7 @@ _KEYWORDS: Final = ("epoll", "EPOLL", "POLLRDHUP")
 
 
 def _without(name: str, is_hidden: Callable[[str], bool]) -> types.ModuleType:
-    """A copy of a module for those who import it from now on."""
+    """A copy of a module for those that import it from now on."""
     copy = types.ModuleType(name)
     found = vars(sys.modules[name])
     vars(copy).update({key: value for key, value in found.items() if not is_hidden(key)})

@@ -31,7 +31,7 @@ JOIN_S: Final = 120.0
 SOON_S: Final = 120.0
 """What takes a moment where a machine has nothing else to do."""
 CALM: Final = ("--cluster-node-timeout", "15000")
-"""For nodes that nobody kills: they do not give each other up while a machine lets them wait."""
+"""For nodes that are not killed: a slow machine must not make them give each other up."""
 POLL_S: Final = 0.03
 _PORTS: Final = range(11_000, 21_000)
 """Client ports: none is a bus port of another, and all are below the kernel's ephemeral ones."""
@@ -105,7 +105,7 @@ def _is_free(port: int) -> bool:
 
 @contextlib.contextmanager
 def postponed_interrupts() -> Iterator[None]:
-    """Let SIGINT and SIGTERM come when this is over. Only the main thread hears of them at all."""
+    """Defer SIGINT and SIGTERM until this is over. Only the main thread gets them at all."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

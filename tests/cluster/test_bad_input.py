@@ -1,4 +1,4 @@
-"""What strangers and broken programs send to a real server, which goes on all the same."""
+"""Malformed and hostile input of clients to a real server, which goes on serving."""
 
 import contextlib
 import re
@@ -40,10 +40,10 @@ def goes_on(server: Server) -> Iterator[None]:
 
 def said_before_closing(port: int, data: bytes) -> bytes:
     """All that the server answers to these bytes, until it closes the connection."""
-    with socket.create_connection((LOOPBACK, port), PATIENCE_S) as stranger:
-        stranger.sendall(data)
+    with socket.create_connection((LOOPBACK, port), PATIENCE_S) as client:
+        client.sendall(data)
         said = b""
-        while more := stranger.recv(LIMIT):
+        while more := client.recv(LIMIT):
             said += more
         return said
 

@@ -1,4 +1,4 @@
-"""What strangers and broken nodes say on the bus of a real server, which goes on all the same."""
+"""Bytes of unknown and broken nodes on the bus of a real server, which goes on serving."""
 
 import contextlib
 import socket
@@ -22,13 +22,13 @@ def frame(kind: int, payload: bytes, sender: bytes = b"f" * 40, length: int = 0)
 
 def hang_up_after(server: Server, data: bytes) -> bytes:
     """Send it to the bus, and say no more. What the node says to it, until it hangs up too."""
-    with socket.create_connection((LOOPBACK, server.port + BUS_OFFSET), PATIENCE_S) as stranger:
+    with socket.create_connection((LOOPBACK, server.port + BUS_OFFSET), PATIENCE_S) as link:
         # The node may have hung up before the last byte has left.
         with contextlib.suppress(OSError):
-            stranger.sendall(data)
-            stranger.shutdown(socket.SHUT_WR)
+            link.sendall(data)
+            link.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
-            return stranger.recv(1 << 16)
+            return link.recv(1 << 16)
         return b""
 
 
@@ -43,7 +43,7 @@ def hang_up_after(server: Server, data: bytes) -> bytes:
         pytest.param(frame(0, b"", length=143), id="a length below the header's"),
         pytest.param(frame(0, b"", length=0xFFFF_FFFF) + bytes(8 << 20), id="a length of 4 GB"),
         pytest.param(frame(999, b"?"), id="an unknown type"),
-        pytest.param(frame(4, bytes(8)), id="a stranger's job"),
+        pytest.param(frame(4, bytes(8)), id="an unknown node's job"),
     ],
 )
 def test_the_bus_stands_what_unknown_nodes_say(pair: Cluster, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a cluster of real processes promises: jobs live on, acks arrive, nodes come and go."""
+"""What a cluster of real processes guarantees: jobs survive, acks arrive, nodes come and go."""
 
 import time
 from collections import Counter
@@ -31,7 +31,7 @@ def multiplexing(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def seven(shared_fleet: Fleet, multiplexing: str) -> Cluster:
-    """Seven nodes that joined by one MEET each. Nobody kills them."""
+    """Seven nodes that joined by one MEET each. No test kills them."""
     return shared_fleet.cluster(7, *CALM, "--multiplexing-api", multiplexing)
 
 
@@ -188,8 +188,8 @@ def test_acks_are_collected_when_a_holder_that_was_down_is_back(
 
     for job, holders in copies:
         # On a busy machine a job may have gone to all four.
-        strangers = [server for server in four.without(*holders) if server is not victim]
-        (strangers or living)[0].client.call("ACKJOB", job)
+        others = [server for server in four.without(*holders) if server is not victim]
+        (others or living)[0].client.call("ACKJOB", job)
     eventually(
         lambda: all(
             server.client.state(job) in {b"", b"acked"} for job in jobs for server in living
@@ -340,7 +340,7 @@ def test_a_forgotten_node_stays_forgotten_until_it_is_met_again(four: Cluster) -
     for server in others.servers:
         server.client.call("CLUSTER", "FORGET", forgotten_id)
 
-    # It goes on to gossip about itself and to ping the others, who must not take it back.
+    # It goes on to gossip about itself and to ping the others, which must not take it back.
     several_pings = time.monotonic() + 2
     while time.monotonic() < several_pings:
         assert [len(node_lines(server)) for server in others.servers] == [3] * 3

@@ -54,17 +54,17 @@ class Book:
     acked: dict[JobId, float] = attrs.Factory(dict)
     """When the answer to ACKJOB came."""
     back: list[JobId] = attrs.Factory(list)
-    """Jobs that came to somebody who asked after that."""
+    """Jobs that were delivered after that."""
     moved: set[JobId] = attrs.Factory(set)
     """Jobs that a node has given out which is not their first."""
     kills: int = 0
 
     def waiting(self) -> list[JobId]:
-        """Jobs with a retry time that nobody has been given yet."""
+        """Jobs with a retry time that have not been delivered yet."""
         return [job for job, retry in self.added.items() if retry and job not in self.delivered]
 
     def lost_once(self) -> int:
-        """At-most-once jobs that nobody was given."""
+        """At-most-once jobs that were not delivered."""
         return sum(not retry and job not in self.delivered for job, retry in self.added.items())
 
     def twice(self) -> list[JobId]:

@@ -8,7 +8,7 @@ from tests.cluster.processes import CALM, START_S, Cluster, Fleet, becomes
 from tests.cluster.talk import Client, Delivery, as_items, connection, deliveries
 
 SOON_S = 5.0
-"""A second is promised, on a machine that has time."""
+"""The guarantee is a second, on an idle machine."""
 WAITED_S = 5.0
 """A node that asks as original nodes do would ask next seven seconds later."""
 

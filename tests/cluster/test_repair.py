@@ -43,7 +43,7 @@ def test_a_job_outlives_all_the_nodes_that_first_held_it(fleet: Fleet) -> None:
         lambda: [server.client.registered_jobs() for server in survivors],
         [0, 0],
         REPAIR_S,
-        "the acknowledgement has reached the new holders, and nobody waits for the lost ones",
+        "the acknowledgement has reached the new holders, and no node waits for the lost ones",
     )
     assert under_replicated(cluster) == ["0", "0"]
 

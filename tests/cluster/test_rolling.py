@@ -1,4 +1,4 @@
-"""docs/deploying.md, "Updating disque_trio": node by node, under load, behind closed doors."""
+"""docs/deploying.md, "Updating disque_trio": node by node, under load, with TLS and a password."""
 
 import json
 import random
@@ -26,7 +26,7 @@ TLS_SHIFT = 1
 
 @attrs.define(eq=False)
 class Load:
-    """Who adds jobs and who works on them, by TLS and with a password, at whatever node answers."""
+    """Producers and workers, with TLS and a password, at any node that answers."""
 
     ports: list[int]
     password: bytes
@@ -116,7 +116,7 @@ def place(tmp_path: Path) -> Place:
 
 
 class Guarded(Server):
-    """A node that asks whoever looks whether it has started for a password."""
+    """A node that asks for a password, also when asked whether it has started."""
 
     def _has_started(self) -> bool:
         assert self.is_running(), f"the server has ended: {self.log()}"

@@ -1,4 +1,4 @@
-"""Clusters that keep strangers out: real processes with a secret, with TLS, with both."""
+"""Clusters that refuse unknown nodes: real processes with a secret, with TLS, with both."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,18 +25,18 @@ def options(tmp_path: Path, kind: str) -> tuple[str, ...]:
     return {"secret": secret, "tls": encrypted, "both": (*encrypted, *secret)}[kind]
 
 
-def does_not_get_in(stranger: Server, members: Sequence[Server], said: str) -> None:
+def does_not_get_in(outsider: Server, members: Sequence[Server], said: str) -> None:
     """It asks to be let in, and a member asks for it; the member says why not."""
     size = len(members)
-    stranger.client.call("CLUSTER", "MEET", LOOPBACK, members[0].port)
-    members[0].client.call("CLUSTER", "MEET", LOOPBACK, stranger.port)
+    outsider.client.call("CLUSTER", "MEET", LOOPBACK, members[0].port)
+    members[0].client.call("CLUSTER", "MEET", LOOPBACK, outsider.port)
 
     eventually(lambda: said in members[0].log(), JOIN_S, f"the node logs {said!r}")
 
     for server in members:
         members_seen = [line for line in node_lines(server) if "handshake" not in line.flags]
         assert len(members_seen) == size
-        assert stranger.id not in {line.id for line in node_lines(server)}
+        assert outsider.id not in {line.id for line in node_lines(server)}
 
 
 def test_a_cluster_works_and_heals_behind_closed_doors(fleet: Fleet, tmp_path: Path) -> None:
@@ -55,21 +55,21 @@ def test_a_cluster_works_and_heals_behind_closed_doors(fleet: Fleet, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("kind", "strangers", "said"),
+    ("kind", "outsiders", "said"),
     [
         ("secret", "another secret", "its cluster secret is another one"),
         ("tls", "another authority", "its certificate does not do"),
     ],
 )
 def test_an_unknown_node_does_not_get_in(
-    fleet: Fleet, tmp_path: Path, kind: str, strangers: str, said: str
+    fleet: Fleet, tmp_path: Path, kind: str, outsiders: str, said: str
 ) -> None:
     ours = options(tmp_path, kind)
     cluster = fleet.cluster(2, *ours)
     theirs: dict[str, tuple[str, ...]] = {
         "another secret": ("--cluster-secret", SECRET[::-1]),
-        "another authority": tls(Authority(tmp_path, "strangers-ca")),
+        "another authority": tls(Authority(tmp_path, "foreign-ca")),
     }
-    stranger = fleet.server(*theirs[strangers])
+    outsider = fleet.server(*theirs[outsiders])
 
-    does_not_get_in(stranger, cluster.servers, said)
+    does_not_get_in(outsider, cluster.servers, said)

@@ -103,7 +103,7 @@ async def _until_delivered(ledger: Ledger, moment: float) -> None:
     deadline = time.monotonic() + OVERDUE_S
     while ledger.has_waiting_from_before(moment):
         overdue = list(ledger.waiting)[:5]
-        assert time.monotonic() < deadline, f"jobs that nobody delivers: {overdue}"
+        assert time.monotonic() < deadline, f"jobs that are not delivered: {overdue}"
         await trio.sleep(0.1)
 
 
@@ -160,7 +160,7 @@ def _print(ledger: Ledger, watch: Watch) -> None:
 
 
 def _guarantees(ledger: Ledger) -> Table:
-    table = Table("guarantee", title="jobs by what ADDJOB's answer promised")
+    table = Table("guarantee", title="jobs by what ADDJOB's answer guarantees")
     for column in ("added", "lost"):
         table.add_column(column, justify="right")
     table.add_column("what may become of them")

@@ -1,4 +1,4 @@
-"""Who asks for much, or reads little, does not make the others wait, nor takes their memory."""
+"""A client that asks for much, or reads little, neither delays others nor takes their memory."""
 
 import attrs
 import pytest

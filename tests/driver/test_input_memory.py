@@ -22,7 +22,7 @@ def unread(table: Table) -> int:
 
 
 def pause(table: Table) -> None:
-    """Let requests wait for the node, by no fault of whoever sent them."""
+    """Let requests wait for the node, by no fault of the clients."""
     table.batch((table.client()[1], b"CLIENT PAUSE 100000\r\n"))
 
 

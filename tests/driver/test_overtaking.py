@@ -1,4 +1,4 @@
-"""What leaves before its batch: what promises nothing, and never before what was asked first."""
+"""What leaves before its batch: output that depends on no record, in each client's order."""
 
 from collections.abc import Sequence
 

@@ -30,7 +30,7 @@ MOST_HELD: Final = 60
 
 @attrs.define
 class AttackCounts:
-    """What they have done."""
+    """What all of them have done."""
 
     attacks: Counter[str] = attrs.Factory(Counter)
     refused: int = 0
@@ -40,14 +40,14 @@ class AttackCounts:
 
 @attrs.define(eq=False)
 class HostileClient:
-    """One of them, at one node."""
+    """One client, at one node."""
 
     rng: random.Random
     port: int
     members: Sequence[bytes]
     """Ids of nodes that belong to the cluster."""
     recorded: bytes
-    """What a node once said to prove itself."""
+    """A recorded proof of a node."""
     counts: AttackCounts
     held: list[socket.socket] = attrs.Factory(list)
     attacks: Sequence["Attack"] = ()
@@ -154,7 +154,7 @@ def near_requests(client: HostileClient) -> None:
 
 
 def real_requests(client: HostileClient) -> None:
-    """Requests as they should be, from who has no right to them."""
+    """Valid requests, without the password."""
     rng = client.rng
     client.say(b"".join(rng.choices(client.requests, k=200)), is_bus=False)
 
@@ -199,7 +199,7 @@ def many_words(client: HostileClient) -> None:
 
 
 def unread(client: HostileClient) -> None:
-    """Thousands of requests, whose answers nobody reads."""
+    """Thousands of requests, whose answers are not read."""
     sock = client.connect(is_bus=False)
     client.held.append(sock)
     sock.settimeout(0.2)
@@ -284,7 +284,7 @@ HARMFUL: Final = (harmful_requests, replayed_proof, wrong_proof, mirrored_proof)
 
 
 def record(port: int, secret: bytes) -> bytes:
-    """What a node says that proves itself: the clients have listened to one."""
+    """The proof of a node that knows the secret, as an eavesdropper would record it."""
     with socket.create_connection((LOOPBACK, port + BUS_OFFSET), PATIENCE_S) as sock:
         proof = Proof([secret], is_dialler=True)
         answer = proof.feed(sock.recv(1000))

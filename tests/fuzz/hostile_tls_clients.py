@@ -24,7 +24,7 @@ PATIENCE_S: Final = 1.0
 
 @attrs.define(eq=False)
 class HostileTlsClient:
-    """One of them."""
+    """One client."""
 
     rng: random.Random
     ports: list[int]
@@ -108,7 +108,7 @@ def harass_tls(ports: list[int], authority: str, directory: Path, seconds: float
 ):  # fmt: skip
     """Act for so long."""
     client = HostileTlsClient(
-        random.Random(seed), ports, authority, Authority(directory, "clients").sign()
+        random.Random(seed), ports, authority, Authority(directory, "foreign").sign()
     )
     client.record()
     until = time.monotonic() + seconds

@@ -1,6 +1,7 @@
 """A real cluster under siege: clients at its ports, and an honest client that goes on working.
 
-It must not end, let anybody in, hold more memory than it should, or leave the honest client alone.
+It must not end, accept a hostile client, hold more memory than it should, or stop serving the
+honest client.
 """
 
 import random
@@ -88,8 +89,10 @@ def _besieged(cluster: Cluster, seconds: float, seed: int) -> tuple[AttackCounts
     counts = _harassed(cluster, seconds, seed, look, is_open=False)
     for server, client in zip(cluster.servers, honest, strict=True):
         server.client.call("AUTH", PASSWORD)
-        assert client.registered_jobs() == 0, "somebody has added a job"
-    assert [_settings(client) for client in honest] == before, "somebody has changed settings"
+        assert client.registered_jobs() == 0, "a hostile client has added a job"
+    assert [_settings(client) for client in honest] == before, (
+        "a hostile client has changed settings"
+    )
     assert cluster.is_whole(), "nodes have come or gone"
     return counts, watch
 
@@ -149,7 +152,7 @@ def _work(server: Server, client: Client, watch: Watch) -> None:
     assert (delivery.id, delivery.body) == (job, body)
     assert client.number("FASTACK", job) == 1
     watch.jobs += 1
-    assert len(node_lines(server)) == 2, "somebody has become a member"
+    assert len(node_lines(server)) == 2, "a hostile client has become a member"
 
 
 def harass_all(

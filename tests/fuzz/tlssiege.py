@@ -1,6 +1,7 @@
 """A node that speaks TLS under siege.
 
-It must not end, let anybody in, or hold more memory than it should, and serve those who belong.
+It must not end, accept a hostile client, or hold more memory than it should, and it must serve
+others.
 """
 
 import tempfile
@@ -56,9 +57,9 @@ def besiege_tls(seconds: float, seed: int, clients: int = 3) -> Outcome:
             done = [each.result() for each in harassing]
             outcome.attacks = sum(client.attacks.total() for client in done)
             outcome.let_in = sum(client.let_in for client in done)
-            assert outcome.let_in == 0, "somebody was let in"
+            assert outcome.let_in == 0, "a hostile client was let in"
             assert outcome.most_mib < MOST_MIB, f"the node has {outcome.most_mib:.0f} MiB"
-            assert len(node_lines(server)) == 1, "somebody has become a member"
+            assert len(node_lines(server)) == 1, "a hostile client has become a member"
         finally:
             fleet.close()
     return outcome

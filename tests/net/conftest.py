@@ -1,4 +1,4 @@
-"""How hubs wait for sockets, and who signs certificates."""
+"""How hubs wait for sockets, and the authorities that sign certificates."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.net import kqueue, live
 
 @pytest.fixture(params=["epoll", "kqueue", "tasks"])
 def multiplexing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each way in turn. There is a kqueue where these tests run only as `kqueue` makes one."""
+    """Each poller in turn. Where the tests run there is no kqueue: `kqueue` emulates it."""
     name = str(request.param)
     if name == "kqueue":
         kqueue.install(monkeypatch)
@@ -24,5 +24,5 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def foreign_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Signs for others."""
+    """Signs for nodes and clients of another cluster."""
     return Authority(tmp_path_factory.mktemp("ca"), "theirs")

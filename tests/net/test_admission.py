@@ -1,4 +1,4 @@
-"""Those who have not shown that they belong here: at the client port and at the bus."""
+"""Admission: unauthenticated clients at the client port, unknown nodes at the bus."""
 
 import socket
 

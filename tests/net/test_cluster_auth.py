@@ -1,4 +1,4 @@
-"""Two ends of a bus link that ask each other for the secret, and those who only pretend to."""
+"""The two ends of a bus link prove the secret to each other; forged proofs are refused."""
 
 import hmac
 

@@ -124,7 +124,7 @@ async def test_a_client_that_never_reads_costs_bounded_memory(nursery: trio.Nurs
     before, peak = -1, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while before != sent:
         before = sent
-        # Somebody else is served meanwhile.
+        # Another client is served meanwhile.
         for _ in range(50):
             await other.send_all(b"PING\r\n")
             await expect(other, b"+PONG\r\n")

@@ -166,12 +166,12 @@ async def test_a_broken_connection_comes_up_though_nothing_is_wanted(
 
 
 async def test_a_dial_that_fails_comes_up(poller: Poller) -> None:
-    with socket.socket() as near, socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
+    with socket.socket() as near, socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
         near.setblocking(False)
         poller.register(near.fileno(), OUT)
         with contextlib.suppress(BlockingIOError):
-            near.connect(nobody.getsockname())
+            near.connect(unused.getsockname())
 
         ((fd, mask),) = await told(poller)
 

@@ -1,4 +1,4 @@
-"""Turns: who is served, and in which order."""
+"""Turns: which channels are served, and in which order."""
 
 import socket
 from collections.abc import Iterator

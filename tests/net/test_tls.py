@@ -100,7 +100,7 @@ async def test_the_end_is_told_from_being_cut_off(
 @pytest.mark.parametrize(
     ("whose", "is_expired", "reason"),
     [
-        ("nobody's", False, "it has no certificate"),
+        ("none", False, "it has no certificate"),
         ("foreign", False, "its certificate does not do (unable to get local issuer"),
         ("ours", True, "its certificate does not do (certificate has expired)"),
     ],

@@ -21,7 +21,7 @@ def frame(sender: NodeId) -> bytes:
 
 
 async def accept(world: World) -> MemoryLink:
-    """A stranger opens a link."""
+    """An unknown node opens a link."""
     link = MemoryLink(world.hub)
 
     def come(_: object) -> None:
@@ -146,10 +146,10 @@ async def test_a_node_that_does_not_announce_it_gets_no_batches(
     await until(lambda: client.read.count(b"\r\n") == 4)
 
     sent = b"".join(frame for frames in links[plain.link].sent for frame in frames)
-    heard = FrameParser().feed(sent)
-    assert not any(isinstance(frame.message, Batch) for frame in heard)
-    assert sum(isinstance(frame.message, ReplJob) for frame in heard) == 3
-    announced = {type(frame.message): frame.capabilities for frame in heard}
+    received = FrameParser().feed(sent)
+    assert not any(isinstance(frame.message, Batch) for frame in received)
+    assert sum(isinstance(frame.message, ReplJob) for frame in received) == 3
+    announced = {type(frame.message): frame.capabilities for frame in received}
     assert announced.pop(ReplJob) == 0
     assert set(announced.values()) == {CAPABILITIES}
 
@@ -183,16 +183,16 @@ async def test_messages_keep_their_order_where_some_travel_alone(
         client.send(b"*7\r\n" + b"".join(b"$%d\r\n%b\r\n" % (len(w), w.encode()) for w in words))
     await until(lambda: client.read.count(b"\r\n") == 4)
 
-    heard = FrameParser(knows=lambda _: True).feed(b"".join(link.sent[0]))
+    received = FrameParser(knows=lambda _: True).feed(b"".join(link.sent[0]))
     bodies = [
         bytes(copy.body)[:1]
-        for frame in heard
+        for frame in received
         for message in frame.messages
         if isinstance(message, ReplJob)
         for copy in message.copies
     ]
     assert bodies == [b"a", b"x", b"b", b"c"]
-    assert [len(frame.messages) for frame in heard] == [1, 1, 2]
+    assert [len(frame.messages) for frame in received] == [1, 1, 2]
 
 
 async def test_frames_that_find_no_room_are_counted(

@@ -129,7 +129,7 @@ class MemoryClient:
 
 
 class MemoryLink:
-    """One end of a bus connection; `other` is the other one, None where nobody listens."""
+    """One end of a bus connection; `other` is the other one, None where no node listens."""
 
     def __init__(self, hub: "MemoryHub") -> None:
         self.hub = hub
@@ -161,7 +161,7 @@ class MemoryLink:
 
 
 class MemoryHub:
-    """The `Hub` of a node in memory. `network` tells who listens where on the bus."""
+    """The `Hub` of a node in memory. `network` has the hubs that listen on the bus."""
 
     def __init__(self, network: "dict[tuple[str, int], MemoryHub]", ip: str) -> None:
         self.network = network
@@ -329,7 +329,7 @@ class World:
         self.node = Node(machine, clock, self.hub, self.store, self.host, self.log, journal)
 
     def client(self, window: float = math.inf) -> MemoryClient:
-        """Somebody connects."""
+        """A client that connects."""
         return MemoryClient(self, window)
 
 

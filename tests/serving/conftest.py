@@ -1,4 +1,4 @@
-"""Who signs certificates, as in the tests of sockets."""
+"""The authorities that sign certificates, as in the tests of sockets."""
 
 from tests.net.conftest import authority, foreign_authority
 

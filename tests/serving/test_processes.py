@@ -276,12 +276,12 @@ def test_systemd_sees_them_as_one_service_and_a_worker_that_hangs_is_ended(
     systemd = Listener(str(tmp_path / "notify"))
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     monkeypatch.setenv("WATCHDOG_USEC", "3000000")
-    news: list[list[str]] = []
+    sent: list[list[str]] = []
 
     def listen() -> None:
         """All the time, as systemd does, or its socket would be full."""
-        while news[-1:] != [["STOPPING=1"]]:
-            news.append(systemd.hears())
+        while sent[-1:] != [["STOPPING=1"]]:
+            sent.append(systemd.receives())
 
     listening = threading.Thread(target=listen, daemon=True)
     listening.start()
@@ -295,8 +295,8 @@ def test_systemd_sees_them_as_one_service_and_a_worker_that_hangs_is_ended(
         assert process.ends() == 0
         listening.join()
 
-    assert news.count(["READY=1", "STATUS=2 of 2 workers serve clients"]) == 1
-    assert ["WATCHDOG=1"] in news
+    assert sent.count(["READY=1", "STATUS=2 of 2 workers serve clients"]) == 1
+    assert ["WATCHDOG=1"] in sent
 
 
 def test_they_go_to_the_background_together(tmp_path: Path) -> None:

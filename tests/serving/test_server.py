@@ -37,7 +37,7 @@ def test_ctrl_c_ends_it_with_status_0(tmp_path: Path) -> None:
 
 def test_a_second_ctrl_c_ends_it_at_once_with_status_1(tmp_path: Path) -> None:
     with server(tmp_path) as (process, port), Talk(port) as talk:
-        # Somebody who does not read keeps it from ending at once.
+        # A client that does not read keeps it from ending at once.
         body = b"x" * 9_000_000
         talk.socket.sendall(b"*2\r\n$4\r\nPING\r\n$%d\r\n%b\r\n" % (len(body), body))
         with Talk(port) as other:

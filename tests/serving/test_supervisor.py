@@ -40,7 +40,7 @@ class Stubborn(Crew):
 
 @pytest.fixture
 def signals() -> Iterator[None]:
-    """What the supervisor heeds is nobody's afterwards."""
+    """Restore the signal handlers that the supervisor sets."""
     heeded = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(each) for each in heeded]
     yield

@@ -16,18 +16,18 @@ PATIENCE_S = 60.0
 
 
 class Listener:
-    """What systemd would hear."""
+    """The socket of systemd."""
 
     def __init__(self, address: str | bytes) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(address)
         self.socket.settimeout(PATIENCE_S)
 
-    def hears(self) -> list[str]:
-        """The next piece of news."""
+    def receives(self) -> list[str]:
+        """The lines of the next datagram."""
         return self.socket.recv(4096).decode().split("\n")
 
-    def hears_nothing(self) -> bool:
+    def receives_nothing(self) -> bool:
         """Is there none?"""
         self.socket.setblocking(False)
         try:
@@ -59,14 +59,14 @@ def test_a_service_says_when_it_is_ready_that_it_lives_and_when_it_stops(
     port = str(free_port())
 
     with running(tmp_path, "server", "--port", port, "--bind", "127.0.0.1") as process:
-        assert systemd.hears() == ["READY=1", "STATUS=serving clients"]
-        assert systemd.hears() == ["WATCHDOG=1"]
-        assert systemd.hears() == ["WATCHDOG=1"]
+        assert systemd.receives() == ["READY=1", "STATUS=serving clients"]
+        assert systemd.receives() == ["WATCHDOG=1"]
+        assert systemd.receives() == ["WATCHDOG=1"]
         process.signal(signal.SIGTERM)
-        news = systemd.hears()
-        while news == ["WATCHDOG=1"]:
-            news = systemd.hears()
-        assert news == ["STOPPING=1"]
+        sent = systemd.receives()
+        while sent == ["WATCHDOG=1"]:
+            sent = systemd.receives()
+        assert sent == ["STOPPING=1"]
         assert process.ends() == 0
 
 
@@ -78,10 +78,10 @@ async def test_while_it_loads_it_asks_for_time(
 
     await supervisor.attend(lambda: next(looks), "serving")
 
-    assert systemd.hears() == ["STATUS=loading jobs", "EXTEND_TIMEOUT_USEC=30000000"]
-    assert systemd.hears()[0] == "STATUS=loading jobs"
-    assert systemd.hears() == ["READY=1", "STATUS=serving"]
-    assert systemd.hears_nothing(), "no watchdog was asked for"
+    assert systemd.receives() == ["STATUS=loading jobs", "EXTEND_TIMEOUT_USEC=30000000"]
+    assert systemd.receives()[0] == "STATUS=loading jobs"
+    assert systemd.receives() == ["READY=1", "STATUS=serving"]
+    assert systemd.receives_nothing(), "no watchdog was asked for"
 
 
 def test_a_sign_of_life_comes_three_times_as_often_as_it_must(systemd: Listener) -> None:
@@ -108,7 +108,7 @@ def test_an_abstract_socket_will_do() -> None:
 
     Supervisor({"NOTIFY_SOCKET": f"@{name}"}).tell("READY=1")
 
-    assert listener.hears() == ["READY=1"]
+    assert listener.receives() == ["READY=1"]
     listener.socket.close()
 
 

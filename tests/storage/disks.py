@@ -77,7 +77,7 @@ class MemoryDisk:
         self.close_error: OSError | None = None
         self.in_use = False
         self.loss = ""
-        """What somebody else has done to the file."""
+        """What another process has done to the file."""
         self.aside = 0
         if content is not None:
             self.file = MemoryFile(self)

@@ -59,7 +59,7 @@ async def test_what_is_written_after_the_policy_has_changed_twice_is_still_to_be
     jobs.add(await add(client))
     assert end.syncing.locked()
     await until(lambda: not end.syncing.locked())
-    # Of the last one nobody knows whether the sync under way has had it.
+    # Whether the sync under way has included the last one is unknown.
     assert world.disk.file is not None
     syncs = world.disk.file.syncs
 
@@ -133,18 +133,18 @@ async def test_what_comes_while_a_group_is_written_goes_with_the_next_one(
 async def test_a_thread_that_hangs_is_left_to_itself_when_the_journal_is_turned_off() -> None:
     with tempfile.TemporaryDirectory() as path:
         disk, gate = JournalDisk(f"{path}/disque.aof"), threading.Event()
-        heard: list[str] = []
-        disk.thread.start(gate.wait, (), lambda _: heard.append("hung"), syncs=False)
+        outcomes: list[str] = []
+        disk.thread.start(gate.wait, (), lambda _: outcomes.append("hung"), syncs=False)
         disk.thread.abandon()
-        disk.thread.start(lambda: None, (), lambda error: heard.append(str(error)), syncs=False)
+        disk.thread.start(lambda: None, (), lambda error: outcomes.append(str(error)), syncs=False)
         with trio.fail_after(60):
-            while not heard:
+            while not outcomes:
                 await trio.sleep(0.01)
                 disk.thread.collect()
         gate.set()
         disk.thread.abandon()
 
-    assert heard == ["None"]
+    assert outcomes == ["None"]
 
 
 async def test_what_a_write_in_the_thread_meets_is_told_in_the_loop() -> None:
@@ -152,15 +152,15 @@ async def test_what_a_write_in_the_thread_meets_is_told_in_the_loop() -> None:
     with tempfile.TemporaryDirectory() as path:
         disk = JournalDisk(f"{path}/disque.aof")
         disk.thread.wake = rung.set
-        heard: list[OSError | None] = []
+        outcomes: list[OSError | None] = []
         file = disk.open()
         file.close()
-        disk.thread.start(file.append, (b"x",), heard.append, syncs=False)
+        disk.thread.start(file.append, (b"x",), outcomes.append, syncs=False)
         await trio.to_thread.run_sync(rung.wait, 60)
-        assert not heard
+        assert not outcomes
         disk.thread.collect()
         disk.thread.abandon()
 
-    (error,) = heard
+    (error,) = outcomes
     assert error is not None
     assert error.errno == errno.EBADF

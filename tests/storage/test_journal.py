@@ -1,4 +1,4 @@
-"""A node and its journal: what is on disk when something is promised."""
+"""A node and its journal: what is on disk when a reply leaves."""
 
 import pytest
 import trio

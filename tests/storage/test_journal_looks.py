@@ -1,4 +1,4 @@
-"""A disk that stands still holds up who changes jobs, and nobody who only looks."""
+"""A disk that hangs delays clients that change jobs, and not those that only read."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""A journal that somebody removes, replaces or truncates while its node runs."""
+"""A journal that another process removes, replaces or truncates while its node runs."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""A node whose disk fails or hangs at a bad moment: nothing is lost, and nobody is left waiting."""
+"""A node whose disk fails or hangs: nothing is lost, and no client waits for ever."""
 
 import tempfile
 import threading

@@ -16,7 +16,7 @@ from disque_trio.tracing.rows import Row
 from tests.cluster.processes import Fleet, Server
 from tests.rig import JOB, N2, WALL, Rig, copy_of
 
-WHO = "127.0.0.1:50000"
+CLIENT = "127.0.0.1:50000"
 JOB_TEXT = JOB.decode()
 
 
@@ -63,7 +63,7 @@ def test_an_add_is_told_with_its_options_and_its_outcome() -> None:
     ]
     assert [row.ref for row in rows] == [1, 0, 0, 1]
     assert {row.queue for row in rows} == {"q"}
-    assert [row.client for row in rows] == [WHO, "", "", WHO]
+    assert [row.client for row in rows] == [CLIENT, "", "", CLIENT]
     assert rows[0].detail == "timeout=0 retry=60 body=hello"
 
 
@@ -117,7 +117,7 @@ def test_a_delivery_is_told_with_the_client_that_waited_for_it() -> None:
     rig.add(body="x")
 
     rows = {row.kind: row for row in rig.told()}
-    assert rows["serve"].client == WHO
+    assert rows["serve"].client == CLIENT
     assert "get.deliver" not in rows
 
 
@@ -342,7 +342,7 @@ def test_each_add_of_a_pipeline_is_told_with_its_own_outcome() -> None:
     rig = TracedRig(peers=1)
     for body in ("one", "two", "three"):
         assert rig.offer("ADDJOB", "q", body, 0, "REPLICATE", 2)
-    # Refused in its turn, and so not told of; nor is what a client does not hear.
+    # No row for a request that is refused in its turn, nor for a reply that is turned off.
     rig.node.memory.hard = -1
     assert rig.offer("ADDJOB", "q", "four", 0)
     first, second, third = [each.job for each in rig.client.pending_adds][:3]

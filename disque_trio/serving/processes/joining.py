@@ -1,8 +1,8 @@
-"""How a worker finds its siblings, and when it opens the shared port.
+"""How a worker joins its siblings, and when it opens the shared port.
 
-A job wants copies on others from the first moment on, so clients come in once the siblings are
-known; but not much later, for a sibling may be down, or have much to load. Each worker meets all
-others: one that has lost its nodes.conf is found again, and knows nobody.
+Jobs need copies on other nodes from the first one on, so the port opens once the siblings are
+connected; but after `_JOIN_S` at the latest, since a sibling may be down or have much to load. Each
+worker meets all others: so one that has lost its nodes.conf, and knows no node, is found again.
 """
 
 import socket
@@ -21,16 +21,16 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 
 _JOIN_S: Final = 5.0
-"""For so long clients wait for the siblings."""
+"""How long clients wait for the siblings."""
 _LOOK_EVERY_S: Final = 0.03
 _LOOK_AGAIN_S: Final = 1.0
 _ELSEWHERE: Final = ("192.0.2.1", 9)
-"""An address of documentation: which of our own addresses leads away from here?"""
+"""An address for documentation, to find the local address of the route to others."""
 _LOOPBACK: Final = "127.0.0.1"
 
 
 class Joining:
-    """Brings one worker together with the others."""
+    """Joins one worker with the others."""
 
     def __init__(self, node: Node, order: Order, log: Log, open_doors: Callable[[], None]) -> None:
         self._node = node
@@ -45,7 +45,7 @@ class Joining:
         return not self._is_open
 
     async def run(self) -> None:
-        """Open the doors once the siblings are there, or their time is up, and go on looking."""
+        """Open the port once the siblings are connected or their time is up; meet late ones."""
         while is_loading(self._node):
             await trio.sleep(_LOOK_EVERY_S)
         with trio.move_on_after(_JOIN_S):
@@ -59,7 +59,7 @@ class Joining:
             await trio.sleep(_LOOK_AGAIN_S)
 
     def _meet(self, is_there: Callable[[Peer], bool]) -> list[int]:
-        """See that all siblings are known. The ports of those who are not there yet."""
+        """Meet siblings that are not known. The ports of those that are not there yet."""
         known = {
             peer.port: peer
             for peer in self._node.state.cluster.nodes.values()
@@ -73,19 +73,19 @@ class Joining:
 
 
 def own_ip(config: Config) -> str:
-    """The address by which the workers know each other, and which they tell clients and nodes."""
+    """The address under which the workers know each other, and which clients and nodes are told."""
     if config.bind:
         found = socket.getaddrinfo(config.bind[0], 0, type=socket.SOCK_STREAM)
         ip = str(found[0][4][0])
         if ip not in ("0.0.0.0", "::"):
             return ip
     outward = _outward_ip()
-    # Where protected mode keeps out other machines, it would keep out who asks for us by that one.
+    # Where protected mode bars other machines, it bars connections by that address too.
     return _LOOPBACK if is_barred(outward, config) else outward
 
 
 def _outward_ip() -> str:
-    """Ours on the way to others; no packet is sent to find out."""
+    """The local address of the route to other machines; no packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(_ELSEWHERE)

@@ -1,7 +1,7 @@
-"""What `workers N` makes of one configuration: N of them, or words about why it cannot be.
+"""The configurations of `workers N`: one for each, or an error that says why it cannot be.
 
-All share what the configuration says, but each has a port, a bus and a directory of its own, and
-its part of the memory. The ports that the configuration names are shared by all.
+All share the settings, but each worker has a port, a bus port and a directory of its own, and its
+part of the memory. The ports in the configuration are shared by all.
 """
 
 import os
@@ -20,22 +20,22 @@ _SHARED_FILES: Final = (
     "requirepass_file", "cluster_secret_file", "tls_cert_file", "tls_key_file",
     "tls_ca_cert_file", "tls_cluster_ca_cert_file", "logfile", "spill_directory",
 )  # fmt: skip
-"""A relative name counts from `dir`, in which the workers are not."""
+"""Relative names count from `dir`, which is not the workers' directory."""
 _OWN_FILES: Final = ("cluster_config_file", "trace_file")
 _PREFIX: Final = "worker-"
 AGAIN: Final = 3
-"""The exit status of a worker that is to be started again at once (DEBUG RESTART)."""
+"""The exit status of a worker that is to be restarted at once (DEBUG RESTART)."""
 LONGEST_ORDER: Final = 1 << 17
-"""Bytes of an order as it is sent."""
+"""Bytes of a pickled order."""
 
 
 class WorkersError(Exception):
-    """So many workers cannot be: why, and what to do about it."""
+    """These workers cannot be started: why, and what to do about it."""
 
 
 @attrs.frozen
 class Order:
-    """What a worker is told at its start."""
+    """What a worker is given at its start."""
 
     number: int
     """From 1."""
@@ -67,12 +67,12 @@ def orders(config: Config, config_file: str = "", unix_socket: int | None = None
 
 
 def directory(config: Config, number: int) -> str:
-    """The home of a worker."""
+    """The directory of a worker."""
     return os.path.join(config.dir, f"{_PREFIX}{number}")
 
 
 def make_homes(config: Config) -> None:
-    """See that each has its directory. Raises `WorkersError`."""
+    """Create the directories that do not exist. Raises `WorkersError`."""
     for number in range(1, config.workers + 1):
         try:
             os.makedirs(directory(config, number), exist_ok=True)
@@ -94,7 +94,7 @@ def _own(config: Config, number: int) -> Config:
         port=config.port and config.port + number,
         tls_port=config.tls_port and config.tls_port + number,
         dir=directory(config, number),
-        # 0 is no limit, so a share is never 0.
+        # 0 would mean no limit.
         maxmemory=config.maxmemory and max(config.maxmemory // config.workers, 1),
         unixsocket="",
         daemonize=False,
@@ -140,7 +140,7 @@ def _check_name(directive: str, name: str) -> None:
 
 
 def refuse_strays(config: Config) -> None:
-    """Jobs must not be left behind in a file that nobody reads. Raises `WorkersError`."""
+    """WorkersError if a journal would be left that no process reads, with jobs in it."""
     if config.workers > 1:
         _refuse_a_single_nodes_files(config)
     for number in _homes(config):
@@ -180,7 +180,7 @@ def _has_data(path: str) -> bool:
 
 
 def _homes(config: Config) -> Iterator[int]:
-    """The workers that have lived here, in order."""
+    """The numbers of workers that have directories here, in order."""
     try:
         names = os.listdir(config.dir)
     except OSError:

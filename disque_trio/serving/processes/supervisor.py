@@ -1,8 +1,9 @@
-"""The process that was started with `workers N`: it starts the workers, and keeps them alive.
+"""The parent process of `workers N`: it starts the workers, and restarts them.
 
-It holds no job and no client. A worker that ends by itself is started again, after a while that
-grows as long as that does not help; when one is told to SHUTDOWN, or the supervisor to end, all do.
-What cannot even begin is refused as a whole, like a node that cannot.
+It holds no job and no client. A worker that ends by itself is restarted after a pause, which
+doubles while restarts fail; when one worker gets SHUTDOWN, or the supervisor a signal to end, all
+end. If a worker cannot start at first, all are stopped, and the process fails as a single node
+would.
 """
 
 import contextlib
@@ -35,15 +36,15 @@ from disque_trio.serving.systemd import Supervisor as ServiceManager
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 WELL_AFTER_S: Final = 60.0
-"""A worker that has lived so long may die as if it were the first time."""
-_NEWS_BYTES: Final = 4096
+"""After a worker has run this long, its next restart has the first pause again."""
+_STATUS_BYTES: Final = 4096
 
 
 def supervise(loaded: Loaded, started_in: str) -> int:
     """Run the workers of a configuration until they are told to end. The exit status.
 
-    `started_in` is the directory from which this process was started. What can be refused is
-    raised as for a single node.
+    `started_in` is the directory from which this process was started. Errors are raised as for a
+    single node.
     """
     config = loaded.config
     check_log(config)
@@ -73,13 +74,13 @@ def supervise(loaded: Loaded, started_in: str) -> int:
 
 @attrs.define(eq=False)
 class Worker:
-    """One of them: what is known of the process that it is now."""
+    """One worker, and its current process."""
 
     order: Order
     process: trio.Process | None = None
     is_ready: bool = False
     was_signalled: bool = False
-    """Has it said that it ends since a signal came? Then it was not told to by a client."""
+    """Does it end because of a signal, rather than a client's SHUTDOWN?"""
     last_sign_at: float = 0.0
 
     @property
@@ -89,7 +90,7 @@ class Worker:
 
 
 class Crew:
-    """All of them, from the first start to the end."""
+    """All workers, from the first start to the end."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class Crew:
         detach: Callable[[], None] | None,
     ) -> None:
         self.status = 0
-        """The exit status: 1 when they could not begin."""
+        """The exit status: 1 when they could not start."""
         self._workers = [Worker(order) for order in orders]
         self._started_in = started_in
         self._log = log
@@ -109,7 +110,7 @@ class Crew:
         self._stopping = trio.Event()
 
     async def run(self) -> None:
-        """Until all have ended for good."""
+        """Run until all have ended for good."""
         self._heed_signals()
         async with trio.open_nursery() as around:
             around.start_soon(self._give_signs_of_life)
@@ -133,7 +134,7 @@ class Crew:
         on_signals(stop, reload)
 
     def _stop(self, reason: str) -> None:
-        """Called again, it lets the workers know that it is to be sooner."""
+        """Stop all workers. A second call signals them again, which hurries their end."""
         if not self._stopping.is_set():
             self._manager.tell("STOPPING=1")
             self._log.notice("stopping all workers", reason=reason)
@@ -148,7 +149,7 @@ class Crew:
     # One worker.
 
     async def _keep(self, worker: Worker) -> None:
-        """Start it, and again whenever it has ended by itself."""
+        """Start it, and restart it whenever it has ended by itself."""
         pause = FIRST_PAUSE_S
         while not self._stopping.is_set():
             began = trio.current_time()
@@ -173,7 +174,7 @@ class Crew:
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
     async def _live(self, worker: Worker) -> int:
-        """One life of it. The exit status, or the signal's number below 0."""
+        """Run its process once. The exit status, or minus the signal's number."""
         worker.is_ready = worker.was_signalled = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
@@ -183,7 +184,9 @@ class Crew:
             if self._stopping.is_set():
                 worker.process.terminate()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._receive_news, worker, trio.socket.from_stdlib_socket(ours))
+                nursery.start_soon(
+                    self._receive_status, worker, trio.socket.from_stdlib_socket(ours)
+                )
                 status = await worker.process.wait()
                 nursery.cancel_scope.cancel()
         worker.process = None
@@ -194,21 +197,21 @@ class Crew:
         inherited = [line] if order.unix_socket is None else [line, order.unix_socket]
         name = f"{order.number}/{order.shared.workers}"
         return await trio.lowlevel.open_process(
-            # -P: a module that lies in the working directory is nobody's to run.
+            # -P: never import modules from the working directory.
             [sys.executable, "-P", "-m", "disque_trio.serving.processes.worker", str(line), name],
             stdin=subprocess.DEVNULL,
             pass_fds=inherited,
             cwd=self._started_in,
             env=_environment(),
-            # Ctrl-C is for the supervisor, who tells the workers.
+            # Ctrl-C is for the supervisor, which signals the workers.
             process_group=0,
         )
 
-    async def _receive_news(self, worker: Worker, line: trio.socket.SocketType) -> None:
-        """Take the news that a node gives its service manager."""
-        while news := await _received(line):
+    async def _receive_status(self, worker: Worker, line: trio.socket.SocketType) -> None:
+        """Receive what a node reports to its service manager."""
+        while status := await _received(line):
             worker.last_sign_at = trio.current_time()
-            for word in news.split("\n"):
+            for word in status.split("\n"):
                 if word == "READY=1":
                     worker.is_ready = True
                     self._tell_how_many()
@@ -237,7 +240,7 @@ class Crew:
             self._detach()
 
     async def _give_signs_of_life(self) -> None:
-        """Where systemd wants them. It hears of this process; a worker that hangs is ended here."""
+        """Feed systemd's watchdog for this process, and kill workers that hang."""
         while self._manager.interval_s:
             self._manager.tell("WATCHDOG=1")
             await trio.sleep(self._manager.interval_s)
@@ -249,14 +252,14 @@ class Crew:
 
 
 def _environment() -> dict[str, str]:
-    """Of a worker."""
+    """The environment of a worker."""
     environment = dict(os.environ)
     # Both are about this process.
     environment.pop("NOTIFY_SOCKET", None)
     environment.pop("WATCHDOG_PID", None)
     home = str(Path(disque_trio.__file__).parents[1])
     if home not in site.getsitepackages():
-        # It need not be installed.
+        # The package need not be installed.
         paths = [environment.get("PYTHONPATH", ""), home]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return environment
@@ -264,7 +267,7 @@ def _environment() -> dict[str, str]:
 
 async def _received(line: trio.socket.SocketType) -> str:
     try:
-        return (await line.recv(_NEWS_BYTES)).decode()
+        return (await line.recv(_STATUS_BYTES)).decode()
     except OSError:
         return ""
 

@@ -1,7 +1,7 @@
-"""One worker: a node like any other, that joins its siblings and shares the port of all.
+"""One worker: a node like any other, that joins its siblings and shares their port.
 
-It is started by `supervisor`, with a socket by which it gets its order and is heard. When that
-ends the supervisor is gone, so that nobody would look after the worker: it ends as well.
+`supervisor` starts it with a socket, on which it gets its order and reports its status. When the
+socket closes, the supervisor has ended, and the worker ends as well.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from disque_trio.storage.nodes_conf import NodesConf
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Live as the order says that comes by descriptor `arguments[0]`. The exit status."""
+    """Run the order that comes on descriptor `arguments[0]`. The exit status."""
     line = socket.socket(fileno=int(arguments[0]))
     order: Order = pickle.loads(line.recv(LONGEST_ORDER))
     os.chdir(order.config.dir)
@@ -57,7 +57,7 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
         listeners = listen(config)
         cleanup.callback(listeners.close)
         if order.number == 1:
-            # Whoever is told to meet the shared port meets the first worker.
+            # A node that meets the shared port meets the first worker.
             listeners.bus += listen_for_nodes(config, order.shared.known_port)
         shared = _shared(order)
         cleanup.callback(shared.close)

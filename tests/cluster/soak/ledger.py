@@ -1,7 +1,7 @@
-"""What the load was promised and what came of it: every job added, every delivery, every loss.
+"""What the load was guaranteed and what came of it: every job added, every delivery, every loss.
 
 A job whose client was answered, with two copies or more and a retry time, must be delivered. It
-can be lost all the same if all its holders are killed in turn before it is, so nobody is killed
+can be lost all the same if all its holders are killed in turn before it is, so no node is killed
 while a job from before the last kill waits for its first delivery: then it has a copy left.
 """
 

@@ -1,7 +1,7 @@
 """The load of the soak test: producers, workers, onlookers, each on connections of its own.
 
-Everybody talks to any node, takes another one when a connection ends, and writes into the ledger
-what was promised and what came.
+Each of them talks to any node, takes another one when a connection ends, and writes into the ledger
+what was guaranteed and what came.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ QUEUES: Final = tuple(f"soak:{n}" for n in range(8))
 PAUSED_QUEUE: Final = "soak:paused"
 TTL_S: Final = 120
 ONCE_TTL_S: Final = 30
-"""At-most-once jobs that a worker has dropped are nobody's any more, and stay until they expire."""
+"""At-most-once jobs that a worker has dropped are not delivered again, and stay until then."""
 PATIENCE_S: Final = 60.0
 """A node that lives answers by then, on a busy machine too; one that dies ends the connection."""
 MOST_WAITING: Final = 500
@@ -44,7 +44,7 @@ class LostError(Exception):
 
 @attrs.define(eq=False)
 class Rig:
-    """What everybody shares."""
+    """What all tasks of the load share."""
 
     servers: Sequence[Server]
     ledger: Ledger
@@ -135,7 +135,7 @@ async def produce(rig: Rig) -> None:
 
 
 def job_options(rng: random.Random) -> tuple[Guarantee, list[Word]]:
-    """Some kind of job: what is promised for it, and ADDJOB's options."""
+    """Some kind of job: what is guaranteed for it, and ADDJOB's options."""
     delay: list[Word] = ["DELAY", rng.randint(1, 3)] if rng.random() < 0.05 else []
     if rng.random() < 0.1:
         return Guarantee.ONCE, ["RETRY", 0, "REPLICATE", 1, "TTL", ONCE_TTL_S, *delay]
