@@ -8,14 +8,14 @@ import pytest
 
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.report import charts, facts, page
-from disque_trio.pipeline.report.facts import QUANTILES, Curve, Latency, Told
+from disque_trio.pipeline.report.facts import QUANTILES, Curve, Latency, ReportFacts
 
 SEEDS = {
     "scenario": "calm", "sweep": "s", "commit": "abc", "since": 1, "seeds": 4, "failed": 1,
     "jobs": 1000, "deliveries": 1010, "lost": 2, "duplicates": 10, "per_million": 10_000.0,
     "simulated": 4e8, "seconds": 2.0, "cost": 500.0, "dearest": 900.0,
 }  # fmt: skip
-TOLD = Told(
+TOLD = ReportFacts(
     lake="/data/<lake>",
     rows=12_345,
     runs=3,

@@ -79,7 +79,7 @@ class Adder:
     """The one in use."""
     unsure: int = attrs.field(init=False, default=0)
     """Jobs that were added again, because a node did not say whether it had added them."""
-    _lanes: list[Connection] = attrs.field(init=False, factory=list)
+    _connections: list[Connection] = attrs.field(init=False, factory=list)
 
     def add(self, rows: Sequence[Row]) -> Added:
         """Add a window of jobs. Raises `PipelineError`; then some of them may be in `added`."""
@@ -90,7 +90,7 @@ class Adder:
         deadline = time.monotonic() + self.patience_s
         try:
             while left:
-                if self._have_lanes(tried):
+                if self._connect(tried):
                     left, refusal = self._attempt(left, fresh)
                 elif time.monotonic() < deadline:
                     tried.clear()
@@ -105,9 +105,9 @@ class Adder:
             self.added.include(fresh)
         return fresh
 
-    def _have_lanes(self, tried: Sequence[str]) -> bool:
+    def _connect(self, tried: Sequence[str]) -> bool:
         """Connections to the node in use, or to the next one; False if all have been tried."""
-        if self._lanes:
+        if self._connections:
             return True
         try:
             live = self.nodes.live()
@@ -119,7 +119,7 @@ class Adder:
                 continue
             try:
                 for _ in range(self.connections):
-                    self._lanes.append(self.nodes.open(name))
+                    self._connections.append(self.nodes.open(name))
             except NodeGoneError:
                 self.close()
                 continue
@@ -129,22 +129,25 @@ class Adder:
 
     def _attempt(self, rows: list[Row], fresh: Added) -> tuple[list[Row], str]:
         """Add the rows to the node. Which ones it did not add, and why."""
-        lanes = [(lane, rows[at :: len(self._lanes)]) for at, lane in enumerate(self._lanes)]
+        shares = [
+            (connection, rows[at :: len(self._connections)])
+            for at, connection in enumerate(self._connections)
+        ]
         timeout = b"%d" % max(self.timeout_ms * 4 // 5, 1)  # the node gives up before we do
         started = time.time()
         broken: dict[int, str] = {}
-        for at, (lane, part) in enumerate(lanes):
+        for at, (connection, part) in enumerate(shares):
             try:
-                lane.send_all([row.request(timeout) for row in part])
+                connection.send_all([row.request(timeout) for row in part])
             except ConnectionFailedError as error:
                 broken[at] = error.reason
         left: list[Row] = []
         why = fatal = ""
-        for at, (lane, part) in enumerate(lanes):
+        for at, (connection, part) in enumerate(shares):
             for row in part:
                 reply: Reply | str
                 try:
-                    reply = broken[at] if at in broken else lane.receive()
+                    reply = broken[at] if at in broken else connection.receive()
                 except ConnectionFailedError as error:
                     reply = broken[at] = error.reason
                 reason = self._take(row, reply, started, fresh)
@@ -172,9 +175,9 @@ class Adder:
 
     def close(self) -> None:
         """Hang up."""
-        for lane in self._lanes:
-            lane.close()
-        self._lanes = []
+        for connection in self._connections:
+            connection.close()
+        self._connections = []
 
 
 def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from disque_trio.pipeline.connector.keeper import Job
+from disque_trio.pipeline.connector.consumer import Job
 from disque_trio.pipeline.errors import PipelineError
 
 _BATCH: Final = 2_000

@@ -146,7 +146,7 @@ def _parsed(body: bytes) -> Note:
 
 
 @attrs.define(eq=False)
-class Book:
+class TaskNotes:
     """The ledger as one task uses it."""
 
     ledger: Ledger

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector.adding import Added, Adder, release, undo, windows
-from disque_trio.pipeline.connector.ledger import Book, Ledger, digest, finish, forget
+from disque_trio.pipeline.connector.ledger import Ledger, TaskNotes, digest, finish, forget
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.options import Link, Sink
 from disque_trio.pipeline.connector.rows import Rows, check
@@ -54,32 +54,36 @@ class Phases:
         with Nodes(self.link) as nodes:
             task, query, batch = _place()
             adder = Adder(nodes, task, self.sink.connections, self.sink.timeout_ms)
-            book = None
+            notes = None
             if query and self.keeps_notes:
-                book = Book(Ledger(nodes, query, self.sink.replicas), batch, task)
+                notes = TaskNotes(Ledger(nodes, query, self.sink.replicas), batch, task)
             try:
                 written = Written(query, task)
-                self._write(batches, adder, book, written)
+                self._write(batches, adder, notes, written)
             except BaseException:
                 # The driver will not learn of these: they go now, or are queued when the hold ends.
-                _take_back(nodes, adder, book)
+                _take_back(nodes, adder, notes)
                 raise
             finally:
                 adder.close()
             return written
 
     def _write(
-        self, batches: Iterator[pa.RecordBatch], adder: Adder, book: Book | None, written: Written
+        self,
+        batches: Iterator[pa.RecordBatch],
+        adder: Adder,
+        notes: TaskNotes | None,
+        written: Written,
     ) -> None:
         rows = Rows(self.sink)
         for window in windows(row for batch in batches for row in rows.of(batch)):
             place = len(written.windows)
-            what = "" if book is None else digest(window)
-            added = None if book is None else book.find(place, what)
+            what = "" if notes is None else digest(window)
+            added = None if notes is None else notes.find(place, what)
             if added is None:
                 added = adder.add(window)
-                if book is not None:
-                    book.keep(place, what, added, adder.node)
+                if notes is not None:
+                    notes.keep(place, what, added, adder.node)
             written.windows.append((what, added))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
@@ -113,12 +117,12 @@ class Phases:
         return Ledger(nodes, query, self.sink.replicas)
 
 
-def _take_back(nodes: Nodes, adder: Adder, book: Book | None) -> None:
+def _take_back(nodes: Nodes, adder: Adder, notes: TaskNotes | None) -> None:
     """What cannot be taken back is told, and does not hide why it had to be."""
     try:
         undo(nodes, adder.added)
-        if book is not None:
-            book.ledger.drop(book.mine)
+        if notes is not None:
+            notes.ledger.drop(notes.mine)
     except PipelineError as error:
         _log.warning("jobs of a failed task stay until their hold ends, and are queued: %s", error)
 

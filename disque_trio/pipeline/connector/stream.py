@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector import offsets
 from disque_trio.pipeline.connector.columns import batches, delivered
-from disque_trio.pipeline.connector.keeper import Job, Keeper
+from disque_trio.pipeline.connector.consumer import Consumer, Job
 from disque_trio.pipeline.connector.nodes import UnreachableError
 from disque_trio.pipeline.connector.offsets import Offset
 from disque_trio.pipeline.connector.options import Link, Stream
@@ -41,7 +41,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, link: Link, options: Stream, schema: StructType) -> None:
         self._schema = schema
         self._options = options
-        self._keeper: Keeper = Keeper(link, options)
+        self._consumer: Consumer = Consumer(link, options)
         self._offered: tuple[Offset, Offset] | None = None
         """What was answered for which start: it may be asked for twice."""
         self._left: int | None = None
@@ -58,7 +58,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_jobs)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._left = self._keeper.backlog()
+        self._left = self._consumer.backlog()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begin = offsets.load(start)
@@ -77,12 +77,12 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _advance(self, begin: Offset, limit: ReadLimit) -> Offset:
         """Acknowledge what is committed, and take more."""
-        if not self._keeper.acknowledge(begin.jobs):
+        if not self._consumer.acknowledge(begin.jobs):
             raise UnreachableError("no node takes the acknowledgements of the latest batch")
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs
         if self._left is not None:
             most = min(most, self._left)
-        jobs = self._keeper.take(most, waits=self._left is None)
+        jobs = self._consumer.take(most, waits=self._left is None)
         if not jobs:
             return begin
         end = Offset(begin.seq + 1, jobs)
@@ -93,19 +93,19 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """What still waits, for the query's progress."""
-        keeper = self._keeper
+        consumer = self._consumer
         try:
-            backlog = keeper.backlog()
+            backlog = consumer.backlog()
         except PipelineError:  # what was taken a moment ago is not in Spark's log yet
             return None
-        return {"backlog": backlog, "held": len(keeper.jobs), "duplicates": keeper.duplicates}
+        return {"backlog": backlog, "held": len(consumer.jobs), "duplicates": consumer.duplicates}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         last = offsets.load(end)
         if offsets.load(start) == last:
             return []
-        self._keeper.recover(last.jobs)
-        held = self._keeper.jobs
+        self._consumer.recover(last.jobs)
+        held = self._consumer.jobs
         jobs = [held[job] for job in last.ids() if job in held]
         size = self._options.jobs_per_partition
         return [Delivered(jobs[at : at + size]) for at in range(0, len(jobs), size)]
@@ -115,4 +115,4 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return iter(batches(map(delivered, partition.jobs), self._schema))
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._keeper.acknowledge(offsets.load(end).jobs)
+        self._consumer.acknowledge(offsets.load(end).jobs)

@@ -106,7 +106,7 @@ def _filled(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 def _of_lines(piece: Piece) -> Iterator[pa.Table]:
     with Path(piece.path).open("rb") as file:
-        lines = _Stretch(file, piece.begin, piece.end)
+        lines = _Range(file, piece.begin, piece.end)
         if piece.begin == 0:
             lines.skip_plan()
         if lines.is_over():
@@ -124,23 +124,23 @@ def _of_lines(piece: Piece) -> Iterator[pa.Table]:
                     raise pa.ArrowInvalid("a row is an object with a time and a kind at least")
                 yield table
         except pa.ArrowInvalid as error:
-            raise BadFileError(_better_word(piece) or str(error)) from None
+            raise BadFileError(_line_error(piece) or str(error)) from None
 
 
-def _better_word(piece: Piece) -> str:
+def _line_error(piece: Piece) -> str:
     """Which line is wrong, and how."""
     with Path(piece.path).open("rb") as file:
-        before = sum(1 for _ in _Stretch(file, 0, piece.begin))
+        before = sum(1 for _ in _Range(file, 0, piece.begin))
     with Path(piece.path).open("rb") as file:
         try:
-            for _ in rows_of(_Stretch(file, piece.begin, piece.end)):
+            for _ in rows_of(_Range(file, piece.begin, piece.end)):
                 pass
         except RowError as error:
             return f"line {before + error.number}: {str(error).partition(': ')[2]}"
     return ""
 
 
-class _Stretch(io.RawIOBase):
+class _Range(io.RawIOBase):
     """The bytes of a file from here to there."""
 
     def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
@@ -206,7 +206,7 @@ def _write_results(lake: Lake, piece: Piece) -> list[Part]:
     by_scenario: dict[str, list[dict[str, Any]]] = {}
     at = int(Path(piece.path).stat().st_mtime * 1_000_000)
     with Path(piece.path).open("rb") as file:
-        for number, line in enumerate(_Stretch(file, piece.begin, piece.end), 1):
+        for number, line in enumerate(_Range(file, piece.begin, piece.end), 1):
             facts = _result(line, number, piece, at)
             by_scenario.setdefault(facts.pop("scenario"), []).append(facts)
     return [

@@ -160,15 +160,15 @@ def _compare(file: BinaryIO, olds: Sequence[Source]) -> tuple[int, str | None, i
     for old in sorted(olds, key=lambda each: each.size):
         if old.size > size:
             break
-        _feed(file, digest, old.size - at)
+        _hash(file, digest, old.size - at)
         at = old.size
         if digest.hexdigest() == old.sha256:
             begin, run = old.size, old.run
-    _feed(file, digest, size - at)
+    _hash(file, digest, size - at)
     return begin, run, size, digest.hexdigest()
 
 
-def _feed(file: BinaryIO, digest: "hashlib._Hash", count: int) -> None:
+def _hash(file: BinaryIO, digest: "hashlib._Hash", count: int) -> None:
     while count:
         block = file.read(min(count, _BLOCK))
         if not block:

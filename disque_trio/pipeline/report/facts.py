@@ -44,7 +44,7 @@ class Latency:
 
 
 @attrs.frozen(kw_only=True)
-class Told:
+class ReportFacts:
     """Everything on the page."""
 
     lake: str
@@ -69,7 +69,7 @@ class Told:
         return not self.rows and not self.seeds
 
 
-def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> Told:
+def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> ReportFacts:
     """Everything, by some ten queries. Raises `LakeError`."""
     asking.attach(spark, lake, _USED + (" violations" if with_checks else ""))
     shared = [spark.table(name).cache() for name in (_BY_ALL if with_checks else ("jobs",))]
@@ -80,7 +80,7 @@ def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> Told:
             view.unpersist()
 
 
-def _told(spark: Any, lake: Lake, with_checks: bool) -> Told:
+def _told(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
     def rows(sql: str) -> list[Facts]:
         return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
 
@@ -88,7 +88,7 @@ def _told(spark: Any, lake: Lake, with_checks: bool) -> Told:
         "SELECT coalesce(sum(events), 0) AS events, count(*) AS runs, count_if(is_live) AS live, "
         "coalesce(sum(added), 0) AS added FROM runs"
     )
-    return Told(
+    return ReportFacts(
         lake=lake.path,
         rows=whole["events"],
         runs=whole["runs"],

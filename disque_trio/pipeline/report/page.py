@@ -8,7 +8,7 @@ from typing import Final
 
 from disque_trio.pipeline.report import charts
 from disque_trio.pipeline.report.charts import Line, short
-from disque_trio.pipeline.report.facts import QUANTILES, Curve, Facts, Latency, Told
+from disque_trio.pipeline.report.facts import QUANTILES, Curve, Facts, Latency, ReportFacts
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
 from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.picture import sheet
@@ -30,7 +30,7 @@ _FLOOR: Final = 0.01
 """Milliseconds: what is faster stands at the bottom of a logarithmic axis."""
 
 
-def render(told: Told) -> str:
+def render(told: ReportFacts) -> str:
     """The whole page."""
     sections = (_head, _failures, _violations, _unseen, _duplicates, _latency, _coverage, _cost)
     body = "\n".join(part for each in sections if (part := each(told)))
@@ -44,7 +44,7 @@ def _section(title: str, about: str, content: str) -> str:
 # The head.
 
 
-def _head(told: Told) -> str:
+def _head(told: ReportFacts) -> str:
     seeds = sum(row["seeds"] for row in told.seeds)
     failed = sum(row["failed"] for row in told.seeds)
     kind, word = ("fail", f"{failed:,} FAILED") if failed else ("pass", "PASSED")
@@ -66,7 +66,7 @@ def _head(told: Told) -> str:
     )
 
 
-def _figures(told: Told, seeds: int, failed: int) -> Iterable[tuple[str, str, str]]:
+def _figures(told: ReportFacts, seeds: int, failed: int) -> Iterable[tuple[str, str, str]]:
     if seeds:
         total = {
             name: sum(row[name] or 0 for row in told.seeds)
@@ -98,7 +98,7 @@ def _duration(seconds: float) -> str:
 # Curves.
 
 
-def _unseen(told: Told) -> str:
+def _unseen(told: ReportFacts) -> str:
     curves = [curve for curve in told.unseen if any(value for _, value in curve.points)]
     if not curves:
         return ""
@@ -130,7 +130,7 @@ def _unseen_plot(curve: Curve) -> str:
     return _figure(curve.scenario, f"{_runs(curve.runs)} · {end}", drawing)
 
 
-def _latency(told: Told) -> str:
+def _latency(told: ReportFacts) -> str:
     by_scenario: dict[str, list[Latency]] = {}
     for each in told.latency:
         by_scenario.setdefault(each.scenario, []).append(each)
@@ -209,7 +209,7 @@ def _left_out(whole: Sequence[object]) -> str:
 # Tables.
 
 
-def _duplicates(told: Told) -> str:
+def _duplicates(told: ReportFacts) -> str:
     if not told.causes:
         return ""
     found = {(row["scenario"], row["cause"]): row["per_million"] or 0 for row in told.causes}
@@ -250,7 +250,7 @@ def _rate(value: float, largest: float, cause: str) -> str:
     return f'<td style="{charts.shade(value, largest, hue)}">{shown}</td>'
 
 
-def _failures(told: Told) -> str:
+def _failures(told: ReportFacts) -> str:
     if not told.seeds:
         return ""
     if not told.failures:
@@ -285,7 +285,7 @@ def _meaning(property: str) -> str:
     return PROPERTIES.get(property) or CAUSES.get(property, "")
 
 
-def _violations(told: Told) -> str:
+def _violations(told: ReportFacts) -> str:
     if told.violations is None:
         return ""
     if not told.violations:
@@ -308,7 +308,7 @@ def _violations(told: Told) -> str:
     )
 
 
-def _coverage(told: Told) -> str:
+def _coverage(told: ReportFacts) -> str:
     if not told.coverage:
         return ""
     found = {(row["message"], row["state"]): row["times"] for row in told.coverage}
@@ -338,7 +338,7 @@ def _cell(value: int, largest: int) -> str:
     return f'<td style="{charts.shade(value, largest, "good")}">{short(value)}</td>'
 
 
-def _cost(told: Told) -> str:
+def _cost(told: ReportFacts) -> str:
     if not told.seeds:
         return ""
     most = max(row["dearest"] or row["cost"] for row in told.seeds) or 1

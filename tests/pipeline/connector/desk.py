@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from disque_trio.pipeline.connector import options
 from disque_trio.pipeline.connector.adding import Adder
-from disque_trio.pipeline.connector.keeper import Keeper
+from disque_trio.pipeline.connector.consumer import Consumer
 from disque_trio.pipeline.connector.nodes import Nodes
 from tests.cluster.processes import Cluster, Server, eventually
 from tests.cluster.talk import Delivery, as_items
@@ -35,12 +35,12 @@ class Desk:
     def __init__(self) -> None:
         self._closing = ExitStack()
 
-    def keeper(self, cluster: Cluster, queue: str, **more: object) -> Keeper:
+    def consumer(self, cluster: Cluster, queue: str, **more: object) -> Consumer:
         """What a stream has in hand."""
         everything = given(cluster, queue=queue, **more)
-        keeper = Keeper(options.link(everything), options.stream(everything))
-        self._closing.callback(keeper.close)
-        return keeper
+        consumer = Consumer(options.link(everything), options.stream(everything))
+        self._closing.callback(consumer.close)
+        return consumer
 
     def nodes(self, cluster: Cluster, **more: object) -> Nodes:
         """The cluster as a client sees it."""

@@ -3,7 +3,7 @@ import uuid
 import pytest
 
 from disque_trio.pipeline.connector.adding import Added, release
-from disque_trio.pipeline.connector.ledger import PREFIX, Book, Ledger, digest, finish, forget
+from disque_trio.pipeline.connector.ledger import PREFIX, Ledger, TaskNotes, digest, finish, forget
 from disque_trio.pipeline.connector.rows import Row, Terms
 from tests.cluster.processes import SOON_S, Cluster, Fleet, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of
@@ -21,7 +21,7 @@ class Task:
     def __init__(self, desk: Desk, cluster: Cluster, query: str) -> None:
         self.adder = desk.adder(cluster)
         self.ledger = Ledger(self.adder.nodes, query, 2)
-        self.book = Book(self.ledger, 7, 0)
+        self.book = TaskNotes(self.ledger, 7, 0)
 
     def write(self, window: int, these: list[Row]) -> Added:
         what = digest(these)

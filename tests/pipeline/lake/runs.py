@@ -16,7 +16,7 @@ from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen
-class Told:
+class ReportFacts:
     """One run."""
 
     name: str
@@ -36,7 +36,7 @@ def told(
     folder: Path,
     breaks: Callable[[pytest.MonkeyPatch], None] | None = None,
     form: str = "jsonl",
-) -> Told:
+) -> ReportFacts:
     """Play the plan, with something broken if that is wanted, and keep its trace."""
     rows: list[Row] = []
     court = judge(plan)
@@ -54,4 +54,4 @@ def told(
     writer = traces_files.create(path, plan)
     writer.write(rows)
     writer.close()
-    return Told(name, path, plan, rows, court.finish())
+    return ReportFacts(name, path, plan, rows, court.finish())

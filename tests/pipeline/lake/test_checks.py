@@ -8,7 +8,7 @@ import pytest
 
 from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
 from tests.pipeline.lake.conftest import Ask
-from tests.pipeline.lake.runs import Told
+from tests.pipeline.lake.runs import ReportFacts
 
 Accused = Mapping[tuple[str, str], set[str]]
 """By run and property: the jobs."""
@@ -18,14 +18,16 @@ EQUAL: Final = ("S3", "S4", "S5", "S6", "S7", "L1", "L3")
 
 
 @pytest.fixture(scope="session")
-def accused(ask: Ask, runs: dict[str, Told]) -> Accused:
+def accused(ask: Ask, runs: dict[str, ReportFacts]) -> Accused:
     found = defaultdict(set)
     for row in ask("SELECT * FROM violations"):
         found[runs[row.run].name, row.property].add(row.job)
     return found
 
 
-def test_nothing_is_found_in_nodes_that_are_whole(accused: Accused, cases: dict[str, Told]) -> None:
+def test_nothing_is_found_in_nodes_that_are_whole(
+    accused: Accused, cases: dict[str, ReportFacts]
+) -> None:
     whole = [name for name, case in cases.items() if case.verdict.ok]
 
     assert len(whole) >= 6
@@ -33,14 +35,18 @@ def test_nothing_is_found_in_nodes_that_are_whole(accused: Accused, cases: dict[
 
 
 @pytest.mark.parametrize("name", ["S3", "S4", "S5", "S6", "S6-in", "S6-out", "S7", "L1", "L3"])
-def test_what_is_broken_is_found(accused: Accused, cases: dict[str, Told], name: str) -> None:
+def test_what_is_broken_is_found(
+    accused: Accused, cases: dict[str, ReportFacts], name: str
+) -> None:
     property = name.partition("-")[0]
 
     assert cases[name].accused(property), "the judge finds it"
     assert accused[name, property]
 
 
-def test_no_job_is_accused_that_the_judge_acquits(accused: Accused, cases: dict[str, Told]) -> None:
+def test_no_job_is_accused_that_the_judge_acquits(
+    accused: Accused, cases: dict[str, ReportFacts]
+) -> None:
     for (name, property), jobs in accused.items():
         if property != "duplicates":
             judged = cases[name].accused(property)
@@ -53,14 +59,16 @@ def test_no_job_is_accused_that_the_judge_acquits(accused: Accused, cases: dict[
 
 @pytest.mark.parametrize("property", EQUAL)
 def test_a_query_and_the_judge_accuse_the_same_jobs(
-    accused: Accused, cases: dict[str, Told], property: str
+    accused: Accused, cases: dict[str, ReportFacts], property: str
 ) -> None:
     for name, case in cases.items():
         also = case.accused("S16") if property == "S7" else set()
         assert accused[name, property] - also == case.accused(property) - also, name
 
 
-def test_there_are_as_many_duplicates_as_the_judge_counts(ask: Ask, runs: dict[str, Told]) -> None:
+def test_there_are_as_many_duplicates_as_the_judge_counts(
+    ask: Ask, runs: dict[str, ReportFacts]
+) -> None:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in ask("SELECT run, cause FROM deliveries WHERE number > 1"):
         found[runs[row.run].name][row.cause] += 1
@@ -72,7 +80,7 @@ def test_there_are_as_many_duplicates_as_the_judge_counts(ask: Ask, runs: dict[s
         assert found[case.name] == +expected, case.name
 
 
-def test_a_duplicate_in_calm_is_found(accused: Accused, cases: dict[str, Told]) -> None:
+def test_a_duplicate_in_calm_is_found(accused: Accused, cases: dict[str, ReportFacts]) -> None:
     judged = cases["duplicates"].verdict.records
 
     assert accused["duplicates", "duplicates"] == {

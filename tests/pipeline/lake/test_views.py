@@ -13,7 +13,7 @@ from disque_trio.pipeline.lake.views import TABLES, VIEWS, lines
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.conftest import Ask
-from tests.pipeline.lake.runs import Told
+from tests.pipeline.lake.runs import ReportFacts
 
 SECOND = 1_000_000
 WALL = 1_790_000_000_000
@@ -173,7 +173,7 @@ def test_every_view_and_table_has_a_line() -> None:
     assert all(line and len(line) < 200 for line in told.values())
 
 
-def test_jobs_are_those_that_the_judge_counts(ask: Ask, runs: dict[str, Told]) -> None:
+def test_jobs_are_those_that_the_judge_counts(ask: Ask, runs: dict[str, ReportFacts]) -> None:
     found = {row.run: row for row in ask(_COUNTS)}
 
     for run, case in runs.items():

@@ -47,7 +47,7 @@ class LostJobsError(PipelineError):
 
 
 @attrs.define(eq=False)
-class Keeper:
+class Consumer:
     """What a stream has in hand."""
 
     link: Link

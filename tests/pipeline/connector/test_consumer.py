@@ -3,7 +3,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from disque_trio.pipeline.connector.keeper import Job, Keeper, LostJobsError
+from disque_trio.pipeline.connector.consumer import Consumer, Job, LostJobsError
 from disque_trio.pipeline.connector.nodes import Nodes, Request
 from disque_trio.pipeline.connector.offsets import Jobs
 from disque_trio.pipeline.errors import PipelineError
@@ -32,78 +32,78 @@ def without(server: Server) -> Iterator[None]:
 
 def test_jobs_are_taken_from_all_nodes(desk: Desk, cluster: Cluster) -> None:
     added = [job for server in cluster.servers for job in add(server, "all", 10, "REPLICATE", 1)]
-    keeper = desk.keeper(cluster, "all")
+    consumer = desk.consumer(cluster, "all")
 
     taken: list[str] = []
 
     def all_are_here() -> bool:  # some may be on their way between two nodes
-        jobs = keeper.take(100, waits=False)
+        jobs = consumer.take(100, waits=False)
         taken.extend(ids(jobs))
-        assert keeper.acknowledge(jobs)
+        assert consumer.acknowledge(jobs)
         return len(taken) == 30
 
     eventually(all_are_here, SOON_S, "all 30 jobs are taken")
 
     assert sorted(taken) == sorted(added)
-    assert not keeper.jobs
+    assert not consumer.jobs
 
 
 def test_no_more_is_taken_than_is_asked_for(desk: Desk, cluster: Cluster) -> None:
     add(cluster[0], "some", 30)
-    keeper = desk.keeper(cluster, "some")
+    consumer = desk.consumer(cluster, "some")
 
-    taken = keeper.take(20, waits=False)
+    taken = consumer.take(20, waits=False)
 
     assert len(ids(taken)) == 20
-    assert keeper.backlog() == 10
+    assert consumer.backlog() == 10
 
 
 def test_no_more_is_taken_once_there_are_bytes_enough(desk: Desk, cluster: Cluster) -> None:
     for _ in range(4):
         cluster[0].client.add("long", b"x" * 1000)
-    keeper = desk.keeper(cluster, "long", maxBytesPerTrigger=1500)
+    consumer = desk.consumer(cluster, "long", maxBytesPerTrigger=1500)
 
-    taken = keeper.take(1, waits=False)
+    taken = consumer.take(1, waits=False)
     assert len(ids(taken)) == 1
     # Within one request there is no telling how long they are.
-    assert len(ids(keeper.take(10, waits=False))) == 3
+    assert len(ids(consumer.take(10, waits=False))) == 3
 
 
 def test_a_job_that_comes_while_it_waits_is_taken(desk: Desk, cluster: Cluster) -> None:
-    keeper = desk.keeper(cluster, "later", wait=2000)
-    assert not keeper.take(10, waits=False)
+    consumer = desk.consumer(cluster, "later", wait=2000)
+    assert not consumer.take(10, waits=False)
     cluster[1].client.add("later", "late", "DELAY", 1)
 
-    eventually(lambda: keeper.take(10, waits=True), SOON_S, "the job is taken")
+    eventually(lambda: consumer.take(10, waits=True), SOON_S, "the job is taken")
 
 
 def test_a_binary_body_is_itself(desk: Desk, cluster: Cluster) -> None:
     body = bytes(range(256))
     cluster[0].client.add("binary", body)
-    keeper = desk.keeper(cluster, "binary")
+    consumer = desk.consumer(cluster, "binary")
 
-    (job,) = ids(keeper.take(1, waits=False))
+    (job,) = ids(consumer.take(1, waits=False))
 
-    assert keeper.jobs[job].body == body
+    assert consumer.jobs[job].body == body
 
 
 def test_a_job_that_is_held_is_not_taken_again(desk: Desk, cluster: Cluster) -> None:
     (job,) = add(cluster[0], "again", 1)
-    keeper = desk.keeper(cluster, "again")
-    assert ids(keeper.take(1, waits=False)) == [job]
+    consumer = desk.consumer(cluster, "again")
+    assert ids(consumer.take(1, waits=False)) == [job]
 
     cluster[0].client.call("NACK", job)
 
-    assert not keeper.take(1, waits=False)
-    assert keeper.duplicates == 1
+    assert not consumer.take(1, waits=False)
+    assert consumer.duplicates == 1
 
 
 def test_what_was_taken_before_a_node_refuses_is_handed_out_first(
     desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs with RETRY 0 would be lost with it."""
-    keeper = desk.keeper(cluster, "refused")
-    *_, last = keeper.nodes.live()
+    consumer = desk.consumer(cluster, "refused")
+    *_, last = consumer.nodes.live()
     giver = next(server for server in cluster.servers if name_of(server) != last)
     added = add(giver, "refused", 3, "RETRY", 0, "REPLICATE", 1)
     ask = Nodes.ask
@@ -114,54 +114,54 @@ def test_what_was_taken_before_a_node_refuses_is_handed_out_first(
         return ask(nodes, name, requests)
 
     monkeypatch.setattr(Nodes, "ask", refuse)
-    taken = keeper.take(10, waits=False)
+    taken = consumer.take(10, waits=False)
 
     assert ids(taken) == added
-    assert keeper.acknowledge(taken)
+    assert consumer.acknowledge(taken)
     with pytest.raises(PipelineError, match=f"{last} refuses GETJOB: ERR not today"):
-        keeper.take(0, waits=False)
+        consumer.take(0, waits=False)
 
 
 def test_a_job_that_two_nodes_give_is_taken_once(
     desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (job,) = add(cluster[0], "twice", 1)
-    keeper = desk.keeper(cluster, "twice")
-    get = Keeper._get
+    consumer = desk.consumer(cluster, "twice")
+    get = Consumer._get
     given: list[Job] = []
 
-    def get_again(keeper: Keeper, name: str, how: list[bytes], count: int) -> list[Job]:
-        given.extend(get(keeper, name, how, count))
+    def get_again(consumer: Consumer, name: str, how: list[bytes], count: int) -> list[Job]:
+        given.extend(get(consumer, name, how, count))
         return list(given)
 
-    monkeypatch.setattr(Keeper, "_get", get_again)
+    monkeypatch.setattr(Consumer, "_get", get_again)
 
-    eventually(lambda: ids(keeper.take(10, waits=False)) == [job], SOON_S, "it is taken once")
-    assert keeper.duplicates >= 1
+    eventually(lambda: ids(consumer.take(10, waits=False)) == [job], SOON_S, "it is taken once")
+    assert consumer.duplicates >= 1
 
 
 def test_an_acknowledged_job_that_comes_again_is_acknowledged_again(
     desk: Desk, cluster: Cluster
 ) -> None:
     """As when a node dies between an acknowledgement and telling the others."""
-    keeper = desk.keeper(cluster, "over")
+    consumer = desk.consumer(cluster, "over")
     (job,) = add(cluster[0], "over", 1)
     gone = {name_of(cluster[0]): [job]}
     cluster[0].client.call("DEQUEUE", job)
-    keeper._done[job] = None
+    consumer._done[job] = None
 
-    assert keeper.acknowledge(gone)  # nothing is said: it was before
+    assert consumer.acknowledge(gone)  # nothing is said: it was before
     cluster[0].client.call("ENQUEUE", job)
 
-    assert not keeper.take(1, waits=False)
+    assert not consumer.take(1, waits=False)
     eventually(lambda: not cluster.holders(job.encode()), SOON_S, "it is over everywhere")
 
 
 def test_a_long_batch_keeps_its_jobs(desk: Desk, cluster: Cluster) -> None:
     """With RETRY 3 they would be queued again after three seconds."""
     jobs = add(cluster[0], "kept", 5, "RETRY", 3, "REPLICATE", 2)
-    keeper = desk.keeper(cluster, "kept")
-    taken = keeper.take(5, waits=False)
+    consumer = desk.consumer(cluster, "kept")
+    taken = consumer.take(5, waits=False)
 
     def signs() -> int:
         found = cluster[0].client.info("commandstats").get("cmdstat_working", "calls=0")
@@ -173,15 +173,15 @@ def test_a_long_batch_keeps_its_jobs(desk: Desk, cluster: Cluster) -> None:
     assert lengths(cluster, "kept") == 0
     shown = [cluster[0].client.show(job.encode()) for job in jobs]
     assert [each["additional-deliveries"] for each in shown] == [0] * 5
-    assert keeper.acknowledge(taken)
+    assert consumer.acknowledge(taken)
 
 
 def test_a_batch_is_had_again_by_its_ids(desk: Desk, cluster: Cluster) -> None:
     jobs = add(cluster[0], "replay", 5, "REPLICATE", 2)
-    first = desk.keeper(cluster, "replay")
+    first = desk.consumer(cluster, "replay")
     taken = first.take(5, waits=False)
 
-    second = desk.keeper(cluster, "replay")
+    second = desk.consumer(cluster, "replay")
     second.recover(taken)
 
     assert sorted(second.jobs) == sorted(jobs)
@@ -193,11 +193,11 @@ def test_of_a_batch_that_runs_again_only_what_is_over_is_left_out(
     desk: Desk, cluster: Cluster
 ) -> None:
     jobs = add(cluster[0], "partly", 3)
-    taken = desk.keeper(cluster, "partly").take(3, waits=False)
+    taken = desk.consumer(cluster, "partly").take(3, waits=False)
     cluster[1].client.call("ACKJOB", jobs[0])
     eventually(lambda: not cluster.holders(jobs[0].encode()), SOON_S, "it is over everywhere")
 
-    second = desk.keeper(cluster, "partly")
+    second = desk.consumer(cluster, "partly")
     second.recover(taken)
 
     assert sorted(second.jobs) == sorted(jobs[1:])
@@ -206,14 +206,14 @@ def test_of_a_batch_that_runs_again_only_what_is_over_is_left_out(
 def test_jobs_of_a_node_that_is_down_are_had_from_the_others(desk: Desk, fleet: Fleet) -> None:
     cluster = fleet.cluster(3)
     jobs = add(cluster[0], "survive", 20, "REPLICATE", 2, "RETRY", 300)
-    keeper = desk.keeper(cluster, "survive")
-    taken = keeper.take(20, waits=False)
+    consumer = desk.consumer(cluster, "survive")
+    taken = consumer.take(20, waits=False)
     single = add(cluster[0], "survive", 1, "REPLICATE", 1)
-    alone = keeper.take(1, waits=False)
+    alone = consumer.take(1, waits=False)
 
     cluster[0].kill()
 
-    second = desk.keeper(cluster, "survive")
+    second = desk.consumer(cluster, "survive")
     second.recover(taken)
     assert sorted(second.jobs) == sorted(jobs)
     with pytest.raises(LostJobsError, match=r"1 jobs of a batch.*failOnDataLoss") as error:
@@ -222,7 +222,7 @@ def test_jobs_of_a_node_that_is_down_are_had_from_the_others(desk: Desk, fleet: 
     assert single[0] in str(error.value)
 
     # Whoever can do without it says so. All the others are acknowledged at another node.
-    third = desk.keeper(cluster, "survive", failOnDataLoss="false")
+    third = desk.consumer(cluster, "survive", failOnDataLoss="false")
     third.recover({**taken, **alone})
     assert third.acknowledge(taken)
     survivors = cluster.without(cluster[0])
@@ -235,11 +235,11 @@ def test_jobs_of_a_node_that_is_down_are_had_from_the_others(desk: Desk, fleet: 
 
 def test_a_node_that_stands_still_is_done_without(desk: Desk, cluster: Cluster) -> None:
     jobs = add(cluster[1], "slow", 5)
-    keeper = desk.keeper(cluster, "slow", timeout=3, wait=0)
+    consumer = desk.consumer(cluster, "slow", timeout=3, wait=0)
     taken: list[str] = []
 
     def all_are_here() -> bool:  # on a busy machine others are slow too
-        taken.extend(ids(keeper.take(5, waits=False)))
+        taken.extend(ids(consumer.take(5, waits=False)))
         return len(taken) == 5
 
     with without(cluster[0]):
@@ -252,17 +252,17 @@ def test_whatever_goes_wrong_signs_of_life_go_on(
     desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(cluster[0], "odd", 1)
-    keeper = desk.keeper(cluster, "odd", lease=1)
-    renew, calls = keeper._renew, iter([AssertionError("an odd reply")])
+    consumer = desk.consumer(cluster, "odd", lease=1)
+    renew, calls = consumer._renew, iter([AssertionError("an odd reply")])
 
     def fail_once(nodes: Nodes) -> None:
         if error := next(calls, None):
             raise error
         renew(nodes)
 
-    monkeypatch.setattr(Keeper, "_renew", lambda _, nodes: fail_once(nodes))
-    (job,) = ids(keeper.take(1, waits=False))
-    due = keeper._leases.next_due()
+    monkeypatch.setattr(Consumer, "_renew", lambda _, nodes: fail_once(nodes))
+    (job,) = ids(consumer.take(1, waits=False))
+    due = consumer._leases.next_due()
 
-    eventually(lambda: keeper._leases.next_due() > due + 1, SOON_S, "WORKING was said of the job")
-    assert job in keeper.jobs
+    eventually(lambda: consumer._leases.next_due() > due + 1, SOON_S, "WORKING was said of the job")
+    assert job in consumer.jobs
