@@ -1,5 +1,5 @@
-"""What outgrows one machine, on Spark: sweeps, the lake of traces, queues as streams.
+"""Work for Spark: sweeps, the lake of traces, queues as streams.
 
-Needs the extra `spark` (docs/pipeline.md). Nothing here imports PySpark before it is asked for:
-`session.start` does.
+Needs the extra `spark` (docs/pipeline.md). PySpark is imported only when it is used, by
+`session.start`.
 """

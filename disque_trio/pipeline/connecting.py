@@ -1,12 +1,12 @@
 """A Python process of Spark that connects to Spark before it imports PySpark.
 
-Spark waits ten seconds for such a process to connect, which cannot be set, and then fails the
-query. PySpark connects after it has imported everything: 0.4 s of processor time, which a busy
-machine may take longer than ten seconds to give. The script of `python.launcher` runs this file as
-`python -P -S connecting.py -m MODULE`, where it needs a twentieth of that. Once Spark has accepted
-the connection, it waits as long as the imports take.
+Spark fails the query if such a process has not connected within ten seconds; the limit cannot be
+set. PySpark connects after all its imports, which take 0.4 s of processor time: on a busy machine
+that can be more than ten seconds. The script of `python.launcher` runs this file as `python -P -S
+connecting.py -m MODULE`, which needs a twentieth of that to connect. Once Spark has accepted the
+connection, it waits as long as the imports take.
 
-This file imports the standard library alone, and little of it.
+This file imports only a few modules of the standard library, because each takes time.
 """
 
 import os
@@ -39,9 +39,9 @@ def main() -> None:
 
 
 def connected(where: str | int, secret: str | None) -> socket.socket:
-    """A connection to Spark at the path of a socket, or at a port and told the secret.
+    """Connect to Spark: to a Unix socket, or to a port with the secret.
 
-    Raises OSError where there is none, ConnectionError where Spark does not accept the secret.
+    Raises OSError if nothing listens, ConnectionError if Spark does not accept the secret.
     """
     if isinstance(where, str):
         connection = socket.socket(socket.AF_UNIX)

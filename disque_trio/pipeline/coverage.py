@@ -1,6 +1,6 @@
-"""Coverage: which messages about a job have come to a node in which state of it.
+"""Coverage: which messages about a job nodes have received in which state of that job.
 
-A pair that no seed has seen is a part of the protocol that no sweep has tried.
+A pair of message and state that no seed has covered is a part of the protocol that no sweep tested.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What goes wrong with a pipeline, for people."""
+"""Errors of the pipeline, with texts for the user."""
 
 from typing import Final
 
@@ -6,4 +6,4 @@ INSTALL: Final = "pip install 'disque-trio[spark]'"
 
 
 class PipelineError(Exception):
-    """Something that was asked for cannot be done: what, with which value, and what helps."""
+    """A request that cannot be done: what failed, with which value, and what helps."""

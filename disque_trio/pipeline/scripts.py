@@ -1,4 +1,4 @@
-"""Small scripts that stand before a program, kept in the cache folder."""
+"""Small scripts that start a program, kept in the cache folder."""
 
 import os
 import tempfile
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 def keep(script: Path, text: str) -> None:
-    """Have this script there, able to run. Raises OSError where none can be kept."""
+    """Write the executable script unless it exists. Raises OSError if it cannot be written."""
     if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
         return
     script.parent.mkdir(parents=True, exist_ok=True)
-    # Others may make or run it at this moment: it is never there in part.
+    # Another process may write or run it at the same time: it must never be there in part.
     handle, part = tempfile.mkstemp(dir=script.parent, prefix=f".{script.name}-")
     with os.fdopen(handle, "w") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""Spark sessions that just work: a Java, quiet logs, loopback, Arrow, and no JVM left behind."""
+"""Spark sessions: finds a Java, sets quiet logs, loopback and Arrow, and ends the JVM."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ from disque_trio.pipeline import java, python
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
 CONF: Final = Path(__file__).parent / "conf"
-"""Has the log4j2.properties that keep Spark quiet."""
+"""Has a log4j2.properties that silences Spark's logs."""
 LOOPBACK: Final = "127.0.0.1"
 MEMORY: Final = "2g"
 _REACH_S: Final = 5.0
@@ -41,14 +41,14 @@ def start(
 ) -> Any:
     """A `SparkSession`: a new one, or the one that this process has with the same master.
 
-    `memory` is the driver's, and in local mode all there is; `settings` go before what is set here.
+    `memory` is the driver's, in local mode that of all of Spark; `settings` override the defaults.
     With a `local` master or one on loopback every socket is on loopback. Raises `PipelineError`.
     """
     sql = spark_module("pyspark.sql")
     check_master(master)
     if _MEMORY.fullmatch(memory) is None:
         raise PipelineError(f"{memory} is no size of memory for Spark, such as 512m or 2g")
-    # It tells standard error as JSON what it raises as well.
+    # It prints errors to standard error as JSON that are raised as well.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     active = _active()
     if active is not None:
@@ -62,7 +62,7 @@ def start(
     with _environment(_variables(master, found)), _own_interrupts():
         try:
             return builder.getOrCreate()
-        except Exception as error:  # whatever a JVM says
+        except Exception as error:  # any error of a JVM
             _end_gateway()
             raise PipelineError(
                 f"Spark did not start on {master}: {first_line(error)}; "
@@ -86,7 +86,7 @@ def running(
     memory: str = MEMORY,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Any]:
-    """A session as from `start`. It is ended afterwards, unless it was there before."""
+    """A session from `start`, which is ended afterwards unless it existed before."""
     was_there = is_installed() and _active() is not None
     spark = start(master, app=app, memory=memory, settings=settings)
     try:
@@ -97,7 +97,7 @@ def running(
 
 
 def is_installed() -> bool:
-    """Whether PySpark is."""
+    """Is PySpark installed?"""
     return find_spec("pyspark") is not None
 
 
@@ -110,7 +110,7 @@ def spark_module(name: str) -> Any:
 
 
 def check_master(master: str) -> None:
-    """Raises `PipelineError` for what is no address of a Spark."""
+    """Raises `PipelineError` unless it is the address of a Spark master."""
     if not any(each.fullmatch(master) for each in (_LOCAL, _STANDALONE, _OTHERS)):
         raise PipelineError(
             f"{master} is no master of Spark: local[*] for this machine, local[2] for two of its "
@@ -119,13 +119,13 @@ def check_master(master: str) -> None:
 
 
 def is_local(master: str) -> bool:
-    """Whether everything runs in this machine."""
+    """Does everything run on this machine?"""
     return _LOCAL.fullmatch(master) is not None
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a job says: the end of its traceback in Python, if it has one, or what the
-    JVM says, without where in Java it comes from."""
+    """The message of a job's error: the last line of its Python traceback if it has one, or the
+    message of the JVM without the Java traceback."""
     _, _, trace = str(error).partition("Traceback (most recent call last):\n")
     for line in trace.splitlines():
         if line and not line[0].isspace():
@@ -138,7 +138,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _active() -> Any:
-    """The session of this process. What PySpark calls active is one of this thread."""
+    """The session of this process. PySpark's own active session is that of the thread."""
     if spark_module("pyspark").SparkContext._active_spark_context is None:
         return None
     return spark_module("pyspark.sql").SparkSession.builder.getOrCreate()
@@ -165,7 +165,7 @@ def _is_on_loopback(master: str) -> bool:
 
 
 def _reach(master: str) -> None:
-    """Spark would try for a minute, and then tell it in a page of Java."""
+    """Check the address first: Spark would try for a minute, then report a page of Java."""
     failure = ""
     addresses = _addresses(master)
     for address in addresses:
@@ -195,7 +195,7 @@ def _settings(master: str, memory: str) -> dict[str, str]:
 
 
 def _variables(master: str, found: java.Java) -> dict[str, str]:
-    """What a JVM and its Python processes read from their environment."""
+    """Environment variables for a JVM and its Python processes."""
     if is_local(master):
         worker = python.launcher()
     else:
@@ -228,7 +228,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """PySpark takes Ctrl-C for itself, and keeps it when the session has ended."""
+    """Restore the handler of Ctrl-C, which PySpark replaces and never gives back."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -238,7 +238,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _end_gateway() -> None:
-    """PySpark keeps its JVM for the next session, and has no public way to end it."""
+    """End the JVM, which PySpark keeps for the next session and has no public way to end."""
     context = spark_module("pyspark").SparkContext
     gateway = context._gateway
     if gateway is None:

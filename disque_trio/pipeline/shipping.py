@@ -1,4 +1,4 @@
-"""This package as a file that executors import it from, whether or not they have one."""
+"""Sends this package to executors as a zip, so that they run the same code."""
 
 import io
 import tempfile
@@ -18,9 +18,9 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def running(
     master: str, *, app: str, memory: str, settings: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
-    """A session (`session.running`) whose executors have the very code that runs here.
+    """A session (`session.running`) whose executors run the code of this process.
 
-    It goes before what is installed there. What the package depends on must be.
+    It takes precedence over an installed package. The dependencies must be installed there.
     """
     with (
         tempfile.TemporaryDirectory(prefix="disque-trio-") as folder,
@@ -34,7 +34,7 @@ def running(
 
 
 def zipped() -> bytes:
-    """The package: of the same sources, always the same bytes."""
+    """The package as a zip: the same sources give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(_PACKAGE.rglob("*")):

@@ -1,8 +1,7 @@
-"""Adds jobs on behalf of one task, and later makes them visible, or undoes them.
+"""Adds the jobs of one task, and later makes them visible or removes them.
 
-A job that shall wait for the commit is added with a DELAY, the hold. ENQUEUE ends it; nobody has to
-remember anything but ids. What becomes of jobs that nobody ever commits is the price: they are
-queued when the hold ends.
+A job that waits for the commit is added with a DELAY, the hold, and ENQUEUE ends it: only its id
+has to be remembered. The price: jobs that are never committed are queued when the hold ends.
 """
 
 import contextlib
@@ -32,14 +31,13 @@ from disque_trio.statemachine.base import Failure, Reply, Status
 
 _WINDOW: Final = 512
 _WINDOW_BYTES: Final = 4 << 20
-"""What is on its way at once."""
+"""Limits of a window: what is sent before replies are read."""
 _IDS: Final = 500
-"""Ids of one command."""
+"""Ids in one command."""
 _ELSEWHERE: Final = (b"NOREPL", b"OOM", b"LEAVING", b"LOADING", b"MISCONF", b"PAUSED")
-"""Refusals that another node may not share, or this one not for long."""
+"""Refusals that other nodes may not give, or this one not for long."""
 PATIENCE_S: Final = 30.0
-"""How long to try when all nodes refuse a job, or none answers: they may have lost sight of each
-other."""
+"""How long to try when all nodes refuse a job or none answers: they may be partitioned."""
 PAUSE_S: Final = 0.5
 _log: Final = logging.getLogger(__name__)
 
@@ -51,12 +49,12 @@ class Added:
     held: Jobs = attrs.field(factory=dict)
     """They wait for ENQUEUE."""
     free: Jobs = attrs.field(factory=dict)
-    """They do not."""
+    """They are visible at once."""
     until: float = math.inf
-    """Wall clock, seconds: when the first hold ends."""
+    """When the first hold ends, as wall clock in seconds."""
 
     def include(self, other: "Added") -> None:
-        """These too."""
+        """Add these."""
         for mine, theirs in ((self.held, other.held), (self.free, other.free)):
             for node, ids in theirs.items():
                 mine.setdefault(node, []).extend(ids)
@@ -65,16 +63,16 @@ class Added:
 
 @attrs.define(eq=False)
 class Adder:
-    """One task's jobs, added to one node as long as it answers."""
+    """Adds one task's jobs to one node, as long as that answers."""
 
     nodes: Nodes
     first: int
-    """Which node to begin with: tasks spread by their numbers."""
+    """The number of the node to begin with, so that tasks use different nodes."""
     connections: int
     timeout_ms: int
     patience_s: float = PATIENCE_S
     added: Added = attrs.field(init=False, factory=Added)
-    """All there are so far."""
+    """All jobs so far."""
     node: str = attrs.field(init=False, default="")
     """The one in use."""
     unsure: int = attrs.field(init=False, default=0)
@@ -106,7 +104,7 @@ class Adder:
         return fresh
 
     def _connect(self, tried: Sequence[str]) -> bool:
-        """Connections to the node in use, or to the next one; False if all have been tried."""
+        """Connect to the next node unless there are connections; False if all were tried."""
         if self._connections:
             return True
         try:
@@ -128,7 +126,7 @@ class Adder:
         return False
 
     def _attempt(self, rows: list[Row], fresh: Added) -> tuple[list[Row], str]:
-        """Add the rows to the node. Which ones it did not add, and why."""
+        """Add the rows to the node. Returns those that it did not add, and why."""
         shares = [
             (connection, rows[at :: len(self._connections)])
             for at, connection in enumerate(self._connections)
@@ -156,12 +154,12 @@ class Adder:
                     why = reason
                 if isinstance(reply, Failure) and not reply.text.startswith(_ELSEWHERE):
                     fatal = reason
-        if fatal:  # only now: all that was added is known
+        if fatal:  # raised after all replies, when `fresh` is complete
             raise PipelineError(fatal)
         return left, why
 
     def _take(self, row: Row, reply: Reply | str, started: float, fresh: Added) -> str:
-        """Note the id; else why there is none."""
+        """Keep the id of the job. Returns why there is none, if so."""
         if isinstance(reply, Status):
             place = fresh.free if row.terms.hold_s is None else fresh.held
             place.setdefault(self.node, []).append(reply.text.decode())
@@ -181,7 +179,7 @@ class Adder:
 
 
 def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows in pieces that may be on their way at once; the same rows make the same pieces."""
+    """Rows in windows; the same rows give the same windows."""
     window: list[Row] = []
     size = 0
     for row in rows:
@@ -195,7 +193,7 @@ def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def release(nodes: Nodes, jobs: Jobs) -> None:
-    """Make jobs visible. What no node that answers has becomes visible when its hold ends."""
+    """Make jobs visible. Those on nodes that do not answer become visible when the hold ends."""
     for node, ids in jobs.items():
         rest = _enqueue(nodes, node, ids)
         for other in nodes.names():
@@ -210,7 +208,7 @@ def release(nodes: Nodes, jobs: Jobs) -> None:
 
 
 def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
-    """At the node that added them, many at once. Returns those that are not there."""
+    """At the node that added them, many at once. Returns those that it does not have."""
     parts = list(_parts(ids))
     try:
         replies = nodes.ask(node, [[b"ENQUEUE", *words(part)] for part in parts])
@@ -224,7 +222,10 @@ def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
 
 
 def _enqueue_each(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
-    """At another holder. One at a time tells which: two holders would both queue the job."""
+    """At another node, one at a time: two holders that were asked would both queue the job.
+
+    Returns those that it does not have.
+    """
     try:
         replies = nodes.ask(node, [(b"ENQUEUE", job) for job in words(ids)])
     except NodeGoneError:
@@ -233,9 +234,9 @@ def _enqueue_each(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
 
 
 def undo(nodes: Nodes, added: Added) -> None:
-    """Let jobs be over everywhere.
+    """Remove jobs everywhere.
 
-    ACKJOB and not DELJOB, which one node alone obeys: the copies of the others would be queued.
+    By ACKJOB: DELJOB removes the copy of one node only, and the other copies would be queued.
     """
     for node, ids in (*added.held.items(), *added.free.items()):
         requests = [[b"ACKJOB", *words(part)] for part in _parts(ids)]

@@ -19,7 +19,7 @@ from disque_trio.pipeline.connector.consumer import Job
 from disque_trio.pipeline.errors import PipelineError
 
 _BATCH: Final = 2_000
-"""Rows of a record batch, as long as bodies are short."""
+"""Most rows of a record batch."""
 _BATCH_BYTES: Final = 8 << 20
 
 _DELIVERY: Final = (
@@ -30,7 +30,7 @@ _DELIVERY: Final = (
     StructField("additional_deliveries", LongType()),
     StructField("node", StringType()),
 )
-"""What GETJOB tells."""
+"""Columns from GETJOB."""
 _COPY: Final = (
     StructField("state", StringType()),
     StructField("ttl", LongType()),
@@ -41,14 +41,14 @@ _COPY: Final = (
     StructField("next_requeue_ms", LongType()),
     StructField("holders", ArrayType(StringType())),
 )
-"""What only a look at a copy tells; null in a stream."""
+"""Columns from SHOW and JSCAN; null in a stream."""
 SCHEMA: Final = StructType([*_DELIVERY, *_COPY])
 
 Row = dict[str, Any]
 
 
 def checked(schema: StructType) -> StructType:
-    """A schema that was asked for. Raises `PipelineError` for columns that there are not."""
+    """Check a schema that the user gave. Raises `PipelineError` for unknown columns."""
     known = {field.name: field.dataType for field in SCHEMA.fields}
     for field in schema.fields:
         if field.name not in known:
@@ -62,7 +62,7 @@ def checked(schema: StructType) -> StructType:
 
 
 def batches(rows: Iterable[Row], schema: StructType) -> Iterable[pa.RecordBatch]:
-    """Rows as Spark wants them; what a row does not have is null."""
+    """Rows as record batches; a column that a row does not have is null."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     part: list[Row] = []
     size = 0

@@ -1,7 +1,7 @@
 """Takes jobs for a stream, keeps them, and acknowledges them.
 
-Two threads: the one that Spark calls in, and one that says WORKING. They share the leases, under a
-lock that is never held while a node is asked; each has connections of its own.
+Two threads: Spark's, and one that sends WORKING. They share the leases under a lock, which is never
+held during a request; each thread has its own connections.
 """
 
 import logging
@@ -26,7 +26,7 @@ _STEP: Final = 250
 _ACKS: Final = 500
 """Ids in one ACKJOB."""
 _REMEMBERED: Final = 200_000
-"""Ids of acknowledged jobs: those that come again are acknowledged again, not read again."""
+"""How many ids of acknowledged jobs are kept: duplicates of them are acknowledged again."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -43,12 +43,12 @@ class Job:
 
 
 class LostJobsError(PipelineError):
-    """Jobs of a batch cannot be had again."""
+    """Jobs of a batch that is replayed are not there any more."""
 
 
 @attrs.define(eq=False)
 class Consumer:
-    """What a stream has in hand."""
+    """The jobs of a stream."""
 
     link: Link
     options: Stream
@@ -63,7 +63,7 @@ class Consumer:
     _done: OrderedDict[str, None] = attrs.field(init=False, factory=OrderedDict)
     _skipped: set[str] = attrs.field(init=False, factory=set)
     _refusal: PipelineError | None = attrs.field(init=False, default=None)
-    """Of a node, while others gave jobs: it is still to be raised."""
+    """A node's refusal while other nodes gave jobs; raised by the next call."""
     _thread: threading.Thread | None = attrs.field(init=False, default=None)
     _is_closed: bool = attrs.field(init=False, default=False)
 
@@ -76,8 +76,8 @@ class Consumer:
     def take(self, most: int, *, waits: bool) -> Jobs:
         """Up to so many jobs, with their bodies in `jobs`. Raises `UnreachableError`.
 
-        A node that refuses does not cost what others have given: nobody else would ever have jobs
-        with RETRY 0. Its refusal is raised when those are done with, by the next call.
+        If a node refuses, the jobs of the others are still returned: those with RETRY 0 are never
+        delivered again. The next call raises the refusal.
         """
         if self._refusal is not None:
             refusal, self._refusal = self._refusal, None
@@ -97,12 +97,12 @@ class Consumer:
             _log.warning("the query fails after this batch: %s", error)
         return self._hold(taken.values())
 
-    def _collect(self, givers: Sequence[str], most: int, taken: dict[str, Job]) -> None:
-        """Add what there is to those that are taken."""
+    def _collect(self, nodes: Sequence[str], most: int, taken: dict[str, Job]) -> None:
+        """Take jobs until there are no more, or enough."""
         room = self.options.max_bytes
-        while givers and room > 0 and len(taken) < most:
+        while nodes and room > 0 and len(taken) < most:
             still = []
-            for name in givers:
+            for name in nodes:
                 asked = min(most - len(taken), _STEP)
                 if asked <= 0 or room <= 0:
                     return
@@ -110,10 +110,10 @@ class Consumer:
                 room -= self._sift(got, taken)
                 if len(got) == asked:
                     still.append(name)
-            givers = still
+            nodes = still
 
     def _await(self, live: Sequence[str]) -> list[Job]:
-        """Hang in one node. The others give it what they have, and it will be another in time."""
+        """Wait at one node, to which the others send their jobs; at another one each time."""
         place = int(time.monotonic() * 1000 // max(self.options.wait_ms, 1)) % len(live)
         return self._get(live[place], [b"TIMEOUT", b"%d" % self.options.wait_ms], 1)
 
@@ -132,7 +132,7 @@ class Consumer:
         return [_job(item, name) for item in items(reply)]
 
     def _sift(self, jobs: Iterable[Job], taken: dict[str, Job]) -> int:
-        """Add those that are neither in hand nor over. How long their bodies are."""
+        """Add the jobs that are neither held nor acknowledged. Returns the size of their bodies."""
         size = 0
         over: Jobs = {}
         for job in jobs:
@@ -157,10 +157,10 @@ class Consumer:
         self._start()
         return held
 
-    # The same again, after a crash.
+    # After a crash.
 
     def recover(self, jobs: Jobs) -> None:
-        """Have jobs of an earlier life in `jobs`. Raises `LostJobsError` if that is not sure."""
+        """Read the jobs of an earlier process. Raises `LostJobsError` if some may be lost."""
         sought = {
             node: missing
             for node, ids in jobs.items()
@@ -216,7 +216,7 @@ class Consumer:
     # The end.
 
     def acknowledge(self, jobs: Jobs) -> bool:
-        """They are committed. False if no node could be told, so it is to be said again."""
+        """Acknowledge committed jobs. False if no node took it, so that it must be repeated."""
         pending = {
             node: rest
             for node, ids in jobs.items()
@@ -230,7 +230,7 @@ class Consumer:
         return True
 
     def _tell(self, nodes: Sequence[str], command: bytes, ids: Sequence[str]) -> bool:
-        """Tell the first of the nodes that answers. It tells those that have the jobs."""
+        """Send it to the first node that answers, which tells the holders of the jobs."""
         requests = [[command, *words(ids[at : at + _ACKS])] for at in range(0, len(ids), _ACKS)]
         for name in nodes:
             try:
@@ -252,7 +252,7 @@ class Consumer:
             self._leases.drop(ids)
 
     def backlog(self) -> int:
-        """Jobs that wait in the queue, on all nodes that answer."""
+        """The length of the queue, over all nodes that answer."""
         request = [b"QLEN", self.options.queue.encode()]
         total = 0
         for name in self.nodes.live():
@@ -263,14 +263,14 @@ class Consumer:
         return total
 
     def close(self) -> None:
-        """Hang up. The jobs stay delivered: whoever has their ids may have them again."""
+        """Close. The jobs stay delivered; `recover` can read them by their ids."""
         self._is_closed = True
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
         self.nodes.close()
 
-    # Signs of life.
+    # Leases.
 
     def _start(self) -> None:
         if self._thread is None:
@@ -292,12 +292,12 @@ class Consumer:
                 except PipelineError as error:
                     _log.warning("jobs are held without a sign of life: %s", error)
                     self._wake.wait(1.0)
-                except Exception:  # a thread that ends would let every job go
+                except Exception:  # a thread that ends would lose all leases
                     _log.exception("jobs are held without a sign of life")
                     self._wake.wait(1.0)
 
     def _renew(self, nodes: Nodes) -> None:
-        """Say WORKING of all that is due."""
+        """Send WORKING for all jobs that are due."""
         with self._lock:
             due = self._leases.due(time.monotonic())
         for node, ids in due.items():
@@ -329,7 +329,7 @@ def _job(item: Reply, node: str) -> Job:
 
 
 def _shown_job(reply: Reply, node: str) -> Job | None:
-    """A job that still waits for its acknowledgement, or nothing."""
+    """A job that is not acknowledged; else None."""
     if not isinstance(reply, list):
         return None
     facts = dict(zip(reply[::2], reply[1::2], strict=True))

@@ -1,8 +1,8 @@
-"""Jobs that a stream has and has not acknowledged: who has them, and when a sign of life is due.
+"""The leases of a stream's unacknowledged jobs: which node has each, and when WORKING is due.
 
-A node that hears nothing queues a job again when its RETRY is over, and somebody else may get it
-while Spark still works on it. WORKING starts the period anew, and tells how long it is. Pure: time
-and replies come in, so tests need neither threads nor nodes.
+Without a WORKING a node queues a job again when its RETRY is over, and another client may get it
+while Spark still works on it. WORKING starts the period anew; the reply is its length. Pure: time
+and replies are arguments, so tests need neither threads nor nodes.
 """
 
 import math
@@ -15,7 +15,7 @@ from disque_trio.pipeline.connector.offsets import Jobs
 from disque_trio.statemachine.base import Failure, Reply
 
 _SHARE: Final = 3
-"""Signs of life in a period: two may be late or lost."""
+"""WORKINGs in a period: two may be late or lost."""
 
 
 @attrs.define(eq=False)
@@ -24,9 +24,9 @@ class Lease:
 
     node: str
     due: float
-    """When WORKING is to be said, in seconds; infinity is never."""
+    """When WORKING is to be sent, in seconds; infinity is never."""
     asked: set[str] = attrs.field(factory=set)
-    """Nodes that did not know the job since one last did."""
+    """Nodes that did not know the job, since the last one that did."""
     is_given_up: bool = False
     """It counts in `given_up`."""
 
@@ -36,7 +36,7 @@ class Leases:
     """All jobs that are held, by id."""
 
     shortest_s: float
-    """The option `lease`: a period that no job's RETRY is shorter than."""
+    """The option `lease`: no job's RETRY is shorter."""
     given_up: int = 0
     """Jobs that may be queued again though they are held: half of their TTL is over, or no node
     knows them."""
@@ -56,7 +56,7 @@ class Leases:
                 self._leases[job] = Lease(node, due)
 
     def adopt(self, jobs: Jobs, now: float) -> None:
-        """These were delivered in an earlier life: nobody knows when."""
+        """These were delivered to an earlier process, at an unknown time."""
         for node, ids in jobs.items():
             for job in ids:
                 self._leases.setdefault(job, Lease(node, now))
@@ -67,11 +67,11 @@ class Leases:
             self._leases.pop(job, None)
 
     def next_due(self) -> float:
-        """When something is to be said; infinity is never."""
+        """When the next WORKING is due; infinity is never."""
         return min((lease.due for lease in self._leases.values()), default=math.inf)
 
     def due(self, now: float) -> Jobs:
-        """What WORKING is to be said of, and to whom."""
+        """The jobs of which WORKING is due, by node."""
         found: Jobs = {}
         for job, lease in self._leases.items():
             if lease.due <= now:
@@ -79,7 +79,7 @@ class Leases:
         return found
 
     def answered(self, job: str, node: str, reply: Reply, live: Sequence[str], now: float) -> None:
-        """What the node said."""
+        """The node's reply to a WORKING."""
         lease = self._leases.get(job)
         if lease is None:
             return
@@ -97,7 +97,7 @@ class Leases:
             lease.due = now + max(self.shortest_s, 1.0) / _SHARE
 
     def gone(self, job: str, node: str, live: Sequence[str], now: float) -> None:
-        """The node does not know the job, or does not answer: another one shall be told."""
+        """The node does not know the job, or does not answer: ask another."""
         lease = self._leases.get(job)
         if lease is None:
             return

@@ -1,10 +1,10 @@
-"""What a query has written into its sink, so that a batch that runs again adds nothing again.
+"""Notes of what a query has written, so that a repeated batch adds no job twice.
 
-Spark runs a stream's batch again after a crash, and tells the sink nothing of what the first run
-had done. So each task notes the ids of the jobs that it has added, a window of rows at a time, in a
-queue of the query's own; nobody takes jobs from it, QPEEK reads it. A window with the same rows as
-a note has the note's jobs. When a batch is committed, one note says what its windows were, and the
-others go. Only rows that are known to be the same are ever left out.
+Spark repeats a stream's batch after a crash, and does not tell the sink what the first run has
+done. So each task notes the ids of the jobs that it has added, a window of rows at a time, as jobs
+in a queue of the query; QPEEK reads it, and no client takes jobs from it. A window with the same
+rows as a note has that note's jobs. Once a batch is committed, one note keeps the digests of its
+windows, and its other notes are dropped. Rows are skipped only if they are the same as noted.
 """
 
 import hashlib
@@ -24,21 +24,21 @@ from disque_trio.statemachine.base import Status
 
 PREFIX: Final = "disque-trio.spark."
 _TTL_S: Final = 7 * 86_400
-"""A query that stands still for longer adds the rows of its latest batch again."""
+"""A query that is stopped for longer adds the rows of its latest batch again."""
 _RETRY_S: Final = 3
-"""How long it takes until the note of a node that has died is queued, and so read, elsewhere."""
+"""After so long another holder queues the note of a dead node, so that it is found."""
 _MOST: Final = 100_000
 
 
 @attrs.frozen
 class Note:
-    """What was added for a window of a task, or, once it is committed, for a whole batch."""
+    """What was added for a window of a task, or the windows of a committed batch."""
 
     batch: int
     digests: dict[str, str]
-    """What the rows were, by `task/window`."""
+    """Digests of the rows, by `task/window`."""
     added: Added | None
-    """None is: committed."""
+    """None: the batch is committed."""
 
 
 @attrs.define(eq=False)
@@ -51,7 +51,7 @@ class Ledger:
 
     @property
     def queue(self) -> bytes:
-        """Where they are."""
+        """The queue of the notes."""
         return f"{PREFIX}{self.query}".encode()
 
     def read(self) -> dict[str, tuple[str, Note]]:
@@ -73,10 +73,10 @@ class Ledger:
         return found
 
     def _copies(self) -> tuple[dict[str, tuple[str, Note]], set[str]]:
-        """Notes of which there are copies, and those that somebody knows to be dropped.
+        """Notes of which nodes have copies, and the ids of those that were dropped.
 
-        A note whose node has died is queued by another holder when its RETRY is over. Who cannot
-        wait looks through all jobs of the nodes that are left, which takes them longer.
+        A note of a dead node is queued by another holder when its RETRY is over. Until then it is
+        found only by looking through all jobs of the nodes that are left.
         """
         found: dict[str, tuple[str, Note]] = {}
         over: set[str] = set()
@@ -91,7 +91,7 @@ class Ledger:
         return found, over
 
     def note(self, note: Note, node: str | None = None) -> tuple[str, str]:
-        """Keep it, at that node or at another: its node and id. Raises `PipelineError`."""
+        """Add the note at that node or another. Returns node and id. Raises `PipelineError`."""
         words = [b"RETRY", b"%d" % _RETRY_S, b"TTL", b"%d" % _TTL_S]
         if self.replicas is not None:
             words += [b"REPLICATE", b"%d" % self.replicas]
@@ -115,7 +115,7 @@ class Ledger:
             time.sleep(PAUSE_S)
 
     def drop(self, notes: Iterable[tuple[str, str]]) -> None:
-        """These notes, as node and id, are not needed any more."""
+        """Drop these notes, given as node and id."""
         by_node: dict[str, list[bytes]] = {}
         for node, job in notes:
             by_node.setdefault(node, []).append(job.encode())
@@ -129,7 +129,7 @@ class Ledger:
 
 
 def digest(rows: Sequence[Row]) -> str:
-    """What the rows of a window are."""
+    """The digest of a window's rows."""
     state = hashlib.blake2b(digest_size=16)
     for row in rows:
         for part in (row.queue, row.body, *row.terms.words):
@@ -147,7 +147,7 @@ def _parsed(body: bytes) -> Note:
 
 @attrs.define(eq=False)
 class TaskNotes:
-    """The ledger as one task uses it."""
+    """The notes of one task."""
 
     ledger: Ledger
     batch: int
@@ -167,9 +167,9 @@ class TaskNotes:
                 self._known |= dict.fromkeys(note.digests, ((node, job), note))
 
     def find(self, window: int, what: str) -> Added | None:
-        """What an earlier run has added for these rows; nothing at all if that is committed.
+        """What an earlier run has added for these rows; empty if its batch is committed.
 
-        Jobs of other rows, in this place, are undone.
+        If it had other rows in this window, their jobs are removed.
         """
         name = _name(self.task, window)
         if self._done.get(name) == what:
@@ -191,7 +191,7 @@ class TaskNotes:
 
 
 def finish(ledger: Ledger, batch: int, tasks: dict[int, list[str]]) -> None:
-    """Note that a batch is committed: for each task, what its windows were."""
+    """Note that a batch is committed, with the digests of each task's windows."""
     digests = {
         _name(task, n): what for task, whats in tasks.items() for n, what in enumerate(whats)
     }
@@ -200,12 +200,12 @@ def finish(ledger: Ledger, batch: int, tasks: dict[int, list[str]]) -> None:
 
 
 def forget(ledger: Ledger, batch: int) -> None:
-    """A batch is given up: undo all that was added for it."""
+    """Remove all jobs of a batch that has failed."""
     _clear(ledger, batch, {}, "")
 
 
 def _clear(ledger: Ledger, batch: int, digests: dict[str, str], kept: str) -> None:
-    """Drop a batch's notes and older ones, and undo what is in no batch that was committed."""
+    """Drop the notes of a batch and of older ones, and remove jobs that were not committed."""
     notes = ledger.read()
     committed = {note.batch: note.digests for _, note in notes.values() if note.added is None}
     committed[batch] = digests
@@ -214,7 +214,7 @@ def _clear(ledger: Ledger, batch: int, digests: dict[str, str], kept: str) -> No
         if job == kept or note.batch > batch:
             continue
         old.append((node, job))
-        # An older one was on no node that answered when its batch was committed.
+        # An older note was unreachable when its batch was committed.
         whole = committed.get(note.batch)
         is_stray = whole is not None and not note.digests.items() <= whole.items()
         if note.added is not None and is_stray:

@@ -1,7 +1,7 @@
-"""The cluster as a client sees it: its nodes, which of them answer, and conversations with them.
+"""The cluster as a client sees it: its nodes, which of them answer, and connections to them.
 
-Blocking, because Spark's processes for readers and writers are. Nobody waits for a node longer than
-the option `timeout`, and one that has not answered is left alone for a while.
+Blocking, as Spark's readers and writers are. A request waits for a node no longer than the option
+`timeout`; a node that has not answered is not asked again for a while.
 """
 
 import time
@@ -20,18 +20,18 @@ from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
 Request = Sequence[bytes]
 
 _WINDOW: Final = 256
-"""Requests on their way at once: few enough for buffers to hold, whatever the replies weigh."""
+"""Requests that are sent before replies are read: few enough for the sockets' buffers."""
 _REST_S: Final = 2.0
 _LONGEST_REST_S: Final = 60.0
-"""How long a node that did not answer is not asked again: twice as long each time."""
+"""How long a node that did not answer is not asked again; doubles with each failure."""
 _SCANNED: Final = b"500"
 """Jobs in one reply of JSCAN."""
 _LOOK_S: Final = 5.0
-"""How long what HELLO said is believed."""
+"""How long an answer to HELLO counts."""
 
 
 class NodeGoneError(PipelineError):
-    """A node did not answer; whether it has obeyed is not known."""
+    """A node did not answer; it may have carried the request out."""
 
 
 class UnreachableError(PipelineError):
@@ -52,23 +52,23 @@ class Nodes:
     _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
 
     def names(self) -> list[str]:
-        """All nodes that are known, those that answered last before those that did not."""
-        self._look_around()
+        """All known nodes, those that answer first."""
+        self._discover()
         return sorted(self._addresses, key=self._is_resting)
 
     def live(self) -> list[str]:
         """The nodes that answer. Raises `UnreachableError` if there are none."""
         found = [name for name in self.names() if self._answers(name)]
         if not found:
-            raise UnreachableError(self._nobody())
+            raise UnreachableError(self._no_answer())
         return found
 
     def down(self) -> list[str]:
-        """The nodes that are known and do not answer."""
+        """The known nodes that do not answer."""
         return [name for name in self.names() if not self._answers(name)]
 
     def ask(self, name: str, requests: Sequence[Request]) -> list[Reply]:
-        """Each request's reply. Raises `NodeGoneError`."""
+        """The replies to the requests. Raises `NodeGoneError`."""
         connection = self._connection(name)
         replies: list[Reply] = []
         try:
@@ -85,8 +85,8 @@ class Nodes:
         return replies
 
     def open(self, name: str) -> Connection:
-        """A connection of one's own. Raises `NodeGoneError`."""
-        self._look_around()
+        """A new connection for the caller alone. Raises `NodeGoneError`."""
+        self._discover()
         if name not in self._addresses:  # such as a name from an old offset
             host, _, port = name.rpartition(":")
             self._addresses[name] = self.link.address(host.strip("[]"), int(port))
@@ -106,13 +106,13 @@ class Nodes:
         self.close()
 
     def close(self) -> None:
-        """Hang up. Whoever asks again dials again."""
+        """Close all connections; the next request opens one again."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
     def _connection(self, name: str) -> Connection:
-        self._look_around()  # which may open it
+        self._discover()  # may open the connection
         connection = self._connections.get(name)
         if connection is None:
             connection = self._connections[name] = self.open(name)
@@ -159,14 +159,14 @@ class Nodes:
                 "give the option password or passwordFile"
             )
 
-    def _nobody(self) -> str:
+    def _no_answer(self) -> str:
         reasons = "; ".join(dict.fromkeys(self._reasons.values()))
         return f"no node answers ({', '.join(self._addresses)}): {reasons}"
 
-    # Who there is.
+    # Discovery.
 
-    def _look_around(self) -> None:
-        """Ask for the nodes, now and then. Each goes by one name, whatever it is called."""
+    def _discover(self) -> None:
+        """Ask for the nodes, now and then. A node has one name, even with several addresses."""
         if self._addresses and self.clock() < self._looks_at:
             return
         self._looks_at = self.clock() + _LOOK_S
@@ -176,7 +176,7 @@ class Nodes:
         found: dict[bytes, Address] = {}
         told: dict[bytes, Address] = {}
         for name in list(self._addresses):
-            self._ask_around(name, found, told)
+            self._ask_hello(name, found, told)
         if self.link.discovers:
             found = told | found
         silent = {
@@ -187,7 +187,7 @@ class Nodes:
         if found:
             self._addresses = silent | {str(address): address for address in found.values()}
 
-    def _ask_around(
+    def _ask_hello(
         self, name: str, found: dict[bytes, Address], told: dict[bytes, Address]
     ) -> None:
         try:
@@ -204,7 +204,7 @@ class Nodes:
 
 
 def copies(nodes: Nodes, name: str, filters: Sequence[bytes]) -> Iterator[dict[bytes, Any]]:
-    """What a node knows of each of its jobs, by JSCAN. Raises `NodeGoneError`."""
+    """The facts about each job of a node, by JSCAN. Raises `NodeGoneError`."""
     cursor = b"0"
     while True:
         request = [b"JSCAN", cursor, b"COUNT", _SCANNED, b"REPLY", b"all", *filters]
@@ -236,7 +236,7 @@ def items(reply: Reply) -> list[Reply]:
 
 
 def number(reply: Reply) -> int:
-    """An integer; 0 for an error, which is how much has been done."""
+    """An integer; 0 for an error, because nothing was done."""
     return reply if isinstance(reply, int) else 0
 
 

@@ -1,11 +1,11 @@
-"""The offset of a stream: which batch this is, and which jobs it has.
+"""The offset of a stream: the number of a batch, and its jobs.
 
-Spark writes offsets into its log before it runs a batch. So the ids in it are what can be had again
-after a crash, and an id that never came into the log is a job that nobody has read.
+Spark writes an offset into its log before it runs the batch. After a crash the jobs with these ids
+are read again; a job whose id is not in the log has not been read.
 
     {"seq": 7, "jobs": {"10.0.0.1:7711": ["D-…", "D-…"], …}}
 
-`seq` counts batches, so that two offsets are never alike. The jobs stand under the node that gave
+`seq` counts batches, so that no two offsets are equal. Jobs are listed by the node that delivered
 them, which is the first to be asked for them.
 """
 
@@ -16,7 +16,7 @@ import attrs
 from disque_trio.pipeline.errors import PipelineError
 
 Jobs = dict[str, list[str]]
-"""Ids by the name of the node that gave them."""
+"""Ids by the name of the node that delivered them."""
 
 _ID_LENGTH: Final = 40
 
@@ -33,7 +33,7 @@ class Offset:
         return [job for jobs in self.jobs.values() for job in jobs]
 
     def dumped(self) -> dict[str, Any]:
-        """As Spark keeps it."""
+        """As Spark stores it."""
         return {"seq": self.seq, "jobs": self.jobs}
 
 
@@ -41,7 +41,7 @@ START: Final = Offset(0, {})
 
 
 def load(data: Any) -> Offset:
-    """What Spark kept. Raises `PipelineError` if that is no offset of ours."""
+    """An offset that Spark stored. Raises `PipelineError` if it is not one of a Disque stream."""
     match data:
         case {"seq": int(seq), "jobs": dict(jobs)} if all(map(_is_ids, jobs.values())):
             return Offset(seq, jobs)

@@ -1,7 +1,7 @@
-"""The options of `format("disque")`: what there is, what it means, what it may be.
+"""The options of `format("disque")`: names, meanings and allowed values.
 
-Spark hands options over as strings, by lower-case names. Whoever writes `.option` reads the errors,
-so they name the option as it is documented, its value, and what would do.
+Spark passes options as strings with lower-case names. Errors name the option as it is documented,
+its value, and what is allowed.
 """
 
 import difflib
@@ -16,9 +16,9 @@ from disque_trio.client.address import Address, Tls
 from disque_trio.pipeline.errors import PipelineError
 
 MAX_JOBS_PER_TRIGGER: Final = 10_000
-"""The offset has each job's id, and Spark writes it into its log and into every progress event."""
+"""An offset has all ids of its batch, and Spark writes it into its log and progress events."""
 LONGEST_S: Final = (1 << 31) // 1000
-"""What every node can count in milliseconds of 32 bits."""
+"""The most seconds that fit into 32 bits as milliseconds, as every node can count them."""
 
 
 class OptionError(PipelineError):
@@ -27,11 +27,11 @@ class OptionError(PipelineError):
 
 @attrs.frozen
 class Option:
-    """What docs/pipeline.md says of one."""
+    """One option, as docs/pipeline.md lists it."""
 
     name: str
     uses: str
-    """Who heeds it: `all`, `stream`, `scan` (both read) or `sink`."""
+    """Where it applies: `all`, `stream`, `scan` (both read) or `sink`."""
     default: str
     meaning: str
 
@@ -66,7 +66,7 @@ OPTIONS: Final = (
     Option("recognize", "sink", "true", "keep notes, so that a stream's batch adds nothing twice"),
     Option("connections", "sink", "4", "connections of a task to its node"),
 )
-"""All there are, in the order of the documentation."""
+"""All options, in the order of the documentation."""
 
 _USES: Final = {
     "stream": "a stream that is read",
@@ -75,7 +75,7 @@ _USES: Final = {
 }
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
-"""Options that Spark heeds itself, and passes on."""
+"""Options of Spark itself, which it passes on."""
 STATES: Final = ("wait-repl", "active", "queued", "acked")
 
 
@@ -91,11 +91,11 @@ class Link:
     timeout_s: float
 
     def address(self, host: str, port: int) -> Address:
-        """A node's address, with TLS if that is wanted."""
+        """A node's address, with TLS if that is on."""
         return Address(host=host, port=port, tls=self.tls)
 
     def secret(self) -> bytes | None:
-        """The password. A file is read when it is needed, so that it may be replaced."""
+        """The password. A file is read each time, so that it may be replaced."""
         if self.password_file is None:
             return self.password.encode() if self.password else None
         try:
@@ -130,7 +130,7 @@ class Scan:
 
 @attrs.frozen(kw_only=True)
 class Sink:
-    """How rows become jobs; what a row's own columns say comes first. None is left to the node."""
+    """How rows become jobs; a row's own columns take precedence. None is the node's default."""
 
     queue: str
     hold_s: int
@@ -145,7 +145,7 @@ class Sink:
 
 
 def check_names(given: Mapping[str, str], use: str) -> None:
-    """Raises `OptionError` for an option that there is not, or that this use does not heed."""
+    """Raises `OptionError` for an unknown option, or one that does not apply to this use."""
     for name in given:
         if name.lower() in _SPARKS:
             continue
@@ -164,7 +164,7 @@ def check_names(given: Mapping[str, str], use: str) -> None:
 
 
 def link(given: Mapping[str, str]) -> Link:
-    """What all uses share."""
+    """The options that all uses share."""
     values = _Values(given)
     tls = _tls(values)
     password, password_file = values.text("password"), values.text("passwordFile")
@@ -214,7 +214,7 @@ def sink(given: Mapping[str, str]) -> Sink:
         raise values.wrong("hold", f"must be less than ttl, which is {ttl_s}")
     return Sink(
         queue=values.text("queue"),
-        # Half of a short life is left for those who shall work on it.
+        # Leave half of a short TTL for the consumers.
         hold_s=min(hold_s, ttl_s // 2) if not values.has("hold") else hold_s,
         delay_s=values.count("delay", 0, min(LONGEST_S, ttl_s - 1)),
         retry_s=values.optional("retry", 0, LONGEST_S),

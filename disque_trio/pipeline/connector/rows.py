@@ -1,4 +1,4 @@
-"""Rows that become jobs: which columns there may be, and the ADDJOB that follows."""
+"""Rows that become jobs: the columns that are allowed, and the ADDJOB of each row."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -41,16 +41,16 @@ _PERIODS: Final = tuple(_LIMITS)
 
 @attrs.frozen
 class Terms:
-    """What ADDJOB says after the timeout, and for how long that keeps the job out of sight."""
+    """The options of an ADDJOB, and for how long they hide the job."""
 
     words: tuple[bytes, ...]
     hold_s: int | None
-    """Until ENQUEUE or the end of this time; None if the job is not held for the commit's sake."""
+    """How long the job is hidden unless ENQUEUE comes; None if it does not wait for the commit."""
 
 
 @attrs.frozen
 class Row:
-    """One job to be."""
+    """A job to be added."""
 
     queue: bytes
     body: bytes
@@ -127,7 +127,7 @@ class Rows:
             raise self._wrong(f"its delay is {delay}, and must be less than its ttl, {ttl}")
         hold = None
         if sink.hold_s and not delay:
-            # Half of a short life is left for those who shall work on it.
+            # Leave half of a short TTL for the consumers.
             hold = delay = min(sink.hold_s, ttl // 2) if sink.hold_s >= ttl else sink.hold_s
             if not hold:
                 raise self._wrong(

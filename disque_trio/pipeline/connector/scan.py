@@ -1,7 +1,7 @@
-"""A look at the jobs that there are: `spark.read.format("disque")`.
+"""Jobs as a table: `spark.read.format("disque")`.
 
-Nothing is delivered and nothing changes. There is a task for each node, and a row for each copy: a
-job that two nodes hold is there twice.
+Reading delivers and changes nothing. There is a task for each node and a row for each copy, so a
+job with two holders has two rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from disque_trio.pipeline.connector.options import STATES, Link, Scan
 
 
 class Node(InputPartition):
-    """A task: what one node has."""
+    """A task: the copies of one node."""
 
     def __init__(self, name: str, scan: Scan) -> None:
         super().__init__(name)
@@ -25,7 +25,7 @@ class Node(InputPartition):
 
 
 class CopiesTable(DataSourceReader):
-    """All copies of jobs, or those that the options and filters leave."""
+    """The copies of jobs that options and filters select."""
 
     def __init__(self, link: Link, scan: Scan, schema: StructType) -> None:
         self._link = link
@@ -34,8 +34,8 @@ class CopiesTable(DataSourceReader):
 
     @property
     def pushFilters(self) -> "_PushFilters":  # noqa: N802
-        """Spark refuses sources that have this method of their own, unless
-        spark.sql.python.filterPushdown.enabled is set; so it is one that looks like the default.
+        """Looks like the default method: Spark refuses sources that override it unless
+        spark.sql.python.filterPushdown.enabled is set.
         """
         return _PushFilters(self._push)
 
@@ -45,7 +45,7 @@ class CopiesTable(DataSourceReader):
                 yield each
 
     def _take(self, given: Filter) -> bool:
-        """Let nodes filter, if they can. A name that is not UTF-8 was made printable for Spark."""
+        """Leave a filter to the nodes, if they can do it. A backslash may stand for other bytes."""
         match given:
             case EqualTo(("queue",), str(name)) if (
                 not self._scan.queue and "\\" not in name and name

@@ -1,7 +1,7 @@
-"""A queue that Spark fills: `df.write.format("disque")` and `writeStream`.
+"""A queue as a sink of Spark: `df.write.format("disque")` and `writeStream`.
 
-In two phases. Tasks add jobs that nobody sees (`adding`), and tell their ids; when all tasks have
-succeeded the driver makes the jobs visible, or undoes them.
+In two phases: tasks add hidden jobs (`adding`) and return their ids; when all tasks have succeeded
+the driver makes the jobs visible, otherwise it removes them.
 """
 
 import logging
@@ -28,11 +28,11 @@ from disque_trio.pipeline.errors import PipelineError
 
 _log: Final = logging.getLogger(__name__)
 _MARGIN: Final = 0.05
-"""How much of the hold is left for clocks that differ."""
+"""The part of the hold that is reserved for differences between clocks."""
 
 
 class Written(WriterCommitMessage):
-    """What a task has added: for each window of its rows, what they were and the jobs."""
+    """What a task has added: for each window, the digest of the rows and the jobs."""
 
     def __init__(self, query: str, task: int) -> None:
         self.query = query
@@ -42,12 +42,12 @@ class Written(WriterCommitMessage):
 
 @attrs.define(eq=False)
 class Phases:
-    """What batch and stream share."""
+    """The phases that batch and stream share."""
 
     link: Link
     sink: Sink
     keeps_notes: bool
-    """Only a stream does: in foreachBatch many writes belong to one batch of one query."""
+    """For streams only: in foreachBatch many writes belong to one batch of a query."""
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """In a task: add the rows as jobs."""
@@ -61,7 +61,7 @@ class Phases:
                 written = Written(query, task)
                 self._write(batches, adder, notes, written)
             except BaseException:
-                # The driver will not learn of these: they go now, or are queued when the hold ends.
+                # The driver does not learn of these jobs: remove them, or they are queued after the hold.
                 _take_back(nodes, adder, notes)
                 raise
             finally:
@@ -92,8 +92,8 @@ class Phases:
         margin = max(self.sink.hold_s * _MARGIN, 0.5)
         with Nodes(self.link) as nodes:
             for _, added in (window for message in done for window in message.windows):
-                # Those whose hold is over are queued already, and an ENQUEUE now might take one
-                # from its worker.
+                # After the hold a job is queued already, and ENQUEUE might queue it again while a
+                # worker has it.
                 if time.time() < added.until - margin:
                     release(nodes, added.held)
             if ledger := self._ledger(nodes, done):
@@ -101,7 +101,7 @@ class Phases:
                 finish(ledger, batch, tasks)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
-        """In the driver: a task has failed, and has undone what it had done."""
+        """In the driver: a task has failed, after it has removed its own jobs."""
         done = [message for message in messages if isinstance(message, Written)]
         with Nodes(self.link) as nodes:
             for _, added in (window for message in done for window in message.windows):
@@ -118,7 +118,7 @@ class Phases:
 
 
 def _take_back(nodes: Nodes, adder: Adder, notes: TaskNotes | None) -> None:
-    """What cannot be taken back is told, and does not hide why it had to be."""
+    """Remove the jobs of a failed task. An error here must not hide the first one."""
     try:
         undo(nodes, adder.added)
         if notes is not None:
@@ -128,7 +128,7 @@ def _take_back(nodes: Nodes, adder: Adder, notes: TaskNotes | None) -> None:
 
 
 def _place() -> tuple[int, str, int]:
-    """The number of this task, and the stream's id and batch; no id where there is no stream."""
+    """The number of this task, and the stream's id and batch; the id is empty without a stream."""
     context = TaskContext.get()
     if context is None:
         return 0, "", -1

@@ -1,4 +1,4 @@
-"""`format("disque")`: the name under which Spark finds queues."""
+"""The data source `format("disque")`."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ _PUSHES: Final = "spark.sql.python.filterPushdown.enabled"
 
 
 class DisqueSource(DataSource):
-    """Queues, read and written."""
+    """Reads and writes queues."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,6 +53,6 @@ class DisqueSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Let the session know `format("disque")`, and push filters down to nodes."""
+    """Register `format("disque")` with the session, and let it push filters down to nodes."""
     spark.dataSource.register(DisqueSource)
     spark.conf.set(_PUSHES, "true")

@@ -1,10 +1,10 @@
 """A queue as a stream: `spark.readStream.format("disque")`.
 
-A batch's jobs are taken here, in the one process that Spark keeps for the source, and never by
+The jobs of a batch are taken here, in the one process that Spark keeps for the source, and not by
 tasks: a task may run twice. Their ids are the offset, which Spark logs before the batch runs; their
-bodies travel with the tasks. They are acknowledged when Spark asks for the next offset, for then
-the batch that ended at `start` is in its commit log. `commit` would come too late, after the next
-batch has begun, or never. `stop` is called when the driver has died, so it must do nothing.
+bodies are sent with the tasks. They are acknowledged when Spark asks for the next offset, because
+the batch that ended at `start` is in its commit log by then; `commit` is called after the next
+batch has begun, or never. `stop` is called when the driver has died too, so it does nothing.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Delivered(InputPartition):
-    """A task: jobs with their bodies, so that it needs no connection and may run again."""
+    """A task: jobs with their bodies, so that it needs no connection and can be repeated."""
 
     def __init__(self, jobs: list[Job]) -> None:
         super().__init__(None)
@@ -43,9 +43,9 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._consumer: Consumer = Consumer(link, options)
         self._offered: tuple[Offset, Offset] | None = None
-        """What was answered for which start: it may be asked for twice."""
+        """The last answer with its start, for Spark may ask twice."""
         self._left: int | None = None
-        """How many jobs may still be taken, if the stream is to end."""
+        """How many jobs are still to be taken, if the trigger is availableNow."""
         self._has_met_nodes = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             end = self._advance(begin, limit)
         except UnreachableError as error:
-            # A stream that is to end would end too early; one that never began is set up wrongly.
+            # availableNow would end too early; a stream that never began is misconfigured.
             if self._left is not None or not self._has_met_nodes:
                 raise
             _log.warning("the stream waits: %s", error)
@@ -76,7 +76,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end.dumped()
 
     def _advance(self, begin: Offset, limit: ReadLimit) -> Offset:
-        """Acknowledge what is committed, and take more."""
+        """Acknowledge the committed batch, and take the next."""
         if not self._consumer.acknowledge(begin.jobs):
             raise UnreachableError("no node takes the acknowledgements of the latest batch")
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs
@@ -92,11 +92,11 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """What still waits, for the query's progress."""
+        """The backlog, for the query's progress."""
         consumer = self._consumer
         try:
             backlog = consumer.backlog()
-        except PipelineError:  # what was taken a moment ago is not in Spark's log yet
+        except PipelineError:  # an error here would lose jobs that are not in Spark's log yet
             return None
         return {"backlog": backlog, "held": len(consumer.jobs), "duplicates": consumer.duplicates}
 

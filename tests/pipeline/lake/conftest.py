@@ -11,7 +11,7 @@ from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.messages import GotAck
-from tests.pipeline.lake.runs import ReportFacts, told
+from tests.pipeline.lake.runs import TracedRun, traced
 from tests.sim.ablations import broken, brokencopies, weather
 
 
@@ -43,22 +43,20 @@ _CASES: Final = {
 
 
 @pytest.fixture(scope="session")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ReportFacts]:
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TracedRun]:
     folder = tmp_path_factory.mktemp("traces")
-    return {name: told(name, plan(0), folder, breaks) for name, (plan, breaks) in _CASES.items()}
+    return {name: traced(name, plan(0), folder, breaks) for name, (plan, breaks) in _CASES.items()}
 
 
 @pytest.fixture(scope="session")
-def runs(spark: Any, cases: dict[str, ReportFacts], lake: Lake) -> dict[str, ReportFacts]:
+def runs(spark: Any, cases: dict[str, TracedRun], lake: Lake) -> dict[str, TracedRun]:
     """By the lake's name for the run."""
     names = {source.name: source.run for source in lake.sources()}
     return {names[case.path]: case for case in cases.values()}
 
 
 @pytest.fixture(scope="session")
-def lake(
-    spark: Any, cases: dict[str, ReportFacts], tmp_path_factory: pytest.TempPathFactory
-) -> Lake:
+def lake(spark: Any, cases: dict[str, TracedRun], tmp_path_factory: pytest.TempPathFactory) -> Lake:
     found = Lake.open(str(tmp_path_factory.mktemp("lake")), create=True)
     outcome = ingest(spark, found, [case.path for case in cases.values()])
     assert not outcome.bad

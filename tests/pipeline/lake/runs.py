@@ -1,4 +1,4 @@
-"""Traces of nodes that are whole, and of nodes that are broken, with what the judge says."""
+"""Traces of intact nodes and of broken ones, with the checkers' verdict."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,8 +16,8 @@ from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen
-class ReportFacts:
-    """One run."""
+class TracedRun:
+    """One run with its trace."""
 
     name: str
     path: str
@@ -26,24 +26,24 @@ class ReportFacts:
     verdict: Verdict
 
     def accused(self, property: str) -> set[str]:
-        """The jobs with which the judge says that it does not hold."""
+        """The jobs for which the property is violated."""
         return {each.job for each in self.verdict.violations if each.property == property}
 
 
-def told(
+def traced(
     name: str,
     plan: Plan,
     folder: Path,
     breaks: Callable[[pytest.MonkeyPatch], None] | None = None,
     form: str = "jsonl",
-) -> ReportFacts:
-    """Play the plan, with something broken if that is wanted, and keep its trace."""
+) -> TracedRun:
+    """Run the plan, maybe with a broken node, and keep its trace."""
     rows: list[Row] = []
-    court = judge(plan)
+    checkers = judge(plan)
 
     def see(row: Row) -> None:
         rows.append(row)
-        court.see(row)
+        checkers.see(row)
 
     with pytest.MonkeyPatch.context() as patch:
         if breaks is not None:
@@ -54,4 +54,4 @@ def told(
     writer = traces_files.create(path, plan)
     writer.write(rows)
     writer.close()
-    return ReportFacts(name, path, plan, rows, court.finish())
+    return TracedRun(name, path, plan, rows, checkers.finish())

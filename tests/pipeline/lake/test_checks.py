@@ -8,7 +8,7 @@ import pytest
 
 from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
 from tests.pipeline.lake.conftest import Ask
-from tests.pipeline.lake.runs import ReportFacts
+from tests.pipeline.lake.runs import TracedRun
 
 Accused = Mapping[tuple[str, str], set[str]]
 """By run and property: the jobs."""
@@ -18,7 +18,7 @@ EQUAL: Final = ("S3", "S4", "S5", "S6", "S7", "L1", "L3")
 
 
 @pytest.fixture(scope="session")
-def accused(ask: Ask, runs: dict[str, ReportFacts]) -> Accused:
+def accused(ask: Ask, runs: dict[str, TracedRun]) -> Accused:
     found = defaultdict(set)
     for row in ask("SELECT * FROM violations"):
         found[runs[row.run].name, row.property].add(row.job)
@@ -26,7 +26,7 @@ def accused(ask: Ask, runs: dict[str, ReportFacts]) -> Accused:
 
 
 def test_nothing_is_found_in_nodes_that_are_whole(
-    accused: Accused, cases: dict[str, ReportFacts]
+    accused: Accused, cases: dict[str, TracedRun]
 ) -> None:
     whole = [name for name, case in cases.items() if case.verdict.ok]
 
@@ -35,9 +35,7 @@ def test_nothing_is_found_in_nodes_that_are_whole(
 
 
 @pytest.mark.parametrize("name", ["S3", "S4", "S5", "S6", "S6-in", "S6-out", "S7", "L1", "L3"])
-def test_what_is_broken_is_found(
-    accused: Accused, cases: dict[str, ReportFacts], name: str
-) -> None:
+def test_what_is_broken_is_found(accused: Accused, cases: dict[str, TracedRun], name: str) -> None:
     property = name.partition("-")[0]
 
     assert cases[name].accused(property), "the judge finds it"
@@ -45,7 +43,7 @@ def test_what_is_broken_is_found(
 
 
 def test_no_job_is_accused_that_the_judge_acquits(
-    accused: Accused, cases: dict[str, ReportFacts]
+    accused: Accused, cases: dict[str, TracedRun]
 ) -> None:
     for (name, property), jobs in accused.items():
         if property != "duplicates":
@@ -59,7 +57,7 @@ def test_no_job_is_accused_that_the_judge_acquits(
 
 @pytest.mark.parametrize("property", EQUAL)
 def test_a_query_and_the_judge_accuse_the_same_jobs(
-    accused: Accused, cases: dict[str, ReportFacts], property: str
+    accused: Accused, cases: dict[str, TracedRun], property: str
 ) -> None:
     for name, case in cases.items():
         also = case.accused("S16") if property == "S7" else set()
@@ -67,7 +65,7 @@ def test_a_query_and_the_judge_accuse_the_same_jobs(
 
 
 def test_there_are_as_many_duplicates_as_the_judge_counts(
-    ask: Ask, runs: dict[str, ReportFacts]
+    ask: Ask, runs: dict[str, TracedRun]
 ) -> None:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in ask("SELECT run, cause FROM deliveries WHERE number > 1"):
@@ -80,7 +78,7 @@ def test_there_are_as_many_duplicates_as_the_judge_counts(
         assert found[case.name] == +expected, case.name
 
 
-def test_a_duplicate_in_calm_is_found(accused: Accused, cases: dict[str, ReportFacts]) -> None:
+def test_a_duplicate_in_calm_is_found(accused: Accused, cases: dict[str, TracedRun]) -> None:
     judged = cases["duplicates"].verdict.records
 
     assert accused["duplicates", "duplicates"] == {

@@ -62,10 +62,10 @@ def test_a_night_of_seeds_ends_in_a_report(
 
     assert run([small.get(word, word) for word in swept], capsys)[0] == 1
     assert run(report, capsys)[0] == 0
-    status, told = run(query, capsys)
+    status, traced = run(query, capsys)
 
     assert status == 0
-    assert "careless  D1" in told
+    assert "careless  D1" in traced
     page = Path("night.html").read_text("utf-8")
     assert "FAILED" in page
     assert all(word in page for word in ("calm", "careless", "Unseen jobs", "Coverage", "Latency"))

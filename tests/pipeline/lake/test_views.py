@@ -13,7 +13,7 @@ from disque_trio.pipeline.lake.views import TABLES, VIEWS, lines
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.conftest import Ask
-from tests.pipeline.lake.runs import ReportFacts
+from tests.pipeline.lake.runs import TracedRun
 
 SECOND = 1_000_000
 WALL = 1_790_000_000_000
@@ -167,13 +167,13 @@ def test_of_a_query_only_what_it_needs_is_made() -> None:
 
 
 def test_every_view_and_table_has_a_line() -> None:
-    told = lines()
+    traced = lines()
 
-    assert list(told) == [*TABLES, *VIEWS]
-    assert all(line and len(line) < 200 for line in told.values())
+    assert list(traced) == [*TABLES, *VIEWS]
+    assert all(line and len(line) < 200 for line in traced.values())
 
 
-def test_jobs_are_those_that_the_judge_counts(ask: Ask, runs: dict[str, ReportFacts]) -> None:
+def test_jobs_are_those_that_the_judge_counts(ask: Ask, runs: dict[str, TracedRun]) -> None:
     found = {row.run: row for row in ask(_COUNTS)}
 
     for run, case in runs.items():
