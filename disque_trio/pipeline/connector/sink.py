@@ -61,7 +61,7 @@ class Phases:
                 written = Written(query, task)
                 self._write(batches, adder, notes, written)
             except BaseException:
-                # The driver does not learn of these jobs: remove them, or they are queued after the hold.
+                # The driver does not learn of these jobs: else they are queued after the hold.
                 _take_back(nodes, adder, notes)
                 raise
             finally:
