@@ -1,8 +1,8 @@
 """Property-based tests against simulated clusters, for this project and for yours.
 
-`plans` draws whole runs, to be played and judged by `verdict_of`. `ClusterStateMachine` is a
-Hypothesis state machine that steers a cluster by hand, step by step: subclass it, add rules of your
-own, and let its `TestCase` run. See docs/simulation.md, "Your own tests".
+`plans` draws whole plans, which `verdict_of` runs and judges. `ClusterStateMachine` is a Hypothesis
+state machine that steers a cluster step by step: subclass it, add your own rules, and run its
+`TestCase`. See docs/simulation.md, "Your own tests".
 
 Needs Hypothesis (``pip install 'disque-trio[testing]'``).
 """
@@ -36,7 +36,7 @@ except ImportError as error:
 MILLI: Final[Micros] = 1_000
 SECOND: Final[Micros] = 1_000_000
 ALLOWED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D9", "D12")
-"""Causes of duplicates that faults and careless clients may have; the others are bugs."""
+"""Causes of duplicates that faults and careless clients explain; all others are bugs."""
 MESSAGES: Final = (
     "repljob", "gotjob", "queued", "willqueue", "working", "setack", "gotack", "deljob",
     "needjobs", "yourjobs", "waiting", "havejobs", "holders",
@@ -46,17 +46,17 @@ _NODE_TIMEOUT: Final = ("cluster-node-timeout", "1000")
 
 
 def verdict_of(plan: Plan, *, machine_factory: MachineFactory = Machine) -> Verdict:
-    """Play a plan in the heap engine, and judge it."""
-    court = judge(plan)
-    simulate(plan, court.see, machine_factory=machine_factory)
-    return court.finish()
+    """Run a plan in the heap engine, and judge it."""
+    checkers = judge(plan)
+    simulate(plan, checkers.see, machine_factory=machine_factory)
+    return checkers.finish()
 
 
 # Strategies.
 
 
 def durations(most: Micros = 5 * SECOND) -> st.SearchStrategy[Micros]:
-    """From milliseconds up to `most`, rather the round ones."""
+    """From milliseconds up to `most`; round ones are more frequent."""
     round_ones = [step for step in (MILLI, 10 * MILLI, 100 * MILLI, SECOND) if step <= most]
     return st.sampled_from(round_ones) | st.integers(MILLI, most)
 
@@ -64,7 +64,7 @@ def durations(most: Micros = 5 * SECOND) -> st.SearchStrategy[Micros]:
 def job_options(nodes: int = 3) -> st.SearchStrategy[dict[str, Any]]:
     """Options of ADDJOB, named as `steering.Client.addjob` takes them.
 
-    Jobs with RETRY 0 have one copy and expire soon, for nobody may be left to ask for them.
+    Jobs with RETRY 0 have one copy and expire soon: maybe no consumer is left to take them.
     """
     at_least_once = st.fixed_dictionaries(
         {
@@ -81,7 +81,7 @@ def job_options(nodes: int = 3) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def clock_plans() -> st.SearchStrategy[ClockPlan]:
-    """Clocks that are a little wrong."""
+    """Clocks that drift and differ a little."""
     return st.builds(
         ClockPlan,
         drift_ppm=st.integers(-500, 500),
@@ -120,7 +120,7 @@ def plans(
     most_faults: int = 4,
     duplicates: tuple[str, ...] = ALLOWED,
 ) -> Plan:
-    """Whole runs: jobs with all options, workers with all habits, and faults."""
+    """Plans with jobs of all options, workers of all mixes, and faults."""
     size = draw(nodes or st.integers(2, 5))
     count = draw(st.integers(1, most_jobs))
     mixes = st.tuples(*(st.tuples(st.just(way), st.integers(0, 3)) for way in WAYS[1:]))
@@ -169,23 +169,23 @@ def _adds(draw: st.DrawFn, nodes: int, chaos: Micros, number: int) -> Add:
 # The state machine.
 
 _ANY: Final = st.integers(0, 99)
-"""Picks one of what there is, however much that is."""
+"""An index into any list, taken modulo its length."""
 
 
 class ClusterStateMachine(RuleBasedStateMachine):
-    """A cluster, clients that do as Hypothesis pleases, and faults.
+    """A cluster with clients and faults that Hypothesis chooses.
 
-    After each step every node's state must fit together, and the judge must not have found a
-    violation. In the end everything is healed, workers ack all jobs, and the judge must be content.
-    Change the attributes or override `make_simulation` to test something else; add rules to ask for
-    something else. `sim` is the cluster, `judge` the judge.
+    After each step every node's state must keep its invariants, and no property may be violated. At
+    the end everything is healed, workers ack all jobs, and the run is judged as a whole. Change the
+    attributes or override `make_simulation` to test another cluster; add rules to send other
+    requests. `sim` is the cluster, `judge` holds the checkers.
     """
 
     nodes: tuple[int, int] = (2, 5)
-    """From, to."""
+    """Least and most."""
     config: tuple[tuple[str, str], ...] = (_NODE_TIMEOUT,)
     duplicates: tuple[str, ...] = ALLOWED
-    """Causes that no run fails for."""
+    """Causes of duplicates that are allowed."""
     machine_factory: Callable[..., Machine] = Machine
     most_troubles = 4
     """At once."""
@@ -199,12 +199,12 @@ class ClusterStateMachine(RuleBasedStateMachine):
         self.troubles: list[Trouble] = []
 
     def make_simulation(self, plan: Plan) -> Simulation:
-        """A cluster whose rows go to the judge."""
+        """A cluster whose rows go to the checkers."""
         return Simulation(plan, observer=self.judge.see, machine_factory=type(self).machine_factory)
 
     @initialize(seed=st.integers(0, 1 << 32), size=st.integers(0, 99))
     def begin(self, seed: int, size: int) -> None:
-        """A cluster is formed."""
+        """Form a cluster."""
         low, high = self.nodes
         plan = Plan(
             scenario="by hypothesis",
@@ -217,7 +217,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
         self.judge = judge(plan)
         self.sim = self.make_simulation(plan)
 
-    # What rules may ask.
+    # For rules.
 
     def name(self, number: int) -> str:
         """Some node."""
@@ -235,7 +235,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
         return [job[1] for job in given if isinstance(job, list) and isinstance(job[1], bytes)]
 
     def keep(self, trouble: Trouble) -> None:
-        """Remember a fault, so that a later step may undo it. With too many the oldest ends."""
+        """Remember a fault, so that a later step may undo it. If too many, undo the oldest."""
         self.troubles.append(trouble)
         if len(self.troubles) > self.most_troubles:
             self.troubles.pop(0).undo()
@@ -244,7 +244,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
 
     @rule(node=_ANY, queue=st.sampled_from(("q", "r")), options=job_options(5))
     def add_job(self, node: int, queue: str, options: dict[str, Any]) -> None:
-        """Somebody adds a job."""
+        """A new client adds a job."""
         options["replicate"] = min(options["replicate"], self.sim.plan.nodes)
         body = f"job {len(self.added)}"
         client = self.sim.client(self.name(node))
@@ -252,12 +252,12 @@ class ClusterStateMachine(RuleBasedStateMachine):
 
     @rule(node=_ANY, count=st.integers(1, 3), wait=st.sampled_from((0, 300)))
     def get_jobs(self, node: int, count: int, wait: int) -> None:
-        """Somebody asks for jobs, and maybe waits."""
+        """A new client asks for jobs, and maybe waits."""
         client = self.sim.client(self.name(node))
         self.asked.append(client.getjob("q", "r", count=count, timeout_ms=wait))
 
     def _tell(self, node: int, number: int, command: str) -> None:
-        """Clients ack whatever they know of, and say other things of what they were given."""
+        """ACKJOB goes to any added job, other commands to jobs that were delivered."""
         known = self.jobs() if command == "ACKJOB" else self.taken()
         if known:
             job = known[number % len(known)]
@@ -265,29 +265,29 @@ class ClusterStateMachine(RuleBasedStateMachine):
 
     @rule(node=_ANY, job=_ANY)
     def ack_job(self, node: int, job: int) -> None:
-        """Somebody says at some node that a job is done."""
+        """A client acknowledges a job at some node."""
         self._tell(node, job, "ACKJOB")
 
     @rule(node=_ANY, job=_ANY)
     def fast_ack(self, node: int, job: int) -> None:
-        """The same, in a hurry."""
+        """A client acknowledges a job with FASTACK."""
         self._tell(node, job, "FASTACK")
 
     @rule(node=_ANY, job=_ANY)
     def nack(self, node: int, job: int) -> None:
-        """Somebody gives a job back."""
+        """A client gives a job back."""
         self._tell(node, job, "NACK")
 
     @rule(node=_ANY, job=_ANY)
     def working(self, node: int, job: int) -> None:
-        """Somebody asks for more time."""
+        """A client asks for more time."""
         self._tell(node, job, "WORKING")
 
     # Links.
 
     @rule(mask=st.integers(1, 30))
     def partition(self, mask: int) -> None:
-        """Two groups do not hear each other."""
+        """Links between two groups are cut."""
         names = [f"n{number}" for number in range(1, self.sim.plan.nodes + 1)]
         ours = [name for bit, name in enumerate(names) if mask >> bit & 1]
         theirs = [name for name in names if name not in ours]
@@ -295,7 +295,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
 
     @rule(source=_ANY, other=_ANY)
     def cut(self, source: int, other: int) -> None:
-        """One node does not hear another."""
+        """A link is cut in one direction."""
         if self.name(source) != self.name(other):
             self.keep(self.sim.cut(self.name(source), self.name(other)))
 
@@ -355,17 +355,17 @@ class ClusterStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_node_is_sound(self) -> None:
-        """Each node's state fits together."""
+        """Each node's state keeps its invariants."""
         self.sim.check()
 
     @invariant()
     def nothing_is_violated(self) -> None:
-        """The judge has found nothing."""
+        """No property is violated so far."""
         found = self.judge.violated
         assert found is None, found
 
     def teardown(self) -> None:
-        """All is healed and done, and the judge is content."""
+        """Heal, drain, and judge the whole run."""
         if not hasattr(self, "sim") or self.judge.violated is not None:
             return
         self.troubles.clear()

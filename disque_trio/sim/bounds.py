@@ -1,6 +1,6 @@
-"""How long after the heal liveness may take to hold (docs/guarantees.md, "Liveness").
+"""How long after the heal the liveness properties may take (docs/guarantees.md, "Liveness").
 
-With the constants of the node, and the slowest of what the plan asks for.
+Computed from the constants of the node and the slowest settings of the plan.
 """
 
 from typing import Final
@@ -28,15 +28,15 @@ def delivery_bound(plan: Plan) -> Micros:
 
 
 def absence(consumer: Consumer) -> Micros:
-    """How long after the heal a consumer may be about something else than the queue's next job: it
-    waits in a GETJOB at another node, or has disconnected."""
+    """How long after the heal a consumer may not take the queue's next job: it waits in a GETJOB at
+    another node, or has disconnected."""
     polls = 2 if consumer.roams else 1
     return polls * consumer.poll_ms * 1000 + (1 + consumer.roams) * consumer.away[1]
 
 
 def reconnect_bound(plan: Plan) -> Micros:
     """How long until all links are up again (L6): the heartbeat dials, a dial may be in the middle
-    of its last wait, and a link may be dead without anybody knowing."""
+    of its last wait, and a link may be dead unnoticed."""
     timeout = next(
         (int(value) for name, value in plan.config if name == "cluster-node-timeout"), 15_000
     )
@@ -44,12 +44,12 @@ def reconnect_bound(plan: Plan) -> Micros:
 
 
 def collection_bound(plan: Plan) -> Micros:
-    """G: how long after the last ack until nobody has a record of any job (L3)."""
+    """G: how long after the last ack until no node has a record of any job (L3)."""
     return _stretched(plan, MAX_GC_WAIT * 1000 + DESYNC * 1000 + _TICK) + _ROUND_TRIPS
 
 
 def backlog(plan: Plan) -> Micros:
-    """How long the consumers may work on all jobs, if none was worked on before."""
+    """How long the consumers need for all jobs, if none was worked on before."""
     by_queue: dict[str, int] = {}
     for add in plan.adds:
         by_queue[add.queue] = by_queue.get(add.queue, 0) + 1
@@ -62,12 +62,12 @@ def backlog(plan: Plan) -> Micros:
 
 
 def drain_bound(plan: Plan) -> Micros:
-    """How long a run goes on after the heal, unless it says so itself or all is quiet before."""
+    """How long a run goes on after the heal at most, unless the plan sets it."""
     return plan.drain or delivery_bound(plan) + collection_bound(plan)
 
 
 def retry_of(add: Add) -> Micros:
-    """The job's RETRY, be it given or not."""
+    """The job's RETRY, given or by default."""
     if add.retry_s is not None:
         return add.retry_s * _SECOND
     ttl = DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s
@@ -75,7 +75,7 @@ def retry_of(add: Add) -> Micros:
 
 
 def _stretched(plan: Plan, duration: Micros) -> Micros:
-    """So long on the slowest of the clocks."""
+    """The duration as the slowest clock measures it."""
     drifts = [clock.drift_ppm for clock in plan.clocks]
     drifts += [fault.amount for fault in plan.faults if fault.kind == "clock-rate"]
     slowest = min(0, *drifts) if drifts else 0

@@ -1,8 +1,8 @@
-"""Cutting a failing plan down to what it takes to fail (delta debugging).
+"""Shrinks a failing plan to a minimal one that still fails (delta debugging).
 
-A plan may be replaced by a smaller one only if that fails in the same way, as `still_fails` says.
-Whole families of faults go first, and what is random in the links is made constant; then single
-faults, adds and consumers go, then nodes; then times are shortened and rounded.
+A smaller plan is accepted only if it fails in the same way (`still_fails`). Whole families of
+faults are removed first, and random link behaviour is made constant; then single faults, adds,
+consumers and nodes are removed; then times are shortened and rounded.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +18,12 @@ _ROUND: Final[tuple[Micros, ...]] = (1_000_000, 100_000, 10_000)
 
 
 def operations(plan: Plan) -> int:
-    """How many things happen in it: what shrinking makes less of."""
+    """The size of a plan: its adds, consumers and faults."""
     return len(plan.adds) + len(plan.consumers) + len(plan.faults)
 
 
 class Shrinker:
-    """One search. Counts its runs, and gives up after `budget` of them, with the best so far."""
+    """One search. Stops after `budget` runs with the smallest plan so far."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class Shrinker:
         self.progress = progress
         self.runs = 0
         self.tries = 1
-        """With so many seeds each smaller plan is tried: whatever is left out shifts all draws, and
-        what takes a coincidence seldom survives that."""
+        """How many seeds each smaller plan is tried with: an item left out shifts all draws, and a
+        failure that needs a coincidence seldom survives that."""
 
     def shrink(self, plan: Plan) -> Plan:
-        """A smallest plan: none of its items can be left out, if the budget lasted."""
+        """A minimal plan: no item can be left out, unless the budget was spent."""
         while True:
             before = plan
             for step in (
@@ -90,7 +90,7 @@ class Shrinker:
         return self._ddmin(plan, "consumers", plan.consumers)
 
     def _ddmin(self, plan: Plan, field: str, items: Sequence[_Item]) -> Plan:
-        """Leave out ever smaller parts of `items` (Zeller's ddmin, complements only)."""
+        """Leave out smaller and smaller parts of `items` (Zeller's ddmin, complements only)."""
         if not items:
             return plan
         empty: dict[str, Any] = {field: ()}
@@ -111,7 +111,7 @@ class Shrinker:
         return plan
 
     def _times_end(self, plan: Plan) -> Plan:
-        """Nothing needs to happen after the last item has had its effect."""
+        """End the chaos earlier, without what would happen afterwards."""
         for chaos in _shorter(plan.chaos):
             adds = tuple(add for add in plan.adds if add.at < chaos)
             faults = tuple(_within(fault, chaos) for fault in plan.faults if fault.at < chaos)
@@ -121,7 +121,7 @@ class Shrinker:
         return plan
 
     def _earlier(self, plan: Plan) -> Plan:
-        """Without the time before anything happens."""
+        """Without the idle time at the beginning."""
         times = [*(add.at for add in plan.adds), *(fault.at for fault in plan.faults)]
         idle = min(times, default=0) // _ROUND[0] * _ROUND[0]
         if not 0 < idle < plan.chaos:
@@ -132,7 +132,7 @@ class Shrinker:
         return self._accept(plan, shifted)
 
     def _fewer_nodes(self, plan: Plan) -> Plan:
-        """Without the last node, as often as that goes."""
+        """Remove the last node, as often as the plan still fails."""
         while plan.nodes > 1:
             smaller = _without_last_node(plan)
             if (accepted := self._accept(plan, smaller)) is plan:
@@ -179,7 +179,7 @@ class Shrinker:
 
 
 def _complements(items: Sequence[_Item], pieces: int) -> Iterator[Sequence[_Item]]:
-    """`items` without one of so many parts, the last part first: late things matter least."""
+    """`items` without one of so many parts; the last part first, as late items matter least."""
     size = -(-len(items) // pieces)
     for start in reversed(range(0, len(items), size)):
         yield [*items[:start], *items[start + size :]]
@@ -214,7 +214,7 @@ def _fewer_copies(add: Add, nodes: int) -> Add:
 
 
 def _without(fault: Fault, node: int) -> Fault | None:
-    """The fault for the others; None if nobody is left."""
+    """The fault without this node; None if no node is left."""
     nodes = tuple(each for each in fault.nodes if each != node)
     links = tuple(link for link in fault.links if node not in link)
     groups = tuple(group for each in fault.groups if (group := tuple(n for n in each if n != node)))
@@ -274,7 +274,7 @@ _SIMPLER: Final[dict[str, tuple[Callable[[Any], Iterator[Any]], ...]]] = {
     "consumers": (_one_way, _one_job_at_a_time, _even_work),
     "faults": (_one_node_less, _fewer_links, _rounder_hold),
 }
-"""By field of the plan: each yields simpler items, of which the first that does is taken."""
+"""By field of the plan: each yields simpler items, of which the first that still fails is taken."""
 
 
 def _replaced(plan: Plan, field: str, number: int, item: Any) -> Plan:

@@ -2,14 +2,14 @@
 
     sim = Simulation(nodes=3, seed=7)
     client = sim.client("n1")
-    job = client.addjob("packet", "hello", replicate=3, retry=1)
+    job = client.addjob("mail", "hello", replicate=3, retry=1)
     sim.run_until(lambda: job.is_done)
     with sim.partition(["n1"], ["n2", "n3"]):
         sim.run(5_000_000)
     sim.settle()
 
-The cluster is formed when the constructor returns, at time 0; nothing happens unless time is let
-pass. Nodes are called by name or number; times are microseconds, except where a name says ms.
+The cluster is formed when the constructor returns, at time 0. Time passes only in `run`, `settle`
+and the like. Nodes are given by name or number; times are microseconds unless a name says ms.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,11 +34,10 @@ from disque_trio.tracing.rows import Row
 Name = str | int
 """``n1``, or 1."""
 _LIMIT: Final[Micros] = 60_000_000
-_Deed = Callable[[Link], bool]
 
 
 class LimitError(AssertionError):
-    """Something has not come true in time."""
+    """A condition was not met in time."""
 
 
 @attrs.define(eq=False)
@@ -49,7 +48,7 @@ class Trouble:
     _undo: Callable[[], object]
 
     def undo(self) -> None:
-        """End it. Again is nothing."""
+        """End it. A second call does nothing."""
         if self in self._simulation.troubles:
             del self._simulation.troubles[self]
             self._undo()
@@ -78,7 +77,7 @@ class Client:
         self._actor = simulation.world.add_agent(self._operator)
 
     def ask(self, *words: Word) -> Pending:
-        """Ask for anything."""
+        """Send any request."""
         pending = self._operator.ask(self._node, words)
         self._simulation.world.clients.settle(self._actor)
         return pending
@@ -105,7 +104,7 @@ class Client:
         return self.ask("ACKJOB", *jobs)
 
     def close(self) -> None:
-        """Hang up. What is under way is lost."""
+        """Close the connection. Requests without a reply are lost."""
         self._operator.hang_up(self._node)
         self._simulation.world.clients.settle(self._actor)
 
@@ -126,7 +125,7 @@ class Simulation:
         machine_factory: MachineFactory = Machine,
         vector_clocks: bool = True,
     ) -> None:
-        """By a plan, whose agents and faults come as planned, or by the rest."""
+        """From a plan, with its agents and faults, or from the other arguments."""
         self.plan = plan or Plan(
             scenario="by hand",
             seed=seed,
@@ -138,7 +137,7 @@ class Simulation:
             codec_every=1,
         )
         self.rows: list[Row] = []
-        """Everything that has happened, unless an observer takes it."""
+        """All rows, unless an observer takes them."""
         self._run = Run(self.plan, observer or self.rows.append, machine_factory, messages=True)
         self.world = self._run.world
         self.engine = self._run.engine
@@ -150,7 +149,7 @@ class Simulation:
             self.engine.run(moment)
         self._run.begin()
 
-    # What there is.
+    # State.
 
     @property
     def now(self) -> Micros:
@@ -159,7 +158,7 @@ class Simulation:
 
     @property
     def digest(self) -> str:
-        """Of everything that has happened."""
+        """The digest of all rows."""
         return self._run.recorder.digest()
 
     def names(self) -> list[str]:
@@ -173,11 +172,11 @@ class Simulation:
         return machine
 
     def state(self, node: Name) -> NodeState:
-        """What the node knows."""
+        """The node's state."""
         return self.machine(node).state
 
     def check(self) -> None:
-        """Raise AssertionError if a node's state does not fit together."""
+        """Raise AssertionError if a node's state breaks an invariant."""
         for name in self.names():
             check(self.state(name))
 
@@ -189,7 +188,7 @@ class Simulation:
         return Client(self, f"x{self._last_client}", _number(node))
 
     def request(self, node: Name, *words: Word) -> Pending:
-        """Ask a node, by the client that is kept for that."""
+        """Send a request from a client that is kept for each node."""
         number = _number(node)
         if number not in self._clients:
             self._clients[number] = self.client(number)
@@ -202,7 +201,7 @@ class Simulation:
         self.engine.run(self.engine.now + duration)
 
     def run_until(self, condition: Callable[[], bool], limit: Micros = _LIMIT) -> None:
-        """Let time pass until something is so. Raises `LimitError` if it takes longer."""
+        """Let time pass until the condition holds. Raises `LimitError` if that takes longer."""
         end = self.engine.now + limit
         while not condition():
             if self.engine.next_time() > end:
@@ -224,7 +223,7 @@ class Simulation:
         return trouble
 
     def partition(self, *groups: Sequence[Name]) -> Trouble:
-        """Let nodes talk only within their groups."""
+        """Cut all links between groups."""
         numbers = [[_number(node) for node in group] for group in groups]
         links = [
             (source, target)
@@ -237,24 +236,24 @@ class Simulation:
         return self._trouble(links, self._fault_actions.cut, self._fault_actions.mend)
 
     def isolate(self, node: Name) -> Trouble:
-        """Let the node talk to nobody."""
+        """Cut all links of the node."""
         others = [number for number in self.world.hosts if number != _number(node)]
         return self.partition([node], others)
 
     def cut(self, source: Name, target: Name) -> Trouble:
-        """Let nothing through in this direction."""
+        """Cut the link in this direction."""
         return self._trouble(
             _link(source, target), self._fault_actions.cut, self._fault_actions.mend
         )
 
     def hold(self, source: Name, target: Name) -> Trouble:
-        """Keep everything in this direction until it is released."""
+        """Keep back everything in this direction until it is released."""
         return self._trouble(
             _link(source, target), self._fault_actions.clog, self._fault_actions.release
         )
 
     def delay(self, source: Name, target: Name, delay: Micros) -> Trouble:
-        """Make everything in this direction so much later."""
+        """Add a delay in this direction."""
         fault_actions = self._fault_actions
         return self._trouble(
             _link(source, target),
@@ -265,7 +264,7 @@ class Simulation:
     def drop(
         self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
     ) -> Trouble:
-        """Swallow a share of the messages, of those named `only`, at most `count`."""
+        """Lose a share of the messages, of those named `only`, at most `count`."""
         rule, fault_actions = Rule(share, only, count), self._fault_actions
         return self._trouble(
             _link(source, target),
@@ -276,7 +275,7 @@ class Simulation:
     # Processes.
 
     def crash(self, node: Name, cause: str = "kill") -> Trouble:
-        """End the process; undone, it starts again, without its jobs."""
+        """Kill the process; undone, it starts again, without its jobs."""
         number = _number(node)
         self._fault_actions.crash(number, cause)
         return self._keep(lambda: self._fault_actions.start(number))
@@ -287,11 +286,11 @@ class Simulation:
         self._fault_actions.start(_number(node))
 
     def wipe(self, node: Name) -> None:
-        """Let the node come back without its name and all it had."""
+        """Kill the process; it starts again with a new id and no data."""
         self._fault_actions.wipe(_number(node))
 
     def remove(self, node: Name) -> None:
-        """End the process for ever."""
+        """Kill the process for ever."""
         self._fault_actions.remove(_number(node))
 
     def pause(self, node: Name) -> Trouble:
@@ -301,7 +300,7 @@ class Simulation:
         return self._keep(lambda: self._fault_actions.resume(number))
 
     def slow(self, node: Name, busy: Micros) -> Trouble:
-        """Let each batch of inputs take so long."""
+        """Make each batch of inputs take so long."""
         number = _number(node)
         self._fault_actions.slow(number, busy)
         return self._keep(lambda: self._fault_actions.slow(number, 0))
@@ -309,17 +308,17 @@ class Simulation:
     # Clocks.
 
     def drift(self, node: Name, ppm: int) -> Trouble:
-        """Let the clocks run so much faster than true time."""
+        """Make the clocks run so much faster than true time."""
         number = _number(node)
         self._fault_actions.set_rate(number, ppm)
         return self._keep(lambda: self._fault_actions.set_rate(number, None))
 
     def step_clock(self, node: Name, ms: int) -> None:
-        """Let the wall clock jump."""
+        """Make the wall clock jump."""
         self._fault_actions.step_clock(_number(node), ms)
 
     def freeze(self, node: Name) -> Trouble:
-        """Hold the wall clock still."""
+        """Stop the wall clock."""
         number = _number(node)
         self._fault_actions.freeze(number)
         return self._keep(lambda: self._fault_actions.thaw(number))
@@ -327,18 +326,18 @@ class Simulation:
     # Membership.
 
     def join(self) -> str:
-        """A new node comes, and all others meet it. Its name."""
+        """Add a new node, which all others meet. Returns its name."""
         self._fault_actions.join(0)
         return f"n{len(self.world.hosts)}"
 
     def leave(self, node: Name) -> Trouble:
-        """Let the node announce that it leaves."""
+        """Make the node announce that it leaves."""
         number = _number(node)
         self._fault_actions.leave(number, leaving=True)
         return self._keep(lambda: self._fault_actions.leave(number, leaving=False))
 
     def forget(self, node: Name) -> Trouble:
-        """Let all others forget the node; undone, they meet it again."""
+        """Make all others forget the node; undone, they meet it again."""
         number = _number(node)
         self._fault_actions.forget(number)
         return self._keep(lambda: self._fault_actions.meet(number))
@@ -356,8 +355,8 @@ class Simulation:
         self.run_until(lambda: self.world.is_formed(self._fault_actions.numbers()), limit)
 
     def drain(self, limit: Micros = 10 * _LIMIT) -> None:
-        """Settle, and let workers at every node ack all jobs, until for a while no node has had a
-        record of one."""
+        """Settle, and have workers at every node ack all jobs, until all nodes have been empty for a
+        while."""
         self.settle()
         end = self.engine.now + limit
         empty_since = None
@@ -373,7 +372,7 @@ class Simulation:
                 empty_since = self.engine.now
 
     def _hire(self, hired: dict[str, None]) -> None:
-        """See that every node has a worker for every queue that there is somewhere."""
+        """Give every node a worker for each queue that any node has."""
         for name in self.names():
             for job in self.state(name).jobs.values():
                 queue = "" if job.queue is None else job.queue.decode()

@@ -1,8 +1,8 @@
 """One node's two clocks against true time.
 
 The monotonic clock runs at its own rate and never goes back. The wall clock is the monotonic one
-plus all steps, unless somebody holds it still. True time is integer microseconds and may be
-negative (the warm-up); so are all numbers here, and nothing is rounded twice
+plus all steps, unless it is frozen. True time is integer microseconds and may be negative (in the
+warm-up); all numbers here are integers, and none is rounded twice
 (docs/simulation.md, "How links, nodes and clocks behave").
 """
 
@@ -19,7 +19,7 @@ _MILLION: Final = 1_000_000
 
 
 class NodeClock:
-    """Reads both clocks at a true time, and says when the monotonic one will show a moment."""
+    """Both clocks at a true time, and the true time at which the monotonic one shows a value."""
 
     __slots__ = ("_base", "_frozen", "_rate", "_since", "_wall", "ppm")
 
@@ -42,7 +42,7 @@ class NodeClock:
         return now
 
     def show(self, now: Now, true: Micros) -> None:
-        """The same, in a `Now` that there is already: a new one takes as long as the reading."""
+        """The same, into an existing `Now`: a new object costs as much as the reading."""
         mono = self._base + (true - self._since) * self._rate // _MILLION
         wall = mono + self._wall if self._frozen is None else self._frozen
         now.mono = mono // 1000
@@ -61,17 +61,17 @@ class NodeClock:
         self.ppm = ppm
 
     def step(self, ms: Millis) -> None:
-        """Let the wall clock jump. Of a frozen one, what is shown jumps too."""
+        """Let the wall clock jump, even if it is frozen."""
         self._wall += ms * 1000
         if self._frozen is not None:
             self._frozen += ms * 1000
 
     def freeze(self, true: Micros) -> None:
-        """Hold the wall clock still."""
+        """Stop the wall clock."""
         if self._frozen is None:
             mono = self._base + (true - self._since) * self._rate // _MILLION
             self._frozen = mono + self._wall
 
     def thaw(self) -> None:
-        """Let the wall clock jump to where it would be, and run again."""
+        """Set the wall clock to where it would be, and let it run again."""
         self._frozen = None

@@ -1,10 +1,9 @@
-"""One node's disk: the journal as a file of records, and all that can befall it.
+"""One node's disk: the journal as a file of records, and its faults.
 
-A write puts records into the system's cache, a sync puts what is there onto the disk. When the
-process is killed the cache stays; when power fails, what was not synced stays up to wherever the
-system has come to by itself, maybe in the middle of a record. What is left is read through the real
-file format (`wire.journal`), so that torn tails and flipped bits meet the reader that they meet
-outside.
+A write puts records into the system's cache, a sync puts the cache onto the disk. A killed process
+loses nothing of the cache; when power fails, an arbitrary first part of the unsynced records is on
+the disk, maybe with half a record. The rest is read through the real file format (`wire.journal`),
+so that the real reader meets torn tails and flipped bits.
 """
 
 import random
@@ -23,36 +22,36 @@ BROKEN: Final = "Input/output error"
 SALT: Final = 0x5EED
 _CHUNK: Final = 1 << 16
 _CHECK_EVERY: Final = 4
-"""One load in so many goes through bytes although nothing is wrong with the file."""
+"""One load in so many goes through bytes although the file is intact."""
 _ZEROS: Final = 0.25
-"""How often a torn tail is zeros: the file had grown already, and the data had not come yet."""
+"""How often a torn tail is zeros: the file had grown before the data was written."""
 
 
 class DiskError(Exception):
-    """The system refuses; the message is its error text."""
+    """A call of the system failed; the message is its error text."""
 
 
 class JournalError(Exception):
-    """The file does not come back as it was written, and the reader has not noticed."""
+    """The records read are not those written, and the reader has not noticed."""
 
 
 @attrs.frozen
 class Found:
-    """What a start finds."""
+    """What a starting process finds."""
 
     records: list[Record]
     """In their order."""
     how: str
-    """`kept`; `torn` if the last record was not whole; `damaged` if the file cannot be used."""
+    """`kept`; `torn` if the last record was incomplete; `damaged` if the file is unusable."""
 
     @property
     def start(self) -> str:
-        """How the process starts: the operator has taken a damaged file away."""
+        """How the process starts: the operator has removed a damaged file."""
         return "empty" if self.how == "damaged" else "loaded"
 
 
 class Disk:
-    """A disk with one file. Durable are its first `durable` records."""
+    """A disk with one file. Its first `durable` records are durable."""
 
     def __init__(self, rng: random.Random, sync: Span) -> None:
         self._rng = rng
@@ -63,15 +62,15 @@ class Disk:
         self.is_broken = False
         """Neither writes nor syncs succeed."""
         self.is_stalled = False
-        """Nothing gets through, and nothing fails."""
+        """Writes and syncs hang: they neither succeed nor fail."""
         self.when_released: Callable[[], None] | None = None
-        """Whom to tell when it is not stalled any more."""
+        """Called when it is not stalled any more."""
         self._tail = b""
-        """Of a record that was being written when power failed."""
+        """The first part of a record that was being written when power failed."""
         self._flips = 0
         self._loads = 0
 
-    # What a process asks for.
+    # For the process.
 
     def write(self, records: Sequence[Record]) -> None:
         """Add records to the file, in the system's cache. Raises `DiskError`, having added none."""
@@ -82,22 +81,22 @@ class Disk:
         self.records.extend(records)
 
     def sync(self, count: int) -> None:
-        """Put the first `count` records onto the disk. Raises `DiskError`: then what was not there
-        before is in doubt, as after any loss of power."""
+        """Put the first `count` records onto the disk. Raises `DiskError`; then records that
+        were not durable before may or may not be on the disk."""
         if self.is_broken:
             raise DiskError(BROKEN)
         self.durable = max(self.durable, count)
 
     def replace(self, records: Sequence[Record]) -> None:
-        """Another file takes the place of this one, synced. Raises `DiskError`: it does not."""
+        """Replace the file by a synced one. Raises `DiskError`, and then keeps the old file."""
         if self.is_broken or self.is_full:
             raise DiskError(BROKEN if self.is_broken else FULL)
         self.records, self._tail = list(records), b""
         self.durable = len(self.records)
 
     def note_start(self) -> bool:
-        """If the mark of a stop is the last record, make it void, synced. Could that be done, or
-        need it not be?"""
+        """If the last record marks a stop, cancel it with a synced mark of the start. False if that
+        failed."""
         if self.records[-1:] != [STOPPED]:
             return True
         if self.is_stalled:
@@ -118,10 +117,10 @@ class Disk:
         """Is there anything in the file?"""
         return bool(self.records)
 
-    # What befalls it.
+    # Faults.
 
     def lose_power(self) -> None:
-        """Of what was not synced an arbitrary first part stays, and then maybe half a record."""
+        """An arbitrary first part of the unsynced records stays, and maybe half a record more."""
         rest = len(self.records) - self.durable
         kept = self.durable + self._rng.randint(0, rest)
         torn = self.records[kept : kept + 1]
@@ -135,23 +134,23 @@ class Disk:
             self._tail = bytes(size) if is_blank else whole[:size]
 
     def flip(self) -> None:
-        """One bit of the file changes. Nobody notices until it is read."""
+        """Change one bit of the file, at the next load."""
         self._flips += 1
 
     def stall(self, *, is_stalled: bool) -> None:
-        """Hold everything back, or go on."""
+        """Begin or end to hang."""
         self.is_stalled = is_stalled
         if not is_stalled and self.when_released is not None:
             self.when_released()
 
     def clear(self) -> None:
-        """The file is gone, by whose hand ever."""
+        """Remove the file."""
         self.records, self.durable, self._tail, self._flips = [], 0, b"", 0
 
     # Loading.
 
     def load(self) -> Found:
-        """What is in the file, whose torn tail is cut off."""
+        """Read the file, and cut a torn tail off."""
         self._loads += 1
         how = "torn" if self._tail else "kept"
         if self._tail or self._flips or not self._loads % _CHECK_EVERY:
@@ -171,7 +170,7 @@ class Disk:
                 raise JournalError(f"{len(self.records)} records, and {len(found)} come back")
         self._tail = b""
         found = self.records
-        # A process reads all that is there; for the rest of the run what counts is enough.
+        # The process gets all records; the file keeps only those that still count.
         self.records = _compact(found)
         self.durable = len(self.records)
         return Found(found, how)
@@ -197,8 +196,8 @@ def _read(data: bytes, rng: random.Random) -> list[Record]:
 
 
 def _compact(records: Sequence[Record]) -> list[Record]:
-    """Only what counts: the last record of each job that was not deleted, and the marks of stops
-    and starts, as a file that is not written anew keeps them."""
+    """Only the last record of each job that was not deleted, and the marks of stops and starts, in
+    their order."""
     left: dict[bytes, Record] = {}
     for record in records:
         if isinstance(record, LoadJob):

@@ -1,4 +1,4 @@
-"""Faults: from items of a plan to what is done to a world, and undone again.
+"""Applies the faults of a plan to a world, and undoes them.
 
 Engines put their worlds behind the `World` protocol, apply each timed fault when it is due, pass
 rows to `see`, and let `Faults` heal everything at the end of the chaos. An occurrence of a fault
@@ -20,10 +20,10 @@ Link = tuple[int, int]
 
 
 class World(Protocol):
-    """What can be done to nodes and links. Nodes are numbers; each tells whether it had effect."""
+    """What faults can do to nodes and links; each method returns whether it had an effect."""
 
     def numbers(self) -> Sequence[int]:
-        """All nodes that have ever been."""
+        """All nodes but those removed for ever."""
 
     def later(self, delay: Micros, act: Callable[[], None]) -> None:
         """Call back after a while."""
@@ -31,28 +31,28 @@ class World(Protocol):
     # Links.
 
     def cut(self, link: Link) -> bool:
-        """Let nothing through."""
+        """Cut the link."""
 
     def mend(self, link: Link) -> bool:
         """Undo a cut."""
 
     def clog(self, link: Link) -> bool:
-        """Keep everything back."""
+        """Keep all packets back."""
 
     def release(self, link: Link) -> bool:
         """Undo a clog."""
 
     def add_rule(self, link: Link, rule: Rule) -> bool:
-        """Swallow some messages."""
+        """Lose some messages."""
 
     def remove_rule(self, link: Link, rule: Rule) -> bool:
-        """Swallow them no more."""
+        """Undo a rule."""
 
     def add_delay(self, link: Link, delay: Micros) -> bool:
-        """Make everything so much later; less if negative."""
+        """Add to the latency; a negative delay takes away."""
 
     def half_open(self, link: Link) -> bool:
-        """Let the connections be gone at the target, while the source learns nothing."""
+        """End the connections at the target only, without telling the source."""
 
     # Processes.
 
@@ -60,13 +60,13 @@ class World(Protocol):
         """End it."""
 
     def start(self, node: int) -> bool:
-        """Start it again, with what has survived."""
+        """Start it again, with what is on its disk."""
 
     def remove(self, node: int) -> bool:
         """End it for ever."""
 
     def wipe(self, node: int) -> bool:
-        """Let it lose its name and all it has; it starts anew and is met."""
+        """Kill it; it starts with a new id and no data, and the others meet it."""
 
     def pause(self, node: int) -> bool:
         """Stop it."""
@@ -75,18 +75,18 @@ class World(Protocol):
         """Let it go on."""
 
     def slow(self, node: int, busy: Micros) -> bool:
-        """Let each batch take so long."""
+        """Make each batch take so long."""
 
     # Disks.
 
     def fill_disk(self, node: int, *, is_full: bool) -> bool:
-        """Let there be no space, or some again."""
+        """Make the disk full, or not full again."""
 
     def break_disk(self, node: int, *, is_broken: bool) -> bool:
-        """Let writes and syncs fail, or succeed again."""
+        """Make writes and syncs fail, or succeed again."""
 
     def stall_disk(self, node: int, *, is_stalled: bool) -> bool:
-        """Let writes and syncs take no end, or go on."""
+        """Make writes and syncs hang, or go on."""
 
     def flip_bit(self, node: int) -> bool:
         """Change one bit of the journal."""
@@ -94,13 +94,13 @@ class World(Protocol):
     # Clocks.
 
     def step_clock(self, node: int, ms: int) -> bool:
-        """Let the wall clock jump."""
+        """Make the wall clock jump."""
 
     def set_rate(self, node: int, ppm: int | None) -> bool:
-        """Let the clocks run so much faster than true time; None is as planned."""
+        """Set how much faster than true time the clocks run; None is as planned."""
 
     def freeze(self, node: int) -> bool:
-        """Hold the wall clock still."""
+        """Stop the wall clock."""
 
     def thaw(self, node: int) -> bool:
         """Let it go on."""
@@ -111,7 +111,7 @@ class World(Protocol):
         """CLUSTER LEAVING."""
 
     def join(self, node: int) -> bool:
-        """A new node comes, and all others meet it. `node` only counts."""
+        """Add a new node, which all others meet. `node` is not used."""
 
     def forget(self, node: int) -> bool:
         """All others forget the node."""
@@ -120,7 +120,7 @@ class World(Protocol):
         """All others meet the node, if they do not know it."""
 
     def bury(self, node: int) -> bool:
-        """All others forget the names that the node does not bear any more."""
+        """All others forget the former ids of the node."""
 
     def squeeze(self, node: int, share: int) -> bool:
         """CONFIG SET maxmemory."""
@@ -142,7 +142,7 @@ class Active:
 
 @attrs.define(eq=False)
 class _Armed:
-    """A fault that waits for events."""
+    """A fault that waits for an event."""
 
     fault: Fault
     cause: str
@@ -166,7 +166,7 @@ class Faults:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of rows that `see` wants to see."""
+        """The kinds of rows that must be passed to `see`."""
         return list(self._armed)
 
     # Applying.
@@ -286,7 +286,7 @@ NodeAction = Callable[[World, int, Active], bool]
 
 
 def _nothing(_world: World, _node: int, _active: Active) -> bool:
-    """It cannot, or need not, be undone."""
+    """For faults that cannot or need not be undone."""
     return False
 
 
@@ -302,7 +302,7 @@ _LINK_ACTIONS: Final[dict[str, tuple[LinkAction, LinkAction]]] = {
         lambda world, link, active: world.add_delay(link, active.fault.amount * 1000),
         lambda world, link, active: world.add_delay(link, -active.fault.amount * 1000),
     ),
-    # Whoever has noticed connects anew, so nothing is left to undo.
+    # A source that has noticed connects anew, so nothing is left to undo.
     "half-open": (lambda world, link, _: world.half_open(link), lambda *_: False),
 }
 _NODE_ACTIONS: Final[dict[str, tuple[NodeAction, NodeAction]]] = {

@@ -1,22 +1,22 @@
-"""What links do to messages: latency, order, loss, cuts. All engines share it; it knows none.
+"""The network model: latency, order, loss and cuts of links. All engines use it.
 
-The engine opens a `Connection`, gives each `Packet` to `submit`, and at the times that it is told
-asks `admit` whether the packet is handed over. Times are true microseconds.
+The engine opens a `Connection`, gives each `Packet` to `submit`, which returns arrival times, and
+at each of these asks `admit` whether the packet is delivered. Times are true microseconds.
 
-Links are directed. What holds for a pair (source, target) stands in a `Path`, whatever runs over
-it; a connection has one `Channel` in each direction.
+Links are directed. The state of a pair (source, target) is a `Path`; a connection has one `Channel`
+in each direction.
 
-*Stream* links behave as TCP does. Packets of a channel stay in order, and each arrives once. While
-a path is cut nothing arrives: the network keeps what is under way, and after the heal lets it
-follow in one burst, as retransmission would. A connection that had to wait for `STALL` breaks: what
-was kept is lost, always the last part of what was sent. A connection over which nobody speaks
-meanwhile survives any cut. A cut in one direction lets data through in the other, where only the
-acknowledgements are missing, until the connection breaks for that.
+*Stream* links behave like TCP. The packets of a channel stay in order, and each arrives once. While
+a path is cut nothing arrives: packets in flight are kept, and delivered in one burst after the
+heal, as by retransmission. A connection that has waited for `STALL` breaks, and the kept packets,
+always the last that were sent, are lost. An idle connection survives any cut. A cut in one
+direction lets data through in the other, but not its acknowledgements, so the connection breaks
+after `STALL`, too.
 
-*Hostile* links lose, repeat and reorder single packets, and lose what a cut meets. Connections need
-the way there only, and never break.
+*Hostile* links lose, repeat and reorder single packets, and lose packets that arrive during a cut.
+A connection needs only the path to the acceptor, and never breaks.
 
-A clog keeps packets on either kind, and breaks nothing.
+A clog keeps packets back on both kinds of links, and breaks nothing.
 """
 
 import random
@@ -30,22 +30,22 @@ from disque_trio.sim.scenarios.plan import LinkPlan, Micros
 STALL: Final[Micros] = 8_000_000
 """How long a connection waits for a cut to end."""
 DIAL_WAITS: Final[tuple[Micros, ...]] = (1_000_000, 2_000_000, 4_000_000)
-"""How long a dial waits after each knock that nobody could hear; then it has failed."""
+"""How long a dial waits after each attempt without an answer; then it fails."""
 MAX_BACKOFF: Final[Micros] = 1_000_000
-"""How long after a heal retransmission may still take to notice."""
+"""How long after a heal until retransmission starts at most."""
 DETOUR: Final = 10
-"""A reordered or repeated packet takes up to so many times the longest fast latency more."""
+"""A reordered or repeated packet is late by up to so many times the longest fast latency."""
 
 
 @attrs.define(eq=False)
 class Rule:
-    """Packets that a fault swallows: a share of those that `only` names, up to `count`."""
+    """Messages that a fault loses: a share of those named `only`, up to `count`."""
 
     share: float = 1.0
     only: str = ""
     """The name of a message, as in rows; empty is any."""
     count: int = 0
-    """0 is without limit."""
+    """0 is no limit."""
     swallowed: int = 0
 
 
@@ -60,14 +60,14 @@ class Path:
     is_blocked: bool = False
     """Cut or clogged."""
     is_troubled: bool = False
-    """Blocked, or acknowledgements cannot come back: `Network.admit` has to be asked."""
+    """Blocked, or acknowledgements cannot come back: `Network.admit` must be called."""
     delay: Micros = 0
     """Added to every latency."""
     free_at: Micros = -(1 << 62)
     """When the last packet has left, if bandwidth is limited."""
     rules: list[Rule] = attrs.Factory(list)
     waiting: "dict[Channel, None]" = attrs.Factory(dict)
-    """Channels that hold packets, or data of which no acknowledgement has come back."""
+    """Channels that hold packets, or sent data that is not acknowledged."""
 
 
 @attrs.define(eq=False)
@@ -81,7 +81,7 @@ class Channel:
     held: "deque[Packet]" = attrs.field(factory=deque, init=False)
     stalled_since: Micros | None = attrs.field(default=None, init=False)
     is_flushing: bool = attrs.field(default=False, init=False)
-    """What is held arrives soon, and what comes until then arrives with it."""
+    """Held packets are about to arrive, together with those that come until then."""
 
 
 @attrs.define(eq=False)
@@ -95,14 +95,14 @@ class Connection:
     """From the dialler to the acceptor."""
     back: Channel = attrs.field(init=False)
     is_watched: bool = attrs.field(default=False, init=False)
-    """The engine has promised to look at `stall_due` in time."""
+    """The engine will look at `stall_due` in time."""
 
 
 @attrs.define(eq=False)
 class Packet:
-    """Something on its way; engines add what it carries.
+    """A packet in flight; engines add its content.
 
-    `is_control` are the packets that make or end a connection.
+    `is_control` marks packets that open or end a connection.
     """
 
     channel: Channel
@@ -143,7 +143,7 @@ class Network:
         return path
 
     def connect(self, dialler: int, acceptor: int) -> Connection:
-        """A new connection, of which the acceptor does not know yet."""
+        """A new connection, not yet known to the acceptor."""
         self._epoch += 1
         connection = Connection(self._epoch, dialler, acceptor)
         connection.forth = Channel(connection, self.path(dialler, acceptor))
@@ -151,7 +151,7 @@ class Network:
         return connection
 
     def can_connect(self, connection: Connection) -> bool:
-        """Is a knock at the acceptor's heard, and its answer?"""
+        """Can a connection attempt and its answer arrive?"""
         if connection.forth.path.is_blocked:
             return False
         return self.is_hostile or not connection.back.path.is_blocked
@@ -159,7 +159,7 @@ class Network:
     # Sending.
 
     def latency(self, path: Path) -> Micros:
-        """How long something takes that leaves now."""
+        """The latency of a packet that leaves now."""
         rng = self._rng
         slow = self.plan.latency
         if slow.p_slow and rng.random() < slow.p_slow:
@@ -170,7 +170,7 @@ class Network:
     def submit(
         self, now: Micros, packet: Packet, name: str = "", size: int = 0
     ) -> tuple[Micros, ...]:
-        """When the packet arrives: usually once, never if it is lost. `name` is what rules see."""
+        """When the packet arrives: usually once, never if it is lost. Rules compare `name`."""
         channel = packet.channel
         path = channel.path
         if not self.is_plain or path.rules:
@@ -178,7 +178,7 @@ class Network:
         return (self.arrival(now, channel),)
 
     def arrival(self, now: Micros, channel: Channel) -> Micros:
-        """What `submit` comes to where `is_plain` holds and the path has no rules."""
+        """The same as `submit`, if `is_plain` holds and the path has no rules."""
         arrival = now + self._low + int(self._rng.random() * self._spread) + channel.path.delay
         if arrival < channel.last:
             return channel.last
@@ -214,7 +214,7 @@ class Network:
         return False
 
     def _departure(self, now: Micros, path: Path, size: int) -> Micros:
-        """When the last byte has left, behind all that left before."""
+        """When the last byte has left, after all packets before it."""
         if not self.plan.bytes_per_second:
             return now
         path.free_at = max(path.free_at, now) + size * 1_000_000 // self.plan.bytes_per_second
@@ -226,9 +226,9 @@ class Network:
     # Arriving.
 
     def admit(self, now: Micros, packet: Packet) -> bool | None:
-        """Is the packet handed over? None: it is kept for now; False: it is lost.
+        """Is the packet delivered? None: it is kept for now; False: it is lost.
 
-        Need not be asked if the path is not troubled and the channel holds nothing. Whoever asks
+        Need not be called if the path is not troubled and the channel holds nothing. The caller
         looks at `stall_due` afterwards.
         """
         channel = packet.channel
@@ -249,7 +249,7 @@ class Network:
             channel.stalled_since = now
 
     def stall_due(self, connection: Connection) -> Micros | None:
-        """When the connection breaks if no path is mended before; None if it need not."""
+        """When the connection breaks unless a path is mended; None if it does not."""
         stalls = [
             channel.stalled_since + STALL
             for channel, other in (
@@ -260,7 +260,7 @@ class Network:
         ]
         return min(stalls, default=None)
 
-    # Cuts and clogs: each says whether it made a difference.
+    # Cuts and clogs: each returns whether it changed anything.
 
     def cut(self, source: int, target: int) -> bool:
         """Let nothing through in this direction."""
@@ -300,7 +300,7 @@ class Network:
                 self._acknowledge(one)
 
     def _acknowledge(self, path: Path) -> None:
-        """What came through is acknowledged now; what is held waits for its flush."""
+        """Delivered data is acknowledged now; held packets wait for their flush."""
         for channel in [channel for channel in path.waiting if not channel.held]:
             del path.waiting[channel]
             channel.stalled_since = None
@@ -321,12 +321,12 @@ class Network:
         return found
 
     def flush(self, channel: Channel) -> list[Packet]:
-        """What arrives now, in order. Nothing if the path is blocked again."""
+        """The packets that arrive now, in order; none if the path is blocked again."""
         channel.is_flushing = False
         return [] if channel.path.is_blocked else self.abandon(channel)
 
     def abandon(self, channel: Channel) -> list[Packet]:
-        """Keep nothing for this channel any more; what was kept."""
+        """Drop and return the packets that were kept for this channel."""
         packets = list(channel.held)
         channel.held.clear()
         channel.stalled_since = None

@@ -1,8 +1,8 @@
-"""Writing down what happens: rows for whoever watches, and one digest over all of them.
+"""Records what happens: rows for an observer, and one digest over all of them.
 
-The digest tells whether two runs were the same. It is SHA-256 over the rows as `marshal` writes
-them in version 2, which knows no references and so depends on nothing but the values; of the forms
-tried (JSON, joined text) it is the only one that costs less than building the row.
+Equal runs have equal digests. The digest is SHA-256 over the rows as `marshal` writes them in
+version 2, which has no references and so depends on values only; of the forms tried (JSON, joined
+text) it is the only one that costs less than building the row.
 """
 
 import hashlib
@@ -26,9 +26,8 @@ MESSAGE_KINDS: Final = ("send", "recv")
 class Recorder:
     """Takes rows in order.
 
-    The observer gets each row at once, unless rows are kept back (`keep_back`): then `tell` brings
-    it what has come since. There are some two rows for each event, and the call alone that each
-    costs otherwise is much of what a run takes.
+    The observer gets each row at once, or, after `keep_back`, in batches by `tell`. There are some
+    two rows for each event, and a call for each is a large part of the time of a run.
     """
 
     __slots__ = (
@@ -49,22 +48,22 @@ class Recorder:
         self._observer = observer
         self._hash = hashlib.sha256()
         self._pending: list[Fields] = []
-        """What does not count for the digest yet."""
+        """Rows that are not in the digest yet."""
         self._told = 0
-        """How many of these the observer has."""
+        """How many of these the observer has got."""
         self._hidden: tuple[str, ...] = () if messages else MESSAGE_KINDS
         self._triggers: dict[str, Callable[[Fields], None]] = {}
         self._is_keeping = False
         self.add = self._add
 
     def keep_back(self) -> None:
-        """From now on, tell the observer nothing until `tell`."""
+        """From now on the observer gets rows by `tell` only."""
         self._is_keeping = True
         if not self._triggers:
             self.add = self._pending.append
 
     def watch(self, kind: str, then: Callable[[Fields], None]) -> None:
-        """Call `then` with each row of this kind, too: at once, in any case."""
+        """Call `then` with each row of this kind, always at once."""
         self._triggers[kind] = then
         self.add = self._add
 
@@ -76,11 +75,11 @@ class Recorder:
             self._triggers[fields[1]](fields)
 
     def tell(self) -> None:
-        """Tell the observer what it does not know yet, and let whole batches go."""
+        """Give the observer the rows that it has not got, and complete batches to the digest."""
         pending, observer, hidden = self._pending, self._observer, self._hidden
-        news, self._told = pending[self._told :], len(pending)
+        fresh, self._told = pending[self._told :], len(pending)
         if observer is not None:
-            for fields in news:
+            for fields in fresh:
                 if fields[1] not in hidden:
                     observer(Row(*fields))
         whole = len(pending) - len(pending) % _BATCH
@@ -90,7 +89,7 @@ class Recorder:
         self._told = len(pending)
 
     def digest(self) -> str:
-        """Of everything so far."""
+        """The digest of all rows so far."""
         self.tell()
         whole = self._hash.copy()
         whole.update(marshal.dumps(self._pending, _FORM))
@@ -98,7 +97,7 @@ class Recorder:
 
 
 def digest_of(rows: Iterable[Row]) -> str:
-    """What a `Recorder` says after these rows."""
+    """The digest of these rows."""
     recorder = Recorder(None)
     for row in rows:
         recorder.add(attrs.astuple(row, recurse=False))

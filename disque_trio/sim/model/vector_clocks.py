@@ -1,7 +1,7 @@
-"""What every event of a run may have been caused by (docs/simulation.md, "Vector clocks").
+"""Vector clocks: which events may have caused which (docs/simulation.md, "Vector clocks").
 
-Each node and each client has one component, in the order in which the run made them. Clocks of
-before a newcomer are shorter; what is missing is 0.
+Each node and each client has one component, in the order of their creation. Stamps from before a
+newcomer are shorter; missing components are 0.
 """
 
 Stamp = tuple[int, ...]
@@ -17,16 +17,16 @@ class VectorClock:
         self._counts = [0] * (place + 1)
 
     def tick(self) -> Stamp:
-        """Something happens here: its stamp."""
+        """Count an event here. Returns its stamp."""
         self._counts[self._place] += 1
         return tuple(self._counts)
 
     def stamp(self) -> Stamp:
-        """What is known here, without anything happening."""
+        """The current stamp, without an event."""
         return tuple(self._counts)
 
     def join(self, other: Stamp) -> None:
-        """Something is learned that another actor sent with this stamp."""
+        """Merge the stamp of something that another actor has sent."""
         counts = self._counts
         if len(counts) < len(other):
             counts.extend([0] * (len(other) - len(counts)))
@@ -36,14 +36,14 @@ class VectorClock:
                 counts[place] = count
 
     def learn(self, other: Stamp) -> Stamp:
-        """The same, and that is an event here: its stamp."""
+        """Merge a stamp and count an event. Returns its stamp."""
         self.join(other)
         self._counts[self._place] += 1
         return tuple(self._counts)
 
 
 class NoClock(VectorClock):
-    """Keeps nothing, for runs that do without."""
+    """Keeps nothing, for runs without vector clocks."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Producers and consumers: agents that react to replies and to time, and know no engine.
+"""Producers and consumers: agents that react to replies and to time, without an engine.
 
 The engine asks an agent for its `deadline`, wakes it then, and tells it of replies and of lost
 connections. The agent puts what it wants done into `wishes`; the engine takes them after each call
@@ -22,12 +22,12 @@ from disque_trio.statemachine.base import Failure, Reply
 PATIENCE: Final[Micros] = 5_000_000
 """How much longer than the command's own timeout an agent waits for a reply."""
 ENDLESS: Final[Micros] = 60_000_000
-"""How long it waits if the command's own timeout is none."""
+"""How long it waits if the command has no timeout."""
 RECONNECT: Final[Micros] = 500_000
 """How long a consumer rests before it connects again."""
 _ELSEWHERE: Final = {"elsewhere": "ackjob", "fastack-elsewhere": "fastack"}
 ACK_TRIES: Final = 3
-"""At how many nodes a consumer tries to get an ack through, when connections break."""
+"""At how many nodes a consumer tries an ack, when connections break."""
 
 
 @attrs.define
@@ -41,39 +41,39 @@ class Ask:
 
 @attrs.define
 class Hang:
-    """End a connection, whatever is under way on it. No `lost` follows."""
+    """End a connection. Requests without a reply are lost; no `lost` follows."""
 
     connection: int
     cause: str = "timeout"
-    """For the rows of what is under way; `quit` if the agent has not lost its patience."""
+    """For the rows of lost requests; `quit` if the agent ends it without a timeout."""
 
 
 Wish = Ask | Hang
 
 
 class Agent(Protocol):
-    """What engines know of an agent."""
+    """An agent, as engines use it."""
 
     name: str
     wishes: list[Wish]
 
     def deadline(self) -> Micros:
-        """When it wants to be woken; NEVER when it waits for others only."""
+        """When it wants to be woken; NEVER if it only waits for replies."""
 
     def wake(self, now: Micros) -> None:
-        """Its time has come, or is near enough."""
+        """The deadline has come."""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:
         """The reply to what it asked on this connection."""
 
     def lost(self, now: Micros, connection: int) -> None:
-        """The node has ended the connection, or cannot be reached."""
+        """The node has ended the connection, or is unreachable."""
 
     def settle(self) -> None:
-        """Chaos has ended: be a good client from now on."""
+        """The chaos has ended: ack every job from now on."""
 
     def is_idle(self) -> bool:
-        """Has it nothing in hand, so that nothing will change without a new job?"""
+        """Has it no job and no pending add?"""
 
 
 def agents(plan: Plan) -> list[Agent]:
@@ -93,10 +93,10 @@ def agents(plan: Plan) -> list[Agent]:
 class _Connection:
     node: int
     dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
-    """Of each request under way, in order: when the agent gives up on it, and after how long."""
+    """For each request without a reply, in order: when the agent gives up, and after how long."""
 
     def answered(self, now: Micros) -> None:
-        """The next in line may have waited for this one."""
+        """The next request gets its full time from now: it may have waited for this one."""
         self.dues.popleft()
         if self.dues:
             due, wait = self.dues[0]
@@ -104,8 +104,8 @@ class _Connection:
 
 
 class Producer:
-    """Adds jobs at their times, whatever becomes of those before: in a pipeline as far as it may,
-    else on a connection for each in the air."""
+    """Adds jobs at their times without waiting for earlier ones: in a pipeline up to its limit,
+    otherwise on one connection for each pending add."""
 
     def __init__(self, name: str, adds: list[Add]) -> None:
         self.name = name
@@ -117,10 +117,10 @@ class Producer:
         self._free: dict[int, list[int]] = {}
         """Idle connections by node."""
         self._deaths: list[tuple[Micros, int]] = []
-        """When it drops which connection, a heap."""
+        """When it drops which connection, as a heap."""
 
     def deadline(self) -> Micros:
-        """The next job, or the next reply that does not come."""
+        """The next job, or the timeout of a reply."""
         due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
         if self._deaths:
             due = min(due, self._deaths[0][0])
@@ -159,7 +159,7 @@ class Producer:
         return self._last_connection
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
-        """Whatever the reply, the connection is free, or waits for one reply less."""
+        """The connection is free, or waits for one reply less, whatever the reply is."""
         busy = self._busy.get(connection)
         if busy is None:
             return
@@ -169,14 +169,14 @@ class Producer:
             self._free[busy.node].append(connection)
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
-        """Whether the job exists nobody knows; a producer does not repeat it."""
+        """The job may exist or not; a producer does not repeat it."""
         self._busy.pop(connection, None)
         for idle in self._free.values():
             if connection in idle:
                 idle.remove(connection)
 
     def settle(self) -> None:
-        """It was good from the start."""
+        """Nothing changes for a producer."""
 
     def is_idle(self) -> bool:
         """No job left to add, no reply to come."""
@@ -188,7 +188,7 @@ def _wait(timeout_ms: int) -> Micros:
 
 
 class Worker:
-    """Takes jobs, works on one after the other, and does with each what its mix says."""
+    """Takes jobs, works on them one by one, and ends each in a way drawn from its mix."""
 
     def __init__(self, plan: Consumer, nodes: int, rng: random.Random) -> None:
         self.name = plan.name
@@ -207,24 +207,24 @@ class Worker:
         self._is_asking = False
         self._is_working = False
         self._way = ""
-        """What it tells the node about its job just now; empty while it asks for jobs or rests."""
+        """The command about its job that has no reply yet; empty otherwise."""
         self._next_way = ""
-        """What it will do after the work, if that is settled already."""
+        """How it ends the job after the work, if not drawn."""
         self._tries = 0
         self._is_settled = False
         self._must_return = False
-        """It has settled at another node than its own."""
+        """The chaos ended while it was at another node than its own."""
         self._visits = Visits(plan, nodes, rng)
         self._patience_ends: Micros = NEVER
         """When it gives up on a GETJOB."""
         self._getjob = getjob_words(plan)
 
     def deadline(self) -> Micros:
-        """The end of its work, of its rest, or of its patience."""
+        """The end of its work, its rest or its timeout."""
         return self._due
 
     def is_idle(self) -> bool:
-        """Nothing in hand."""
+        """Has it no job?"""
         return not self._jobs
 
     def settle(self) -> None:
@@ -289,7 +289,7 @@ class Worker:
         self._due = now + low + int(self._rng.random() * (high - low))
 
     def _finish(self, now: Micros) -> None:
-        """What becomes of the job it has worked on."""
+        """End the job that it has worked on."""
         way = self._next_way or ("ackjob" if self._is_settled else self._draw())
         self._next_way = ""
         if way == "none":
@@ -330,7 +330,7 @@ class Worker:
         self._due = now + RECONNECT
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:
-        """Jobs, or what the node says to the last word about one."""
+        """The reply to a GETJOB, or to a command about a job."""
         if self._is_asking and connection == self._connection:
             self._is_asking = False
             self._on_jobs(now, reply)
@@ -370,7 +370,7 @@ class Worker:
             self._connection = self._new_connection()
 
     def _on_lost(self, now: Micros) -> None:
-        """No reply will come: try an ack at the next node, anything else later or never."""
+        """No reply will come: an ack is repeated at the next node, other commands are not."""
         way, self._way = self._way, ""
         self._is_asking = False
         if not self._other:

@@ -1,4 +1,4 @@
-"""Clients that are told from outside what to ask: the operator, and those of tests."""
+"""Clients that send what the caller gives them: the operator, and clients of tests."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class Pending:
 
 
 class Operator:
-    """Asks what it is told to, one connection for each node, and keeps the replies."""
+    """Sends requests over one connection for each node, and keeps the replies."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,11 +44,11 @@ class Operator:
         self._lose(node)
 
     def deadline(self) -> Micros:
-        """It has all the time in the world."""
+        """None: it waits for replies without a timeout."""
         return NEVER
 
     def wake(self, now: Micros) -> None:
-        """It never sleeps."""
+        """Never called: it has no deadline."""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
         """Keep the reply."""
@@ -57,7 +57,7 @@ class Operator:
         pending.is_done = True
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
-        """Nothing that was asked there will be answered."""
+        """Its requests on this connection get no reply."""
         self._lose(connection)
 
     def _lose(self, connection: int) -> None:
@@ -65,10 +65,10 @@ class Operator:
             pending.is_done = pending.is_lost = True
 
     def settle(self) -> None:
-        """Whoever tells it what to ask decides."""
+        """Nothing changes: the caller decides what it sends."""
 
     def is_idle(self) -> bool:
-        """Does it wait for nothing?"""
+        """Does it wait for no reply?"""
         return not any(self._pending.values())
 
 

@@ -1,4 +1,4 @@
-"""Requests of simulated clients, spelled out."""
+"""The requests of simulated clients."""
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
 

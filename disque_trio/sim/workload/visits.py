@@ -20,7 +20,7 @@ class Visits:
         self._ends: Micros = NEVER
 
     def ask(self, now: Micros) -> Micros:
-        """A GETJOB is sent, the first one begins a visit. Until when the consumer waits at most."""
+        """A GETJOB is sent; the first begins a visit. Returns when the visit ends at most."""
         if not self._is_here:
             self._is_here = True
             self._polls_left = self._between(self._plan.polls) or -1
@@ -33,7 +33,7 @@ class Visits:
         return self._is_here and (self._polls_left == 0 or now >= self._ends)
 
     def leave(self) -> Micros:
-        """It disconnects. For how long?"""
+        """It disconnects. Returns for how long."""
         self._is_here = False
         return self._between(self._plan.away)
 
