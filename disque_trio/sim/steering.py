@@ -355,7 +355,7 @@ class Simulation:
         self.run_until(lambda: self.world.is_formed(self._fault_actions.numbers()), limit)
 
     def drain(self, limit: Micros = 10 * _LIMIT) -> None:
-        """Settle, and have workers at every node ack all jobs, until all nodes have been empty for a
+        """Settle, and have workers at every node ack all jobs, until all nodes are empty for a
         while."""
         self.settle()
         end = self.engine.now + limit
