@@ -1,0 +1,72 @@
+"""Which modules are compiled: those that every job goes through."""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = Path(__file__).parent.parent / "disque_trio"
+_WHOLE: Final = ("statemachine", "statemachine/commands", "wire")
+"""Folders of which all is compiled but what is `COLD`."""
+_SINGLE: Final = (
+    "node",
+    "driver/input",
+    "driver/limits",
+    "driver/output",
+    "driver/sessions",
+)
+COLD: Final = frozenset(
+    f"{folder}/{name}"
+    for folder, names in {
+        "statemachine": "chores config directives invariants latency nodesfile pattern"
+        " redaction slowlog values",
+        "statemachine/commands": "clients cluster config greeting info introspection latency"
+        " scans server slowlog",
+        "wire": "commandlog framed journal salvage words",
+    }.items()
+    for name in names.split()
+)
+"""What hardly ever runs; that it stays Python saves a third of the time to compile."""
+
+
+def compiled() -> list[str]:
+    """The paths of the compiled modules in the package, without their ending."""
+    whole = [
+        f"{folder}/{path.stem}"
+        for folder in _WHOLE
+        for path in sorted(PACKAGE.joinpath(folder).glob("*.py"))
+        if path.stem != "__init__"
+    ]
+    return [*_SINGLE, *(each for each in whole if each not in COLD)]
+
+
+def module_name(path: str) -> str:
+    """What is imported."""
+    return ".".join(["disque_trio", *path.split("/")])
+
+
+def extended(compiled: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
+    """The full names of compiled classes from which others inherit. Modules and their sources."""
+    made = {
+        f"{module}.{node.name}"
+        for module, source in compiled.items()
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef)
+    }
+    return made & {base for source in others.values() for base in _bases(ast.parse(source))}
+
+
+def _bases(tree: ast.Module) -> set[str]:
+    imported = {
+        each.asname or each.name: f"{node.module}.{each.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
+    return {
+        imported[base.id]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if isinstance(base, ast.Name) and base.id in imported
+    }

@@ -1,0 +1,56 @@
+"""What records of the compiled form have in common. `build` copies this file into the package.
+
+A record that attrs makes is an ordinary Python class to mypyc. `lower` turns it into a native class
+that inherits from one of these, and that is equal, shown, hashed and evolved as attrs would do it.
+"""
+
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+
+R = TypeVar("R")
+
+
+class Field:
+    """As much of `attrs.Attribute` as `attrs.evolve`, `attrs.asdict` and `attrs.fields` look at."""
+
+    def __init__(self, name: str, init: bool = True, repr: bool = True) -> None:
+        self.name = name
+        self.alias = name.lstrip("_")
+        self.init = init
+        self.repr = repr
+
+
+class Plain:
+    """A record that is equal to itself alone."""
+
+    __attrs_attrs__: ClassVar[tuple[Field, ...]] = ()
+
+    def __repr__(self) -> str:
+        shown = (field.name for field in self.__attrs_attrs__ if field.repr)
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return f"{type(self).__name__}({values})"
+
+
+class Record(Plain):  # noqa: PLW1641 - as attrs has it, it cannot be hashed
+    """A record that is equal to others of its class with the same values."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        names = [field.name for field in self.__attrs_attrs__]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+
+class Frozen(Record):
+    """A record with a hash. Nothing keeps its fields from being set: the pure form does."""
+
+    def __hash__(self) -> int:
+        return hash(tuple([getattr(self, field.name) for field in self.__attrs_attrs__]))
+
+
+def evolve(record: R, **changes: Any) -> R:
+    """The same record, but for these fields. mypy takes `attrs.evolve` for attrs classes alone."""
+    evolved: Any = attrs.evolve
+    made: R = evolved(record, **changes)
+    return made

@@ -1,0 +1,1 @@
+"""Tests of the lowering step, which need no compiler."""
