@@ -317,7 +317,7 @@ class Node:
         self.machine.turned_away(cause, is_link=is_link)
         self._operator_log.repeat(event, self.now, **facts)
 
-    # Its life.
+    # Running.
 
     def stop(self, shutdown: Shutdown, reason: str) -> None:
         """Begin to end. A second call, `HURRY_AFTER` later or more, hurries the end."""

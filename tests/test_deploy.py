@@ -28,21 +28,21 @@ PROGRAM: Final = "/opt/disque-trio/bin/disque-trio"
 
 def unit() -> dict[str, list[str]]:
     """The directives of the systemd unit."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for line in (DEPLOY / "disque-trio.service").read_text().splitlines():
-        name, equals, value = line.partition("=")
-        if equals and not line.startswith("#"):
-            found[name].append(value)
-    return found
+    return values("disque-trio.service", "=")
 
 
 def container() -> dict[str, list[str]]:
     """The instructions of the container file."""
+    return values("Containerfile", " ")
+
+
+def values(file: str, separator: str) -> dict[str, list[str]]:
+    """What follows each name on the lines of a file."""
     found: dict[str, list[str]] = defaultdict(list)
-    for line in (DEPLOY / "Containerfile").read_text().splitlines():
-        name, _, rest = line.partition(" ")
-        if line and not line.startswith("#"):
-            found[name].append(rest)
+    for line in (DEPLOY / file).read_text().splitlines():
+        name, separated, value = line.partition(separator)
+        if separated and not line.startswith("#"):
+            found[name].append(value)
     return found
 
 

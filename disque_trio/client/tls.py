@@ -84,10 +84,10 @@ def _show(context: ssl.SSLContext, cert: str, key: str | None) -> None:
         context.load_cert_chain(cert, key)
     except ssl.SSLError as error:
         if key is None:
-            reason = f"--cert {cert} does not do: there is no key in it, or another's"
+            reason = f"--cert {cert} cannot be used: it has no key, or another one's"
             raise ConnectionFailedError(reason, "Name the key's file with --key.") from None
         raise ConnectionFailedError(
-            f"--cert {cert} and --key {key} do not do ({_reason(error)})",
+            f"--cert {cert} and --key {key} cannot be used ({_reason(error)})",
             "Both must be PEM, belong together, and have the right passphrase if any.",
         ) from None
 

@@ -36,7 +36,7 @@ SWEEP_S: Final = 1.0
 
 
 class SocketHub:
-    """The sockets of one node: the `Hub` of real life.
+    """The sockets of one node: the `Hub` of a server.
 
     It takes over the listening sockets: when `run` ends, they are closed.
     """

@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Iterator
 from typing import Final
 
 import attrs
@@ -43,8 +44,7 @@ class Listeners:
 def listen(config: Config) -> Listeners:
     """Open what the configuration asks for. Raises `ListenError`."""
     _check(config)
-    listeners = Listeners()
-    try:
+    with _closed_on_error(Listeners()) as listeners:
         if config.port:
             listeners.clients += _listen_tcp(config, config.port, "port")
         if config.tls_port:
@@ -54,10 +54,17 @@ def listen(config: Config) -> Listeners:
             listeners.bus += listen_for_nodes(config, config.known_port)
         if config.unixsocket:
             listeners.clients.append(_listen_unix(config))
+    return listeners
+
+
+@contextlib.contextmanager
+def _closed_on_error(listeners: Listeners) -> Iterator[Listeners]:
+    """Close what has been opened if the rest cannot be."""
+    try:
+        yield listeners
     except ListenError:
         listeners.close()
         raise
-    return listeners
 
 
 def reserve(config: Config) -> Listeners:
@@ -68,27 +75,19 @@ def reserve(config: Config) -> Listeners:
     """
     # Any process of this user may join a shared port, so it must first be free for one alone.
     listen(attrs.evolve(config, unixsocket="")).close()
-    held = share(config)
-    try:
+    with _closed_on_error(share(config)) as held:
         if config.unixsocket:
             held.clients.append(_listen_unix(config))
-    except ListenError:
-        held.close()
-        raise
     return held
 
 
 def share(config: Config) -> Listeners:
     """One process's sockets of the shared ports, not listening yet. Raises `ListenError`."""
-    listeners = Listeners(backlog=config.tcp_backlog)
-    try:
+    with _closed_on_error(Listeners(backlog=config.tcp_backlog)) as listeners:
         if config.port:
             listeners.clients += _listen_tcp(config, config.port, "port", is_shared=True)
         if config.tls_port:
             listeners.tls += _listen_tcp(config, config.tls_port, "tls-port", is_shared=True)
-    except ListenError:
-        listeners.close()
-        raise
     return listeners
 
 

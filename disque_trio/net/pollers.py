@@ -255,7 +255,7 @@ class TaskPoller:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Where the tasks live."""
+        """Open the nursery of the tasks."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             for fd in list(self._events):

@@ -85,7 +85,7 @@ def _context(protocol: int, config: Config) -> ssl.SSLContext:
         context.load_cert_chain(path, key, config.tls_key_file_pass)
     except (ssl.SSLError, ValueError) as error:
         raise TlsError(
-            f"tls-cert-file {path} and tls-key-file {key} do not do: {_reason(error)}; "
+            f"tls-cert-file {path} and tls-key-file {key} cannot be used: {_reason(error)}; "
             "both must be PEM, belong together, and have the right 'tls-key-file-pass' if any"
         ) from None
     return context
@@ -119,7 +119,7 @@ def _reason(error: Exception) -> str:
 def explained(error: OSError) -> str:
     """Why a handshake failed, for the log."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate does not do ({_reason(error)})"
+        return f"its certificate is not accepted ({_reason(error)})"
     if isinstance(error, ssl.SSLError):
         return _MEANINGS.get(_reason(error), f"TLS failed ({_reason(error)})")
     return f"it has hung up in the TLS handshake ({error.strerror or 'reset'})"

@@ -23,6 +23,7 @@ from disque_trio.statemachine.directives import (
     parse_line,
 )
 from disque_trio.statemachine.values import ConfigError, Renames, decode, encode, quoted
+from disque_trio.system import sync_directory
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 LINE_LIMIT: Final = 1024
@@ -317,13 +318,4 @@ def write_atomically(path: str, text: str) -> None:
     except OSError:
         os.unlink(temporary)
         raise
-    _sync_directory(directory)
-
-
-def _sync_directory(directory: str) -> None:
-    """Make the rename itself durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(directory)

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import trio
+
 from disque_trio import __version__
 from disque_trio.net.file_limits import raise_file_limit
 from disque_trio.net.multiplexing import resolve
@@ -34,7 +36,7 @@ at 50 ms."""
 
 
 class SystemClock:
-    """The `Clock` of real life."""
+    """The `Clock` of a server."""
 
     def now(self) -> Now:
         """Both clocks."""
@@ -47,7 +49,7 @@ class SystemClock:
 
 
 class SystemHost:
-    """The `Host` of real life."""
+    """The `Host` of a server."""
 
     def __init__(
         self,
@@ -136,31 +138,34 @@ def _incarnation() -> int:
 
 
 def tame_collector() -> None:
-    """Exempt what lives as long as the process from the cyclic collector, and set thresholds."""
+    """Exempt existing objects from the cyclic collector, and set its thresholds."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTOR)
 
 
-def on_signals(stop: Callable[[str], None], reload: Callable[[], None] | None = None) -> None:
+def on_signals(stop: Callable[[str], object], reload: Callable[[], object] | None = None) -> None:
     """SIGTERM and SIGINT end the process gracefully, a second SIGINT at once with status 1.
 
-    `stop` is called in the signal handler, with the signal's name, and `reload` at SIGHUP.
+    `stop` is called in this Trio loop, with the signal's name, and `reload` at SIGHUP.
     """
+    token = trio.lowlevel.current_trio_token()
     came: list[int] = []
 
     def handle(number: int, _frame: object) -> None:
         if number == signal.SIGINT and number in came:
             os._exit(1)
         came.append(number)
-        stop(signal.Signals(number).name)
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(stop, signal.Signals(number).name)
 
     signal.signal(signal.SIGTERM, handle)
     signal.signal(signal.SIGINT, handle)
 
     def hang_up(_number: int, _frame: object) -> None:
         if reload is not None:
-            reload()
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(reload)
 
     signal.signal(signal.SIGHUP, hang_up)
 

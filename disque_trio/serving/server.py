@@ -246,18 +246,11 @@ async def _live(
     beside: Sequence[Callable[[], Awaitable[None]]],
     is_starting: Callable[[], bool],
 ) -> Shutdown:
-    token = trio.lowlevel.current_trio_token()
-
     def stop(signal_name: str) -> None:
         supervisor.tell("STOPPING=1")
-        with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(node.stop, Shutdown(), signal_name)
+        node.stop(Shutdown(), signal_name)
 
-    def reload() -> None:
-        with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(_reload, node, host, log)
-
-    on_signals(stop, reload)
+    on_signals(stop, lambda: _reload(node, host, log))
     tame_collector()
     # Signal handlers come first: a process that waits for this line may end the node.
     _announce(node, log)
@@ -318,7 +311,7 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
     if not config.cluster_secret and not config.tls_cluster:
         log.warning(
             "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
-            "'tls-cluster', or keep strangers away with 'bind' or a firewall"
+            "'tls-cluster', or restrict access with 'bind' or a firewall"
         )
     if not config.requirepass and not config.protected_mode:
         log.warning("clients need no password, and protected-mode is off: everybody is served")

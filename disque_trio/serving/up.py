@@ -132,17 +132,11 @@ def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) 
 
 
 async def _live(nodes: list[Node], console: Console) -> None:
-    token = trio.lowlevel.current_trio_token()
-
-    def stop_all(reason: str) -> None:
+    def stop_all(signal_name: str) -> None:
         for node in nodes:
-            node.stop(Shutdown(), reason)
+            node.stop(Shutdown(), signal_name)
 
-    def stop(signal_name: str) -> None:
-        with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(stop_all, signal_name)
-
-    on_signals(stop)
+    on_signals(stop_all)
     tame_collector()
     async with trio.open_nursery() as running:
         for node in nodes:

@@ -260,7 +260,7 @@ class Journal:
         A foreign file in the journal's place is kept under another name."""
         if self.rewrite is not None:
             return
-        reason = f"{self._store.name} was {self._loss} by another hand, and is written anew"
+        reason = f"{self._store.name} was {self._loss} by another process, and is being rewritten"
         self.end.fail(OSError(0, reason))
         if trio.current_time() < self._whole_at:
             return

@@ -21,7 +21,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class DiskFile:
-    """The `JournalFile` of real life."""
+    """A `JournalFile` on disk."""
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
@@ -93,7 +93,7 @@ class DiskFile:
 
 
 class JournalDisk:
-    """The `JournalStore` of real life."""
+    """The `JournalStore` on disk."""
 
     def __init__(self, path: str) -> None:
         # Absolute: CONFIG SET dir must not move the node away from its jobs.
@@ -154,11 +154,7 @@ class JournalDisk:
 
     def settle(self) -> None:
         """Sync the directory."""
-        descriptor = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        system.sync_directory(os.path.dirname(self.path))
 
     def discard(self, new: JournalFile) -> None:
         """Remove it."""

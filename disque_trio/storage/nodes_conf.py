@@ -18,7 +18,7 @@ class NodesConfError(Exception):
 
 
 class NodesConf:
-    """The `NodesStore` of real life."""
+    """The `NodesStore` on disk."""
 
     def __init__(self, path: str) -> None:
         # Absolute: CONFIG SET dir must not move the node away from its identity.

@@ -84,7 +84,7 @@ def _check(body: bytes) -> bytes:
 
 
 class SpillFiles:
-    """The segments of one node: the `Spill` of real life."""
+    """The segments of one node: the `Spill` on disk."""
 
     def __init__(self, directory: str) -> None:
         """SpillError if files cannot be created there."""

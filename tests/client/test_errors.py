@@ -59,7 +59,7 @@ def test_a_key_that_does_not_belong_to_its_certificate_is_named(
 
     text = said(silent, Tls(cert=str(cert), key=str(key)))
 
-    assert f"--cert {cert} and --key {key} do not do (key values mismatch)" in text
+    assert f"--cert {cert} and --key {key} cannot be used (key values mismatch)" in text
     assert "Name the key's file with --key." in said(silent, Tls(cert=str(cert)))
 
 

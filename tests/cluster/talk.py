@@ -84,13 +84,6 @@ class Client:
             raise
         return data
 
-    def is_closed_by_server(self) -> bool:
-        """Wait for the connection's end; False if a reply comes instead."""
-        try:
-            return not self._socket.recv(1)
-        except ConnectionResetError:
-            return True
-
     def call(self, *words: Word) -> Reply:
         """A request and its reply."""
         self.send(*words)

@@ -58,7 +58,7 @@ def test_a_cluster_works_and_heals_behind_closed_doors(fleet: Fleet, tmp_path: P
     ("kind", "outsiders", "said"),
     [
         ("secret", "another secret", "its cluster secret is another one"),
-        ("tls", "another authority", "its certificate does not do"),
+        ("tls", "another authority", "its certificate is not accepted"),
     ],
 )
 def test_an_unknown_node_does_not_get_in(

@@ -95,8 +95,7 @@ async def test_after_trouble_an_answer_waits_for_what_was_not_kept_meanwhile(
 ) -> None:
     world = await started(nursery, ALWAYS)
     client = world.client()
-    assert world.node._journal is not None
-    end = world.node._journal.end
+    end = world.journal.end
     job = await client.ask("ADDJOB", "q", "x", "0", "RETRY", "0", "DELAY", "15")
     world.disk.latency = 0.5
     await client.ask("BGREWRITEAOF")

@@ -83,7 +83,7 @@ class HostileTlsClient:
         self.say(b"\x16\x03\x01" + struct.pack(">H", length) + inside + bytes(70_000))
 
     def forged(self) -> None:
-        """A whole handshake, with a certificate that does not do, or none."""
+        """A whole handshake, with a certificate of another authority, or none."""
         context = ssl.create_default_context(cafile=self.authority)
         context.check_hostname = False
         if self.rng.random() < 0.7:

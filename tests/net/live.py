@@ -103,6 +103,15 @@ async def live(
     return Live(node, log, port, bus_port, nursery, tls_port)
 
 
+async def pair(nursery: trio.Nursery, ours: Config, theirs: Config) -> tuple[Live, Live]:
+    """Two nodes, of which the first is told to meet the second."""
+    first, second = await live(nursery, ours), await live(nursery, theirs)
+    stream = await first.client()
+    await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (second.bus_port - 10_000))
+    await expect(stream, b"+OK\r\n")
+    return first, second
+
+
 async def receive(stream: trio.SocketStream, size: int) -> bytes:
     """Exactly so many bytes, or what came before the end."""
     data = b""

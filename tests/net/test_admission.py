@@ -12,7 +12,7 @@ from disque_trio.net import admission, bus_links
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import Ping
 from disque_trio.wire.frames import encode
-from tests.net.live import Live, ended, expect, live, receive
+from tests.net.live import Live, ended, expect, live, pair, receive
 from tests.node.world import World, until
 
 pytestmark = pytest.mark.usefixtures("multiplexing")
@@ -22,14 +22,9 @@ WITH_PASSWORD = Config(requirepass=b"hush")
 AUTH = b"*2\r\n$4\r\nAUTH\r\n$4\r\nhush\r\n"
 
 
-async def pair(nursery: trio.Nursery, secret: bytes, other: bytes) -> tuple[Live, Live]:
-    """Two nodes, of which the first is told to meet the second."""
-    configs = [Config(cluster_secret=each) for each in (secret, other)]
-    first, second = [await live(nursery, config) for config in configs]
-    stream = await first.client()
-    await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (second.bus_port - 10_000))
-    await expect(stream, b"+OK\r\n")
-    return first, second
+async def pair_with(nursery: trio.Nursery, ours: bytes, theirs: bytes) -> tuple[Live, Live]:
+    """Two nodes with these secrets, of which the first is told to meet the second."""
+    return await pair(nursery, Config(cluster_secret=ours), Config(cluster_secret=theirs))
 
 
 # Protected mode.
@@ -167,7 +162,7 @@ async def test_a_killed_client_is_gone_though_it_never_reads(nursery: trio.Nurse
 
 
 async def test_nodes_with_the_same_secret_meet(nursery: trio.Nursery) -> None:
-    nodes = await pair(nursery, SECRET, SECRET)
+    nodes = await pair_with(nursery, SECRET, SECRET)
 
     await until(lambda: all(node.node.state.cluster.reachable for node in nodes))
     assert not [event for event in nodes[0].log.events() if event.startswith("bus link")]
@@ -175,7 +170,7 @@ async def test_nodes_with_the_same_secret_meet(nursery: trio.Nursery) -> None:
 
 async def test_nodes_meet_while_their_secret_is_changed(nursery: trio.Nursery) -> None:
     old, new = SECRET, SECRET[::-1]
-    nodes = await pair(nursery, old + b"\n" + new, new + b"\n" + old)
+    nodes = await pair_with(nursery, old + b"\n" + new, new + b"\n" + old)
 
     await until(lambda: all(node.node.state.cluster.reachable for node in nodes))
 
@@ -190,7 +185,7 @@ async def test_nodes_meet_while_their_secret_is_changed(nursery: trio.Nursery) -
 async def test_a_node_with_another_secret_or_none_stays_outside(
     nursery: trio.Nursery, ours: bytes, theirs: bytes, said: str
 ) -> None:
-    first, second = await pair(nursery, ours, theirs)
+    first, second = await pair_with(nursery, ours, theirs)
 
     await until(lambda: said in second.log.events())
 
@@ -204,7 +199,7 @@ async def test_a_node_that_asks_for_no_proof_is_not_believed(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bus_links, "SILENCE_S", 0)
-    first, second = await pair(nursery, SECRET, b"")
+    first, second = await pair_with(nursery, SECRET, b"")
 
     await until(
         lambda: (

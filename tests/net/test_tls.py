@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from disque_trio.net import admission
 from disque_trio.statemachine.config import Config
 from tests.certificates import Authority, Signed, tls_config
-from tests.net.live import Live, connected, ended, expect, live, receive
+from tests.net.live import connected, ended, expect, live, pair, receive
 from tests.net.tls import client, is_refused, read, says
 from tests.node.world import until
 
@@ -101,8 +101,8 @@ async def test_the_end_is_told_from_being_cut_off(
     ("whose", "is_expired", "reason"),
     [
         ("none", False, "it has no certificate"),
-        ("foreign", False, "its certificate does not do (unable to get local issuer"),
-        ("ours", True, "its certificate does not do (certificate has expired)"),
+        ("foreign", False, "its certificate is not accepted (unable to get local issuer"),
+        ("ours", True, "its certificate is not accepted (certificate has expired)"),
     ],
 )
 async def test_a_client_whose_certificate_does_not_do_is_refused(
@@ -235,15 +235,6 @@ async def test_a_certificate_is_as_good_as_a_password_for_those_from_elsewhere(
 # The bus.
 
 
-async def pair(nursery: trio.Nursery, ours: Config, theirs: Config) -> tuple[Live, Live]:
-    """Two nodes, of which the first is told to meet the second."""
-    first, second = await live(nursery, ours), await live(nursery, theirs)
-    stream = await first.client()
-    await stream.send_all(b"CLUSTER MEET 127.0.0.1 %d\r\n" % (second.bus_port - 10_000))
-    await expect(stream, b"+OK\r\n")
-    return first, second
-
-
 def bus_config(authority: Authority, signed: Signed | None = None, **more: Any) -> Config:
     return tls_config(authority, signed, **{"tls_port": 0, "tls_cluster": True, **more})
 
@@ -268,8 +259,8 @@ async def test_nodes_of_one_authority_meet_and_pass_jobs(
 @pytest.mark.parametrize(
     ("whose", "reason"),
     [
-        ("foreign", "its certificate does not do (unable to get local issuer certificate)"),
-        ("expired", "its certificate does not do (certificate has expired)"),
+        ("foreign", "its certificate is not accepted (unable to get local issuer certificate)"),
+        ("expired", "its certificate is not accepted (certificate has expired)"),
         ("plain", "it does not speak TLS"),
     ],
 )
@@ -320,7 +311,8 @@ async def test_a_clients_certificate_opens_no_bus_that_has_an_authority_of_its_o
 
     await says(
         node,
-        "bus link refused: its certificate does not do (unable to get local issuer certificate)",
+        "bus link refused: its certificate is not accepted (unable to get local issuer "
+        "certificate)",
     )
 
 

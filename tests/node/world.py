@@ -325,8 +325,8 @@ class World:
         facts = Facts(port=config.port, config_file="disque.conf")
         machine = Machine(config, myself, random.Random(0), clock.now(), facts)
         self.disk = disk or MemoryDisk()
-        journal = Journal(self.disk, machine.state, self.log)
-        self.node = Node(machine, clock, self.hub, self.store, self.host, self.log, journal)
+        self.journal = Journal(self.disk, machine.state, self.log)
+        self.node = Node(machine, clock, self.hub, self.store, self.host, self.log, self.journal)
 
     def client(self, window: float = math.inf) -> MemoryClient:
         """A client that connects."""

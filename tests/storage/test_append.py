@@ -12,22 +12,27 @@ from trio.testing import MockClock
 from disque_trio.statemachine.config import Config
 from disque_trio.storage.append import STALL_S
 from disque_trio.storage.journal_file import JournalDisk
-from tests.node.world import until
+from tests.node.world import MemoryClient, World, until
 from tests.storage.journals import ADD, ALWAYS, EVERYSEC, MISCONF, NO, STALLED, add, alive, started
+
+
+async def always_since_a_sync(nursery: trio.Nursery) -> tuple[World, MemoryClient, set[bytes]]:
+    """The policy has changed from everysec to always during a sync of this job."""
+    world = await started(nursery, EVERYSEC)
+    client = world.client()
+    jobs = {await add(client)}
+    world.disk.latency = 0.8
+    await until(world.journal.end.syncing.locked)
+    world.disk.latency = 0.1
+    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    return world, client, jobs
 
 
 async def test_what_is_synced_stays_so_when_the_policy_changes_during_a_sync(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    world = await started(nursery, EVERYSEC)
-    client = world.client()
-    assert world.node._journal is not None
-    end = world.node._journal.end
-    jobs = {await add(client)}
-    world.disk.latency = 0.8
-    await until(end.syncing.locked)
-    world.disk.latency = 0.1
-    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    world, client, jobs = await always_since_a_sync(nursery)
+    end = world.journal.end
     jobs.add(await add(client, "y" * 300))
     assert end.syncing.locked()
     assert alive(world.disk.durable) == jobs
@@ -45,15 +50,8 @@ async def test_what_is_synced_stays_so_when_the_policy_changes_during_a_sync(
 async def test_what_is_written_after_the_policy_has_changed_twice_is_still_to_be_synced(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    world = await started(nursery, EVERYSEC)
-    client = world.client()
-    assert world.node._journal is not None
-    end = world.node._journal.end
-    jobs = {await add(client)}
-    world.disk.latency = 0.8
-    await until(end.syncing.locked)
-    world.disk.latency = 0.1
-    await client.ask("CONFIG", "SET", "appendfsync", "always")
+    world, client, jobs = await always_since_a_sync(nursery)
+    end = world.journal.end
     jobs.add(await add(client))
     await client.ask("CONFIG", "SET", "appendfsync", "everysec")
     jobs.add(await add(client))
@@ -74,8 +72,7 @@ async def test_what_is_held_for_a_sync_is_bounded_by_maxmemory_and_counts(
 ) -> None:
     world = await started(nursery, Config(appendonly=True, maxmemory=4 << 20))
     client = world.client()
-    assert world.node._journal is not None
-    end = world.node._journal.end
+    end = world.journal.end
     world.disk.latency = 0.01
     state = world.node.state
 

@@ -106,7 +106,7 @@ async def test_while_a_sync_runs_writes_do_not_hold_up_the_loop(
     client = world.client()
     await add(client)
     world.disk.latency = 0.8
-    await until(lambda: world.node._journal.end.is_busy)  # type: ignore[union-attr]
+    await until(lambda: world.journal.end.is_busy)
 
     client.send(b"ADDJOB q x 0 REPLICATE 1\r\n")
     await trio.sleep(0.1)

@@ -25,7 +25,7 @@ async def test_what_a_node_has_answered_is_in_a_new_file_soon(
     world.disk.loss = loss
 
     await until(lambda: world.node.state.refusal is not None, seconds=3)
-    reason = b"disque.aof was %b by another hand, and is written anew" % loss.encode()
+    reason = b"disque.aof was %b by another process, and is being rewritten" % loss.encode()
     assert await client.ask("ADDJOB", "q", "x", "0") == MISCONF % reason
     shown = await client.ask("INFO", "persistence")
     assert b"aof_file_status:" + loss.encode() in shown

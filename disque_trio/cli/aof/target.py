@@ -6,6 +6,7 @@ import shutil
 from types import TracebackType
 
 from disque_trio.cli.frame import UsageError
+from disque_trio.system import sync_directory
 
 _BUFFER = 1 << 20
 
@@ -64,11 +65,7 @@ class Target:
             os.fchown(descriptor, self._like.st_uid, self._like.st_gid)
         os.fsync(descriptor)
         os.rename(self._new, self.path)
-        folder = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_directory(os.path.dirname(os.path.abspath(self.path)))
 
 
 def keep(path: str) -> str:

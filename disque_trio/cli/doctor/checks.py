@@ -140,7 +140,7 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
     if (status := info.get("aof_file_status", "ok")) != "ok":
         yield problem(
             node.where,
-            f"its append-only file was {status} by another hand: new jobs are refused",
+            f"its append-only file was {status} by another process: new jobs are refused",
             "it writes the file anew by itself; if that fails, its log says why. What was found in "
             "the file's place is kept as .found. Find out who moves files in its directory",
         )

@@ -111,7 +111,7 @@ class Crew:
 
     async def run(self) -> None:
         """Run until all have ended for good."""
-        self._heed_signals()
+        on_signals(self._stop, lambda: self._signal_all(signal.SIGHUP))
         async with trio.open_nursery() as around:
             around.start_soon(self._give_signs_of_life)
             async with trio.open_nursery() as crew:
@@ -119,19 +119,6 @@ class Crew:
                     crew.start_soon(self._keep, worker)
             around.cancel_scope.cancel()
         self._log.notice("all workers have ended")
-
-    def _heed_signals(self) -> None:
-        token = trio.lowlevel.current_trio_token()
-
-        def stop(signal_name: str) -> None:
-            with contextlib.suppress(trio.RunFinishedError):
-                token.run_sync_soon(self._stop, signal_name)
-
-        def reload() -> None:
-            with contextlib.suppress(trio.RunFinishedError):
-                token.run_sync_soon(self._signal_all, signal.SIGHUP)
-
-        on_signals(stop, reload)
 
     def _stop(self, reason: str) -> None:
         """Stop all workers. A second call signals them again, which hurries their end."""
@@ -240,7 +227,7 @@ class Crew:
             self._detach()
 
     async def _give_signs_of_life(self) -> None:
-        """Feed systemd's watchdog for this process, and kill workers that hang."""
+        """Report to systemd's watchdog for this process, and kill workers that hang."""
         while self._manager.interval_s:
             self._manager.tell("WATCHDOG=1")
             await trio.sleep(self._manager.interval_s)

@@ -89,11 +89,11 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
 
 
 def _host(order: Order, tls: Keeper) -> SystemHost:
-    who = f"this is worker {order.number} of {order.shared.workers}"
+    identity = f"this is worker {order.number} of {order.shared.workers}"
     return SystemHost(
         order.config_file,
-        rewrite_refusal=f"{who}, which share the file: change it by hand",
-        journal_refusal=f"{who}, and the others would end without a journal: set appendonly",
+        rewrite_refusal=f"{identity}, which share the file: change it by hand",
+        journal_refusal=f"{identity}, and the others would end without a journal: set appendonly",
         tls=tls,
     )
 

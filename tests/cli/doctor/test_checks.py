@@ -68,7 +68,7 @@ def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
         ("memory_level", "1", Level.WARNING, "leaves new jobs to other nodes"),
         ("memory_level", "2", Level.PROBLEM, "refuses new jobs"),
         ("aof_enabled", "0", Level.NOTE, "memory only"),
-        ("aof_file_status", "removed", Level.PROBLEM, "was removed by another hand"),
+        ("aof_file_status", "removed", Level.PROBLEM, "was removed by another process"),
         ("aof_last_write_status", "err", Level.PROBLEM, "cannot be written"),
         ("aof_last_bgrewrite_status", "err", Level.WARNING, "rewrite"),
         ("aof_delayed_fsync", "4", Level.NOTE, "4 syncs"),
