@@ -36,10 +36,10 @@ def main(argv: list[str]) -> int:
         return 1
     except (KeyboardInterrupt, EOFError):
         if sys.stderr.isatty():
-            complain("")  # What comes next should not stand behind the ^C.
+            complain("")  # A new line after the ^C.
         return 0 if _is_endless(options) else _INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain when it flushes at exit.
+        # The reader has closed the pipe: without this, Python's flush at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

@@ -1,4 +1,4 @@
-"""Completion with Tab, and the hint behind the cursor, both from the usage of the commands."""
+"""Completion with Tab, and the hint after the cursor, both from the usage of the commands."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -23,7 +23,7 @@ class Commands(Completer):
     """Completes names of commands, their subcommands and options, and configuration names."""
 
     def get_completions(self, document: Document, _event: CompleteEvent) -> Iterable[Completion]:
-        """The words that go on from what stands before the cursor."""
+        """The words that complete the text before the cursor."""
         typed, prefix = _typed(document.text_before_cursor)
         for word in _possible(typed):
             if word.upper().startswith(prefix.upper()):
@@ -47,7 +47,7 @@ def _possible(typed: list[str]) -> list[str]:
 
 
 def hint(line: str) -> str:
-    """What may follow a line that starts with a whole command."""
+    """The arguments that may follow, on a line that starts with a complete command."""
     typed, last = _typed(line)
     words = [*typed, last] if last else typed
     if not words or words[0].upper() not in _FORMS:
@@ -63,5 +63,5 @@ def _typed(line: str) -> tuple[list[str], str]:
     except UnbalancedQuotesError:
         return ["?"], ""  # Inside of quotes there is nothing to complete.
     last = words.pop() if words and not line[-1].isspace() else ""
-    # A number in front only says how often.
+    # A number in front is a repetition.
     return (words[1:] if words and words[0].isdigit() else words), last

@@ -16,7 +16,7 @@ Form = Callable[[Sequence[bytes], Reply], bytes]
 Json = str | int | None | list["Json"] | dict[str, "Json"]
 
 _PAIRS: Final = frozenset({b"SHOW", b"QSTAT", b"CONFIG GET"})
-"""These answer names and values in turn."""
+"""Commands that answer names and values in turn."""
 _TEXTS: Final = frozenset(
     {
         b"INFO",
@@ -28,7 +28,7 @@ _TEXTS: Final = frozenset(
         b"LATENCY GRAPH",
     }
 )
-"""These answer lines of text, to be read as they are."""
+"""Commands that answer lines of text, shown without quotes."""
 
 _CONTROLS: Final = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 13: b"\\r"}
 _ESCAPES: Final = {
@@ -143,9 +143,9 @@ def _plain(reply: Reply) -> Json:
 
 
 def text_of(data: bytes) -> str:
-    """UTF-8 where it is that; otherwise one character for each byte (Latin-1).
+    """The text in UTF-8 if it is valid; otherwise one character for each byte (Latin-1).
 
-    Lone surrogates would keep the two apart, but many JSON readers refuse or replace them.
+    Lone surrogates would distinguish the two, but many JSON readers refuse or replace them.
     """
     try:
         return data.decode()

@@ -1,7 +1,7 @@
-"""The frame of command lines that have commands of their own: `sim`, `aof` and their like.
+"""The common part of command lines with subcommands, such as `sim` and `aof`.
 
-A family names its commands, each with its options; `run` carries one out, and tells people of
-what went wrong instead of showing a traceback.
+A family names its commands, each with its options; `run` carries one out, and reports errors
+without a traceback.
 """
 
 import argparse
@@ -17,7 +17,7 @@ INTERRUPTED: Final = 130
 
 
 class UsageError(Exception):
-    """Something that was asked for cannot be done: why, in words for people."""
+    """A request cannot be carried out; the text says why, for the user."""
 
 
 class Options(Protocol):
@@ -28,14 +28,14 @@ class Options(Protocol):
         """Which command of the family."""
 
     def subject(self) -> str:
-        """What it is about, such as a file: the system's errors do not always say."""
+        """The file or the like, for errors of the system that name none."""
 
 
 SomeOptions = TypeVar("SomeOptions", bound=Options)
 
 
 class Family:
-    """The parser of `disque-trio NAME COMMAND ...`. The epilog tells of the exit status."""
+    """The parser of `disque-trio NAME COMMAND ...`. The epilog describes the exit status."""
 
     def __init__(self, name: str, description: str, epilog: str) -> None:
         self._name = name
@@ -50,7 +50,7 @@ class Family:
         )
 
     def command(self, name: str, about: str, more: str = "") -> argparse.ArgumentParser:
-        """One more command, to be given its options. `about` is a sentence of its own."""
+        """Add a command; the caller adds its options. `about` is a complete sentence."""
         return self._commands.add_parser(
             name,
             help=about[0].lower() + about[1:].rstrip("."),
@@ -59,7 +59,7 @@ class Family:
         )
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """What was given, `command` among it; or SystemExit after a message or help."""
+        """The options, with `command`; or SystemExit after a message or help."""
         return self._parser.parse_args(arguments)
 
 
@@ -81,7 +81,7 @@ def run(
     except KeyboardInterrupt:
         return _say(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain when it flushes at exit.
+        # The reader has closed the pipe: without this, Python's flush at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return USAGE
     except OSError as error:
@@ -104,12 +104,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option for programs."""
+    """The option `--json`."""
     parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """The option for settings of Spark."""
+    """The option `--spark-conf`."""
     parser.add_argument(
         "--spark-conf", dest="spark_settings", action="append", type=_setting, default=[],
         metavar="NAME=VALUE", help="a setting of Spark, such as spark.executor.memory=2g",

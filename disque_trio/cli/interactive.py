@@ -69,7 +69,7 @@ class Prompt:
         )
 
     def text(self) -> str:
-        """Which node takes the next line."""
+        """The prompt: the node that the next line goes to."""
         connection = self.session.connection
         return f"{connection.address}> " if connection.is_open else "not connected> "
 
@@ -109,7 +109,7 @@ class Prompt:
             print(f"({took_s:.2f}s)", flush=True)
 
     def _guarded(self, act: Callable[[], object]) -> None:
-        """Do it; what goes wrong is shown, and the prompt goes on."""
+        """Run `act`; show errors, and go on."""
         try:
             act()
         except ConnectionFailedError as error:
@@ -117,8 +117,8 @@ class Prompt:
         except EOFError:
             print(flush=True)  # Ctrl-D instead of a password.
         except KeyboardInterrupt:
-            # The reply would be taken for that of the next command. Closing also takes back a
-            # GETJOB that waits.
+            # The reply would be taken for that of the next command. Closing also ends a GETJOB that
+            # waits.
             print(flush=True)
             self.session.connection.close()
             self._guarded(self.session.connect)
@@ -126,7 +126,7 @@ class Prompt:
 
 def _hint() -> FormattedText:
     app = get_app()
-    if app.is_done:  # It would stay on the screen.
+    if app.is_done:  # The hint would stay on the screen.
         return FormattedText()
     document = app.current_buffer.document
     rest = hint(document.text) if document.is_cursor_at_the_end else ""
@@ -134,7 +134,7 @@ def _hint() -> FormattedText:
 
 
 class _HistoryWithoutSecrets(FileHistory):
-    """Remembers lines in a file, but no passwords."""
+    """A history file that leaves out lines with passwords."""
 
     def append_string(self, string: str) -> None:
         if not is_secret(string):
@@ -142,7 +142,7 @@ class _HistoryWithoutSecrets(FileHistory):
 
 
 def is_secret(text: str) -> bool:
-    """Does any of these lines carry a password?"""
+    """Does any of these lines contain a password?"""
     for line in text.encode(errors="surrogateescape").lower().split(b"\n"):
         try:
             words = split(line)
@@ -155,7 +155,7 @@ def is_secret(text: str) -> bool:
 
 
 def history(environment: Mapping[str, str]) -> History:
-    """The lines of former sessions, in a file for its owner alone, if there can be one."""
+    """The history: in a file that only its owner can read, or in memory if there can be none."""
     path = history_path(environment)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What `help` says, made of the node's own table of commands."""
+"""The text of `help`, from the node's own table of commands."""
 
 import difflib
 from collections.abc import Sequence

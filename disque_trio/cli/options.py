@@ -1,4 +1,4 @@
-"""What may stand on the command line, in redis-cli's spelling where it has one."""
+"""The options of `disque-trio cli`, spelled as in redis-cli where it has them."""
 
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ _OF_REDIS: Final = {
     "-u": "give -h HOST and -p PORT, and --tls where it is rediss://",
     "--user": "there is one user, so the password will do: -a or --password-file",
 }
-"""What redis-cli has and this client has not."""
+"""Options of redis-cli that this client does not have, with advice."""
 _EPILOG: Final = """\
 examples:
   disque-trio cli ADDJOB mails 'hello' 0 RETRY 30
@@ -60,7 +60,7 @@ class Options:
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """The options of a command line; leaves the process with 2 when it makes no sense."""
+    """The options of a command line; exits with 2 if it is wrong."""
     parser = _parser()
     given, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -91,11 +91,11 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
 
 
 def _hint(parser: argparse.ArgumentParser, word: str) -> str:
-    """What may have been meant by an option that is none."""
+    """A suggestion for an unknown option."""
     if word in _OF_REDIS:
         return f": {_OF_REDIS[word]}"
     names = re.findall(r"(?<!\S)--[a-z-]+", parser.format_help())
-    # Only here, for a client should start at once.
+    # Imported only when needed, so that the client starts quickly.
     nearest = import_module("disque_trio.statemachine.hints").nearest
     near: bytes | None = nearest(os.fsencode(word), [name.encode() for name in names])
     return f" (did you mean '{near.decode()}'?)" if near else "; --help lists the options"
@@ -104,7 +104,8 @@ def _hint(parser: argparse.ArgumentParser, word: str) -> str:
 def password_from(
     parser: argparse.ArgumentParser, given: argparse.Namespace, environment: Mapping[str, str]
 ) -> bytes | None:
-    """The command line comes before the environment, a password before a file with one."""
+    """The password. The command line has precedence over the environment, a password over a
+    file."""
     if given.password is not None or given.password_file is not None:
         password, path = given.password, given.password_file
     else:
@@ -119,7 +120,7 @@ def password_from(
 
 
 def tls_from(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Tls | None:
-    """How to speak TLS, if that is wanted. Nobody who names certificates wants to speak plainly."""
+    """The TLS options; None without --tls. Certificates without --tls are an error."""
     if given.key is not None and given.cert is None:
         parser.error("--key is the key of a certificate: give --cert too")
     if not given.has_tls:
@@ -152,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_input(parser)
     parser.add_argument("--help", action="help", help="print this and exit")
     parser.add_argument("--version", action="version", version=f"disque-trio {__version__}")
-    # Everything from the first word that is no option belongs to the command, options included.
+    # Everything from the first word that is not an option belongs to the command.
     parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 

@@ -1,7 +1,7 @@
-"""`--pipe`: standard input goes to the node as it is, and the replies are counted.
+"""`--pipe`: sends standard input to the node unchanged, and counts the replies.
 
-Requests may be RESP or lines of text. They are not read one by one, so a million jobs take no
-longer than the node needs for them. A PING with a word that nobody else knows marks the end.
+Requests may be RESP or lines of text. They are not parsed here, so a million jobs take no longer
+than the node needs for them. A PING with a random argument marks the end of the replies.
 """
 
 import os

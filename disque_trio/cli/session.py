@@ -1,6 +1,6 @@
-"""Carries out commands, one after the other, and prints what the node answers.
+"""Carries out commands, one after the other, and prints the replies.
 
-The one-shot client, the lines of a pipe and the interactive prompt all end here.
+The one-shot client, the lines of a pipe and the interactive prompt all use it.
 """
 
 import re
@@ -22,7 +22,7 @@ from disque_trio.wire.words import UnbalancedQuotesError, split
 _RED: Final = b"\x1b[31m%b\x1b[0m"
 _TIMES: Final = re.compile(rb"[0-9]{1,9}")
 _ENDING: Final = frozenset({b"RESTART", b"CRASH-AND-RECOVER", b"SEGFAULT", b"ASSERT", b"OOM"})
-"""Subcommands of DEBUG after which the node is gone."""
+"""Subcommands of DEBUG that end the node."""
 _HOW_TO_GIVE_IT: Final = (
     "Give the password with --password-file, --askpass or in $DISQUE_AUTH; or type AUTH."
 )
@@ -84,7 +84,7 @@ class Session:
         return not isinstance(reply, Failure)
 
     def connect(self) -> None:
-        """Have a connection; a refused password is told, for the command itself may still work."""
+        """Connect if need be. A refused password is only reported: the command may still work."""
         refusal = self.connection.ready()
         if refusal is not None:
             complain(f"AUTH failed: {refusal.text.decode(errors='replace')}")
@@ -104,17 +104,17 @@ class Session:
         self.out.flush()
 
     def _watch(self, args: Sequence[bytes]) -> NoReturn:
-        while True:  # No command ends MONITOR: Ctrl-C does, and takes the connection along.
+        while True:  # Only Ctrl-C ends MONITOR, by closing the connection.
             self._print(self.form(args, self.connection.receive()))
 
 
 def complain(text: str) -> None:
-    """Tell the user, not the pipe."""
+    """Print to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _manual(topic: Sequence[bytes]) -> str:
-    # Only here when asked for: the table of commands brings the whole state machine along.
+    # Imported only when needed: the table of commands imports the whole state machine.
     page: Callable[[Sequence[bytes]], str] = import_module("disque_trio.cli.manual").page
     return page(topic)
 

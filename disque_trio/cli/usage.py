@@ -1,4 +1,4 @@
-"""What may come next on a line that is being typed, by the usage lines of the commands."""
+"""What may come next on a line that is being typed, from the usage lines of the commands."""
 
 from collections.abc import Sequence
 
@@ -24,15 +24,15 @@ def _after(form: Form, word: str) -> Form:
         return form
     taker = form[at]
     values = tuple(Part((value,)) for value in taker.words[1:])
-    # Brackets before a word that must come are behind us once it has come. Otherwise they may
-    # come in any order, but what the keyword announced comes first.
+    # Optional parts before a required word cannot follow it. Otherwise they may come in any order,
+    # but the arguments of a keyword come first.
     before = form[:at] if taker.is_optional else ()
     again = (taker,) if taker.is_repeated else ()
     return values + before + again + form[at + 1 :]
 
 
 def _taker(form: Form, word: str) -> int | None:
-    """Which part does the word belong to?"""
+    """The index of the part that the word belongs to."""
     if form and not form[0].is_optional:
         return 0
     for at, part in enumerate(form):

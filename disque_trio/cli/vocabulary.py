@@ -1,4 +1,4 @@
-"""The words that the prompt knows: those of the node's table of commands, and its own."""
+"""The commands of the prompt: those of the node's table, and its own."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ OWN_WORDS: Final = {
     "clear": ("", "Clear the screen."),
     "exit": ("", "Leave; so do quit and Ctrl-D."),
 }
-"""What the prompt itself understands."""
+"""The prompt's own commands."""
 
 SUMMARIES: Final = {row.name.upper(): row.summary for row in ROWS}
 FORMS: Final[dict[str, list[Form]]] = {row.name.upper(): forms(row.usage) for row in ROWS}

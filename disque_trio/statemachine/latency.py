@@ -1,4 +1,4 @@
-"""LATENCY's memory: the worst pause of each second, by event (original 2.14)."""
+"""The samples of LATENCY: the worst pause of each second, by event (original 2.14)."""
 
 from collections import deque
 

@@ -1,9 +1,9 @@
 """A queue: its jobs in order of creation, its waiting clients, its counters (original 2.7, 4.3).
 
-The order of two jobs never changes, for it comes from creation stamp and id. So most jobs arrive
-in order and stand in a deque; the others (requeued after younger ones, imported) in a heap. A job
-that leaves the middle leaves its entry behind, which counts for nothing unless the job comes back,
-and is swept when such entries outnumber the jobs.
+The order of two jobs never changes: it is that of creation stamp and id. So most jobs arrive in
+order and are kept in a deque; the others (requeued after younger ones, imported) in a heap. A job
+that leaves the middle leaves a stale entry, which is ignored unless the job comes back; stale
+entries are swept when they outnumber the jobs.
 
 Owns `Job.in_line`. The counters are written by `lifecycle`, `waiting` by `waiters`, the import and
 broadcast fields by `federation`, `paused` by `pausing`.
@@ -21,8 +21,8 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.timers import Timed
 
 _Entry = tuple[Millis, int, JobId, int, Job]
-"""Creation stamp (two parts), id, running number, job: a job that was dropped here and came back as
-a new record may stand beside its own stale entry."""
+"""Creation stamp (two parts), id, running number, job. The running number tells a job that was
+dropped and came back as a new record from its own stale entry."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -30,9 +30,10 @@ class Supply:
     """Which other nodes of ours have jobs of a queue. `federation` writes it."""
 
     known: dict[NodeId, int] = attrs.Factory(dict)
-    """How many, as far as they have said."""
+    """How many each has, by its last HAVEJOBS."""
     asked: dict[NodeId, int] = attrs.Factory(dict)
-    """Those that were asked for so many and have not answered; 0 if no client waited."""
+    """Nodes that were asked and have not answered, with the number of jobs; 0 if no client
+    waited."""
     asked_at: Millis = 0
     """When the last of them was."""
 
@@ -56,7 +57,7 @@ class Queue(Timed):
     import_previous_started: Millis = 0
     import_previous_count: int = 0
     broadcast_at: Millis = -FOREVER
-    """When everybody was last told that clients wait."""
+    """When WAITING was last broadcast."""
     broadcast_attempt: int = 0
     adhoc_at: Millis = -FOREVER
     """When NEEDJOBS last went to the responders."""
@@ -70,7 +71,7 @@ class Queue(Timed):
     """How many are queued: what `len` says, without a call."""
     _in_order: deque[Job] = attrs.Factory(deque)
     _late: list[_Entry] | None = None
-    """None until there is one: of 100,000 queues hardly any has."""
+    """None until there is one, to save memory: few of 100,000 queues have any."""
     _late_adds: int = 0
 
     def __len__(self) -> int:

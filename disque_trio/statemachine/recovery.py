@@ -1,15 +1,15 @@
-"""Jobs that come back from the journal at start, before any link is up (original 7.4, 7.5).
+"""Jobs that are restored from the journal at start, before any link is up (original 7.4, 7.5).
 
-A job that may be in a worker's hands waits for a whole retry period; one whose delay is not over,
-for that (original, defect 24). An at-most-once job is queued again only if it is certain that
-nobody has been given it: see `_is_untouched`. An acknowledgement goes on being collected.
+A job that a worker may have waits for a whole retry period; one whose delay is not over, for the
+rest of it (original, defect 24). An at-most-once job is queued again only if it has certainly not
+been delivered: see `_is_untouched`. The collection of acknowledged jobs goes on.
 
-After a controlled restart what was queued is queued again at once, and that is no additional
-delivery (original, defect 23): when the journal ends as that of a node that was stopped in order
-(`journaling.STOPPED`), or when the operator says so (`aof-enqueue-jobs-once`). In the first case
-the other holders of a job are asked before, for nobody knows how long the node was away.
+After a controlled restart jobs that were queued are queued again at once, which counts as no
+additional delivery (original, defect 23): when the journal ends with `journaling.STOPPED`, or when
+the operator says so (`aof-enqueue-jobs-once`). In the first case the other holders of a job are
+asked before, because the node may have been away for any time.
 
-What has been read weighs at once, so that bodies can be spilled before everything has been.
+Jobs count in `Memory.held` as they are read, so that bodies can be spilled during the load.
 
 Owns `NodeState.recovered`, `recovering` and `was_stopped`, and while the journal is loaded
 `refusal` and `Memory.held`.
@@ -58,7 +58,7 @@ def load(node: NodeState, records: Iterable[Record]) -> None:
 
 
 def finish(node: NodeState, most: int) -> bool:
-    """Everything has been read: let up to `most` jobs live. True once all do."""
+    """Everything has been read: restore up to `most` jobs. True once all are restored."""
     if node.recovering is None:
         node.recovering = iter(node.recovered.values())
     jobs = list(islice(node.recovering, most))
@@ -88,8 +88,8 @@ def _load(node: NodeState, copy: JobCopy) -> None:
 
 
 def _keep(node: NodeState, job: Job) -> None:
-    """It takes the place of an earlier record. Its body may go to disk: there may be more jobs
-    than there is memory for."""
+    """Replace an earlier record of the job. The body may be spilled: the jobs may not all fit in
+    memory."""
     before = node.recovered.get(job.id)
     if before is not None:
         node.memory.held -= of_job(before)
@@ -128,7 +128,8 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
 
 
 def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """Who is not in the node table that was loaded before has been forgotten since."""
+    """Without holders that are not in the node table, which was loaded before: they were
+    forgotten."""
     return named(node, tuple(id for id in holders if id in node.cluster.nodes))
 
 
@@ -139,7 +140,7 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         flags |= BCAST_WILLQUEUE
         wait = _wait(node, copy, until_due)
         if until_due <= 0:
-            # Somebody may have queued it since: the next time is not the first.
+            # Another holder may have queued it since: the next time is not the first.
             flags |= BCAST_QUEUED
     elif _is_untouched(node, copy, until_due):
         wait = max(until_due, 0)
@@ -169,8 +170,8 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
 def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
     """How long a job with RETRY above 0 waits before this node queues it.
 
-    Whoever has it only as a copy (it announces its first time) gives the one that shall queue it
-    first a period more, as always.
+    A node that holds it only as a copy (its first time is announced) waits one period more, so that
+    the node that is to queue it first can do so.
     """
     a_period = copy.retry * 1000 + lifecycle.desync(node)
     if until_due <= 0:
@@ -179,11 +180,11 @@ def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
 
 
 def _is_untouched(node: NodeState, copy: JobCopy, until_due: Millis) -> bool:
-    """Is it certain that this at-most-once job has not been handed out, and is it ours to queue?
+    """Has this at-most-once job certainly not been delivered, and is this the node to queue it?
 
-    A copy that announces its first time has not been told to queue it. Otherwise it is certain
-    when the delay is not over yet, after a controlled restart, and where each delivery was on
-    disk before it left: with `appendfsync always`, unless an original server wrote the record.
+    A copy whose first time is announced has not been told to queue it. Otherwise it is certain
+    before the end of the delay, after a controlled restart, and where each delivery was on disk
+    before it was sent: with `appendfsync always`, unless an original server wrote the record.
     """
     if copy.flags & DELIVERED or (copy.flags & BCAST_QUEUED and copy.state != QUEUED):
         return False

@@ -1,4 +1,4 @@
-"""Requests as others may see them: in MONITOR, in SLOWLOG, in a trace, without their secrets."""
+"""Requests without their secrets, as MONITOR, SLOWLOG and traces show them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +25,7 @@ def _name(word: bytes) -> str:
 
 
 def _greeting(args: Sequence[bytes]) -> Sequence[bytes]:
-    """The name behind AUTH is hidden too: whoever forgets it has the password there."""
+    """The user name behind AUTH is hidden too: if it is left out, the password is in its place."""
     words = list(args)
     for at, word in enumerate(args[2:], 2):
         if word.upper() == b"AUTH":

@@ -1,9 +1,9 @@
 """Repair of copies: jobs that have lost holders for good get new ones (decision 19).
 
 A holder is lost when it has been forgotten, or has been failing for longer than
-`replica-repair-after`. Of the holders that are left one adds copies until the job has as many as
-its ADDJOB asked for; the next in line takes over if it does not. The work is cut in slices: each
-run looks at so many jobs and has so many copies under way, whatever the number of jobs.
+`replica-repair-after`. One of the remaining holders adds copies until the job has as many as its
+ADDJOB asked for; if it does not, the next in a fixed order takes over. The work is done in slices:
+each run checks a limited number of jobs and has a limited number of copies under way.
 
 Owns `Repair`, `Stats.copies_repaired`, and `Job.confirmed` while a job that is active or queued has
 holders that were asked for a copy here and have not answered. Original nodes take part as targets
@@ -36,7 +36,7 @@ from disque_trio.statemachine.state import NodeState, Repair
 
 RUN_EVERY: Final[Millis] = 20
 LOOKS: Final = 1000
-"""How many jobs one run looks at."""
+"""How many jobs one run checks."""
 WINDOW: Final = 100
 """How many jobs may wait for confirmation at once."""
 WINDOW_BYTES: Final = 4 << 20
@@ -44,9 +44,9 @@ WINDOW_BYTES: Final = 4 << 20
 PATIENCE: Final[Millis] = 5000
 """After so long without GOTJOB another node is asked in the next pass."""
 TAKE_OVER: Final[Millis] = 15_000
-"""How long each holder in line leaves the work to the one before it."""
+"""How long each holder in the order leaves the work to the one before it."""
 SILENCE: Final[Millis] = 60_000
-"""For so long a node that did not answer is asked last: it may refuse copies for want of memory."""
+"""For so long a node that did not answer is asked last: it may be short of memory."""
 AGAIN: Final[Millis] = 30_000
 """How long after the end of a pass that left work to do the next one begins."""
 
@@ -55,7 +55,8 @@ _LAST_STAMP: Final = (1 << 64) - 1
 
 
 def watch(node: NodeState) -> None:
-    """Once a second: notice who is lost, and begin a pass over the jobs if that may change them."""
+    """Once a second: find the lost nodes, and begin a pass over the jobs if their holders may have
+    changed."""
     repair = node.repair
     _note_failures(node)
     lost = _failed_for_long(node)
@@ -79,7 +80,7 @@ def _has_all(one: tuple[NodeId, ...], other: tuple[NodeId, ...]) -> bool:
 
 
 def _note_failures(node: NodeState) -> None:
-    """Since when each failing node fails, as far as this node has seen it."""
+    """Note since when this node has seen each failing node fail."""
     failing = node.repair.failing
     node.repair.failing = {
         id: failing.get(id, node.mono)
@@ -127,7 +128,7 @@ def _end_pass(node: NodeState) -> None:
 
 
 def _forget_late(node: NodeState) -> None:
-    """Those who have not answered in time: the next pass asks others."""
+    """Give up nodes that have not answered in time: the next pass asks others."""
     repair = node.repair
     late = [id for id, until in repair.awaited.items() if until <= node.mono]
     for id in late:
@@ -144,12 +145,12 @@ def _is_in_repair(job: Job) -> bool:
 
 
 def _asked(job: Job) -> list[NodeId]:
-    """Who was asked for a copy and has not answered."""
+    """The nodes that were asked for a copy and have not answered."""
     return [id for id in job.holders if id not in (job.confirmed or ())]
 
 
 def _look(node: NodeState, walk: Walk) -> None:
-    """At the next jobs of the pass, until there are enough copies under way."""
+    """Check the next jobs of the pass, until enough copies are under way."""
     repair = node.repair
     live: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
     room = WINDOW_BYTES - sum(
@@ -160,7 +161,7 @@ def _look(node: NodeState, walk: Walk) -> None:
             break
         job = next(walk)
         if job.state not in (ACTIVE, QUEUED) or not job.retry:
-            # An at-most-once job has one holder: a copy that is never queued would save nothing.
+            # An at-most-once job has one holder: a copy of it would never be queued.
             continue
         holding = holders = job.holders if job.confirmed is None else job.confirmed
         if holders in live:
@@ -177,7 +178,8 @@ def _is_live(node: NodeState, id: NodeId) -> bool:
 
 
 def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
-    """Ask nodes to hold a copy, if it is this node's turn; how many bytes are under way to each."""
+    """Ask nodes to hold a copy, if it is this node's turn. Returns the bytes of a copy under
+    way."""
     if job.id in node.repair.awaited or not _is_my_turn(node, job, holding):
         return 0
     chosen = _choose(node, job, holding, job.replicas - len(holding))
@@ -190,13 +192,13 @@ def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     node.repair.awaited[job.id] = node.mono + PATIENCE
     copy = _copy(node, job)
     send.to_ids(node, chosen, ReplJob((copy,)))
-    # They need to know of the new holders: whoever of them is acknowledged has to tell these too.
+    # They need to know the new holders: the one that is given the ack has to tell these, too.
     send.to_ids(node, others, ReplJob((copy,), no_reply=True))
     return len(copy.body)
 
 
 def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
-    """Holders that are well stand in a line that all can work out; each waits for those before."""
+    """Working holders have an order that each can compute; each waits for those before it."""
     if not node.config.replica_repair_after_s:
         return False
     nodes = node.cluster.nodes
@@ -210,17 +212,17 @@ def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
 
 
 def _place(holder: Peer, job: Job) -> tuple[bool, int]:
-    """Where it stands: those that leave come last."""
+    """The holder's place in the order: leaving nodes come last."""
     return bool(holder.flags & LEAVING), rank(holder.id, job.id)
 
 
 def _choose(
     node: NodeState, job: Job, holding: tuple[NodeId, ...], count: int
 ) -> tuple[NodeId, ...]:
-    """Who shall hold it: rather not those that gave no answer lately, or none about this job, and
-    then rather not those at the address of a holder.
+    """Nodes that are to hold it: preferably those that answered lately and have not failed to
+    answer for this job, and then those that share no address with a holder.
 
-    In the order of the line, so that two nodes that act at once ask the same ones.
+    In the order of `rank`, so that two nodes that act at the same time ask the same ones.
     """
     silent = node.repair.silent
     fit = [id for id in node.repair.targets if id not in holding and id in node.cluster.nodes]
@@ -233,10 +235,10 @@ def _choose(
 
 
 def _copy(node: NodeState, job: Job) -> JobCopy:
-    """With what is left of its delay, for its holder counts from now on.
+    """With the rest of its delay, because its holder counts from now on.
 
-    The creation stamp moves on by the rest, so that their sum stays: a restart goes by it. A peer
-    may have sent any stamp, and there is none beyond the last.
+    The creation stamp is advanced by the part that is over, so that the sum stays: a restart uses
+    it. The stamp is bounded, because a peer may have sent any.
     """
     left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
     passed = job.delay // 1000 - left

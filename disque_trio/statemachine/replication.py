@@ -47,8 +47,8 @@ JOB_REMOVED: Final = (
 def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
     """Must a new job live on other nodes only (original 6.9, 6.10)?
 
-    A leaving node keeps no copy. One that is short of memory keeps none either, where enough
-    others can be reached, and if it will hear of their copies: they may be short too.
+    A leaving node keeps no copy. One that is short of memory keeps none either, if enough others
+    can be reached and will confirm their copies: they may be short of memory, too.
     """
     cluster = node.cluster
     if cluster.myself.flags & LEAVING:
@@ -71,11 +71,11 @@ def next_stamp(node: NodeState) -> tuple[Millis, int]:
 
 
 def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis) -> None:
-    """Bring a new job into the world.
+    """Add a new job.
 
-    With `blocking` the client waits for the copies; without, what is wanted of copies is sent
-    and nobody waits (W is 1, or ASYNC). Of a job without holders this node keeps no copy, so
-    somebody waits.
+    With `blocking` the client waits for the copies; without, the copies are sent and no client
+    waits (REPLICATE 1, or ASYNC). For a job without holders, of which this node keeps no copy, the
+    client always waits.
     """
     external = not job.holders
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
@@ -91,14 +91,14 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
 
 
 def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> None:
-    """Now, or after what is left of its delay."""
+    """Tell one holder to queue it, now or after the rest of its delay."""
     chosen = holders[int(node.rng.random() * len(holders))]
     left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
     send.to_ids(node, (chosen,), Enqueue(job.id, left))
 
 
 def add_nodes(node: NodeState, job: Job, count: int) -> int:
-    """Let up to `count` more reachable nodes hold the job; how many there were."""
+    """Send the job to up to `count` more reachable nodes. Returns how many there were."""
     if count <= 0:
         return 0
     candidates = [p.id for p in node.cluster.reachable if p.link and p.id not in job.holders]
@@ -109,14 +109,14 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
 
 
 def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
-    """In an order of chance; where nodes share addresses, other addresses first.
+    """The candidates in random order; where nodes share addresses, other addresses first.
 
-    Jobs of the same moment go the same way: a few nodes are told much at once, instead of all a
-    little, which costs each of them a turn (docs/performance.md).
+    Jobs of the same moment get the same order: a few nodes get many jobs at once, instead of each
+    node a few, which would cost each of them a wake-up (docs/performance.md).
     """
     draw = node.rng.random
     if node.cluster.is_crowded:
-        # Each by chance: to rotate them would give the first node of each address more than others.
+        # A shuffle: a rotation would give the first node of each address more than the others.
         return spread(node, job.holders, sorted(candidates, key=lambda _: draw()))
     if node.drawn_at != node.mono:
         node.drawn_at = node.mono
@@ -131,7 +131,7 @@ def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: boo
 
 
 def on_client_due(node: NodeState, client: Client) -> None:
-    """A client waits for copies: of some job the time is up, or it goes to one more node."""
+    """A client waits for copies: an ADDJOB has timed out, or its job goes to one more node."""
     for pending in list(client.pending_adds):
         if (job := pending.job) is None:
             continue
@@ -143,12 +143,12 @@ def on_client_due(node: NodeState, client: Client) -> None:
 
 
 def _keep_after_all(node: NodeState, job: Job) -> bool:
-    """Under pressure a new job was to live on others only, and they were not quick to take it: they
-    may be short of memory too, or out of reach. So this node holds it as well, which may be enough.
+    """Hold a copy of a job that was to be held by other nodes only, because they were slow to take
+    it: they may be short of memory, too, or out of reach. This copy may complete the number.
 
-    Likewise a node that does not leave any more. By then the others may have queued the job, and
-    may be done with it, and this node, of which they did not know, has heard nothing: so it waits
-    for a whole period, and asks them before it queues the job.
+    The same for a node that was leaving and is not any more. The others may have queued the job by
+    then, and even acknowledged it, without telling this node, which they did not know as a holder:
+    so it waits for a whole period, and asks them before it queues the job.
     """
     mine = node.cluster.myself.id
     if mine in job.holders or node.cluster.is_leaving:
@@ -160,7 +160,7 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     job.confirmed = (*(job.confirmed or ()), mine)
     is_enough = len(job.confirmed) >= job.replicas
     if is_enough:
-        # Those who have it know of each other, but not of this node.
+        # The holders know each other, but not this node.
         _send_to(node, job, job.holders, no_reply=True)
         achieved(node, job)
     return is_enough
@@ -173,7 +173,7 @@ def _may_be_queued_elsewhere(node: NodeState, job: Job) -> bool:
 
 
 def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
-    """Add one node and tell all anew, for the list has changed; with none left, insist."""
+    """Send the job to one more node, and the new list to all; with no node left, send it again."""
     confirmed = job.confirmed or ()
     waiting_for = tuple(id for id in job.holders if id not in confirmed)
     if add_nodes(node, job, 1):
@@ -186,14 +186,14 @@ def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
 
 
 def achieved(node: NodeState, job: Job) -> None:
-    """Enough copies: answer the client, then let the job be queued where it lives.
+    """Enough copies: answer the client, then have the job queued by a holder.
 
-    Who keeps none leaves that to the holders once one of them may have queued it: they do not know
-    of this node, and the one that it chose might not know either.
+    A node that keeps no copy leaves that to the holders once one of them may have queued it: they
+    do not know this node, and the holder that it would tell might not know of the queueing.
     """
     confirmed = job.confirmed or ()
     pending_adds.settle(node, job, Status(job.id))
-    # Whoever has not confirmed may refuse copies: `repair` must not count it.
+    # A node that has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if node.cluster.myself.id in job.holders:
         lifecycle.begin(node, job)
@@ -205,9 +205,9 @@ def achieved(node: NodeState, job: Job) -> None:
 
 
 def achieved_by_ack(node: NodeState, job: Job) -> bool:
-    """Somebody has acknowledged a job that waits for copies here, so it is out in the world.
+    """A job that waits for copies here has been acknowledged, so other copies exist.
 
-    Is it still held here? A node that keeps no copies leaves the acknowledgement to the holders.
+    True if it is still held here. A node that keeps no copy leaves the ack to the holders.
     """
     pending_adds.settle(node, job, Status(job.id))
     job.confirmed = None
@@ -220,13 +220,13 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
 
 
 def give_up(node: NodeState, job: Job, reply: Reply) -> None:
-    """Clean up a job that never got its copies, as far as nodes can be reached."""
+    """Remove a job that did not get its copies, here and from the nodes that can be reached."""
     pending_adds.settle(node, job, reply)
     _take_back(node, job)
 
 
 def abandon(node: NodeState, client: Client) -> None:
-    """The client has gone, and whatever it waited for is taken back."""
+    """The client has gone: remove the jobs whose copies it waited for."""
     for job in pending_adds.abandon(node, client):
         _take_back(node, job)
 
@@ -237,7 +237,7 @@ def _take_back(node: NodeState, job: Job) -> None:
 
 
 def drop(node: NodeState, job: Job, cause: Cause) -> None:
-    """Forget a job here; if somebody still waits for its copies, the addition has failed."""
+    """Forget a job here. If a client still waits for its copies, its ADDJOB fails."""
     if job.state == WAIT_REPL:
         give_up(node, job, Failure(JOB_REMOVED))
     else:
@@ -247,9 +247,8 @@ def drop(node: NodeState, job: Job, cause: Cause) -> None:
 def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     """Hold a copy and say so, unless this node leaves or the queue refuses jobs.
 
-    Who has a copy already learns of further holders in any case: it has to ask them before it lets
-    go of an acknowledgement. Short of memory a node takes no copy that it does not have already
-    (original 6.10).
+    A node that has a copy already learns of further holders in any case: it has to ask them before
+    it drops an acknowledged job. A node that is short of memory takes no new copy (original 6.10).
     """
     if len(message.copies) != 1:
         return
@@ -273,7 +272,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
 
 
 def _confirm_late(job: Job, holder: NodeId) -> None:
-    """A node holds a copy of a job that did not need it any more."""
+    """A node confirms a copy after the job has had enough of them."""
     if holder in job.holders and holder not in (job.confirmed or ()):
         confirmed = (*(job.confirmed or ()), holder)
         job.confirmed = confirmed if len(confirmed) < len(job.holders) else None

@@ -1,7 +1,8 @@
-"""The re-queue machine: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (original 6.4, 5.11).
+"""Requeueing: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (original 6.4, 5.11).
 
-Whoever of the holders wakes first warns the others, and half a second later queues the job unless
-one of them has it queued. Adds to `Job.holders` those who show that they hold a copy.
+The first holder whose retry period ends warns the others, and half a second later queues the job
+unless one of them has it queued. Adds nodes whose messages show that they hold a copy to
+`Job.holders`.
 """
 
 from disque_trio.statemachine import acks, journaling, lifecycle, replication, send
@@ -66,7 +67,8 @@ def _requeue(node: NodeState, job: Job) -> None:
 
 
 def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
-    """The job that a holder speaks of; one that is acknowledged here is news for the sender."""
+    """The job that a holder's message is about; None if it is over or acknowledged here, which the
+    sender is told."""
     job = node.jobs.get(job_id)
     if job is None:
         is_over(node, sender, job_id)
@@ -83,7 +85,7 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
 
 
 def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
-    """The sender has it queued: postpone ours, and if both have, one gives way."""
+    """The sender has it queued: postpone ours. If both have it queued, one dequeues it."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
@@ -91,7 +93,7 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     if message.redelivery:
         introduce(node, job)
     if lifecycle.lease_runs(node, job) and not (message.nack or message.told):
-        # It has not heard of the lease. Ours is not renewed, or two nodes could go on like this.
+        # It does not know of the lease. Ours is not renewed, or two nodes could go on like this.
         send.to_node(node, sender, Working(job.id))
         return
     if job.state == QUEUED:
@@ -100,8 +102,8 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
 
 
 def _settle_who_queues(node: NodeState, sender: Peer, job: Job) -> None:
-    """Both have it queued. Who keeps it says so: its QUEUED may be older than what it knows of the
-    other."""
+    """Both have it queued. The one that keeps it says so: the other's QUEUED may be older than its
+    own."""
     if wins(node.cluster.myself.id, sender.id, job.id):
         lifecycle.dequeue(node, job, Cause.YIELD)
     else:
@@ -109,9 +111,9 @@ def _settle_who_queues(node: NodeState, sender: Peer, job: Job) -> None:
 
 
 def _postpone(node: NodeState, job: Job) -> None:
-    """Another holder has taken care of it: a new period begins, without a lease of ours.
+    """Another holder has queued or delivered it: a new period begins, without a lease of ours.
 
-    If it waits for copies here, then it does not have to be queued when it has them.
+    If it waits for copies here, it need not be queued when it has them.
     """
     lifecycle.unmark(job, LEASED)
     if job.retry and job.state == WAIT_REPL:
@@ -120,7 +122,7 @@ def _postpone(node: NodeState, job: Job) -> None:
 
 
 def on_working(node: NodeState, sender: Peer, message: Working) -> None:
-    """Somebody works on it: nobody shall have it queued."""
+    """A worker has it: no holder may keep it queued."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
@@ -129,7 +131,7 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
 
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
-    """The sender will queue it, unless it hears that we have it queued, or given to a worker."""
+    """The sender will queue it: object if it is queued here, or a worker has it from here."""
     job = _pending(node, sender, message.id)
     if job is None:
         return

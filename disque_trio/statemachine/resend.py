@@ -1,14 +1,13 @@
 """SETACKs that a node has missed are sent again as soon as it is back (docs/bus.md).
 
 The collection of an acknowledged job asks its holders again and again, with pauses of up to three
-minutes. A holder that was cut off would hear of the acknowledgement when the next of them is over,
-and deliver the job until then; if the node that knows of the acknowledgement ends meanwhile, it
-would never hear of it. So a node that answers on a new link, or after it was suspected to have
-failed, is sent the SETACKs that it has not confirmed, once. When the collection tries next stays
-as it was.
+minutes. A holder that was cut off would receive the acknowledgement after the next pause, and
+deliver the job until then; if the node that knows of the acknowledgement ends meanwhile, it would
+never receive it. So a node that answers on a new link, or after it was suspected, is sent the
+SETACKs that it has not confirmed, once. The schedule of the collection does not change.
 
-The work is cut in slices, and touches only acknowledged jobs that wait. Owns `Resend` and
-`Peer.resent_on`.
+The work is done in slices, and only over acknowledged jobs that are still collected. Owns `Resend`
+and `Peer.resent_on`.
 """
 
 from typing import Final
@@ -20,7 +19,7 @@ from disque_trio.statemachine.state import NodeState, Resend
 
 RUN_EVERY: Final[Millis] = 20
 LOOKS: Final = 1000
-"""How many jobs one run looks at."""
+"""How many jobs one run checks."""
 
 _FAILING: Final = PFAIL | FAIL
 
@@ -31,7 +30,7 @@ def is_back(peer: Peer) -> bool:
 
 
 def begin(node: NodeState, peer: Peer) -> None:
-    """The node answers again: send what it has missed, in this turn and those that follow."""
+    """The node answers again: send the acks that it has missed, now and in later slices."""
     peer.resent_on = peer.link
     resend = node.resend
     if not node.memory.evictable and not node.memory.dummies:
@@ -43,8 +42,8 @@ def begin(node: NodeState, peer: Peer) -> None:
 
 
 def _begin_pass(node: NodeState) -> None:
-    """Over the jobs that wait now, the one acknowledged first last in the list. Whoever returns
-    while it lasts has the next pass."""
+    """Begin a pass over the jobs that wait now, the one acknowledged first at the list's end. A
+    node that returns meanwhile is served by the next pass."""
     resend, memory = node.resend, node.memory
     resend.to, resend.returned = tuple(resend.returned), {}
     # Of an OrderedDict itself the IDs are looked up one by one, which takes 17 times as long.

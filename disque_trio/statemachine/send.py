@@ -1,4 +1,4 @@
-"""Sending: what goes to which link, and what a client is answered.
+"""Sending: messages to links, and replies to clients.
 
 Everything is best effort, as in the original: a message to a node without a link is dropped
 (original 5.1). Writes `Cluster.messages_sent`, `Outbox.messages` and `Outbox.replies`, nothing
@@ -65,7 +65,7 @@ def broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
 
 
 def answer(node: NodeState, client: Client, reply: Reply) -> None:
-    """Give a client its reply, as far as CLIENT REPLY lets it through."""
+    """Give a client its reply, unless CLIENT REPLY suppresses it."""
     if reply is not SILENCE and (client.reply_mode is _ON or client.reply_mode is _REFUSED):
         node.out.replies.append((client, reply))
 

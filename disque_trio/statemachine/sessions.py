@@ -1,4 +1,4 @@
-"""Client connections: they come, are held back, do chores, go (original 1.4 to 1.6).
+"""Client connections: connecting, pausing, chores, disconnecting (original 1.4 to 1.6).
 
 Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `refusal` while
 the journal cannot be written; `Client.is_closing`,
@@ -50,14 +50,15 @@ def disconnect(node: NodeState, client: Client) -> None:
 
 
 def close(node: NodeState, client: Client) -> None:
-    """Disconnect the client once what it is owed has been written."""
+    """Disconnect the client once its output has been written."""
     if not client.is_closing:
         client.is_closing = True
         node.out.closes.append(client)
 
 
 def accepts(node: NodeState, client: Client) -> bool:
-    """May a request of this client be fed now? If CLIENT PAUSE says no, it is resumed later."""
+    """May a request of this client be passed in now? If CLIENT PAUSE forbids it, it is resumed
+    later."""
     if client.blocked is not Blocked.NO or client.is_closing:
         return False
     if node.mono < node.paused_until:
@@ -75,7 +76,7 @@ def pause(node: NodeState, duration: Millis) -> None:
 
 
 def on_pause_end(node: NodeState, _timer: Timed) -> None:
-    """Let the clients' input come again."""
+    """Resume the clients that were paused."""
     node.out.resumed.extend(node.paused.values())
     node.paused.clear()
 
@@ -87,14 +88,14 @@ def watch(node: NodeState, client: Client) -> None:
 
 
 def start_anew(node: NodeState, client: Client) -> None:
-    """RESET: the client watches no longer, and is answered."""
+    """RESET: end MONITOR and CLIENT REPLY modes."""
     client.is_monitor = False
     client.reply_mode = ReplyMode.ON
     node.monitors.pop(client.id, None)
 
 
 def refuse_transaction(client: Client) -> None:
-    """MULTI was refused: what it was to embrace must not be carried out either."""
+    """MULTI was refused: the requests up to EXEC must not be carried out either."""
     is_off = client.reply_mode is ReplyMode.OFF
     client.reply_mode = ReplyMode.REFUSED_OFF if is_off else ReplyMode.REFUSED
 
@@ -155,7 +156,8 @@ def done(node: NodeState, client: Client, outcome: object) -> None:
 
 
 def refuse_writes(node: NodeState, reason: str) -> None:
-    """The journal cannot be written. Who waits for jobs would get some that are not recorded."""
+    """The journal cannot be written. Waiting clients are released: deliveries could not be
+    recorded."""
     text = encode(reason)
     node.refusal = Failure(b"MISCONF Errors writing to the AOF file: %b" % text)
     waiters.release_all_for_jobs(node, node.refusal)
@@ -169,13 +171,13 @@ def allow_writes(node: NodeState) -> None:
 
 
 def enter_silence(client: Client) -> None:
-    """The command after CLIENT REPLY SKIP begins: it is the one that is not answered."""
+    """The command after CLIENT REPLY SKIP begins: its reply is suppressed."""
     if client.reply_mode is ReplyMode.SKIP_NEXT:
         client.reply_mode = ReplyMode.SKIP
 
 
 def leave_silence(client: Client) -> None:
-    """It has ended, and unless it was a SKIP itself the next one is answered."""
+    """It has ended: the next one is answered, unless this one was another SKIP."""
     if client.reply_mode is ReplyMode.SKIP:
         client.reply_mode = ReplyMode.ON
 

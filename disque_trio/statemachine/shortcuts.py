@@ -1,7 +1,7 @@
-"""Shorter ways to what `lifecycle` does, for what is most of the work of a node.
+"""Fast paths for the most frequent steps of `lifecycle`.
 
-Each leaves everything as the long way does, random numbers included, which tests hold it to. None
-writes events down, so a node that is traced goes the long way: that is the one to read first.
+Each has exactly the effects of the slow path, random numbers included, which tests check. Fast
+paths write no events, so a traced node takes the slow path; read that one first.
 
 Writes what `lifecycle` owns: `Job.state`, `flags` and `requeue_at`, `Queue.accessed`, `jobs_in` and
 `jobs_out`, `Memory.held` and `evictable`, `NodeState.jobs`.
@@ -22,10 +22,10 @@ _ON_LEASE: Final = DELIVERED | LEASED | BCAST_WILLQUEUE
 
 
 def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
-    """What `begin` comes to for a new job that nobody else has and that may be delivered at once,
-    where no record is kept of what becomes of it. It is made as `begin` would leave it.
+    """`begin` for a new job without copies and delay, while nothing is recorded or traced. The job
+    is passed in with the state that `begin` would give it.
 
-    Such jobs are most of all that come, and this way 0.7 of the steps are taken for them.
+    Most jobs are of this kind, and this takes 0.7 of the steps.
     """
     node.jobs.put(job)
     node.memory.held += JOB_BYTES + len(body)
@@ -40,10 +40,11 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
 
 
 def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:
-    """Up to so many for a client: `lifecycle.fetch` and `start_lease` of each. And has the last of
-    them left the queue empty, and not one behind it that was out of date?
+    """Take up to `count` jobs for a client: `lifecycle.fetch` and `start_lease` for each. The
+    second result says whether the last of them, and not an expired one behind it, left the queue
+    empty.
 
-    What that does for each job apart is most of a GETJOB COUNT 200.
+    Job by job this would be most of the time of a GETJOB COUNT 200.
     """
     mono, timers, random = node.mono, node.timers, node.rng.random
     has_lease, holding = node.config.delivery_lease, node.cluster.myself.holding

@@ -1,4 +1,5 @@
-"""SLOWLOG's memory: the commands that took long (original 2.14). Written by `commands.slowlog`."""
+"""The entries of SLOWLOG: commands that took long (original 2.14). Written by
+`commands.slowlog`."""
 
 from collections import deque
 

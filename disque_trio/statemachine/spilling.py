@@ -1,4 +1,4 @@
-"""Bodies that go to disk under pressure: which, and what becomes of the account (docs/memory.md).
+"""Spilling: which bodies go to disk under memory pressure, and their accounting (docs/memory.md).
 
 When `Memory.held` is above `Memory.spill_above`, the driver asks `overflow` for jobs between two
 batches, writes their bodies to disk, and calls `spilled` with what stands for them in memory. Ids,
@@ -17,31 +17,31 @@ from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.state import NodeState
 
 MIN_BYTES: Final = 512
-"""A shorter body saves hardly more than what stands for it takes."""
+"""A shorter body takes hardly more memory than the object that stands for it on disk."""
 AHEAD: Final = 32
-"""Jobs that must stand before one in its queue: what is delivered at once never goes to disk."""
+"""Jobs that must be before one in its queue: jobs that are delivered at once are not spilled."""
 BATCH_BYTES: Final = 4 << 20
-"""Bodies that are written at a time, so that a batch has an end."""
+"""Limit for the bodies that are written at a time."""
 FRACTION: Final = 20
 """One part in so many of the limit is spilled beyond the excess, so that spilling has pauses."""
 RETRY_EVERY: Final[Millis] = 1000
 
 
 def offer(node: NodeState, job: Job) -> None:
-    """This job will not be delivered soon."""
+    """Note that this job's body may be spilled: it will not be delivered soon."""
     spillable, body = node.memory.spillable, job.body
     if spillable is not None and isinstance(body, bytes) and len(body) >= MIN_BYTES:
         spillable[job.id] = job
 
 
 def forget(node: NodeState, job: Job) -> None:
-    """This job has gone."""
+    """Forget a job that has gone."""
     if node.memory.spillable is not None:
         node.memory.spillable.pop(job.id, None)
 
 
 def overflow(node: NodeState) -> list[Job]:
-    """Jobs whose bodies shall go now, the youngest first."""
+    """Jobs whose bodies are to be spilled now, the youngest first."""
     memory = node.memory
     spillable = memory.spillable
     jobs: list[Job] = []
@@ -57,16 +57,16 @@ def overflow(node: NodeState) -> list[Job]:
 
 
 def _may_go(node: NodeState, job: Job) -> bool:
-    """Nobody works on it: a spilled body would soon be asked for. After a restart that takes a
-    whole retry period."""
+    """May the body be spilled? Not while a worker may have the job: it would soon be needed again.
+    After a restart that lasts a whole retry period."""
     if job.state == QUEUED:
         return True
     return job.state == ACTIVE and (not job.flags & DELIVERED or job.id in node.recovered)
 
 
 def spilled(node: NodeState, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
-    """Their bodies are on disk now; or none is, for the disk has failed: then it is tried again
-    in a while."""
+    """The bodies are on disk now; with none, the disk has failed, and spilling pauses for a
+    while."""
     memory = node.memory
     if len(bodies) < len(jobs):
         memory.spill_again = node.mono + RETRY_EVERY

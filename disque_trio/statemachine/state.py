@@ -32,30 +32,30 @@ class Cron(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class Repair(Timed):
-    """How far the repair of copies has come. `repair` writes it."""
+    """The progress of the repair of copies. `repair` writes it."""
 
     members: tuple[NodeId, ...] = ()
-    """Who was in the node table when it was last looked at."""
+    """The node table's members at the last check."""
     targets: tuple[NodeId, ...] = ()
-    """Who could be given copies then."""
+    """The nodes that could be given copies then."""
     failing: dict[NodeId, Millis] = attrs.Factory(dict)
-    """Since when the nodes that fail do."""
+    """Failing nodes, and since when they fail."""
     lost: tuple[NodeId, ...] = ()
-    """Those that have been failing for too long."""
+    """Nodes that have been failing for longer than `replica-repair-after`."""
     changed_at: Millis = 0
-    """When a node was last found lost."""
+    """When members or lost nodes last changed."""
     has_changes: bool = False
-    """No pass has begun since."""
+    """No pass has begun since then."""
     walk: Walk | None = None
-    """The jobs of the running pass that are still to be looked at; None between passes."""
+    """The jobs that the running pass has still to check; None between passes."""
     found: int = 0
-    """How many of the others have too few holders."""
+    """How many of those checked have too few holders."""
     under: int = 0
     """What the last whole pass found, less what was repaired since."""
     again: Millis = 0
-    """When another pass makes sense."""
+    """When the next pass may begin."""
     awaited: dict[JobId, Millis] = attrs.Factory(dict)
-    """Jobs with copies under way, and until when they are waited for."""
+    """Jobs with copies under way, and until when their GOTJOB is awaited."""
     silent: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that did not answer, and until when they are asked last."""
 
@@ -65,19 +65,19 @@ class Resend(Timed):
     """Acknowledgements that are sent again to nodes that have returned. `resend` writes it."""
 
     ids: list[JobId] = attrs.Factory(list)
-    """The jobs of the running pass that are still to be looked at; empty between passes."""
+    """The jobs that the running pass has still to check; empty between passes."""
     to: tuple[NodeId, ...] = ()
-    """To whom they are sent."""
+    """The nodes that this pass serves."""
     returned: dict[NodeId, None] = attrs.Factory(dict)
-    """Who has returned since the pass began."""
+    """The nodes that have returned since it began."""
 
 
 class Offer(enum.Enum):
     """What a node that is interested in a queue knows of the jobs here."""
 
     NONE = "nothing"
-    MADE = "an offer is on its way, and has not been answered"
-    KNOWN = "it has answered, and asks when a client waits"
+    MADE = "an offer was sent and has not been answered"
+    KNOWN = "it has answered, and will ask when a client waits"
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -88,7 +88,7 @@ class Demand(Timed):
     askers: "dict[NodeId, Asker]" = attrs.Factory(dict)
     """In the order in which they are offered jobs."""
     pending: NodeId = b""
-    """Who has been offered jobs and is waited for; empty while nobody is."""
+    """The node whose answer to an offer is awaited; empty if there is none."""
     pause: Millis = 500
     """How long to wait before offers that were not answered are made again."""
     again_at: Millis = 0
@@ -100,15 +100,15 @@ class Asker:
 
     offer: Offer = Offer.NONE
     until: Millis = 0
-    """When it is taken to have lost interest."""
+    """When its WAITING expires."""
     credit: int = 0
-    """For so many more clients, which waited when it last asked, jobs may go without an offer."""
+    """Jobs that may be given without an offer: clients that its last request left without one."""
     credit_until: Millis = 0
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Greetings(Timed):
-    """Nodes to which a new link leads, and the queues of which they have still to be told.
+    """Nodes with a new link, and the queues that have still to be announced to them.
     `federation` writes it."""
 
     names: dict[NodeId, list[bytes]] = attrs.Factory(dict)
@@ -124,7 +124,7 @@ def _tombstones(node: "NodeState") -> Tombstones:
 
 @attrs.define(eq=False)
 class NodeState:
-    """What every verb takes first. Each field names the module that writes it."""
+    """The whole state of a node. Each field names the module that writes it."""
 
     config: Config
     """`commands.config`, by replacing it whole."""
@@ -134,7 +134,7 @@ class NodeState:
     wall: Millis
     micros: int
     cluster: Cluster
-    """`membership` and its rooms; see `cluster`."""
+    """`membership` and the modules below it; see `cluster`."""
     facts: Facts
     stats: Stats
     jobs: JobTable = attrs.Factory(JobTable)
@@ -156,7 +156,7 @@ class NodeState:
     """`replication`: the last creation stamp given out."""
     drawn_at: Millis = -1
     drawn: float = 0.0
-    """`replication`: what chance has said of which nodes get copies, and when."""
+    """`replication`: the random number that orders the nodes for copies, and when it was drawn."""
     adding: int = 0
     adding_bytes: int = 0
     """`pending_adds`: how many ADDJOBs wait for copies, and the bytes of their jobs' bodies."""
@@ -166,18 +166,19 @@ class NodeState:
     """`offering`: at which other nodes clients wait, by queue."""
     unmet: dict[bytes, bool] = attrs.Factory(dict)
     """`lifecycle` and `federation`: queues that may have jobs but no clients, or clients but no
-    jobs, to be looked at when the inputs of a batch are in. Has a client asked in vain?"""
+    jobs, for `federation.settle`. The value says whether a client asked in vain."""
     greetings: Greetings = attrs.Factory(Greetings)
     is_recording: bool = False
     is_recording_queues: bool = False
-    """Is it recorded, too, when a job comes into a queue and when it leaves it?"""
+    """`journaling`: is it also recorded when a job enters or leaves a queue?"""
     was_stopped: bool = False
-    """Does the journal that is read end as that of a node that was stopped in order?"""
+    """`recovery`: does the journal that is read end with a controlled stop?"""
     """`journaling`: is there a journal?"""
     refusal: Failure | None = None
-    """`recovery` and `journaling`: why commands are refused, LOADING or MISCONF."""
+    """`recovery`, `sessions` and `identity`: why commands are refused (LOADING, MISCONF,
+    DUPLICATEID)."""
     recovered: dict[JobId, Job] = attrs.Factory(dict)
-    """`recovery`: what the journal says, until it has been read to its end."""
+    """`recovery`: the jobs of the journal, until it has been read to its end."""
     recovering: Iterator[Job] | None = None
     memory: Memory = attrs.Factory(Memory)
     timers: Timers = attrs.Factory(Timers)
@@ -193,5 +194,5 @@ class NodeState:
     """`commands.scans`: running walks over the jobs, and how many each has seen; as `scans`."""
     last_scan: int = 0
     trace: list[Event] | None = None
-    """`trace` adds, the driver takes; None while nobody traces."""
+    """`trace` adds, the driver takes; None while the node is not traced."""
     out: Outbox = attrs.Factory(Outbox)

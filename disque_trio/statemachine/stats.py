@@ -18,13 +18,13 @@ class Traffic:
     received: int = 0
     sent: int = 0
     unread: int = 0
-    """Memory of what was received and not carried out: unfinished requests, and those that wait."""
+    """Memory of input that has not been carried out: unfinished requests, and those that wait."""
     unsent: int = 0
-    """Owed to clients, and not taken by their sockets yet; counted once a second."""
+    """Output that the clients' sockets have not taken yet; counted once a second."""
     delayed: int = 0
-    """Owed to clients, and waiting for the journal."""
+    """Output that waits for the journal."""
     journal: int = 0
-    """Held for the journal: to be written, or to be written again should a sync fail."""
+    """Records to be written, or to be written again if a sync fails."""
 
 
 @attrs.define
@@ -85,17 +85,16 @@ class Stats:
     started: Millis = 0
     connections_received: int = 0
     connections_rejected: dict[str, int] = attrs.Factory(dict)
-    """Clients that were not let in, by reason."""
+    """Clients that were not admitted, by reason."""
     commands_processed: int = 0
     commands: dict[str, CommandStat] = attrs.Factory(dict)
     frames_refused: dict[str, int] = attrs.Factory(dict)
     """Bus input that was dropped, by reason."""
     links_refused: dict[str, int] = attrs.Factory(dict)
-    """Bus links, of others or to others, that came to nothing since one side did not show that it
-    belongs here; by reason."""
+    """Bus links, accepted or dialled, on which one side failed to authenticate; by reason."""
     frames_dropped: int = 0
-    """Bus output that found no room, because a peer does not keep up: messages, or batches of them,
-    each of which counts as one."""
+    """Bus output that was dropped because a peer does not keep up: messages, or batches, each of
+    which counts as one."""
     protocol_errors: int = 0
     wrong_passwords: int = 0
     copies_repaired: int = 0

@@ -1,10 +1,10 @@
-"""The timer wheel: what is due when, at eight milliseconds' grain.
+"""The timer wheel, with a grain of eight milliseconds.
 
-Every object with a deadline is `Timed` and stands in the wheel at most once. A deadline that
-moves later leaves its entry where it is: when the entry comes up, the owner is put back at its
-real time. So a job whose lease is renewed a thousand times costs one entry. One that is
-acknowledged leaves an empty slot at most, and those are swept when they outnumber the others
-(original 4.4, but for the polling of original, defect 11).
+Every object with a deadline is `Timed` and has at most one entry. A deadline that moves later
+leaves its entry where it is: when the entry is due, the owner is put in again at its real time. So
+a job whose lease is renewed a thousand times costs one entry. One that is acknowledged leaves an
+empty slot at most, and those are swept when they outnumber the others (original 4.4, without the
+polling of original, defect 11).
 
 Owns `Timed.due`, `Timed.slot` and `Slot.number`.
 """
@@ -18,9 +18,10 @@ from disque_trio.statemachine.base import FOREVER, Millis
 
 _GRAIN_BITS: Final = 3
 _MOMENTS: Final = 2048
-"""As many as the spread of retry times needs (`lifecycle.desync`), twice."""
+"""How many moments `shared` keeps: twice what the spread of retry times needs
+(`lifecycle.desync`)."""
 _FEW_SLOTS: Final = 1024
-"""With no more than these the empty ones may stay."""
+"""Up to this number of slots, empty ones are not swept."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -32,7 +33,7 @@ class Timed:
 
 
 class Slot(dict[Timed, None]):
-    """Those whose time is the same eight milliseconds; `number` is when these end, in grains."""
+    """The owners due in the same eight milliseconds; `number` is when these end, in grains."""
 
     __slots__ = ("number",)
 
@@ -51,8 +52,8 @@ class Timers:
         """How many slots are enough to look for empty ones."""
         self._moments = [0] * _MOMENTS
         self._line: list[Timed] = []
-        """Owners of the slot that has come up, the next one last. To look for the first entry of a
-        dictionary takes a step for each one that has left it."""
+        """Owners of the slot that is due, the next one last. A list, because finding the first
+        entry of a dictionary takes a step for each one that has left it."""
 
     def __len__(self) -> int:
         """How many slots there are, empty ones included."""
@@ -71,7 +72,7 @@ class Timers:
         return moment
 
     def arm(self, owner: Timed, when: Millis) -> None:
-        """Let `owner` come up at `when` or a grain later, in place of its earlier deadline."""
+        """Make `owner` due at `when` or a grain later, in place of its earlier deadline."""
         at = when & _MOMENTS - 1
         known = self._moments[at]
         if known == when:
@@ -108,9 +109,9 @@ class Timers:
             owner.slot = None
 
     def drop_stale(self) -> None:
-        """Let go of what those that have left have left behind: empty slots and shared moments.
+        """Drop empty slots and shared moments of owners that have gone.
 
-        They lie among what came at the same time, and keep its memory from being given back.
+        They were allocated among those owners, and keep that memory from being returned.
         """
         self._sweep()
         self._moments = [0] * _MOMENTS
@@ -122,7 +123,7 @@ class Timers:
         self._sweep_at = max(_FEW_SLOTS, 2 * len(self._slots))
 
     def deadline(self) -> Millis:
-        """When `pop_due` wants to be asked next; `FOREVER` when nothing is armed."""
+        """When `pop_due` is to be called next; `FOREVER` when nothing is armed."""
         while self._order:
             number = self._order[0]
             if self._slots[number]:
@@ -144,7 +145,7 @@ class Timers:
         return None
 
     def _first(self, slot: Slot) -> Timed:
-        """Whoever stands in it for longest. Those that come while it is emptied are the last."""
+        """The owner that has been in the slot longest. Owners added meanwhile come last."""
         line = self._line
         while line:
             owner = line.pop()

@@ -14,11 +14,11 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import CommandStat
 
 _LONG_NS: Final = 100_000
-"""What takes less is only looked at where SLOWLOG is to have even less; LATENCY counts in ms."""
+"""Shorter commands are checked only if SLOWLOG's threshold is lower; LATENCY counts in ms."""
 
 
 def count(node: NodeState, row: Command, calls: int, ns: int) -> None:
-    """So many requests took so long together."""
+    """Add `calls` requests that took `ns` together."""
     stats = node.stats.commands
     stat = stats.get(row.name)
     if stat is None:
@@ -28,7 +28,7 @@ def count(node: NodeState, row: Command, calls: int, ns: int) -> None:
 
 
 def slow_ns(config: Config) -> int:
-    """What takes less is of no interest but for its count."""
+    """The time below which a request is counted only."""
     least = config.slowlog_log_slower_than_us * 1000
     threshold = config.latency_monitor_threshold * 1_000_000 or FOREVER
     return min(least, threshold) if least >= 0 else threshold
@@ -47,7 +47,7 @@ def timed(node: NodeState, row: Command, args: list[bytes], ns: int) -> None:
 
 
 def note_if_slow(node: NodeState, row: Command, args: list[bytes], ns: int) -> None:
-    """Show it where the configuration asks for requests like that."""
+    """Record it in SLOWLOG and LATENCY if the configured thresholds say so."""
     config = node.config
     if 0 <= config.slowlog_log_slower_than_us * 1000 <= ns:
         slowlog.record(node, redacted(row.name, args), ns // 1000)

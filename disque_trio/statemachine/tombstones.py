@@ -1,8 +1,8 @@
-"""Ids of jobs that are over: what keeps a copy on its way from bringing one of them back.
+"""Tombstones: ids of jobs that are over, so that a late copy does not bring one of them back.
 
 A job that has been collected or deleted everywhere leaves no record. A REPLJOB or YOURJOBS that was
-under way meanwhile would make it a new job, to be delivered once more. So a node remembers the
-latest of them by their ids alone, and answers whoever still has a copy with SETACK.
+under way meanwhile would make it a new job, and it would be delivered again. So a node keeps the
+ids of the latest ones, and answers nodes that still have a copy with SETACK.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ GENERATION: Final = 32_768
 class Tombstones:
     """The latest ids, at least `generation` of them once there have been so many.
 
-    An id never comes to life again, so none needs to be forgotten for anything but its memory.
+    An id is never used again, so ids are forgotten only to bound the memory.
     """
 
     generation: int = GENERATION
@@ -39,5 +39,5 @@ class Tombstones:
             self._old, self._young = self._young, {}
 
     def forget_all(self) -> None:
-        """Remember nothing."""
+        """Forget all ids."""
         self._old, self._young = {}, {}

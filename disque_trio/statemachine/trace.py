@@ -1,6 +1,6 @@
-"""Writing down what becomes of jobs, for whoever traces the node. Owns `NodeState.trace`.
+"""Trace events of jobs. Owns `NodeState.trace`.
 
-A node that nobody traces pays one look at a field for each event.
+On a node that is not traced, an event costs one look at a field.
 """
 
 from zlib import crc32
@@ -26,9 +26,9 @@ def note(
 
 
 def hold(node: NodeState, job: Job, cause: Cause) -> None:
-    """Write down that there is a record of the job, and what it says: the options of ADDJOB in
-    milliseconds, the creation stamp, the body's CRC-32; then what changes, the time until it
-    expires and until it is queued (0 is never). Of a dummy ack nothing."""
+    """Note that the job is held, with its record as detail: the options of ADDJOB in milliseconds,
+    the creation stamp, the body's CRC-32; then the time until it expires and until it is queued (0
+    is never). For a dummy ack the detail is empty."""
     if node.trace is not None:
         detail = "" if job.is_dummy else _state_of(node, job)
         event = Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail)

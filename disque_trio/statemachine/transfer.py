@@ -54,8 +54,8 @@ def _count_import(node: NodeState, queue: Queue) -> None:
 def give(
     node: NodeState, queue: Queue, receiver: Peer, count: int, may_go: Judge | None = None
 ) -> int:
-    """Send up to `count` of the oldest jobs, none from one on that may not go, and fewer when their
-    bodies are large: they travel in one frame. Returns how many went."""
+    """Send up to `count` of the oldest jobs in one frame: up to the first that may not go, and
+    fewer if their bodies are large. Returns how many."""
     copies: list[JobCopy] = []
     size = 0
     while len(copies) < count and size < MAX_TRANSFER_BYTES:
@@ -72,8 +72,8 @@ def give(
 
 
 def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
-    """What the receiver gets. An at-most-once job leaves this node; another keeps waiting here,
-    and knows from now on that the receiver may hold it (original, defect 16)."""
+    """The copy for the receiver. An at-most-once job leaves this node; any other stays here as a
+    copy, with the receiver among its holders (original, defect 16)."""
     trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
     if job.retry:
         add_holder(job, receiver.id)
@@ -87,11 +87,11 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
 
 
 def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) -> Queue | None:
-    """Take a job into its queue, which is returned if the job was queued. A move is not a delivery,
-    so it does not count as one.
+    """Take a job into its queue, which is returned if the job was queued. A move does not count as
+    a delivery.
 
     `is_for_clients` says that it was asked for because clients waited. If they have gone meanwhile,
-    it does not count as an import, so that it may go on to whoever asks next.
+    it does not count as an import, so that it may be given to the next node that asks.
     """
     job = node.jobs.get(copy.id)
     is_new = job is None or not job.retry
@@ -109,7 +109,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     if job.retry:
         learn(job, (sender.id,))
     if lifecycle.lease_runs(node, job):
-        # The giver has not heard of it yet: it may even have given the job twice.
+        # The giver does not know of the lease yet: it may even have given the job twice.
         send.to_node(node, sender, Working(job.id))
         return None
     queue = _queue(node, sender, job)
@@ -131,8 +131,8 @@ def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
 
 
 def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
-    """Only the giver knows who has the job queued now. Without a word to the other holders, the
-    first whose period is over would queue it too (docs/differences.md, "Who has an imported job
+    """Tell the other holders that the job is queued here: only the giver knows. Otherwise the first
+    of them whose period ends would queue it, too (docs/differences.md, "Who has an imported job
     queued")."""
     if job.retry:
         others = [id for id in job.holders if id != giver.id]

@@ -1,8 +1,8 @@
 """How the values of directives are spelled: read from words, shown to clients, written to files.
 
-A reader takes the words after the directive's name. It raises ValueError for a value that does
-not do, and `ConfigError` where the whole reason has its own words. Text is UTF-8 in which bytes
-that are none survive as surrogates, so that any file name and any password comes out as it went in.
+A reader takes the words after the directive's name. It raises ValueError for a bad value, and
+`ConfigError` where the error has a text of its own. Text is UTF-8 with other bytes as surrogates,
+so that any file name and any password is preserved.
 """
 
 import re
@@ -65,7 +65,7 @@ _ESCAPES: Final = {
 
 
 def quoted(text: str) -> str:
-    """Between double quotes, so that any reader of inline commands gets the same bytes back."""
+    """Between double quotes, so that a parser of inline commands gets the same bytes back."""
     return '"' + "".join(_escaped(byte) for byte in encode(text)) + '"'
 
 
@@ -121,7 +121,7 @@ WORKERS: Final = Kind(_workers_from, str, str)
 
 
 def clamped(least: int, most: int) -> Kind[int]:
-    """Whole numbers, those out of bounds taken to the nearest bound."""
+    """Whole numbers; one out of bounds is replaced by the nearest bound."""
 
     def read(words: Sequence[str]) -> int:
         return max(least, min(most, number_from(words, least=-_INT64_MAX)))
@@ -266,7 +266,7 @@ PASSWORD: Final = Kind(
 )  # fmt: skip
 
 LEAST_SECRET: Final = 16
-"""Bytes: whoever has listened to a handshake may try short secrets out at leisure."""
+"""Bytes: shorter secrets can be found offline by trial from a recorded handshake."""
 
 
 def _shared_secret(words: Sequence[str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Clients that wait: they are blocked, released, timed out (original 1.5, 6.6).
+"""Waiting clients: blocking, releasing, timing out (original 1.5, 6.6).
 
 Owns `Client.blocked`, `queues`, `deadline`, `with_counters` and `Queue.waiting`, sets
 `Client.active` and `Outbox.resumed`, and arms the client's timer: for the end of its wait, or for
@@ -33,7 +33,7 @@ def block_for_jobs(
 
 
 def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) -> None:
-    """Hold the client's further requests back until it is released."""
+    """Hold back the client's further requests until it is released."""
     client.blocked = reason
     client.deadline = deadline
     if deadline:
@@ -41,14 +41,14 @@ def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) ->
 
 
 def release(node: NodeState, client: Client, reply: Reply) -> None:
-    """Answer a waiting client and let its further requests come."""
+    """Answer a waiting client and resume its further requests."""
     unblock(node, client)
     send.answer(node, client, reply)
     node.out.resumed.append(client)
 
 
 def unblock(node: NodeState, client: Client) -> None:
-    """Let it wait for nothing any more, without an answer."""
+    """End its wait without an answer."""
     for name in client.queues:
         queue = node.queues[name]
         del queue.waiting[client.id]
@@ -61,24 +61,24 @@ def unblock(node: NodeState, client: Client) -> None:
 
 
 def watch_idle(node: NodeState, client: Client) -> None:
-    """Come back when the client has been idle for longer than `timeout` allows."""
+    """Set the client's timer for the moment when it has been idle for longer than `timeout`."""
     limit = node.config.timeout_s * 1000
     if limit:
         node.timers.arm(client, client.active + limit + 1)
 
 
 def release_all_for_jobs(node: NodeState, reply: Reply) -> None:
-    """Answer everybody who waits for jobs: the node is flushed or leaves."""
+    """Answer all clients that wait for jobs, such as when the node is flushed."""
     for client in list(node.clients.values()):
         if client.blocked is Blocked.JOBS:
             release(node, client, reply)
 
 
 def release_leaving(node: NodeState) -> None:
-    """Send those who wait for jobs elsewhere. ADDJOB waiters go on (original, defect 2)."""
+    """Answer all clients that wait for jobs with LEAVING. ADDJOBs go on (original, defect 2)."""
     release_all_for_jobs(node, Failure(LEAVING_ERROR))
 
 
 def time_out(node: NodeState, client: Client) -> None:
-    """Nothing came in time."""
+    """The client's wait has timed out."""
     release(node, client, NULL_ARRAY)

@@ -1,1 +1,1 @@
-"""Byte layouts: the client protocol, the bus, files. Nowhere else is a byte put in its place."""
+"""Byte layouts: the client protocol, the bus, files. No other package encodes or decodes bytes."""

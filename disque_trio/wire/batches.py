@@ -1,10 +1,10 @@
 """Batches: many messages about jobs in one frame, for nodes of ours, which announce `BATCHES`.
 
-An original node gets a frame of 188 bytes for each word about a job, and where much is said, to
-make such frames and take them apart is most of what it costs. A batch has one header, and behind it
-runs: what is said (type, message flags, nothing, of how many jobs, aux number), then the ids of
-these jobs, or the jobs themselves where copies are to be held. The order is kept, so a batch means
-what its messages would mean one by one.
+An original node gets a frame of at least 188 bytes for each message about a job, and under load
+most of the cost of messages is encoding and parsing frames. A batch has one header, followed by
+runs: a run has the message (type, message flags, padding, number of jobs, aux number), then the ids
+of these jobs, or the jobs themselves for REPLJOB. The order is kept, so a batch is equivalent to
+its messages one by one.
 """
 
 import struct
@@ -27,11 +27,11 @@ whole frames."""
 
 _RUN: Final = struct.Struct(">BBxxII")
 LONGEST: Final = 2 * ENOUGH + _RUN.size
-"""None of ours is longer: 64 KiB of ids have a run each at worst. What is longer would hold up the
-node, for a batch is heard in one turn."""
+"""None of ours is longer: at worst, 64 KiB of ids have a run each. Longer ones are refused, because
+a batch is handled in one turn and would block the node."""
 
 Part = tuple[Word, bytes]
-"""A message of a batch: what is said, and of which job: its id, or all of it."""
+"""A message of a batch: its word, and the id of its job or the whole job."""
 
 _word = itemgetter(0)
 
@@ -61,7 +61,7 @@ def bodies(parts: Sequence[Part]) -> list[bytes]:
 
 
 def write(batch: Batch) -> Body:
-    """A batch that was put together by hand: its messages are such as can be in one."""
+    """The payload of a `Batch`, all of whose messages can be in one."""
     parts = [part for part in map(part_of, batch.messages) if part is not None]
     return 0, 0, b"".join(bodies(parts))
 

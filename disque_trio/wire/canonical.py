@@ -1,17 +1,16 @@
 """Requests in canonical form, read and written by whole lines.
 
-A request is canonical when it is an array of bulk strings with nothing but CR LF where a line
-ends, and no CR LF inside an argument: what every client sends all day. Split at CR LF, such a
-request alternates between headers and arguments, and it is one exactly if each header is that of
-the argument behind it. All loops run inside the interpreter's own list functions: 0.3 us for a
-request of four short arguments in a pipeline; hiredis needs 0.4 with the checks that keep it from
-passing what is no request, such as status lines between the arguments.
+A request is canonical when it is an array of bulk strings without CR LF inside an argument: nearly
+all requests are. Split at CR LF, such a request alternates between headers and arguments, and it is
+valid exactly if each header is that of the argument after it. All loops run inside built-in list
+functions: 0.3 us for a request of four short arguments in a pipeline; hiredis needs 0.4 with the
+checks for input that it accepts but that is not a request, such as status lines between arguments.
 """
 
 from typing import Final
 
 SHORT: Final = 4096
-"""Longer arguments are not worth splitting: finding no CR LF in them costs more than copying."""
+"""Longer arguments are not split: searching them for CR LF costs more than copying."""
 _FEW: Final = 256
 BULK_HEADERS: Final = [b"$%d" % size for size in range(SHORT)]
 _ARRAY_HEADERS: Final = [b"*%d" % count for count in range(_FEW)]

@@ -1,7 +1,7 @@
 """The original's append-only file: commands as a client would send them (original 7.1).
 
-There are two. LOADJOB carries a whole job in storage form, DELJOB an id. They are always written
-in canonical form, and nothing else is taken for sound: there is no checksum to go by.
+There are two: LOADJOB has a whole job in storage form, DELJOB an id. They are always written in
+canonical form, and no other form is accepted, because there is no checksum.
 """
 
 import re
@@ -32,8 +32,8 @@ def encode(record: Record) -> bytes:
 
 
 def encode_for_original(record: Record) -> bytes:
-    """The same, but an acknowledged job is a deleted one: the original crashes when it loads any
-    other."""
+    """The same, but an acknowledged job is written as deleted: the original crashes when it loads
+    one."""
     if isinstance(record, LoadJob) and record.copy.state == ACKED:
         return encode(DeleteJob(record.copy.id))
     return encode(record)
@@ -78,7 +78,7 @@ def _load(data: bytes, at: int) -> tuple[Record | None, int]:
     end = start + int(size[1]) + len(_END)
     if len(data) < start + 4:
         return None, start + 4
-    # Said twice, so that a wrong length at the end of a file does not pass for a torn record.
+    # The length is there twice: a wrong one at the end of a file must not look like a torn record.
     if int.from_bytes(data[start : start + 4], "little") + 4 != end - len(_END) - start:
         raise DamagedError(_BAD_LENGTH)
     if len(data) < end:

@@ -5,9 +5,9 @@
     record  tag (4 bytes), length of the payload (u32), its complement (u32), payload,
             CRC-32C of all that, started from the salt (u32)
 
-Little-endian. The complement tells a wrong length from a record that was cut short. The salt is
-a random number of the file: neither what a client puts into a job's body nor what lay in the same
-blocks of the disk before can pass for a record.
+Little-endian. The complement distinguishes a wrong length from a record that was cut short. The
+salt is a random number of the file, so that neither the content of a job's body nor old content of
+the same disk blocks is taken for a record.
 """
 
 import struct
@@ -36,7 +36,7 @@ _LOAD: Final = MARK + b"LJ"
 _DELETE: Final = MARK + b"DJ"
 _ALL_ONES: Final = 0xFFFFFFFF
 _RESIDUE: Final = 0x48674BC7
-"""CRC-32C of anything and its own CRC-32C behind it."""
+"""CRC-32C of any bytes followed by their own CRC-32C."""
 
 _extend = google_crc32c.extend
 _unpack_head = _HEAD.unpack_from
@@ -46,14 +46,14 @@ _pack_checksum = _CHECKSUM.pack
 
 @attrs.define
 class Stop:
-    """Where and why reading went no further."""
+    """Where and why reading stopped."""
 
     at: int
     """Where the last whole record ends."""
     needed: int = 0
-    """How many bytes from there on it takes to go on."""
+    """How many bytes from there on are needed to go on."""
     damage: str = ""
-    """What is wrong there, if more bytes would not help."""
+    """What is damaged there; empty if only bytes are missing."""
 
 
 def header(salt: int) -> bytes:
@@ -80,7 +80,7 @@ def draft(record: Record) -> bytes:
 
 
 def seal(salt: int, drafted: bytes) -> bytes:
-    """What was drafted, as it stands in a file of this salt."""
+    """The complete record, as written to a file with this salt."""
     return drafted + _pack_checksum(_extend(salt, drafted))
 
 

@@ -1,11 +1,10 @@
 """The cluster bus: frames as the original nodes write and read them (original 5.2 to 5.4).
 
-Big-endian, but for the jobs inside (`jobs`). Not everything in a frame means something: reserved
-bytes are written as zero and not looked at, except the first two, which carry the sender's
-capabilities, and eight that tell in PING, PONG and MEET which process it is (`incarnation`); the
-sender's address, the count of frames that have none to give, aux numbers and message flags of types
-that have no use for them are ignored, as the original does. What stands behind the header is in
-`payloads`, and in `batches` what original nodes do not know.
+Big-endian, except for the jobs inside (`jobs`). Reserved bytes are written as zero and ignored,
+except the first two, which have the sender's capabilities, and eight with the sending process in
+PING, PONG and MEET (`incarnation`). Ignored as by the original: the sender's address, and counts,
+aux numbers and message flags in types that do not use them. The layouts after the header are in
+`payloads`, and those that original nodes do not know in `batches`.
 """
 
 import struct
@@ -23,12 +22,12 @@ SIGNATURE: Final = b"DbuZ"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 144
 UNKNOWN_SENDER_LIMIT: Final = 1 << 18
-"""More than any PING, PONG or MEET needs, which is all that strangers have to say."""
+"""More than any PING, PONG or MEET needs; unknown nodes send nothing else."""
 _TYPE: Final = slice(12, 14)
 _SENDER_END: Final = 56
 MAX_FRAME: Final = (1 << 30) + (4 << 20)
-"""Longer frames are skipped: no job that fits a client's query buffer, with as many holders as
-REPLICATE allows, makes a longer one."""
+"""Longer frames are skipped. A job that fits a client's query buffer, with as many holders as
+REPLICATE allows, fits in this."""
 
 # Signature, length, version, capabilities, type, count, sender, its address, its incarnation, its
 # client port, its node flags, cluster state, message flags, nothing.
@@ -43,7 +42,7 @@ _READERS: Final[dict[int, Reader]] = {**payloads.READERS, BATCH: batches.read}
 
 
 class FrameError(Exception):
-    """What comes on this link is not the bus protocol, so frames cannot be told apart any more."""
+    """The input of this link is not the bus protocol, so the next frame cannot be found."""
 
 
 def encode(
@@ -66,7 +65,7 @@ def encode(
 
 
 def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -> list[bytes]:
-    """The frames of a batch: one, as long as there is not much to say."""
+    """The frames of a batch: usually one, and several for a long batch."""
     made = []
     for body in batches.bodies(parts):
         length = HEADER_LENGTH + len(body)
@@ -76,8 +75,8 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
 
 
 def one_by_one(frame: bytes) -> list[bytes]:
-    """What is in the frame as frames that original nodes can read. One that is damaged stays as it
-    is: whoever gets it will refuse it."""
+    """The messages of the frame as frames that original nodes can read. A damaged frame is returned
+    as it is: its receiver will refuse it."""
     if int.from_bytes(frame[_TYPE], "big") != BATCH:
         return [frame]
     found = FrameParser().feed(frame)
@@ -91,10 +90,11 @@ def one_by_one(frame: bytes) -> list[bytes]:
 
 
 class FrameParser:
-    """Makes frames of one link's bytes, however they are cut.
+    """Parses the bytes of one link, in pieces of any size, into frames.
 
-    A frame that is framed well but wrong inside is left out and counted in `refused`, by reason;
-    the caller may empty it. After `error` nothing comes out: the link must be closed.
+    A frame with a valid header and a damaged payload is left out and counted in `refused`, by
+    reason; the caller may clear it. After `error` there are no more frames: the link must be
+    closed.
     """
 
     __slots__ = ("_knows", "_longest", "_needed", "_rest", "_skip", "error", "refused")
@@ -111,7 +111,7 @@ class FrameParser:
         self._needed = 0
         """How long `_rest` must be for another look to be worth it."""
         self._skip = 0
-        """Bytes still to come of a frame that is too long to be held."""
+        """Bytes that are still missing of a frame that is skipped."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that these bytes complete."""
@@ -143,13 +143,13 @@ class FrameParser:
         return frames
 
     def _exceeds_limit(self, length: int, data: bytes, at: int) -> bool:
-        """Nobody may make a node hold much before it is a member of the cluster."""
+        """Is the frame too long for its sender? Only members may make this node buffer much."""
         if self._knows is None or length <= UNKNOWN_SENDER_LIMIT:
             return False
         return not self._knows(bytes(data[at + _SENDER_END - NODE_ID_LENGTH : at + _SENDER_END]))
 
     def _joined(self, data: bytes) -> bytes:
-        """What there is to look at, once it is worth it; until then nothing."""
+        """All buffered bytes, once a frame can be complete; empty until then."""
         if self.error is not None:
             return b""
         if self._skip:

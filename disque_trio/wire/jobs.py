@@ -1,4 +1,4 @@
-"""Serialized jobs: how a job crosses machines and lies in files (original 4.5).
+"""Serialized jobs, as in frames and files (original 4.5).
 
 Little-endian. Every inner length is checked against the outer one before it is used
 (original, defect 12), so a copy is either whole and exact or refused.
@@ -26,7 +26,8 @@ _FEW: Final = 16 * NODE_ID_LENGTH
 
 
 class DamagedError(Exception):
-    """The bytes are not what they should be. `reason` is short and without details, to count by."""
+    """The bytes are damaged. `reason` is short and without details, so that it can be counted
+    by."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -67,7 +68,8 @@ def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
 
 
 def encode_all(copies: Sequence[JobCopy]) -> list[bytes]:
-    """The bytes of each. One whose body cannot be read is left out, as if it were lost."""
+    """The bytes of each. A job whose body cannot be read from disk is left out, as if it were
+    lost."""
     try:
         return [encode(copy) for copy in copies]
     except OSError:
@@ -108,7 +110,7 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         raise DamagedError("job state unknown")
     queue_at = offset + _FIXED.size
     queue_end = queue_at + queue_length
-    # Four bytes for a count must be there before it is read, and what it counts as well.
+    # The four bytes of a count must be there before it is read, and so must what it counts.
     body_at = queue_end + 4
     if body_at > end:
         raise DamagedError("job lengths do not add up")
@@ -142,4 +144,4 @@ def _holders(data: bytes) -> tuple[NodeId, ...]:
 
 
 _known_holders: Final = lru_cache(maxsize=1 << 12)(_holders)
-"""Most jobs have the same few holders: whoever has to do with them knows their hashes already."""
+"""Most jobs have the same few holders: shared ids have their hashes computed already."""

@@ -25,7 +25,7 @@ class Format(enum.Enum):
     """How records lie in a file. The values are those of `aof-format`."""
 
     FRAMED = "framed"
-    """Ours: each record has a length and a checksum, so that no damage goes unseen."""
+    """Ours: each record has a length and a checksum, so that damage is detected."""
     DISQUE = "disque"
     """The original's: commands as a client would send them."""
 
@@ -33,7 +33,7 @@ class Format(enum.Enum):
 class DamagedFileError(DamagedError):
     """A file is damaged at `offset`, which is where its last sound record ends.
 
-    `advice` says what can be done about it, FILE standing for the file.
+    `advice` says what can be done about it, with FILE for the file's name.
     """
 
     def __init__(self, reason: str, offset: int, advice: str) -> None:
@@ -56,13 +56,13 @@ class Writer:
         self.encode: Callable[[Record], bytes] = commandlog.encode
         """A record's bytes."""
         self.encode_live: Callable[[Record], bytes] = commandlog.encode_for_original
-        """The bytes of a record that a node writes: any node that reads this format can load it."""
+        """The bytes of a record as nodes write it: any node that reads this format can load it."""
         self.draft = self.encode_live
-        """The same, as far as it does not depend on the file: `seal` does the rest."""
+        """The same without the part that depends on the file, which `seal` adds."""
         self.seal: Callable[[bytes], bytes] = bytes
-        """What stands in this file for what was drafted for any file of this format."""
+        """Completes the bytes of `draft` for this file."""
         self.header = b""
-        """What the file begins with."""
+        """The file's header."""
         if format_ is Format.FRAMED:
             self.encode = self.encode_live = partial(framed.encode, salt)
             self.draft, self.seal = framed.draft, partial(framed.seal, salt)
@@ -70,10 +70,10 @@ class Writer:
 
 
 class Reader:
-    """Makes records of a file's bytes, however they are cut, and tells their format by itself.
+    """Parses a file's bytes, in pieces of any size, into records, and detects the format.
 
-    A record that is whole is sound, or damage is reported. A last record that is not whole, or
-    nothing but zeros at the end, is what a crash leaves behind: `finish` tells how much it is.
+    A complete record is sound, or damage is reported. An incomplete last record, or only zeros at
+    the end, is what a crash leaves behind: `finish` returns how much it is.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Reader:
         """Known from the first bytes on; an empty file has none."""
         self.salt = 0
         self.offset = 0
-        """Where the last whole record ends; a file cut here is sound."""
+        """Where the last complete record ends; a file cut here is sound."""
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 1
@@ -113,7 +113,7 @@ class Reader:
         return found
 
     def finish(self) -> int:
-        """How many bytes at the end of the file are no whole record: a torn tail, to be cut off.
+        """The length of the torn tail: bytes at the end that are no complete record.
 
         Raises DamagedFileError as `feed` does.
         """
@@ -147,7 +147,7 @@ class Reader:
         return framed.decode(self.salt, data, framed.HEADER_SIZE, found)
 
     def _on_damage(self, reason: str, found: list[Record]) -> None:
-        """What stands here is no record: zeros where nothing was ever written, or damage."""
+        """There is no record here: zeros where nothing was ever written, or damage."""
         rest = self._pieces[0]
         if rest.count(0) == len(rest):
             self._pieces = []
@@ -158,7 +158,7 @@ class Reader:
             raise self._damage
 
     def _wait(self, chunk: bytes) -> list[Record]:
-        """Nothing but zeros may follow zeros."""
+        """After zeros, check that only zeros follow."""
         if chunk.count(0) < len(chunk):
             self._damage = self._damaged("zeros in place of a record")
             raise self._damage

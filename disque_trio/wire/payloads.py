@@ -1,8 +1,8 @@
-"""What stands in a frame behind its header, for each type of message (original 5.3, 5.4).
+"""The payload of a frame, for each type of message (original 5.3, 5.4).
 
-What a message about one job says besides the job is two numbers: the message flags of the header,
-and an aux number behind the id. The original gives each such message a frame of its own; so a
-batch of ours (`batches`) can name many jobs of which the same is said.
+Apart from the job's id, a message about one job has a type and two numbers: the message flags of
+the header, and an aux number after the id; together they are its word. The original sends each such
+message in a frame of its own; a batch of ours (`batches`) gives a word once for many jobs.
 """
 
 import struct
@@ -43,7 +43,7 @@ NO_REPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
 TOLD: Final = 8
-"""Ours: original nodes leave this bit alone."""
+"""Ours: original nodes ignore this bit."""
 MORE: Final = 16
 WAITS: Final = 32
 """Likewise."""
@@ -51,21 +51,21 @@ REPLJOB: Final = 4
 WAITING: Final = 17
 HAVEJOBS: Final = 18
 HOLDERS: Final = 19
-"""Ours, for nodes that announce that they understand them. 16 is a batch."""
+"""Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
 
 Body = tuple[int, int, bytes]
-"""What a message puts into its frame: count, message flags, payload."""
+"""What a message contributes to its frame: count, message flags, payload."""
 Reader = Callable[[bytes, int, int, int, int], Message]
 """Makes a message of the payload in bytes [at, end), the header's count and its message flags."""
 
 # Messages about one job.
 
 Word = tuple[int, int, int]
-"""What is said of a job: the type's number, message flags, aux number."""
+"""A message about one job without the job: the type's number, message flags, aux number."""
 
 
 def _word_of_queued(message: Queued) -> Word:
@@ -100,7 +100,7 @@ SAID: Final[dict[int, Callable[[list[JobId], int, int], list[Message]]]] = {
     11: lambda ids, _marks, _aux: [DelJob(id) for id in ids],
     14: lambda ids, _marks, _aux: [Working(id) for id in ids],
 }
-"""The messages that say the same of each of these jobs: message flags, aux number."""
+"""Make the messages with the same message flags and aux number for each of these jobs."""
 
 
 def _write_job(message: JobMessage) -> Body:
@@ -186,7 +186,7 @@ def _gossip(data: bytes, at: int, end: int, count: int) -> tuple[Gossip, ...]:
     entries = []
     for start in range(at, end, _GOSSIP.size):
         node, pinged, ponged, ip, port, flags, _, _ = _GOSSIP.unpack_from(data, start)
-        # Behind the NUL may stand the end of a longer address that was there before.
+        # After the NUL there may be the end of a longer address that was in the buffer before.
         entries.append(Gossip(node, ip.partition(b"\0")[0], port, flags, pinged, ponged))
     return tuple(entries)
 
@@ -249,7 +249,7 @@ def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Mes
 
 
 def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The first of two numbers, and where what they announce starts: its length is the second."""
+    """The first of two numbers, and where the data after them starts; its length is the second."""
     expect(end - at >= _PAIR.size)
     first, length = _PAIR.unpack_from(data, at)
     expect(end - at == _PAIR.size + length)
@@ -257,7 +257,7 @@ def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def expect(fits: bool) -> None:
-    """What has been reckoned of the lengths must be so."""
+    """Raise DamagedError unless the lengths fit."""
     if not fits:
         raise DamagedError("length wrong for its type")
 

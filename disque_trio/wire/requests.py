@@ -1,8 +1,8 @@
-"""Requests as they come in: bytes of clients for a node.
+"""The parser of requests, for a node's side of the client protocol.
 
-`RequestParser` has two ways, which agree on every byte. The quick one takes short requests in
-canonical form, whole or many at once (`canonical`). Everything else goes the strict way, in
-`_parse`: inline requests, long arguments, parts of requests, mistakes (original 1.2, 1.3).
+`RequestParser` has two paths with the same results. The fast one takes complete short requests in
+canonical form, many at once (`canonical`). The strict one, `_parse`, takes the rest: inline
+requests, long arguments, parts of requests, errors (original 1.2, 1.3).
 """
 
 from typing import Final
@@ -15,32 +15,31 @@ MAX_LINE: Final = 65_536
 """Bytes of an inline request or of a header before its line must end."""
 MAX_ELEMENTS: Final = 1_048_576
 _SMALL: Final = 2048
-"""Longer input is looked at closely before it is split: it may be one long argument."""
+"""Longer input is checked before it is split: it may be one long argument."""
 _MANY: Final = 32
-"""Line ends at its beginning that show it to be many short ones: 200 ids of an ACKJOB take a fifth
-of the time."""
+"""Line ends in its beginning that show it to be many short arguments: the 200 ids of an ACKJOB take
+a fifth of the time."""
 _count_of: Final = canonical.ARRAY_SIZES.get
 _fit: Final = canonical.fit
 PIECE: Final = 1 << 14
-"""Bytes that become requests at a time. Requests weigh up to ten times their bytes, so what a
-client has sent stays bytes until its requests are wanted."""
+"""Bytes that are parsed at a time. Requests take up to ten times the memory of their bytes, so
+input is not parsed before its requests are wanted."""
 MOST_LINES: Final = 1536
-"""Lines of a piece, as its beginning lets one guess: 170 of the usual ADDJOBs have so many."""
+"""Lines of a piece, estimated from its beginning: 170 usual ADDJOBs have so many."""
 _FEW: Final = 128
-"""Requests that the strict way makes at a time."""
+"""Requests that the strict path makes at a time."""
 ARG_BYTES: Final = 48
-"""What an argument takes beside its text."""
+"""Memory that an argument takes besides its text."""
 _ASTERISK: Final = ord("*")
 
 
 class RequestParser:
-    """Makes requests of one client's bytes, however they are cut, a piece at a time.
+    """Parses one client's bytes, in pieces of any size, into requests, a piece at a time.
 
-    `feed` gives what is quickly found, `more` the requests of the next piece as long as `pending`
-    says that there is any. The caller carries them out, in order, and then looks at `error`: it is
-    what is wrong with the bytes after those requests, and final, so that nothing comes out
-    afterwards. A caller whose machine takes no more requests for now should call neither, and not
-    read on.
+    `feed` returns the requests that are found at once, `more` those of the next piece while
+    `pending` is not 0. The caller carries them out in order, and then checks `error`: the error in
+    the bytes after those requests, after which there are no more. While its machine takes no
+    requests, a caller should call neither, and not read from the socket.
     """
 
     __slots__ = (
@@ -55,37 +54,37 @@ class RequestParser:
         self.buffered = 0
         """Bytes held: of a request that is not complete, or `pending`."""
         self.pending = 0
-        """Bytes behind the last piece: `more` goes on there. Then no request is incomplete."""
+        """Bytes after the last piece, where `more` goes on. While there are any, no request is
+        incomplete."""
         self._data = b""
-        """What ends with them."""
+        """The bytes that end with the pending ones."""
         self._at = 0
-        """Where they start in it."""
+        """Where the pending bytes start in `_data`."""
         self._args: list[bytes] = []
         self._elements = 0
-        """How many elements the request being read has; 0 between requests."""
+        """How many elements the request being parsed has; 0 between requests."""
         self._taken = 0
-        """Bytes of it that have become `_args`."""
+        """Bytes of it that have been parsed into `_args`."""
         self._rest = bytearray()
         self._needed = 0
         """How long `_rest` must be for another look to be worth it."""
 
     @property
     def spare(self) -> int:
-        """Bytes reserved for the rest of that request."""
+        """Bytes reserved for the rest of an incomplete request."""
         return max(0, self._rest.__alloc__() - len(self._rest))
 
     @property
     def weight(self) -> int:
-        """Bytes of memory that all of this takes."""
+        """Bytes of memory of all buffered input."""
         args = self._taken + ARG_BYTES * len(self._args) if self._args else 0
         rest = self._rest.__alloc__() if self._rest else 0
         return len(self._data) + rest + args
 
     def feed(self, data: bytes) -> list[list[bytes]]:
-        """The requests that these bytes complete, if they are few; else `more` gives them.
+        """The requests that these bytes complete, if they are few; otherwise `more` returns them.
 
-        None while something is pending: these bytes come behind it. A single one only when it is
-        the last.
+        None while bytes are pending: these are appended. A single request only if it is the last.
         """
         if self.buffered or self.error is not None:
             return self._resume(data)
@@ -101,7 +100,7 @@ class RequestParser:
         return self._split(lines)
 
     def more(self, most_lines: int = MOST_LINES) -> list[list[bytes]]:
-        """The requests of the next piece, of about so many lines. When there are none, nothing is
+        """The requests of the next piece, of about so many lines. If there are none, nothing is
         pending any more."""
         requests: list[list[bytes]] = []
         ends = self._data.count(b"\r\n", self._at, self._at + _SMALL)
@@ -124,21 +123,21 @@ class RequestParser:
         return requests + quick
 
     def _take_pending(self) -> tuple[bytes, int]:
-        """What is pending ends these bytes, and begins there."""
+        """The pending bytes: an object that ends with them, and where they start in it."""
         data, at = self._data, self._at
         self._data = b""
         self.buffered = self.pending = 0
         return data, at
 
     def _put_off(self, data: bytes, at: int) -> None:
-        """What starts there is looked at later."""
+        """Keep the bytes from `at` on for later."""
         if at > len(data) >> 1:
             data, at = data[at:], 0
         self._data, self._at = data, at
         self.buffered = self.pending = len(data) - at
 
     def _resume(self, data: bytes) -> list[list[bytes]]:
-        """Complete one request the strict way, then take what came behind it."""
+        """Complete one request by the strict path, then parse the bytes after it."""
         if self.error is not None:
             return []
         if self._data:
@@ -157,14 +156,15 @@ class RequestParser:
         return requests
 
     def _split(self, lines: list[bytes]) -> list[list[bytes]]:
-        """The quick way as far as it goes, then the strict way."""
+        """The fast path as far as it goes, then the strict path."""
         requests = canonical.take(lines)
         if len(lines) > 1 or lines[0]:
             requests += self._parse(b"\r\n".join(lines), 0, _FEW)
         return requests
 
     def _parse(self, data: bytes, at: int, most: int) -> list[list[bytes]]:
-        """The strict way: one request after the other, to the end of the data or `most` of them."""
+        """The strict path: one request after the other, to the end of the data or `most` of
+        them."""
         requests: list[list[bytes]] = []
         self._needed = 0
         try:
@@ -177,8 +177,8 @@ class RequestParser:
                 if at == before:
                     break
         except ProtocolError as error:
-            # Without its traceback, whose frames hold this parser and what was sent: a cycle as old
-            # as its connection, at which the collector hardly ever looks.
+            # Without its traceback, whose frames refer to this parser and its input: a cycle that
+            # the garbage collector would find late, because it is as old as the connection.
             self.error = ProtocolError(error.text)
             self._args = []
             self._taken = 0
@@ -191,7 +191,7 @@ class RequestParser:
         return requests
 
     def _begin(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
-        """Take an array header or an inline request. Where the next thing starts."""
+        """Take an array header or an inline request. Returns where the next item starts."""
         if data[at] != _ASTERISK:
             return _take_inline(data, at, requests)
         end = data.find(b"\r", at, at + MAX_LINE + 1)
@@ -208,7 +208,7 @@ class RequestParser:
         return end + 2
 
     def _take_elements(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
-        """Take the elements that are here, and the request if that completes it."""
+        """Take the complete elements, and the request if that completes it."""
         args, elements = self._args, self._elements
         start, here = at, len(data)
         while len(args) < elements:
@@ -236,14 +236,14 @@ class RequestParser:
 
 
 def _expect_line_end(data: bytes, at: int, complaint: bytes) -> None:
-    """A line that begins at `at` has no end yet: may it still get one?"""
+    """The line at `at` has no end yet: raise ProtocolError if it is too long."""
     if len(data) - at > MAX_LINE:
         raise ProtocolError(b"ERR Protocol error: " + complaint)
 
 
 def _bulk_size(header: bytes, most: int) -> int:
     if header[:1] != b"$":
-        # Only an empty header has no first byte, and what stands there then is its CR.
+        # An empty header has no first byte; its CR is there.
         raise ProtocolError(b"ERR Protocol error: expected '$', got '%b'" % (header[:1] or b"\r"))
     size = integer(header[1:])
     if size is None or not 0 <= size <= most:
@@ -252,7 +252,7 @@ def _bulk_size(header: bytes, most: int) -> int:
 
 
 def _take_inline(data: bytes, at: int, requests: list[list[bytes]]) -> int:
-    """Take the line at `at`, unless its end has not come. Where the next thing starts."""
+    """Take the line at `at` if it is complete. Returns where the next item starts."""
     end = data.find(b"\n", at, at + MAX_LINE + 1)
     if end < 0:
         _expect_line_end(data, at, b"too big inline request")

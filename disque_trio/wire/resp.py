@@ -1,6 +1,6 @@
-"""The client protocol, RESP, on a client's side: requests go out, replies come in.
+"""The client protocol, RESP, on a client's side: encodes requests, parses replies.
 
-`requests` has what a node reads.
+The node's side is in `requests` and `replies`.
 """
 
 import sys
@@ -12,11 +12,11 @@ from disque_trio.wire import canonical
 
 MAX_BULK: Final = 512 << 20
 MAX_DEPTH: Final = 32
-"""Arrays in arrays, as far as a client reads them; a node's replies have four levels."""
+"""Levels of nested arrays that a client accepts; a node's replies have four."""
 
 
 class ProtocolError(Exception):
-    """What the other side sent is not RESP. `text` is the whole error, without the dash."""
+    """The other side broke the protocol. `text` is the whole error, without the dash."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("latin-1"))
@@ -42,22 +42,23 @@ def encode_request(args: Sequence[bytes]) -> bytes:
 
 
 class ReplyParser:
-    """Makes replies of a node's bytes, however they are cut. Types are kept apart."""
+    """Parses a node's bytes, in pieces of any size, into replies."""
 
     __slots__ = ("_needed", "_open", "_rest")
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._needed = 0
-        """How long `_rest` must be for another look to be worth it."""
+        """How long `_rest` must be before it is parsed again."""
         self._open: list[tuple[bytes, int, list[Reply]]] = []
-        """The arrays and maps being read, outermost first: how many items, and those here."""
+        """The arrays and maps being parsed, outermost first: type, number of items, items so
+        far."""
 
     def feed(self, data: bytes) -> list[Reply]:
         """The replies that these bytes complete.
 
-        Raises ProtocolError if they are not replies: nothing on this connection can be told
-        apart any more, so it must be closed.
+        Raises ProtocolError if they are not replies: the next reply cannot be found, so the
+        connection must be closed.
         """
         rest = self._rest
         rest += data
@@ -72,7 +73,7 @@ class ReplyParser:
         return replies
 
     def _take(self, data: bytes, at: int, replies: list[Reply]) -> int:
-        """Take the item at `at`, unless its end has not come. Where the next one starts."""
+        """Take the item at `at` if it is complete. Returns where the next one starts."""
         kind = data[at : at + 1]
         if kind not in _REPLY_KINDS:
             raise ProtocolError(b"Protocol error: no reply starts with %a" % kind)
@@ -97,7 +98,7 @@ class ReplyParser:
         return end + 2
 
     def _put(self, reply: Reply, replies: list[Reply]) -> None:
-        """Give an item its place, and the arrays that it completes theirs."""
+        """Add an item to its array, and each array that this completes to its own."""
         while self._open:
             kind, count, items = self._open[-1]
             items.append(reply)
@@ -123,7 +124,7 @@ def _number(text: bytes) -> int:
 
 
 def _map(items: list[Reply]) -> Map:
-    """A map of its keys and values in turn. Ours have no keys but bulk strings."""
+    """A map from its keys and values in turn. Keys must be bulk strings."""
     pairs: dict[bytes, Reply] = {}
     for key, value in zip(items[::2], items[1::2], strict=True):
         if not isinstance(key, bytes):

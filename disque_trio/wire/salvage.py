@@ -1,8 +1,8 @@
-"""What can be saved of a damaged file in our format: every record that is sound, wherever it is.
+"""Salvage of a damaged file in our format: every record that is sound, wherever it is.
 
-It needs the whole file at hand, mapped into memory, for damage to a record's beginning hides where
-the next one is. It is then searched for; the salt of the checksums keeps what a client has put
-into a job's body from being taken for a record (`framed`).
+The whole file must be mapped into memory: damage to a record's beginning hides where the next one
+is, so it is searched for. The salt of the checksums keeps content of a job's body from being taken
+for a record (`framed`).
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _WINDOW: Final = 1 << 20
 
 @attrs.frozen
 class Gap:
-    """Bytes that are no sound record, from `start` up to `end`."""
+    """Bytes without a sound record, from `start` up to `end`."""
 
     start: int
     end: int
@@ -78,7 +78,7 @@ def _salt(data: Data) -> tuple[int, bool]:
     try:
         return framed.salt_of(data[: framed.HEADER_SIZE]), True
     except DamagedError:
-        # The salt itself may be fine, or one bit of it may be wrong.
+        # The salt itself may be intact, or have one wrong bit.
         written = int.from_bytes(data[12:16], "little")
         for guess in (written, *[written ^ 1 << bit for bit in range(32)]):
             if _is_sound(guess, data, framed.HEADER_SIZE):

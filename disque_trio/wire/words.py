@@ -1,7 +1,7 @@
 """Splits a line into words, as inline requests are split (original 1.2).
 
-White space separates words. Double quotes know the escapes \\n \\r \\t \\b \\a \\\\ \\" and \\xHH,
-single quotes only \\'. A quote may open inside a word; what closes it also ends the word.
+White space separates words. Double quotes have the escapes \\n \\r \\t \\b \\a \\\\ \\" and \\xHH,
+single quotes only \\'. A quote may open inside a word; the closing one also ends the word.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class UnbalancedQuotesError(Exception):
-    """A quote is never closed, or something is glued to a closing one."""
+    """A quote is not closed, or no white space follows a closing one."""
 
 
 # Possessive throughout: a line that does not match fails at once instead of backtracking.

@@ -11,7 +11,7 @@ from disque_trio.cli.frame import counted
 
 
 def check(options: Options) -> int:
-    """Read it all, tell what was found."""
+    """Read the whole file and report."""
     source = Source(options.file)
     found, tally = scan_and_count(source, "checking")
     source.close()

@@ -1,4 +1,4 @@
-"""`disque-trio aof convert`: write a file anew, in either format."""
+"""`disque-trio aof convert`: rewrite a file in either format."""
 
 import os
 import secrets
@@ -69,7 +69,7 @@ def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:
 
 
 def _living(tally: Tally) -> Callable[[list[Record]], list[Record]]:
-    """Picks, of batches of records in turn, those that a node would load in the end."""
+    """A filter of batches of records in turn that keeps those that a node would have in the end."""
     last = {last.number for last in tally.left(time.time())}
     passed = 0
 

@@ -16,7 +16,7 @@ from disque_trio.statemachine.records import LoadJob, Record
 
 
 def dump(options: Options) -> int:
-    """Show them as they come."""
+    """Show the records as they are read."""
     line_of = _json_line if options.is_json else _line
 
     def show(records: list[Record]) -> None:
@@ -88,7 +88,7 @@ def _word(value: bytes) -> str:
 
 
 def _created(copy: JobCopy) -> str:
-    """The creation stamp is nearly nanoseconds; beyond the year 9999 it is no time."""
+    """The creation stamp as a time, in nanoseconds; as a number beyond the year 9999."""
     return _moment(copy.ctime // 1_000_000_000)
 
 

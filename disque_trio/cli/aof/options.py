@@ -1,4 +1,4 @@
-"""What stands behind `disque-trio aof`."""
+"""The options of `disque-trio aof`."""
 
 import argparse
 from collections.abc import Sequence

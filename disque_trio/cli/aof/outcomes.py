@@ -1,4 +1,4 @@
-"""What the commands end with, besides what all end with (`cli.frame`)."""
+"""Exit statuses of the commands, besides the common ones (`cli.frame`)."""
 
 from typing import Final
 

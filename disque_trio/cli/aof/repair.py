@@ -28,20 +28,19 @@ class Loss:
     """What a repair leaves out."""
 
     records: int = 0
-    """That are kept; counted only where the file is written record by record."""
+    """Records that are kept; counted only if the file is written record by record."""
     gaps: list[Gap] = attrs.field(factory=list)
     sound: int = 0
-    """Records behind the first damage that are cut off with it, though nothing is wrong with them;
-    only where they can be told apart."""
+    """Sound records after the first damage that are cut off with it; counted only in our format."""
 
     @property
     def bytes(self) -> int:
-        """All that is left out."""
+        """All bytes that are left out."""
         return sum(gap.end - gap.start for gap in self.gaps)
 
 
 def repair(options: Options) -> int:
-    """Mend the file, if it needs it and if that is wanted."""
+    """Repair the file, if it is damaged and the user agrees."""
     source = Source(options.file, is_exclusive=True)
     try:
         return _repair(options, source)
@@ -99,7 +98,7 @@ def _sound_behind(source: Source, found: Scan) -> int:
 
 
 def _anew(found: Scan) -> Iterator[bytes]:
-    """Nothing is left: a file without a record, which knows its format."""
+    """Nothing is left: a file of the same format without records."""
     yield Writer(found.format or Format.FRAMED, secrets.randbits(32)).header
 
 
@@ -111,7 +110,7 @@ def _copied(source: Source, size: int) -> Iterator[bytes]:
 
 
 def _salvaged(source: Source) -> tuple[Iterator[bytes], Loss]:
-    """What is sound of the file, written anew, and what is not, known once that is all read."""
+    """The sound parts of the file, and the loss, which is complete once they are all read."""
     loss = Loss()
     return _sound_parts(source, loss), loss
 

@@ -1,4 +1,4 @@
-"""Where results, progress and complaints go, and how they look."""
+"""Output of results, progress and errors."""
 
 import json
 import sys

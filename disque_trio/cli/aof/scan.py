@@ -1,4 +1,4 @@
-"""One reading of a whole file: what it comes to, and how it ends."""
+"""A scan of a whole file: its records, and how it ends."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -97,6 +97,6 @@ def scan(source: Source, doing: str, *sinks: Sink) -> Scan:
 
 
 def scan_and_count(source: Source, doing: str) -> tuple[Scan, Tally]:
-    """Read the file, and know its jobs."""
+    """Read the file and count its jobs."""
     tally = Tally()
     return scan(source, doing, tally.count), tally

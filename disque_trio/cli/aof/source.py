@@ -34,7 +34,7 @@ class Source:
             self.close()
             raise UsageError(f"{path} is no regular file")
         self.is_held = not self._lock()
-        """A running node has it."""
+        """A running node holds it."""
         if self.is_held and is_exclusive:
             self.close()
             raise UsageError(f"{path}: a running node holds it; stop the node first")
@@ -43,7 +43,7 @@ class Source:
 
     @property
     def size(self) -> int:
-        """How many bytes it has, or had when a node that holds it was not yet as far."""
+        """Its length when it was opened: a node that holds it may have appended since."""
         return self.status.st_size
 
     @property
@@ -57,7 +57,7 @@ class Source:
         left = self.size
         with contextlib.ExitStack() as stack:
             if gc.isenabled():
-                # Records form no cycles, and looking for some doubles the time.
+                # Records form no cycles, and searching for cycles doubles the time.
                 gc.disable()
                 stack.callback(gc.enable)
             file: BinaryIO = self._file
@@ -71,11 +71,11 @@ class Source:
                 yield reader.feed(chunk)
 
     def close(self) -> None:
-        """Let go of it, and of its lock."""
+        """Close the file, which releases the lock."""
         self._file.close()
 
     def _lock(self) -> bool:
-        """Nodes hold an exclusive lock on their file as long as they live."""
+        """Lock the file; False if a node has it: nodes hold an exclusive lock while they run."""
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -1,4 +1,4 @@
-"""What a file comes to: its records counted, and what is left of its jobs at its end."""
+"""Counts of a file: its records, and the jobs at its end."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from disque_trio.statemachine.records import LoadJob, Record
 
 @attrs.define
 class Last:
-    """What the last record of a job says, if that is not its deletion."""
+    """The last record of a job, if it is not a deletion."""
 
     number: int
     """Which of the file's records it is, from 0 on."""
@@ -21,7 +21,7 @@ class Last:
 
 @attrs.define
 class Tally:
-    """Counts records, and knows the last one of each job."""
+    """Counts records, and keeps the last one of each job."""
 
     loads: int = 0
     deletes: int = 0
@@ -33,7 +33,7 @@ class Tally:
         return self.loads + self.deletes
 
     def count(self, records: list[Record]) -> None:
-        """Take the next records of the file."""
+        """Count the next records of the file."""
         jobs = self.jobs
         number = self.records
         for record in records:
@@ -57,14 +57,14 @@ class Sum:
 
     alive: int
     queues: int
-    """In so many queues these are."""
+    """The number of queues of these jobs."""
     acked: int
-    """Acknowledged, and other nodes' copies are still to be collected."""
+    """Acknowledged jobs whose other copies are still to be collected."""
     expired: int
 
 
 def sum_up(tally: Tally, now_s: float) -> Sum:
-    """Count what is left."""
+    """Count the jobs that are left."""
     left = list(tally.left(now_s))
     queues = [last.queue for last in left if not last.is_acked]
     return Sum(

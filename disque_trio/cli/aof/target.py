@@ -1,4 +1,4 @@
-"""A new file, written beside its place and moved there in one step once it is on the disk."""
+"""A new file, written under a temporary name and renamed once it is on the disk."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ _BUFFER = 1 << 20
 
 
 class Target:
-    """`with Target(path) as target`: on success the file is complete; on failure not there."""
+    """`with Target(path) as target`: the file is complete on success, and absent on failure."""
 
     def __init__(self, path: str, like: os.stat_result) -> None:
         self.path = path
@@ -47,7 +47,7 @@ class Target:
         except OSError as wrong:
             raise self._refused(wrong) from None
         finally:
-            # After a full disk, closing tries once more to write what is left, in vain.
+            # After a full disk, closing tries to write the rest once more, and fails.
             with contextlib.suppress(OSError):
                 self._file.close()
             with contextlib.suppress(FileNotFoundError):
@@ -60,7 +60,7 @@ class Target:
         self._file.flush()
         descriptor = self._file.fileno()
         os.fchmod(descriptor, self._like.st_mode & 0o777)
-        # Repaired by root, it must still be the node's.
+        # A file repaired by root must still belong to the node's user.
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, self._like.st_uid, self._like.st_gid)
         os.fsync(descriptor)
@@ -69,7 +69,7 @@ class Target:
 
 
 def keep(path: str) -> str:
-    """Give a file that is about to be replaced a second name, which is returned."""
+    """Keep a file that is about to be replaced under a second name, which is returned."""
     number = 0
     while True:
         name = f"{path}.before-repair" + (f".{number}" if number else "")

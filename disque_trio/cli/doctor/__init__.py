@@ -12,7 +12,7 @@ from disque_trio.cli.doctor.options import Options, parse
 
 
 def main(argv: Sequence[str]) -> int:
-    """Look, tell, and return the exit status; `--help` says what it means."""
+    """Examine and report. Returns the exit status; `--help` says what it means."""
     try:
         options = parse(argv, os.environ)
     except SystemExit as stop:
@@ -24,10 +24,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _serves(options: Options) -> int:
-    """For health checks of containers, which know 0 and 1.
+    """For health checks of containers: 0 if the node serves its clients, otherwise 1.
 
-    A node that loads does not serve yet. One that asks for a password does: whoever checks need
-    not know it.
+    A node that loads does not serve yet. One that asks for a password does: the check need not
+    know it.
     """
     if options.address is None:
         findings = list(machine.judge_file(options.config or "", is_running=False))

@@ -1,4 +1,4 @@
-"""What follows from what the nodes say. Pure: facts in, findings out."""
+"""Checks of the nodes' answers. Pure: takes facts, returns findings."""
 
 import math
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
             yield warning(
                 node.where,
                 "clients need no password",
-                "set requirepass-file (docs/security.md), or keep strangers away with 'bind'",
+                "set requirepass-file (docs/security.md), or limit access with 'bind'",
             )
 
 
@@ -100,7 +100,7 @@ def _limit(node: NodeFacts, directive: str) -> int:
 
 
 def _memory(node: NodeFacts) -> Iterator[Finding]:
-    """By what the node itself makes of it, for it acts on that (statemachine.pressure)."""
+    """Judged by the node's own account, on which it acts (statemachine.pressure)."""
     used, most = node.number("used_memory"), _limit(node, "maxmemory")
     own = node.number("used_memory_process")
     if not most:
@@ -179,7 +179,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
     known = {peer.id: peer for node in well for peer in node.peers}
     for peer_id, peer in known.items():
         if peer_id in loading:
-            continue  # to the others it is gone, until it is done
+            continue  # it has no links until it has loaded its file
         where = names.get(peer_id, peer.address)
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
         count = f"{len(thoughts)} nodes" if len(thoughts) > 1 else "a node"
@@ -212,7 +212,8 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
 
 
 def _one_way(well: list[NodeFacts]) -> Iterator[Finding]:
-    """Pairs of which one does not see the other, though both answer here."""
+    """Pairs of nodes that answer here, of which one has no link to the other or does not know
+    it."""
     for node in well:
         lines = {peer.id: peer for peer in node.peers}
         for other in well:

@@ -1,4 +1,4 @@
-"""What the doctor says: findings with advice, for people and for programs."""
+"""The doctor's findings, with advice, for people and for programs."""
 
 import enum
 from typing import Final
@@ -7,24 +7,24 @@ import attrs
 
 
 class Level(enum.IntEnum):
-    """How bad it is; the exit status follows the worst."""
+    """The severity; the worst one determines the exit status."""
 
     NOTE = 0
-    """Good to know."""
+    """For information."""
     WARNING = 1
-    """Everything works, and somebody should look at it."""
+    """Everything works, but it needs attention."""
     PROBLEM = 2
     """Something does not work, or jobs are at risk."""
 
 
 ANEW: Final = "CONFIG RESETSTAT counts anew"
-"""What to say of whatever is counted since the start."""
+"""Advice for counters that run since the start."""
 STATUS_NAMES: Final = {Level.NOTE: "well", Level.WARNING: "warnings", Level.PROBLEM: "problems"}
 
 
 @attrs.frozen
 class Finding:
-    """One of them. `where` is a node's address, a file, or `this machine`."""
+    """A finding. `where` is a node's address, a file, or `this machine`."""
 
     level: Level
     where: str
@@ -42,17 +42,17 @@ class Finding:
 
 
 def note(where: str, what: str, advice: str = "") -> Finding:
-    """Good to know."""
+    """A finding for information."""
     return Finding(Level.NOTE, where, what, advice)
 
 
 def warning(where: str, what: str, advice: str) -> Finding:
-    """Somebody should look at it."""
+    """A finding that needs attention."""
     return Finding(Level.WARNING, where, what, advice)
 
 
 def problem(where: str, what: str, advice: str) -> Finding:
-    """It does not work."""
+    """A finding that something does not work."""
     return Finding(Level.PROBLEM, where, what, advice)
 
 

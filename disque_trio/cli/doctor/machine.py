@@ -1,6 +1,6 @@
-"""What this machine is like, for the nodes that run on it or shall run on it.
+"""Checks of this machine, for nodes that run on it or are to run on it.
 
-Most of it is in /proc: without that, only the disk and the settings are judged.
+Most facts are in /proc: without it, only the disk and the configuration file are checked.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from disque_trio.statemachine.config import Config
 
 HERE: Final = "this machine"
 LEAST_FREE: Final = 1 << 30
-"""With less free disk than this there should be a warning."""
+"""With less free disk space than this there is a warning."""
 _NO_FREE: Final = 64 << 20
 _LOOPBACK: Final = ("127.", "::1", "localhost", "[::1]")
 
@@ -112,7 +112,7 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
             "correct the line; the node would not start",
         )
     if mistakes:
-        return  # what the rest amounts to depends on them
+        return  # the other checks depend on these
     warnings: list[str] = []
     try:
         config = with_secrets(config, warnings.append)

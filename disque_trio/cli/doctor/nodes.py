@@ -1,4 +1,5 @@
-"""Asking nodes how they are: what they say of themselves and of the others, and who is reached."""
+"""Asks nodes for their state: INFO, CONFIG, CLUSTER NODES, and whether their ports can be
+reached."""
 
 import contextlib
 import select
@@ -20,7 +21,7 @@ _LINE_WORDS: Final = 6
 
 @attrs.frozen
 class PeerLine:
-    """A line of CLUSTER NODES: what one node thinks of another."""
+    """A line of CLUSTER NODES: how one node sees another."""
 
     id: str
     host: str
@@ -30,13 +31,13 @@ class PeerLine:
 
     @property
     def address(self) -> str:
-        """Where clients reach it, as far as the other knows."""
+        """Its address for clients, as the other node knows it."""
         return str(Address(host=self.host, port=self.port))
 
 
 @attrs.frozen(kw_only=True)
 class NodeFacts:
-    """What one node answered. `error` is why it did not; then all else is empty."""
+    """The answers of one node. `error` is why there are none; then all else is empty."""
 
     where: str
     error: str = ""
@@ -47,15 +48,16 @@ class NodeFacts:
     config: dict[str, str] = attrs.Factory(dict)
     """All directives of CONFIG GET."""
     peers: tuple[PeerLine, ...] = ()
-    """The others that it knows."""
+    """The other nodes that it knows."""
     has_password: bool = False
-    """It has asked for one."""
+    """It requires one."""
     skew_ms: float = 0.0
     """How far its wall clock is ahead of this machine's."""
     uncertainty_ms: float = 0.0
     """Half of the time that its answer took."""
     bus_error: str = ""
-    """Why its bus port cannot be reached from here; empty if it can or if nobody knows where."""
+    """Why its bus port cannot be reached from here; empty if it can, or if its address is
+    unknown."""
 
     @property
     def is_ours(self) -> bool:
@@ -64,7 +66,8 @@ class NodeFacts:
 
     @property
     def is_loading(self) -> bool:
-        """Does it still read its append-only file? Then it says little else, and has no links."""
+        """Does it still load its append-only file? Then it refuses most commands and has no
+        links."""
         return self.info.get("loading", "0") != "0"
 
     def counts(self, field: str) -> dict[str, int]:
@@ -84,7 +87,7 @@ class _RefusedError(Exception):
 
 @attrs.define
 class _Examined:
-    """A patient that answers within the doctor's patience, or not at all."""
+    """A connection to an examined node, with a timeout for each answer."""
 
     connection: Connection
     timeout_s: float
@@ -148,7 +151,7 @@ def _examined(address: Address, patient: _Examined) -> NodeFacts:
     _ping(patient)
     info = _fields(patient.text("INFO"))
     if info.get("loading", "0") != "0":
-        return NodeFacts(where=str(address), info=info)  # it answers nothing else
+        return NodeFacts(where=str(address), info=info)  # it refuses all other commands
     config = _pairs(patient)
     before = time.time()
     answer = patient.ask("TIME")
@@ -166,7 +169,7 @@ def _examined(address: Address, patient: _Examined) -> NodeFacts:
 
 
 def _ping(patient: _Examined) -> None:
-    """A node that loads, or is in trouble with its disk, says so even here; INFO tells more."""
+    """A node that loads, or cannot write to its disk, refuses even PING; INFO has the details."""
     try:
         patient.ask("PING")
     except _RefusedError as error:
@@ -200,7 +203,7 @@ def _items(reply: Reply) -> list[Reply]:
 
 
 def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
-    """A node that does not know its own address says nothing where it belongs."""
+    """The peers. A node that does not know its own address leaves it empty."""
     found = []
     for line in text.splitlines():
         words = line.split()
@@ -220,7 +223,8 @@ def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
 
 
 def _bus_error(address: Address, plain: int, timeout_s: float) -> str:
-    """The bus is above the plain port, and above the other one only where there is no plain one."""
+    """Try the bus port: 10000 above the plain port, or above the TLS port if there is no plain
+    one."""
     if address.path is not None:
         return ""
     port = (plain or address.port) + BUS_OFFSET
@@ -238,7 +242,7 @@ def _is_worker(config: Mapping[str, str]) -> bool:
 
 
 def _own_place(address: Address, config: Mapping[str, str]) -> str:
-    """At the port that workers share the one that answers may be any: it is named by its own."""
+    """The node's own address: at the port that workers share, any of them may have answered."""
     own = config.get("port" if address.tls is None else "tls-port", "0")
     if not _is_worker(config) or address.path is not None or own in {"0", ""}:
         return str(address)
@@ -256,8 +260,8 @@ def _shift(address: Address, node: NodeFacts) -> int:
 def survey(address: Address, password: bytes | None, timeout_s: float) -> list[NodeFacts]:
     """The node at an address, and every other that any of them knows.
 
-    Nodes know each other's plain ports only, where they have one. Under TLS the others are asked
-    at the port that is as far from it as it is here.
+    Nodes know each other's plain ports only, if they have one. Under TLS the others are asked at
+    the port with the same distance from it as at the first node.
     """
     found = [examine(address, password, timeout_s)]
     shift = _shift(address, found[0])

@@ -1,4 +1,4 @@
-"""What may stand on the doctor's command line."""
+"""The options of `disque-trio doctor`."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Options:
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """The options of a command line; leaves the process with 2 when it makes no sense."""
+    """The options of a command line; exits with 2 if it is wrong."""
     parser = _parser()
     given = parser.parse_args(argv)
     has_node = given.host is not None or given.port is not None or given.config is None

@@ -1,4 +1,4 @@
-"""Whom a node did not let in, and why: clients, and links of the bus (INFO stats, by reason)."""
+"""Refused clients and bus links, by reason (INFO stats)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,7 +11,7 @@ from disque_trio.cli.doctor.nodes import NodeFacts
 
 @attrs.frozen
 class Meaning:
-    """Of one reason: how to say it, and what to do."""
+    """The text for one reason, and what to do."""
 
     why: str
     advice: str
@@ -32,7 +32,7 @@ CLIENTS: Final = {
     ),
     "unauthenticated-clients": Meaning(
         "because too many of their address had not given the password yet",
-        "its log has the addresses: raise unauthenticated-clients if they are friends",
+        "its log has the addresses: raise unauthenticated-clients if they are yours",
     ),
     "auth-timeout": Meaning(
         "because they gave no password in time",
@@ -56,16 +56,16 @@ LINKS: Final = {
         "one has it, or no node at all",
     ),
     "no node": Meaning(
-        "because the other side was no node", "keep strangers from the bus port; see its log"
+        "because the other side was no node", "restrict access to the bus port; see its log"
     ),
     "too many": Meaning(
-        "because there were too many", "keep strangers from the bus port; see its log"
+        "because there were too many", "restrict access to the bus port; see its log"
     ),
 }
 
 
 def judge(node: NodeFacts) -> Iterator[Finding]:
-    """Who was refused since the start. An original server counts what `maxclients` refused."""
+    """Refusals since the start. An original server counts only those by `maxclients`."""
     clients = node.counts("rejected_connections_by_reason")
     if not node.is_ours and node.number("rejected_connections"):
         clients = {"maxclients": node.number("rejected_connections")}

@@ -1,5 +1,5 @@
-"""What would keep a server with this configuration from starting, or from serving: tried without
-changing anything. Paths are taken as the server takes them, from its `dir`."""
+"""Checks what would keep a server with this configuration from starting or serving, without
+changing anything. Relative paths are relative to its `dir`, as in the server."""
 
 import contextlib
 import errno
@@ -21,13 +21,13 @@ from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
 from disque_trio.system import rss_bytes
 
 _MAX_SOCKET_PATH: Final = 107
-"""Bytes: what the kernel takes for the path of a Unix socket."""
+"""Bytes: the kernel's limit for the path of a Unix socket."""
 _TLS_ADVICE: Final = "correct the file or the directive; the server would not start"
 
 
 def judge(path: str, config: Config, *, is_running: bool) -> Iterator[Finding]:
-    """All findings about a configuration whose lines make sense and whose `dir` exists. Ports and
-    sockets are not tried where a server runs already."""
+    """All findings about a configuration whose lines are valid. Ports and sockets are not tried if
+    a server runs already."""
     try:
         with contextlib.chdir(config.dir or "."):
             yield from _judge_tls(path, config)
@@ -87,7 +87,7 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
 
 
 def _unwritable(file: str) -> str:
-    """Why a file cannot be written, or made; empty if it can."""
+    """Why a file cannot be written or created; empty if it can."""
     directory = os.path.dirname(file) or "."
     if os.path.isdir(file):
         return "it is a directory"
@@ -119,7 +119,7 @@ def _judge_nodes_conf(path: str, config: Config) -> Iterator[Finding]:
 
 
 def _judge_memory(path: str, config: Config) -> Iterator[Finding]:
-    """This process is of the same kind as a server, and holds no jobs."""
+    """Compare `maxmemory` with the size of this process, which is about that of an empty server."""
     own = rss_bytes()
     least = (2 * own >> 20) + 1
     if config.maxmemory <= own:
@@ -170,7 +170,7 @@ def _judge_socket(path: str, file: str, *, is_running: bool) -> Iterator[Finding
 
 
 def _no_socket(file: str, *, is_running: bool) -> str:
-    """Why no Unix socket can be made there; empty if one can."""
+    """Why no Unix socket can be created there; empty if one can."""
     if len(os.fsencode(file)) > _MAX_SOCKET_PATH:
         return f"the path is longer than {_MAX_SOCKET_PATH} bytes"
     directory = os.path.dirname(file) or "."

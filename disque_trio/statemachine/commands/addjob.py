@@ -31,12 +31,12 @@ from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.state import NodeState
 
 COPIES: Final = 3
-"""Without REPLICATE, where there are so many nodes."""
+"""The default of REPLICATE, if there are so many nodes."""
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 MAX_PERIOD_S: Final = (1 << 31) // 1000
-"""What every holder, an original one too, can count in 32-bit milliseconds. A longer RETRY is cut
-to this; a longer DELAY is refused, for it would end early."""
+"""The longest period in 32-bit milliseconds, which original holders use. A longer RETRY is reduced
+to this; a longer DELAY is refused, because it would end early."""
 _MAX_REPLICAS: Final = 65_535
 PAUSED: Final = b"PAUSED Queue paused in input, try later"
 _AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
@@ -50,7 +50,7 @@ _I_LEAVE: Final = (
 
 @attrs.define
 class Options:
-    """What the words after the timeout say; None where they say nothing. Seconds."""
+    """The options as given; None where one is missing. Seconds."""
 
     replicas: int | None = None
     delay: int = 0
@@ -62,7 +62,7 @@ class Options:
 
 @attrs.frozen
 class ResolvedOptions:
-    """What options mean for each job that is added with them. Milliseconds."""
+    """The options with their defaults, as each job gets them. Milliseconds."""
 
     options: Options
     ttl_s: int
@@ -70,18 +70,18 @@ class ResolvedOptions:
     retry: Millis
     delay: Millis
     last_wall: Millis
-    """When the TTL can still be counted."""
+    """Until this moment the TTL fits 32-bit Unix seconds."""
     is_simple: bool
-    """Nothing can be wrong with them for a job of one copy."""
+    """No check can fail for a job of one copy."""
     id_end: bytes
     may_follow: bool
-    """Can nobody tell whether the job came in before or after those before it had their copies?"""
+    """May the job be added while earlier ones of the client wait for their copies?"""
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Add a job; the reply is its id, at once or when enough nodes hold it.
 
-    A node that keeps no copy waits for those of others even with ASYNC, or nobody might have it.
+    A node that keeps no copy waits for those of others even with ASYNC, or the job might have none.
     """
     try:
         resolved = _RESOLVED[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
@@ -114,7 +114,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _check_order(args: list[bytes]) -> None:
-    """Whoever forgets the timeout has an option in its place, and its value among the options."""
+    """If the timeout is forgotten, an option stands in its place."""
     if args[3].upper() in _OPTION_NAMES:
         raise CommandError(
             SYNTAX_ERROR + b": ms-timeout is missing before %b: ADDJOB queue body ms-timeout"
@@ -123,8 +123,8 @@ def _check_order(args: list[bytes]) -> None:
 
 
 def _keeps_no_record(node: NodeState, resolved: ResolvedOptions) -> bool:
-    """Has this node enough memory, does it stay, can it count the TTL, and is nothing of a job to
-    be written anywhere?"""
+    """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
+    does the TTL fit, and is there neither journal nor trace?"""
     memory = node.memory
     return (
         memory.held <= memory.soft
@@ -137,7 +137,7 @@ def _keeps_no_record(node: NodeState, resolved: ResolvedOptions) -> bool:
 
 
 def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOptions) -> Reply:
-    """One copy, here, delivered at least once, and nothing to be said against it."""
+    """The fast path: one copy, here, delivered at least once, all checks passed."""
     queue = lifecycle.queue_for(node, name)
     if queue.paused & PAUSE_IN:
         raise CommandError(PAUSED)
@@ -167,8 +167,8 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOpti
 def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
     """May this be carried out while the client waits for the copies of its last ADDJOBs?
 
-    Not what is answered or refused by what became of those: a job of one copy would be queued
-    before them, and MAXLEN looks at the queue.
+    Not if the result depends on theirs: a job of one copy would be queued before them, and MAXLEN
+    depends on the queue.
     """
     if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
@@ -183,7 +183,7 @@ def _parsed(words: tuple[bytes, ...]) -> ResolvedOptions:
 
 
 def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
-    """TTL and RETRY as far as they can be counted (original, defect 3)."""
+    """The options with defaults; TTL and RETRY within what can be counted (original, defect 3)."""
     ttl = min(options.ttl, max_ttl_s)
     retry = options.retry
     if retry is None:

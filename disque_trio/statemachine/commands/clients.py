@@ -1,4 +1,4 @@
-"""CLIENT: who is connected, under what name, and how they are answered (original 2.14).
+"""CLIENT: lists, names and ends connections, and sets their reply mode (original 2.14).
 
 Owns `Client.name`, `library` and `library_version`, and sets `Client.reply_mode`.
 """
@@ -27,7 +27,7 @@ USAGE: Final = (
 )
 _LIBRARY: Final = (b"lib-name", b"lib-ver")
 _LONGEST_INFO: Final = 128
-"""Bytes of what a library says of itself: each client holds it, in no account."""
+"""Bytes of a library's name or version: this memory is not accounted."""
 
 
 def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
@@ -61,12 +61,13 @@ def _of_itself(caller: Client, args: list[bytes]) -> Reply:
         case [b"reply", mode]:
             return _set_reply_mode(caller, mode.lower())
         case [b"no-evict" | b"no-touch", answer] if answer.lower() in (b"on", b"off"):
-            return OK  # no client is evicted, and nothing is younger for having been looked at
+            return OK  # without effect: clients are not evicted, and reads change no age
     raise CommandError(_SYNTAX_ERROR + b": " + mistake("CLIENT", USAGE, args))
 
 
 def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
-    """LIST, LIST TYPE normal, LIST ID id [id ...]: those that are meant when the answer comes."""
+    """LIST, LIST TYPE normal, LIST ID id [id ...]: the clients connected when the answer is
+    made."""
     ids: list[int] | None = None
     match [word.lower() for word in words]:
         case []:
@@ -99,7 +100,7 @@ def _own_line(node: NodeState, caller: Client, vitals: Vitals) -> Reply:
 
 
 def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
-    """What is still owed to the client counts once, as `omem`, in `oll` pieces."""
+    """Pending output counts once, as `omem`, in `oll` pieces."""
     connection = vitals.connections.get(each.id, _UNKNOWN_CONNECTION)
     return b"id=%d addr=%b fd=%d name=%b age=%d idle=%d flags=%b qbuf=%d qbuf-free=%d " % (
         each.id,
@@ -142,7 +143,7 @@ def _kill_address(node: NodeState, caller: Client, address: bytes) -> Reply:
 
 
 def _kill_matching(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
-    """The new form: every filter must hold, and the caller is spared unless it says otherwise."""
+    """The new form: every filter must match, and the caller is skipped unless SKIPME is no."""
     filters = _Filters()
     if not words or len(words) % 2:
         raise CommandError(SYNTAX_ERROR + b": CLIENT KILL takes a filter and its value, in turn")
@@ -154,7 +155,7 @@ def _kill_matching(node: NodeState, caller: Client, words: list[bytes]) -> Reply
 
 @attrs.define
 class _Filters:
-    """What CLIENT KILL looks for; None is anything. All clients are of type normal."""
+    """The filters of CLIENT KILL; None matches any client. All clients are of type normal."""
 
     id: int | None = None
     address: bytes | None = None
@@ -177,14 +178,14 @@ class _Filters:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"CLIENT KILL", names))
 
     def admit(self, each: Client, caller: Client) -> bool:
-        """Is it a client that is looked for?"""
+        """Does the client match?"""
         if self.skip_me and each is caller:
             return False
         return self.id in (None, each.id) and self.address in (None, each.address)
 
 
 def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
-    """Others are gone at once and wait for nothing any more; the caller is answered first."""
+    """End connections: others at once, their waits included; the caller after its answer."""
     for victim in victims:
         sessions.close(node, victim)
         if victim is not caller:
@@ -193,7 +194,7 @@ def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
 
 
 def set_name(caller: Client, name: bytes) -> Reply:
-    """The name stands in a line of CLIENT LIST, so it must be one word."""
+    """The name is part of a line of CLIENT LIST, so it must be one word."""
     if not _is_plain(name):
         raise CommandError(
             b"ERR Client names cannot contain spaces, newlines or special characters."
@@ -207,7 +208,7 @@ def _is_plain(word: bytes) -> bool:
 
 
 def _set_info(caller: Client, name: bytes, value: bytes) -> Reply:
-    """What a client library says of itself when it connects."""
+    """The name or version of the client library, which it sends when it connects."""
     field = name.lower()
     if field not in _LIBRARY:
         raise CommandError(

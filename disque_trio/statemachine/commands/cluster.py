@@ -32,8 +32,8 @@ USAGE: Final = (
 
 
 def nodes(node: NodeState) -> Reply:
-    """What HELLO tells: this node and where the others are, but for those in handshake (original,
-    defect 28)."""
+    """The reply of HELLO: this node and the others with their addresses, without those in handshake
+    (original, defect 28)."""
     known: list[Reply] = [
         [peer.id, peer.ip.encode(), b"%d" % peer.port, b"%d" % _priority(node, peer)]
         for peer in node.cluster.nodes.values()
@@ -43,7 +43,7 @@ def nodes(node: NodeState) -> Reply:
 
 
 def _priority(node: NodeState, peer: Peer) -> int:
-    """How eagerly a client should connect there; the lower, the better."""
+    """The priority for clients; they should use the node with the lowest."""
     if peer.flags & (FAIL | LEAVING):
         return 100
     if peer.flags & PFAIL:
@@ -86,7 +86,7 @@ def _meet(node: NodeState, ip: bytes, port: bytes) -> Reply:
 
 def _info(cluster: Cluster) -> Reply:
     fields = {
-        # The original can say nothing else: there is no state in which it serves nobody.
+        # As in the original, which knows no other state.
         b"cluster_state": b"ok",
         b"cluster_known_nodes": b"%d" % len(cluster.nodes),
         b"cluster_reachable_nodes": b"%d" % len(cluster.reachable),

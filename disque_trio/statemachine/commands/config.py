@@ -1,7 +1,7 @@
 """CONFIG: look at and change the configuration of the running node (original 2.13).
 
-Owns `NodeState.config`, which it replaces whole; everybody reads it afresh, so most directives
-need nothing more. Those that the process must agree to take effect once it has.
+Owns `NodeState.config`, which it replaces whole; every use reads it anew, so most directives need
+nothing more. Those that need a chore of the driver take effect once it has succeeded.
 """
 
 from typing import Final
@@ -68,7 +68,7 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
 
 
 def _set_appendonly(node: NodeState, client: Client, value: bytes) -> Reply:
-    """The driver opens or closes the file; from its answer on, jobs are recorded or not."""
+    """The driver opens or closes the file; recording starts or ends with its answer."""
     wanted = directives.set_value(node.config, b"appendonly", value)
     if wanted.appendonly == node.config.appendonly:
         return OK
@@ -85,13 +85,13 @@ def _set_appendonly(node: NodeState, client: Client, value: bytes) -> Reply:
 
 
 def turn_off_once(node: NodeState) -> None:
-    """`aof-enqueue-jobs-once` has had its effect: it is meant for one restart."""
+    """`aof-enqueue-jobs-once` applies to one restart: turn it off."""
     if node.config.aof_enqueue_jobs_once:
         node.config = attrs.evolve(node.config, aof_enqueue_jobs_once=False)
 
 
 def _change_directory(node: NodeState, client: Client, value: bytes) -> Reply:
-    """A relative path counts from the present directory, an empty one is left to the system."""
+    """A relative path is relative to the present directory; an empty one is left to the system."""
     now = encode(node.config.dir)
     path = value if not now or not value or value.startswith(b"/") else b"%b/%b" % (now, value)
     directives.set_value(node.config, b"dir", path)
@@ -125,7 +125,7 @@ def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
 
 
 def _set_maxmemory(node: NodeState, name: bytes, value: bytes) -> None:
-    """A limit that the process alone exceeds would refuse each new job from now on."""
+    """Refuse a limit that the process alone exceeds: with it, each new job would be refused."""
     wanted = directives.set_value(node.config, name, value)
     least = pressure.least_limit(node)
     if wanted.maxmemory < least:
@@ -140,7 +140,7 @@ def _set_maxmemory(node: NodeState, name: bytes, value: bytes) -> None:
 
 
 def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
-    """Certificates are read before they count; naming the same file again reads it again."""
+    """The certificates are read before the change is accepted; setting the same file rereads it."""
     changed = directives.set_value(node.config, name, value)
 
     def then(node: NodeState, _client: Client, error: str | None) -> Reply:
@@ -153,12 +153,12 @@ def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Repl
 
 
 def adopt(node: NodeState, config: Config) -> None:
-    """The driver has read anew what stands in files."""
+    """The driver has reread the secrets from their files."""
     node.config = config
 
 
 def _watch_idle_anew(node: NodeState) -> None:
-    """Clients that came under another `timeout` must not wait until that one is over."""
+    """The `timeout` has changed: set the timers of all clients anew."""
     for client in node.clients.values():
         if client.blocked is Blocked.NO:
             node.timers.disarm(client)

@@ -1,8 +1,8 @@
-"""HELLO: Disque's question for the nodes, and the Redis protocol's greeting; and RESET.
+"""HELLO, which lists the nodes in Disque and is the greeting of the Redis protocol; and RESET.
 
-`HELLO` alone is Disque's (original 2.10). With a protocol version it is what Redis clients of
-today open a connection with; the original refuses it. Version 3 changes nothing but the shape of
-this reply, of CONFIG GET's and COMMAND's, and of nulls. Owns `Client.protocol`.
+`HELLO` alone is Disque's (original 2.10). With a protocol version it is the first request of
+current Redis clients; the original refuses it. Version 3 changes only the shape of this reply, of
+those of CONFIG GET and COMMAND, and of nulls. Owns `Client.protocol`.
 """
 
 from typing import Final
@@ -58,7 +58,7 @@ def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Rep
 
 
 def reset(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
-    """RESET: the connection is as a new one."""
+    """RESET: bring the connection into the state of a new one."""
     sessions.start_anew(node, client)
     log_out(client)
     set_name(client, b"")

@@ -1,6 +1,6 @@
 """INFO: the node in figures (original 2.11; what is missing or new is in docs/differences.md).
 
-What only the process knows comes from the driver, so sections with such fields are a chore.
+Facts about the process come from the driver, so sections that have some need a chore.
 """
 
 from collections.abc import Callable, Iterator, Mapping

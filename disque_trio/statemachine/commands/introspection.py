@@ -22,7 +22,7 @@ from disque_trio.statemachine.pattern import matches
 Rows = Mapping[str, Command]
 USAGE: Final = "[COUNT | INFO name ... | LIST | DOCS name ... | GETKEYS word ...]"
 _GROUPS: Final = (b"module", b"aclcat")
-"""Filters of COMMAND LIST that nothing here goes through: there are neither."""
+"""Filters of COMMAND LIST that match no command here: there are neither modules nor categories."""
 _NAME: Final = b"name"
 _TYPE: Final = b"type"
 
@@ -54,8 +54,8 @@ def _key(name: bytes) -> str:
 
 
 def _describe(row: Command, protocol: int) -> Reply:
-    """Name, arity, flags, and where keys stand: nowhere. Then what Redis has beside: categories of
-    access, tips for clients, places of keys, subcommands."""
+    """Name, arity, flags and positions of keys, which are zeros. Version 3 adds the further
+    elements of Redis: access categories, tips, key specifications, subcommands."""
     flags: list[Reply] = [Status((flag.name or "").lower().encode()) for flag in row.flags]
     six: list[Reply] = [row.name.encode(), row.arity, set_for(protocol, flags), 0, 0, 0]
     if protocol == 2:
@@ -77,7 +77,7 @@ def _names(rows: Rows, filters: list[bytes]) -> Reply:
 
 
 def _keys(row: Command | None, words: int) -> Reply:
-    """COMMAND GETKEYS: no command has any, for queues are no keys, and never live elsewhere."""
+    """COMMAND GETKEYS: an error, because queues are not keys."""
     if row is None:
         raise CommandError(b"ERR Invalid command specified")
     if not row.takes(words):
@@ -89,7 +89,7 @@ def _keys(row: Command | None, words: int) -> Reply:
 
 
 def _document(row: Command, protocol: int) -> Reply:
-    """A command of one form has arguments, one of several a subcommand for each."""
+    """A command with one form has arguments; one with several has a subcommand for each."""
     possible = forms(row.usage) if row.usage else [()]
     if len(possible) == 1:
         return _page(row, possible[0], protocol)
@@ -110,7 +110,7 @@ def _page(row: Command, form: Form, protocol: int, subcommands: Reply = None) ->
 
 
 def _argument(part: Part, protocol: int) -> Reply:
-    """What one part of a usage line is: a word to be typed, or a value, or both."""
+    """One part of a usage line: a keyword, or a value, or both."""
     flags = ["optional"] * part.is_optional + ["multiple"] * part.is_repeated
     first, *rest = part.words
     if (rest and not part.is_keyword) or len(rest) > 1:

@@ -19,7 +19,7 @@ def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def fastack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many were known here; copies elsewhere are dropped as far as links reach."""
+    """How many were known here; linked holders are told to drop their copies."""
     return sum(acks.fast_ack(node, job_id) for job_id in job_ids(args))
 
 
@@ -53,7 +53,7 @@ def _queue(node: NodeState, args: list[bytes], cause: Cause) -> int:
 
 
 def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many were taken out of their queues; their timers go on."""
+    """How many were taken out of their queues; their timers run on."""
     return sum(lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in _known(node, job_ids(args)))
 
 

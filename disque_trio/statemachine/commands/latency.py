@@ -1,4 +1,4 @@
-"""LATENCY, and the memory behind it: the worst pause of each second, by event (original 2.14).
+"""LATENCY, and the samples behind it: the worst pause of each second, by event (original 2.14).
 
 Owns `NodeState.latency`: a `LatencyMonitor` with `Samples` by event.
 """
@@ -128,7 +128,7 @@ def _age(node: NodeState, second: int) -> str:
 
 
 def _examine(node: NodeState) -> Iterator[str]:
-    """What was seen, and what may be done about it."""
+    """LATENCY DOCTOR: a summary of each event, with advice."""
     threshold = node.config.latency_monitor_threshold
     if not threshold:
         yield (

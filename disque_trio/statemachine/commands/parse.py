@@ -14,7 +14,7 @@ from disque_trio.statemachine.job import check_id, is_well_formed
 T = TypeVar("T")
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
-"""Zeros in front do no harm, but Python refuses to convert thousands of digits."""
+"""Leading zeros are allowed, but Python refuses to convert thousands of digits."""
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
 _MAX_REMEMBERED: Final = 256
@@ -66,7 +66,7 @@ def timeout(word: bytes, name: bytes) -> Millis:
 
 
 def job_ids(args: list[bytes]) -> list[JobId]:
-    """The ids after the command's name; one that is malformed spoils them all."""
+    """The ids after the command's name; a malformed one is an error for all."""
     ids = args[1:]
     for word in ids:
         if not is_well_formed(word):
@@ -75,8 +75,8 @@ def job_ids(args: list[bytes]) -> list[JobId]:
 
 
 class Remembered(dict[tuple[bytes, ...], T]):
-    """What words mean: clients send the same again and again. To be looked up with `[]`, which
-    raises `CommandError` for what means nothing."""
+    """A cache of parsed options, because clients send the same ones again and again. To be looked
+    up with `[]`, which raises `CommandError` for bad ones."""
 
     def __init__(self, parse: Callable[[tuple[bytes, ...]], T]) -> None:
         super().__init__()

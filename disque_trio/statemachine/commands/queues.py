@@ -39,13 +39,13 @@ _OPTION_WORDS: Final = _BARE + _VALUED
 _SUSPECT: Final = frozenset(
     each for word in _OPTION_WORDS for each in (word, word.lower(), word.capitalize())
 )
-"""Option words as people write them. Most queues are called otherwise: no need to look closer."""
+"""Option words in upper and lower case: a quick check, because few queues have such names."""
 _PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
 
 
 @attrs.define
 class GetOptions:
-    """What GETJOB is asked for. `wait` is 0 for ever."""
+    """A parsed GETJOB. `wait` 0 is for ever."""
 
     queues: tuple[bytes, ...] = ()
     count: int = 1
@@ -75,7 +75,7 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
-    """In want of memory no queue is created, unless its jobs come with it: names cost nothing."""
+    """The queues that exist, if memory is short: a client could create any number of empty ones."""
     known = tuple(name for name in queues if name in node.queues)
     if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
         raise CommandError(pressure.OUT_OF_MEMORY)
@@ -83,7 +83,7 @@ def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
-    """The options, remembered as far as they stand before a plain FROM, and the queues."""
+    """The options, from the cache where FROM has its usual spelling, and the queues."""
     if args[1] == b"FROM":
         if len(args) == 3:
             return _NO_OPTIONS, args[2:]
@@ -104,10 +104,10 @@ def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
 
 
 def _check_queues(queues: Sequence[bytes]) -> None:
-    """Whoever writes options behind the queues would wait for jobs of queues that are called so.
+    """Refuse options after the queues: the client would wait for jobs of queues with such names.
 
-    Queues that are really called like options come first; what follows another name is refused,
-    unless it cannot be meant as an option, being TIMEOUT or COUNT without a number behind it.
+    Queues with the name of an option must come first; such a name after another queue is refused,
+    unless it cannot be an option: TIMEOUT or COUNT without a number after it.
     """
     others = (at for at, name in enumerate(queues) if name.upper() not in _OPTION_WORDS)
     for at in range(next(others, len(queues)), len(queues)):
@@ -121,7 +121,7 @@ def _check_queues(queues: Sequence[bytes]) -> None:
 
 
 def _is_number(word: bytes) -> bool:
-    """Is it meant as one, be it with a unit?"""
+    """Is it meant as a number, possibly with a unit?"""
     return word.lstrip(b"+-")[:1].isdigit()
 
 
@@ -142,7 +142,7 @@ def parse_getjob(args: Sequence[bytes]) -> GetOptions:
 
 
 def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
-    """Why it is no GETJOB: without queues, or with a word that is no option."""
+    """What is wrong with a GETJOB: there are no queues, or a word is not an option."""
     if not any(each.upper() == b"FROM" for each in args):
         return b": FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]"
     if not word:

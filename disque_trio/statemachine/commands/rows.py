@@ -1,4 +1,4 @@
-"""What a row of the command table says."""
+"""The rows of the command table."""
 
 import enum
 import sys
@@ -45,9 +45,9 @@ class Command:
     """Words, the name included; and how many at most."""
     most: int = attrs.field(init=False)
     may_change: bool = attrs.field(init=False)
-    """Does it change jobs, so that its answer promises something?"""
+    """Can it change jobs, so that its answer must wait for the journal?"""
     is_plain: bool = attrs.field(init=False)
-    """Does it touch jobs and queues alone, and nothing that is looked at before each request?"""
+    """Does it leave alone everything that is checked before each request (`pipelines`)?"""
 
     def takes(self, count: int) -> bool:
         """Is this the right number of words?"""

@@ -1,12 +1,12 @@
 """QSCAN and JSCAN: every queue or job, a piece at a time (original 2.8).
 
-An iteration runs over what there was when it began, so whatever is there all the time is returned
-once, and what goes meanwhile is left out. The node remembers some iterations, and forgets the one
-unused longest: those that go on come to their end though others begin. A cursor that it does not
-know begins a new one. The original's cursors walk its hash table.
+An iteration covers what was there when it began: an item that is there all the time is returned
+once, and one that goes meanwhile is left out. The node remembers some iterations, and forgets the
+one unused longest, so those in use finish although others begin. A cursor that it does not know
+begins a new iteration. The original's cursors walk its hash table.
 
-Names of queues are copied. Jobs may be a million: an iteration goes along their chain, which can
-only go on, so a cursor that was used before begins a new one.
+Names of queues are copied. Jobs are too many to copy: an iteration follows their chain, which goes
+in one direction only, so a cursor that was used before begins a new iteration.
 
 Owns `NodeState.scans`, `job_scans` and `last_scan`.
 """
@@ -30,7 +30,7 @@ from disque_trio.statemachine.state import NodeState
 DEFAULT_COUNT: Final = 100
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
-"""Of each sort: every one over jobs is looked at when a job goes."""
+"""For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
 _MAX_CURSOR: Final = (1 << 64) - 1
 _OFFSET_BITS: Final = 40
 _LAST_NUMBER: Final = (1 << 23) - 1
@@ -39,7 +39,7 @@ _LAST_NUMBER: Final = (1 << 23) - 1
 
 @attrs.define
 class Options:
-    """What both scans share, and what each filters by; -1 is no filter."""
+    """The options of both scans, with their filters; -1 is no filter."""
 
     cursor: int | None = None
     count: int = DEFAULT_COUNT

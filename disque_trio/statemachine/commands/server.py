@@ -39,7 +39,7 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import encode
 
 _LONGEST_S: Final = 1 << 30
-"""34 years: no system call sleeps much longer, and it must still do as milliseconds."""
+"""34 years: it must fit system calls, also as milliseconds."""
 _NOT_OFFERED: Final = b"ERR This server offers no command that crashes it on purpose"
 _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0x100))} | {
     ord("\a"): r"\a",
@@ -50,7 +50,7 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F
     ord('"'): r"\"",
     ord("\\"): r"\\",
 }
-"""How bytes that are not plain are shown between double quotes."""
+"""Escapes of special bytes between double quotes."""
 
 
 _PONG: Final = Status(b"PONG")
@@ -59,7 +59,7 @@ DEBUG_USAGE: Final = (
     " | CRASH-AND-RECOVER [ms]"
 )
 DEFAULT_USER: Final = b"default"
-"""Whom clients of today name when they know a password alone."""
+"""The user that current Redis clients name when they are given a password only."""
 
 
 def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -75,7 +75,7 @@ def echo(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def select(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """SELECT 0: Redis clients that are given a number send it, and there is one database."""
+    """SELECT 0, for Redis clients that are configured with a database number."""
     if parse.integer(args[1], b"ERR invalid DB index", name=b"SELECT"):
         raise CommandError(
             b"ERR DB index is out of range: there is database 0 alone, not %b; keep applications"
@@ -93,8 +93,8 @@ def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def log_in(node: NodeState, client: Client, given: bytes, *, user: bytes) -> None:
-    """Authenticate the client. A wrong password also takes back what a right one gave, and so does
-    a wrong name: whoever asks for the rights of somebody else must not get those of everybody."""
+    """Authenticate the client. A wrong password or user name revokes an earlier authentication: a
+    client that asks for the rights of another user must not keep those of `default`."""
     password = node.config.requirepass
     if not password:
         raise CommandError(b"ERR Client sent AUTH, but no password is set")
@@ -112,7 +112,7 @@ def log_in(node: NodeState, client: Client, given: bytes, *, user: bytes) -> Non
 
 
 def log_out(client: Client) -> None:
-    """RESET: the client owes its password again."""
+    """RESET: the client must authenticate again."""
     client.authenticated = False
 
 
@@ -123,10 +123,10 @@ def time(node: NodeState, _client: Client, _args: list[bytes]) -> Reply:
 
 
 def shutdown(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """SHUTDOWN: everything that is owed to clients is written, then the process ends."""
+    """SHUTDOWN: pending output is written, then the process ends."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
         raise CommandError(SYNTAX_ERROR + b": SHUTDOWN takes REWRITE-AOF or nothing")
-    # What is being loaded is on disk already, and not yet all here.
+    # While the journal is loaded it is complete, and memory is not.
     rewrite = len(args) == 2 and node.refusal is not recovery.LOADING
     return sessions.ask(node, client, Shutdown(rewrite_journal=rewrite), _not_shut_down)
 
@@ -198,8 +198,7 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _load_anew(node: NodeState, _client: Client, found: list[Record] | str) -> Reply:
-    """The jobs that go and come are in the journal already, so no record is written (original,
-    defect 9)."""
+    """Replace all jobs by those of the journal, without writing records (original, defect 9)."""
     if isinstance(found, str):
         raise CommandError(b"ERR %b" % encode(found))
     sessions.flush(node)
@@ -210,7 +209,7 @@ def _load_anew(node: NodeState, _client: Client, found: list[Record] | str) -> R
 
 
 def _seconds(text: bytes) -> float:
-    """How long to sleep: a number that is not negative and has an end."""
+    """How long to sleep: a finite number that is not negative."""
     try:
         seconds = float(text)
     except ValueError:
@@ -223,7 +222,7 @@ def _seconds(text: bytes) -> float:
 
 
 def _slept(node: NodeState, args: Sequence[bytes]) -> Callable[[NodeState, Client, None], Reply]:
-    """What comes then: it counts as a slow command, for everybody has waited."""
+    """The continuation: the sleep counts as a slow command, because it blocked the node."""
     started = node.mono
 
     def then(node: NodeState, _client: Client, _outcome: None) -> Reply:
@@ -236,7 +235,7 @@ def _slept(node: NodeState, args: Sequence[bytes]) -> Callable[[NodeState, Clien
 
 
 def _record_sizes() -> bytes:
-    """Bytes of one record of each kind, without what it refers to: the interpreter's numbers."""
+    """The sizes of one record of each kind, without what it refers to, by `sys.getsizeof`."""
     kinds = (Job, Queue, Client, Peer, Link)
     return " ".join(f"{kind.__name__.lower()}:{kind.__basicsize__}" for kind in kinds).encode()
 

@@ -1,4 +1,4 @@
-"""SLOWLOG, and the memory behind it: commands that took long (original 2.14).
+"""SLOWLOG, and the entries behind it: commands that took long (original 2.14).
 
 Owns `NodeState.slowlog`, which is a `Slowlog`.
 """

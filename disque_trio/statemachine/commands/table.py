@@ -1,6 +1,6 @@
 """The command table: one row per command, read from top to bottom (original 2.1).
 
-It feeds the dispatch, the arity errors, COMMAND, the completion of `disque-trio cli` and
+It is the source of the dispatch, the arity errors, COMMAND, the completion of `disque-trio cli` and
 docs/commands.md.
 """
 

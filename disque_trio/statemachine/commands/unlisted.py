@@ -1,9 +1,9 @@
-"""Requests that no row of the table answers: QUIT, transactions, commands of Redis, slips.
+"""Requests that are not in the command table: QUIT, transactions, commands of Redis, misspelt ones.
 
-There are no transactions. A client that pipelines them sends MULTI, its requests and EXEC at once,
-so it is not enough to refuse MULTI: until EXEC, DISCARD or RESET comes nothing is carried out,
-however much later that is. Nobody can tell a client that has read the refusal and goes on from one
-whose pipeline came in two pieces.
+There are no transactions. A client that pipelines one sends MULTI, its requests and EXEC at once,
+so it is not enough to refuse MULTI: until EXEC, DISCARD or RESET nothing is carried out, however
+much later that comes, because a client that has read the refusal and goes on looks like one whose
+pipeline came in two pieces.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ _OF_REDIS: Final[dict[bytes, bytes]] = {
         _NO_KEYS,
     ),
 }  # fmt: skip
-"""What to do instead of what people know of Redis."""
+"""Advice for commands of Redis that do not exist here."""
 
 
 def is_held(client: Client) -> bool:
@@ -78,7 +78,7 @@ def refuse_held(client: Client, args: list[bytes], row: Command | None) -> Failu
 
 
 def after(client: Client, args: list[bytes], row: Command | None) -> None:
-    """The request has been answered; what does that mean for those that follow?"""
+    """The request has been answered: update whether later ones are held."""
     name = args[0].lower()
     if row is not None:
         return
@@ -89,7 +89,7 @@ def after(client: Client, args: list[bytes], row: Command | None) -> None:
 
 
 def answer(node: NodeState, client: Client, name: bytes, known: Iterable[bytes]) -> Reply:
-    """What is said to a request whose name is not among the `known`."""
+    """The reply to a request whose name is not among the `known`."""
     word = name.lower()
     if word == b"quit":
         sessions.close(node, client)

@@ -1,4 +1,4 @@
-"""Understands usage lines such as ``queue body [DELAY sec] [ASYNC]``: the parts of each form.
+"""Parses usage lines such as ``queue body [DELAY sec] [ASYNC]`` into the parts of each form.
 
 Upper-case words are keywords, lower-case ones stand for a value, brackets enclose what may be
 left out, ``...`` repeats what stands before it, ``a|b`` is a choice. `` | `` separates the forms
@@ -36,7 +36,7 @@ class Part:
 
     @property
     def choices(self) -> list[str]:
-        """What its first word may be, where that is known."""
+        """The values that its first word may have, if they are listed."""
         return self.words[0].split("|") if self.is_keyword else []
 
     def opens_with(self, word: str) -> bool:
@@ -54,7 +54,7 @@ def forms(usage: str) -> list[Form]:
 
 
 def is_optional(usage: str) -> bool:
-    """Has it several forms, and one more that is the command's name alone?"""
+    """Has it several forms, and may the command also stand alone?"""
     return re.fullmatch(r"\[[^]]* \| [^]]*\]", usage) is not None
 
 
@@ -79,8 +79,8 @@ def wrong_number(name: str, usage: str) -> bytes:
 
 
 def mistake(command: str, usage: str, args: Sequence[bytes]) -> bytes:
-    """What is wrong with words that fit no form: the subcommand is unknown, or what follows it is
-    not what its form says."""
+    """What is wrong with words that fit no form: the subcommand is unknown, or its arguments are
+    wrong."""
     typed = args[1].upper()
     known = {form[0].words[0].encode(): form for form in forms(usage)}
     if typed not in known:
