@@ -87,7 +87,7 @@ def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def _remember_unknown(node: NodeState, job_id: JobId) -> None:
-    """A dummy ack: keep the acknowledgement for whoever holds the job (original 2.4, 6.5)."""
+    """A dummy ack: keep the acknowledgement for the nodes that hold the job (original 2.4, 6.5)."""
     cluster = node.cluster
     if cluster.size == 1 or not is_at_least_once(job_id):
         return
@@ -123,7 +123,7 @@ def _count_attempt(job: Job) -> None:
 
 
 def try_collect(node: NodeState, job: Job) -> None:
-    """Ask those who have not confirmed yet; delete the record when there are none."""
+    """Ask the holders that have not confirmed yet; delete the record when there are none."""
     if job.confirmed is None:
         job.confirmed = node.cluster.myself.holding
     missing = unconfirmed(node, job)

@@ -1,7 +1,7 @@
 """Names and addresses of nodes: which may stand in the node table.
 
-Both come from frames that anybody can send. They end up in nodes.conf and in dials, so a name
-must be one word, and an address must be one that can be dialled.
+Both come from frames that any process can send. They are written to nodes.conf and dialled, so a
+name must be one word, and an address must be one that can be dialled.
 """
 
 import ipaddress

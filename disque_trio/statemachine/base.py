@@ -76,7 +76,7 @@ BATCHES: Final = 1
 MEETS: Final = 2
 """It tells which clients wait and which jobs there are: WAITING, HAVEJOBS."""
 LISTS: Final = 4
-"""It reads who may hold a job: HOLDERS."""
+"""It understands HOLDERS."""
 CAPABILITIES: Final = BATCHES | MEETS | LISTS
 """What a node of ours announces, in PING, PONG and MEET."""
 

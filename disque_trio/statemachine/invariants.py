@@ -36,7 +36,7 @@ def check(node: NodeState) -> None:
     _check_memory(node)
     assert not node.ready, f"queues left unserved: {list(node.ready)}"
     for demand in node.demands.values():
-        assert demand.askers, f"nobody waits for {demand.name!r}"
+        assert demand.askers, f"no node waits for {demand.name!r}"
         assert demand.slot, f"{demand.name!r} is wanted for ever"
 
 
@@ -91,7 +91,7 @@ def _check_pending_adds(client: Client) -> None:
     for pending in client.pending_adds:
         assert pending.client == client.id, f"client {client.id} waits for another one"
         if pending.job is not None:
-            assert pending.job.pending_add is pending, f"nobody waits for {pending.job.id!r}"
+            assert pending.job.pending_add is pending, f"no ADDJOB waits for {pending.job.id!r}"
             due = min(pending.widen_at, pending.deadline or pending.widen_at)
             assert client.slot, f"client {client.id} waits for a moment that is in no timer slot"
             assert 0 < client.due <= due, f"{client.id}: {client.due}, {due}"

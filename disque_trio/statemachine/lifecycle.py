@@ -35,7 +35,7 @@ _SPREAD: Final = 2 * DESYNC
 LINKS_UP: Final[Millis] = 1000
 """How long it takes after a start until links are up."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
-"""An empty queue that nobody used for this long is dropped (original 6.11)."""
+"""An empty queue that was unused for this long is dropped (original 6.11)."""
 
 
 def register(node: NodeState, job: Job, cause: Cause) -> None:
@@ -383,7 +383,7 @@ def drop_queue_if_idle(node: NodeState, queue: Queue, limit: Millis = QUEUE_IDLE
 
 
 def drop_queues(node: NodeState) -> None:
-    """Forget all queues. Their jobs have gone, and nobody waits on them."""
+    """Forget all queues. They have neither jobs nor waiting clients any more."""
     for queue in node.queues.values():
         _let_go(node, queue)
     node.queues.clear()

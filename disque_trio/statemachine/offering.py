@@ -92,7 +92,7 @@ def _may_go(node: NodeState, queue: Queue) -> bool:
     return bool(queue.length) and not queue.paused & PAUSE_OUT and node.refusal is None
 
 
-# Who waits where.
+# Waiting nodes.
 
 
 def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:

@@ -75,7 +75,7 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     """The wait for this job's copies is over: answer the ADDJOB in its turn, and then those behind
     it that have been settled already."""
     pending = job.pending_add
-    assert pending is not None, f"{job.id!r} waits for copies, and nobody for it"
+    assert pending is not None, f"{job.id!r} waits for copies without an ADDJOB"
     _release(node, pending)
     job.pending_add = pending.job = None
     pending.reply = reply

@@ -40,7 +40,7 @@ def on_due(node: NodeState, job: Job) -> None:
 
 
 def _announce(node: NodeState, job: Job) -> None:
-    """Warn the other holders; a queued job warns nobody, for it only renews its period."""
+    """Warn the other holders. For a queued job there is no warning: it only renews its period."""
     if not job.flags & BCAST_WILLQUEUE or job.requeue_at - ANNOUNCE_AHEAD > node.mono:
         return
     if job.state == ACTIVE:

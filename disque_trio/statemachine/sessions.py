@@ -183,7 +183,7 @@ def leave_silence(client: Client) -> None:
 
 
 def flush(node: NodeState) -> None:
-    """Remove all jobs and queues; whoever waits is answered (original 2.14)."""
+    """Remove all jobs and queues, and answer all waiting clients (original 2.14)."""
     for job in list(node.jobs.values()):
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)

@@ -9,7 +9,7 @@ from disque_trio.statemachine.messages import JobCopy, ReplJob
 from tests.rig import JOB, N2, Rig, copy_of
 
 SOON: Millis = 1100 + 2 * repair.RUN_EVERY
-"""By then the heart has noticed a loss, and a few jobs have been looked at."""
+"""By then a heartbeat has found the loss, and a few jobs have been checked."""
 
 
 def forget(rig: Rig, *names: NodeId) -> None:

@@ -22,7 +22,7 @@ def waiting_job(rig: Rig, *options: bytes | str | int, timeout: int = 0) -> Job:
 
 
 def repljobs(sent: list[tuple[NodeId, Message]]) -> list[tuple[NodeId, bool]]:
-    """Who was sent a copy, and whether without wanting to hear of it. Nothing else was sent."""
+    """The nodes that were sent a copy, and whether no answer was wanted. Nothing else was sent."""
     found = []
     for to, message in sent:
         assert isinstance(message, ReplJob), message

@@ -87,7 +87,7 @@ class Storm:
         self.requests: dict[Client, int] = {}
         self.replies: dict[Client, int] = {}
         self.odd: dict[Client, None] = {}
-        """Clients that asked to hear more or less than their replies."""
+        """Clients in MONITOR or a CLIENT REPLY mode."""
         self.chores: list[tuple[Client, Chore]] = []
         self.see: Callable[[Outbox], None] = lambda _out: None
         """What else to do with all that comes out."""

@@ -34,7 +34,7 @@ def test_a_job_that_is_only_here_goes_at_once() -> None:
     assert rig.ask("QLEN", "q") == 0
 
 
-def test_one_of_another_node_without_other_holders_has_everybody_told() -> None:
+def test_one_of_another_node_without_other_holders_is_announced_to_all_nodes() -> None:
     # Its list of holders is from before links broke; others may have got a copy since.
     rig = rig_with_job(ME)
 
@@ -45,7 +45,7 @@ def test_one_of_another_node_without_other_holders_has_everybody_told() -> None:
     assert JOB in rig.node.tombstones
 
 
-def test_fastack_of_such_a_job_goes_to_everybody_too() -> None:
+def test_fastack_of_such_a_job_goes_to_all_nodes_too() -> None:
     rig = rig_with_job(ME)
 
     assert rig.ask("FASTACK", JOB) == 1
@@ -141,7 +141,7 @@ def test_attempts_are_counted_up_to_ten() -> None:
     assert rig.node.jobs[JOB].gc_attempt == 10
 
 
-def test_an_ack_that_nobody_takes_note_of_goes_with_its_ttl() -> None:
+def test_an_ack_that_no_node_confirms_goes_with_its_ttl() -> None:
     rig = Rig(peers=1, config=CALM)
     rig.hold(copy_of(ttl=300))
     rig.ask("ACKJOB", JOB)
@@ -191,7 +191,7 @@ def test_a_fast_ack_drops_every_copy_without_waiting() -> None:
     assert rig.node.jobs == {}
 
 
-def test_a_fast_ack_of_an_unknown_job_is_told_to_everybody() -> None:
+def test_a_fast_ack_of_an_unknown_job_goes_to_all_nodes() -> None:
     rig = Rig(peers=3)
 
     assert rig.ask("FASTACK", JOB) == 0

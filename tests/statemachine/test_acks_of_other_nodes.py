@@ -121,7 +121,7 @@ def test_it_stays_as_an_ack_if_the_sender_is_an_original_node() -> None:
 # GOTACK.
 
 
-def test_the_only_other_holder_who_has_no_copy_any_more_ends_the_job() -> None:
+def test_the_only_other_holder_without_a_copy_any_more_ends_the_job() -> None:
     rig = rig_with_job(N2, ME)
     rig.ask("ACKJOB", JOB)
     rig.sent()
@@ -132,7 +132,7 @@ def test_the_only_other_holder_who_has_no_copy_any_more_ends_the_job() -> None:
     assert rig.node.jobs == {}
 
 
-def test_one_who_is_said_to_hold_a_copy_and_does_not_has_taken_note_too() -> None:
+def test_a_holder_by_the_list_without_a_copy_counts_as_confirmed_too() -> None:
     rig = rig_with_job(N2, N3, ME)
     rig.ask("ACKJOB", JOB)
     rig.message(N3, GotAck(JOB, known=True))
@@ -144,7 +144,7 @@ def test_one_who_is_said_to_hold_a_copy_and_does_not_has_taken_note_too() -> Non
     assert rig.node.jobs == {}
 
 
-def test_one_who_has_a_copy_unknown_to_us_becomes_a_holder() -> None:
+def test_a_node_with_a_copy_that_was_unknown_here_becomes_a_holder() -> None:
     rig = rig_with_job(N2, ME, peers=2)
     rig.ask("ACKJOB", JOB)
     rig.sent()
@@ -159,7 +159,7 @@ def test_one_who_has_a_copy_unknown_to_us_becomes_a_holder() -> None:
     assert rig.sent() == [(N2, DelJob(JOB)), (N3, DelJob(JOB))]
 
 
-def test_one_who_has_none_and_is_no_holder_says_nothing_new() -> None:
+def test_a_node_that_has_no_copy_and_is_no_holder_changes_nothing() -> None:
     rig = rig_with_job(N2, ME, peers=2)
     rig.ask("ACKJOB", JOB)
     rig.sent()
@@ -182,7 +182,7 @@ def test_as_many_confirmations_as_holders_are_not_enough_if_they_are_of_others()
     assert rig.node.jobs == {}
 
 
-def test_a_confirmation_that_nobody_asked_for_is_only_remembered() -> None:
+def test_a_confirmation_without_a_request_is_only_remembered() -> None:
     rig = rig_with_job(N2, ME, peers=2)
     rig.message(N2, SetAck(JOB, 2))
     rig.sent()

@@ -25,7 +25,7 @@ def test_an_ack_for_an_unknown_job_is_remembered_until_a_holder_answers() -> Non
     assert rig.sent() == []
 
 
-def test_it_goes_when_everybody_says_that_the_job_is_unknown() -> None:
+def test_it_goes_when_all_nodes_answer_that_the_job_is_unknown() -> None:
     rig = Rig(peers=2)
     rig.ask("ACKJOB", JOB)
     rig.sent()
@@ -38,7 +38,7 @@ def test_it_goes_when_everybody_says_that_the_job_is_unknown() -> None:
     assert rig.sent() == []
 
 
-def test_it_waits_half_a_minute_for_the_node_that_named_the_job_if_nobody_knows_that() -> None:
+def test_it_waits_half_a_minute_for_an_unknown_node_that_named_the_job() -> None:
     rig = Rig(peers=1, config=CALM)
     rig.ask("ACKJOB", BY_UNKNOWN_NODE)
 

@@ -137,7 +137,7 @@ def test_a_forgotten_node_goes_on_being_answered_and_comes_back_by_meet() -> Non
     assert rig.is_formed()
 
 
-def test_a_soft_reset_keeps_the_name_and_forgets_everybody() -> None:
+def test_a_soft_reset_keeps_the_id_and_forgets_all_nodes() -> None:
     rig = ClusterRig("a", "b")
     rig.form()
     name = rig.id("a")
@@ -289,7 +289,7 @@ def test_a_hanging_dial_is_given_up_and_repeated() -> None:
 # The heartbeat.
 
 
-def test_everybody_is_pinged_once_in_half_a_node_timeout_at_least() -> None:
+def test_every_node_is_pinged_once_in_half_a_node_timeout_at_least() -> None:
     rig = ClusterRig("a", "b", "c")
     rig.form()
     start = rig.now.mono

@@ -50,7 +50,7 @@ def test_a_node_that_has_failed_is_not_suspected_as_well() -> None:
     assert peer.flags == FAIL
 
 
-def test_a_majority_of_suspicions_is_a_verdict_that_everybody_is_told() -> None:
+def test_a_majority_of_suspicions_is_a_verdict_that_all_nodes_are_told() -> None:
     rig = Rig(peers=3)
     peer = peer_of(rig, N2)
     peer.flags = PFAIL

@@ -19,7 +19,7 @@ def needs(rig: Rig) -> list[tuple[NodeId, int]]:
 # Asking.
 
 
-def test_a_client_that_finds_nothing_makes_the_node_ask_everybody_for_one_job() -> None:
+def test_a_client_that_finds_nothing_makes_the_node_ask_all_nodes_for_one_job() -> None:
     rig = Rig(peers=2)
 
     rig.request("GETJOB", "FROM", "q")
@@ -35,7 +35,7 @@ def test_so_does_one_that_does_not_wait() -> None:
     assert needs(rig) == [(N2, 1)]
 
 
-def test_everybody_is_asked_ever_more_rarely() -> None:
+def test_all_nodes_are_asked_with_growing_intervals() -> None:
     rig = Rig(peers=1, config=CALM)
     start = rig.now.mono
     rig.request("GETJOB", "FROM", "q")
@@ -119,7 +119,7 @@ def test_a_giver_is_asked_ever_more_rarely_and_forgotten_after_five_seconds() ->
     assert rig.queue().responders == {}
 
 
-def test_a_queue_that_runs_dry_without_imports_asks_nobody() -> None:
+def test_a_queue_that_becomes_empty_without_imports_asks_no_node() -> None:
     rig = Rig(peers=1)
     rig.add("REPLICATE", 1)
     rig.sent()

@@ -74,7 +74,7 @@ def test_a_given_job_waits_here_with_the_receiver_as_a_holder() -> None:
     assert (to, copy.id, copy.holders) == (N2, job.id, (ME, N2))
 
 
-def test_who_was_given_a_job_learns_from_the_giver_that_it_was_deleted() -> None:
+def test_a_node_that_was_given_a_job_learns_from_the_giver_that_it_was_deleted() -> None:
     rig = Rig(peers=2, config=CALM)
     rig.hold(copy_of(holders=(N2, ME)))
     rig.ask("ENQUEUE", JOB)
@@ -306,7 +306,7 @@ def test_a_job_that_is_given_twice_is_delivered_once() -> None:
     rig.ask("GETJOB", "FROM", "q")
     rig.sent()
 
-    # Both were under way before the giver could hear of the delivery.
+    # Both were under way before the giver could know of the delivery.
     rig.message(N2, Queued(JOB, redelivery=True))
     give(rig, N2, JOB)
 
@@ -335,7 +335,7 @@ def test_imports_are_welcome_in_paused_queues_and_on_leaving_nodes() -> None:
     assert rig.ask("QLEN", "q") == 1
 
 
-def test_a_new_giver_has_everybody_asked_soon_again() -> None:
+def test_after_a_new_giver_all_nodes_are_asked_soon_again() -> None:
     rig = Rig(peers=2, config=CALM)
     rig.request("GETJOB", "FROM", "q")
     rig.advance(60_000)

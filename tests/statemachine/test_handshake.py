@@ -234,7 +234,7 @@ def test_a_name_that_guesses_the_temporary_one_ends_the_handshake() -> None:
     assert list(rig.node.cluster.nodes) == [ME]
 
 
-def test_who_meets_itself_stays_alone() -> None:
+def test_a_node_that_meets_itself_stays_alone() -> None:
     rig = ClusterRig("a")
 
     rig.meet("a", "a")

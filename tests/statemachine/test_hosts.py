@@ -40,7 +40,7 @@ def test_nodes_are_crowded_when_some_share_an_address_and_not_all() -> None:
     assert not Rig().node.cluster.is_crowded
 
 
-def test_a_node_that_cannot_be_reached_crowds_nobody() -> None:
+def test_a_node_that_cannot_be_reached_shares_no_address() -> None:
     rig = rig_at(HERE, HERE, THERE)
 
     nodetable.mark(rig.node, rig.node.cluster.nodes[N2], PFAIL)
@@ -135,7 +135,7 @@ def test_a_lost_copy_is_made_again_at_another_host() -> None:
         assert [to for to, _ in asked(rig)] == [N4]
 
 
-def test_who_gives_no_answer_is_asked_after_those_at_a_holders_host() -> None:
+def test_a_node_without_an_answer_is_asked_after_those_at_a_holders_host() -> None:
     rig = rig_at(HERE, THERE, HERE, ELSEWHERE)
     held(rig, (ME, N2))
     forget(rig, N2)

@@ -92,7 +92,7 @@ def test_a_giver_that_names_further_holders_has_them_introduced() -> None:
     assert rig.sent() == [(id, Holders(JOB, ALL)) for id in (N2, N3, N4)]
 
 
-def test_of_those_who_know_as_much_one_introduces() -> None:
+def test_of_nodes_that_know_the_same_holders_one_introduces() -> None:
     rig, _ = holder_rig()
     rig.message(N4, Queued(JOB))
 
@@ -154,7 +154,7 @@ def test_a_job_that_only_waits_for_its_period_is_nothing_to_speak_of() -> None:
     assert rig.sent() == []
 
 
-def test_who_names_holders_is_one() -> None:
+def test_a_node_that_names_holders_is_one() -> None:
     rig, job = holder_rig()
 
     rig.message(N4, Holders(JOB, (N2, N3, ME)))
@@ -162,7 +162,7 @@ def test_who_names_holders_is_one() -> None:
     assert job.holders == ALL
 
 
-def test_that_a_job_is_acknowledged_is_told_to_those_who_are_named() -> None:
+def test_named_holders_are_told_that_the_job_is_acknowledged() -> None:
     rig, job = holder_rig()
     rig.ask("ACKJOB", JOB)
     rig.sent()
@@ -183,7 +183,7 @@ def test_that_a_job_is_over_is_told_to_the_sender() -> None:
     assert rig.sent() == [(N2, SetAck(JOB, 0))]
 
 
-def test_at_most_once_jobs_are_queued_once_so_nobody_is_told() -> None:
+def test_at_most_once_jobs_are_queued_once_so_no_holder_is_told() -> None:
     rig = Rig(peers=3, config=CALM, ours=True)
     job = rig.hold(copy_of(ONCE, holders=(N2, N3, ME), retry=0))
 

@@ -84,7 +84,7 @@ def let_a_client_linger(rig: Rig) -> None:
     rig.node.clients[2].blocked = Blocked.NO
 
 
-def forget_who_waits(rig: Rig) -> None:
+def forget_a_waiter(rig: Rig) -> None:
     rig.queue(b"r").waiting.clear()
 
 
@@ -114,7 +114,7 @@ def wait_beside_another_client(rig: Rig) -> None:
     rig.node.clients[3].pending_adds[0].client = rig.client.id
 
 
-def forget_who_waits_for_copies(rig: Rig) -> None:
+def forget_a_pending_add(rig: Rig) -> None:
     job = rig.node.clients[3].pending_adds[0].job
     assert job is not None
     job.pending_add = None
@@ -128,7 +128,7 @@ def widen_too_late(rig: Rig) -> None:
     rig.node.clients[3].due += 1
 
 
-def miscount_who_adds(rig: Rig) -> None:
+def miscount_pending_adds(rig: Rig) -> None:
     rig.node.adding -= 1
 
 
@@ -204,17 +204,17 @@ def imagine_a_dummy(rig: Rig) -> None:
         lose_a_queue,
         activate_a_queued_job,
         let_a_client_linger,
-        forget_who_waits,
+        forget_a_waiter,
         wait_for_nothing,
         lose_a_client,
         lose_a_deadline,
         let_a_client_wait_beside_jobs,
         forget_a_client_s_job,
         wait_beside_another_client,
-        forget_who_waits_for_copies,
+        forget_a_pending_add,
         lose_the_moment_to_widen,
         widen_too_late,
-        miscount_who_adds,
+        miscount_pending_adds,
         misweigh_what_is_added,
         leave_a_queue_unserved,
         lose_oneself,

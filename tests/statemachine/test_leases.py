@@ -39,7 +39,7 @@ def test_a_node_told_of_work_on_a_job_dequeues_it_and_counts_nothing() -> None:
     assert rig.ask("QLEN", "q") == 0
 
 
-def test_a_client_that_works_on_a_job_has_everybody_postpone_it() -> None:
+def test_working_makes_all_holders_postpone_the_job() -> None:
     rig = holder_rig()
     rig.ask("ENQUEUE", JOB)
     rig.advance(30_000)
@@ -59,7 +59,7 @@ def test_a_client_that_works_on_a_job_has_everybody_postpone_it() -> None:
 
 @pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Queued(JOB, redelivery=True)])
 @pytest.mark.parametrize("by", ["GETJOB", "WORKING"])
-def test_who_would_queue_a_job_that_somebody_works_on_is_told(
+def test_a_holder_that_would_queue_a_leased_job_is_told(
     by: str, message: WillQueue | Queued
 ) -> None:
     rig, job = leased_rig(by)

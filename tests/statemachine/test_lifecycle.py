@@ -31,7 +31,7 @@ def delayed_job_of_two_nodes(rig: Rig) -> bytes:
 # Queueing.
 
 
-def test_the_first_time_a_job_is_queued_nobody_is_told() -> None:
+def test_the_first_time_a_job_is_queued_is_not_announced() -> None:
     rig = Rig(peers=1)
     job_id = delayed_job_of_two_nodes(rig)
 
@@ -261,7 +261,7 @@ def test_an_at_most_once_delivery_has_no_lease() -> None:
 # Queues come and go.
 
 
-def test_a_queue_that_nobody_used_for_five_minutes_is_dropped() -> None:
+def test_a_queue_unused_for_five_minutes_is_dropped() -> None:
     rig = Rig()
     rig.request("GETJOB", "NOHANG", "FROM", "q")
 

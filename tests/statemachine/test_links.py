@@ -2,7 +2,7 @@ from disque_trio.statemachine import links
 from tests.rig import N2, Rig
 
 
-def test_an_accepted_link_belongs_to_nobody() -> None:
+def test_an_accepted_link_belongs_to_no_peer() -> None:
     rig = Rig()
 
     number = rig.machine.accepted("10.0.0.1", "::ffff:10.0.0.2", rig.now)

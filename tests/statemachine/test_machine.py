@@ -115,7 +115,7 @@ def test_a_client_may_skip_one_reply() -> None:
     assert rig.reply() == Status(b"PONG")
 
 
-def test_a_job_that_a_silent_client_adds_serves_those_who_wait() -> None:
+def test_a_job_of_a_client_in_reply_mode_off_serves_waiting_clients() -> None:
     rig = Rig()
     worker = rig.connect()
     rig.request("GETJOB", "FROM", "q", client=worker)

@@ -66,7 +66,7 @@ def test_only_meet_changes_an_own_address_that_is_known() -> None:
     assert rig.node.cluster.myself.ip == "10.0.0.1"
 
 
-def test_somebody_with_our_name_is_answered_and_changes_nothing() -> None:
+def test_a_process_with_our_id_is_answered_and_changes_nothing() -> None:
     rig = Rig()
     link = rig.machine.accepted("127.0.0.1", "10.0.0.9", rig.now)
     rumour = (Gossip(UNKNOWN, b"10.0.0.9", 7711, 0),)
@@ -91,7 +91,7 @@ def test_a_pong_on_our_link_ends_the_wait_for_it() -> None:
     assert peer.capabilities == 1
 
 
-def test_what_a_node_can_read_is_learned_from_whom_we_dialled_and_nobody_else() -> None:
+def test_capabilities_are_taken_only_on_a_link_that_was_dialled() -> None:
     rig = Rig(peers=1)
     peer = rig.node.cluster.nodes[N2]
     unknown = rig.machine.accepted("127.0.0.1", peer.ip, rig.now)
@@ -150,7 +150,7 @@ def test_a_pong_or_meet_from_elsewhere_does_not_move_the_node() -> None:
     assert (peer.ip, peer.port) == ("127.0.0.2", 7711)
 
 
-def test_somebody_else_at_a_nodes_address_takes_the_address_from_it() -> None:
+def test_another_node_at_a_nodes_address_takes_the_address_from_it() -> None:
     rig = Rig(peers=1)
     peer = rig.node.cluster.nodes[N2]
     peer.ping_sent = 1
@@ -218,7 +218,7 @@ def test_of_the_nodes_drawn_the_one_silent_for_longest_is_pinged() -> None:
     assert pinged.count(N3) > 10
 
 
-def test_nobody_is_pinged_who_was_asked_already_or_cannot_be() -> None:
+def test_no_node_is_pinged_that_was_pinged_already_or_cannot_be() -> None:
     rig = Rig(peers=3)
     nodes = rig.node.cluster.nodes
     keep_well(rig)

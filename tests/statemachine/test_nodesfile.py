@@ -16,7 +16,7 @@ def test_a_node_alone_is_one_line() -> None:
     assert nodes_text(rig.node, handshakes=True) == OWN_LINE
 
 
-def test_the_own_address_is_empty_until_somebody_came_by_it() -> None:
+def test_the_own_address_is_empty_until_a_node_has_used_it() -> None:
     rig = Rig()
     rig.node.cluster.myself.ip = ""
 

@@ -81,7 +81,7 @@ def test_what_one_waiting_client_leaves_of_a_pipeline_is_offered() -> None:
     assert said(rig) == [(N2, HaveJobs(b"q", 2))]
 
 
-def test_who_declines_is_not_told_again_until_it_has_asked() -> None:
+def test_a_node_that_declines_gets_no_offer_until_it_has_asked() -> None:
     rig = wanted()
     add(rig)
     rig.sent()
@@ -161,7 +161,7 @@ def test_nothing_more_is_said_once_the_jobs_are_gone() -> None:
     assert said(rig) == [(N2, HaveJobs(b"q", 1))]
 
 
-def test_who_asks_in_vain_is_told_so_and_offered_the_next_job() -> None:
+def test_a_node_that_asks_in_vain_is_told_so_and_offered_the_next_job() -> None:
     rig = wanted()
 
     rig.message(N2, NeedJobs(b"q", 1))
@@ -237,7 +237,7 @@ def test_a_paused_queue_is_offered_when_the_pause_ends() -> None:
 # Clients for which there was no job yet.
 
 
-def test_who_asked_for_more_than_there_was_is_given_the_next_job_without_an_offer() -> None:
+def test_a_node_that_asked_for_more_than_there_was_is_given_the_next_job_without_an_offer() -> None:
     rig = wanted(jobs=1)
     rig.message(N2, NeedJobs(b"q", 3, waits=True))
     rig.sent()

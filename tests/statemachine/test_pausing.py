@@ -52,7 +52,7 @@ def test_clients_are_served_as_soon_as_deliveries_go_on() -> None:
     ]
 
 
-def test_a_change_that_leaves_deliveries_paused_serves_nobody() -> None:
+def test_a_change_that_leaves_deliveries_paused_serves_no_client() -> None:
     rig = Rig()
     worker = rig.connect()
     rig.ask("PAUSE", "q", "out")

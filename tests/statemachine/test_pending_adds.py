@@ -101,7 +101,7 @@ def test_any_other_request_waits_until_all_are_answered(words: tuple[bytes | str
     assert rig.offer(*words)
 
 
-def test_who_waits_for_nothing_or_for_jobs_is_not_followed() -> None:
+def test_a_client_that_waits_for_nothing_or_for_jobs_is_not_followed() -> None:
     rig = Rig(peers=1)
     words = [b"ADDJOB", b"q", b"body", b"0"]
     assert not rig.machine.follows(rig.client, words)
@@ -204,7 +204,7 @@ def test_the_bodies_of_all_clients_together_are_bounded() -> None:
     assert taken == [8, 8, 8, 8, 1, 1]
 
 
-def test_who_was_refused_for_others_goes_on_when_its_own_are_answered() -> None:
+def test_a_client_refused_for_the_adds_of_others_goes_on_when_its_own_are_answered() -> None:
     rig = Rig(peers=1)
     for _ in range(9):
         fill(rig, rig.connect(), b"body")
@@ -217,7 +217,7 @@ def test_who_was_refused_for_others_goes_on_when_its_own_are_answered() -> None:
     assert not rig.offer("ADDJOB", "q", "body", 0)
 
 
-def test_who_goes_leaves_its_room_to_others() -> None:
+def test_a_client_that_goes_leaves_its_room_to_others() -> None:
     rig = Rig(peers=1)
     clients = [rig.connect() for _ in range(9)]
     for client in clients:

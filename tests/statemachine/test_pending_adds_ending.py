@@ -79,7 +79,7 @@ def test_idle_clients_are_closed_counting_from_the_last_answer() -> None:
 # The end of jobs and clients.
 
 
-def test_who_goes_leaves_none_of_them_behind() -> None:
+def test_a_client_that_goes_leaves_none_of_them_behind() -> None:
     rig = Rig(peers=1)
     jobs = [add(rig) for _ in range(3)]
     confirm(rig, jobs[1])
@@ -92,7 +92,7 @@ def test_who_goes_leaves_none_of_them_behind() -> None:
     assert rig.client.pending_adds == []
 
 
-def test_who_is_killed_is_answered_nothing_more() -> None:
+def test_a_killed_client_gets_no_more_answers() -> None:
     rig = Rig(peers=1)
     jobs = [add(rig), add(rig)]
 
@@ -138,7 +138,7 @@ def test_a_monitor_sees_each_when_it_is_taken() -> None:
     assert len(rig.replies(monitor)) == 2
 
 
-def test_who_skips_an_answer_is_spared_that_one() -> None:
+def test_client_reply_skip_suppresses_that_answer() -> None:
     rig = Rig(peers=1)
     rig.request("CLIENT", "REPLY", "SKIP")
     first, second = add(rig), add(rig)
@@ -149,7 +149,7 @@ def test_who_skips_an_answer_is_spared_that_one() -> None:
     assert rig.replies() == ids(second)
 
 
-def test_who_wants_no_answers_gets_none() -> None:
+def test_in_reply_mode_off_there_are_no_answers() -> None:
     rig = Rig(peers=1)
     rig.request("CLIENT", "REPLY", "OFF")
     first, second = add(rig), add(rig)

@@ -76,7 +76,7 @@ def test_a_client_that_has_to_wait_is_given_nothing_more() -> None:
     assert give(rig, PING) == 0
 
 
-def test_a_job_goes_to_who_waits_before_the_next_request_can_take_it() -> None:
+def test_a_job_goes_to_a_waiting_client_before_the_next_request_can_take_it() -> None:
     rig = Rig()
     other = rig.connect()
     rig.machine.request(other, [b"GETJOB", b"FROM", b"q"], rig.now)

@@ -163,7 +163,7 @@ def test_a_lower_limit_is_seen_to_at_once() -> None:
 # What names alone would cost.
 
 
-def test_in_want_no_queue_is_created_by_those_who_wait() -> None:
+def test_short_of_memory_a_wait_creates_no_queue() -> None:
     rig = squeezed(2)
 
     assert rig.ask("GETJOB", "FROM", "unknown") == OOM

@@ -68,7 +68,7 @@ def queued_after(rig: Rig, job: Job, least: int, most: int) -> bool:
     return not was_queued and job.state == QUEUED
 
 
-def test_a_job_that_was_queued_waits_a_retry_period_for_somebody_may_work_on_it() -> None:
+def test_a_job_that_was_queued_waits_a_retry_period_because_a_worker_may_have_it() -> None:
     rig = started(recorded(copy_of(retry=60)), late=5000)
 
     job = rig.node.jobs[JOB]
@@ -280,7 +280,7 @@ def test_jobs_come_to_life_in_portions() -> None:
     assert rig.ask("PING") == Status(b"PONG")
 
 
-def test_who_traces_sees_what_came_back_and_nothing_else() -> None:
+def test_a_trace_has_the_restored_jobs_and_nothing_else() -> None:
     rig = Rig(config=CONFIG)
     rig.node.trace = []
     gone, acked = recorded(copy_of(ONCE)), recorded(copy_of(JOB), ACKED)
@@ -316,7 +316,7 @@ def test_what_only_reads_is_answered() -> None:
     assert failing().ask("QLEN", "q") == 0
 
 
-def test_who_waits_for_jobs_is_told() -> None:
+def test_clients_that_wait_for_jobs_are_told() -> None:
     rig = Rig(config=CONFIG)
     rig.request("GETJOB", "FROM", "q")
     rig.machine.journal_failed("No space left on device", rig.now)

@@ -231,7 +231,7 @@ def test_the_first_in_line_does_it_and_the_next_takes_over() -> None:
 
 
 @pytest.mark.parametrize("flag", [PFAIL, FAIL, NOADDR])
-def test_who_is_not_well_does_not_stand_in_line(flag: int) -> None:
+def test_a_failing_holder_is_not_in_the_order(flag: int) -> None:
     rig = Rig(peers=3, config=CALM)
     name = first_in_line((ME, N3), wanted=N3)
     held(rig, (ME, N2, N3), replicas=3, name=name)

@@ -72,7 +72,7 @@ def test_a_node_that_gave_no_answer_is_asked_last_for_other_jobs() -> None:
     assert silent != willing
 
 
-def test_with_nobody_to_ask_it_waits_for_a_node_to_come() -> None:
+def test_without_a_node_to_ask_it_waits_for_one() -> None:
     rig = Rig(peers=2, config=CALM)
     held(rig, (ME, N2))
     rig.lose_link(N3)

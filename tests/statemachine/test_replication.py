@@ -179,7 +179,7 @@ def test_every_fifty_milliseconds_one_more_node_is_asked_and_all_are_told_of_it(
         assert message.copies[0].holders == job.holders == (ME, first, second, third)
 
 
-def test_with_nobody_left_those_who_have_not_confirmed_are_told_again() -> None:
+def test_with_no_node_left_those_that_have_not_confirmed_are_asked_again() -> None:
     rig = Rig(peers=2)
     job = waiting_job(rig, "REPLICATE", 3)
     rig.message(N2, GotJob(job.id))
@@ -294,7 +294,7 @@ def test_an_asynchronous_job_is_queued_at_once_and_its_copies_want_no_answer() -
     assert repljobs(rig.sent()) == [(N2, True), (N3, True)]
 
 
-def test_nobody_is_added_when_nobody_is_wanted() -> None:
+def test_no_node_is_added_when_none_is_wanted() -> None:
     rig = Rig(peers=1)
     job = rig.add("REPLICATE", 1)
 

@@ -77,7 +77,7 @@ def test_an_asynchronous_job_of_a_leaving_node_waits_for_its_copies_all_the_same
     assert rig.node.jobs == {}
 
 
-def test_a_job_acknowledged_before_anybody_confirmed_it_is_left_to_its_holders() -> None:
+def test_a_job_acknowledged_before_any_confirmation_is_left_to_its_holders() -> None:
     rig = leaving_rig()
     job = waiting_job(rig, "REPLICATE", 2)
     rig.sent()
@@ -100,7 +100,7 @@ def test_leaving_does_not_disturb_a_job_that_waits_already() -> None:
     assert job.state == QUEUED
 
 
-def test_who_was_asked_and_has_not_confirmed_is_not_taken_for_a_holder_that_has_a_copy() -> None:
+def test_a_node_that_has_not_confirmed_is_not_taken_for_a_holder_with_a_copy() -> None:
     rig = Rig(peers=3)
     job = waiting_job(rig, "REPLICATE", 2)
     first = job.holders[-1]
@@ -129,9 +129,7 @@ def stays_after_all(rig: Rig, wait: int, *options: str | int) -> Job:
     return job
 
 
-def test_a_node_that_stays_after_all_keeps_a_job_that_nobody_can_have_queued_and_queues_it() -> (
-    None
-):
+def test_a_node_that_stays_after_all_keeps_and_queues_a_job_that_no_node_can_have_queued() -> None:
     rig = leaving_rig()
 
     job = stays_after_all(rig, 2500)

@@ -81,7 +81,7 @@ def test_a_queue_paused_in_input_takes_no_copies() -> None:
     assert rig.sent() == []
 
 
-def test_whoever_takes_no_copies_still_learns_who_has_those_of_a_job_that_is_here() -> None:
+def test_a_node_that_takes_no_copies_still_learns_the_holders_of_a_job_that_is_here() -> None:
     for order in (("CLUSTER", "LEAVING", "yes"), ("PAUSE", "q", "in")):
         rig = Rig(peers=2)
         job = rig.hold(copy_of(holders=(N2, ME)))

@@ -55,7 +55,7 @@ def test_requeue_times_of_a_second_vary_by_a_quarter_either_way() -> None:
     assert rig.ask("QLEN", "q") == 100
 
 
-def test_a_job_that_nobody_fetches_renews_its_period_and_tells_nobody() -> None:
+def test_a_job_that_is_not_fetched_renews_its_period_without_a_message() -> None:
     rig = holder_rig(retry=10)
     rig.ask("ENQUEUE", JOB)
     rig.sent()

@@ -58,7 +58,7 @@ def test_of_two_nodes_that_have_it_queued_one_gives_way(job_id: JobId, state: in
     assert rig.ask("QLEN", "q") == (state == QUEUED)
 
 
-def test_the_one_who_keeps_it_says_so() -> None:
+def test_the_node_that_keeps_it_says_so() -> None:
     rig = holder_rig(job_id=I_WIN)
     rig.ask("ENQUEUE", I_WIN)
     rig.sent()
@@ -101,7 +101,7 @@ def test_a_job_that_others_have_queued_is_not_queued_for_having_its_copies(
     assert rig.sent()[-1] == (N3, Queued(job.id, redelivery=True))
 
 
-def test_a_leaving_node_has_nobody_queue_a_job_that_somebody_has_queued() -> None:
+def test_a_leaving_node_tells_no_holder_to_queue_a_job_that_one_has_queued() -> None:
     rig = Rig(peers=2, config=CALM)
     rig.ask("CLUSTER", "LEAVING", "yes")
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
@@ -150,7 +150,9 @@ def test_a_warning_is_not_answered_by_others() -> None:
 
 
 @pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Working(JOB)])
-def test_who_speaks_of_a_copy_is_a_holder(message: WillQueue | Queued | Working) -> None:
+def test_a_node_whose_message_shows_a_copy_is_a_holder(
+    message: WillQueue | Queued | Working,
+) -> None:
     rig = Rig(peers=2)
     job = rig.hold(copy_of(holders=(N2, ME)))
 
@@ -160,7 +162,7 @@ def test_who_speaks_of_a_copy_is_a_holder(message: WillQueue | Queued | Working)
 
 
 @pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Working(JOB)])
-def test_who_speaks_of_an_acknowledged_job_learns_of_it(
+def test_the_sender_of_a_message_about_an_acknowledged_job_is_told(
     message: WillQueue | Queued | Working,
 ) -> None:
     rig = holder_rig()
@@ -191,7 +193,7 @@ def test_the_collection_waits_for_a_holder_that_turns_up_late(
 
 
 @pytest.mark.parametrize("message", [WillQueue(JOB), Queued(JOB), Working(JOB), Enqueue(JOB)])
-def test_who_speaks_of_an_unknown_job_is_not_answered(
+def test_the_sender_of_a_message_about_an_unknown_job_is_not_answered(
     message: WillQueue | Queued | Working | Enqueue,
 ) -> None:
     rig = Rig(peers=1)

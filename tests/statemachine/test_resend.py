@@ -134,7 +134,7 @@ def test_an_answer_on_a_link_that_was_up_says_nothing_new() -> None:
     assert rig.sent() == []
 
 
-def test_jobs_that_nobody_has_acknowledged_are_passed_over() -> None:
+def test_jobs_without_an_ack_are_skipped() -> None:
     # One that is delivered once at most may be evicted as well, so it stands among the acks.
     rig = Rig(peers=2, config=CALM)
     job = rig.add("RETRY", 0, "REPLICATE", 1)

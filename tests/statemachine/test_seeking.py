@@ -97,7 +97,7 @@ def test_of_several_each_is_asked_for_what_it_has_until_there_is_enough() -> Non
     assert (N3, NeedJobs(b"q", 3, waits=True)) in rig.sent()
 
 
-def test_who_is_not_needed_now_is_told_so_and_asked_when_a_client_waits() -> None:
+def test_an_offer_that_is_not_needed_is_declined_and_used_when_a_client_waits() -> None:
     rig = waiting()
     offered(rig, N2)
 
@@ -109,7 +109,7 @@ def test_who_is_not_needed_now_is_told_so_and_asked_when_a_client_waits() -> Non
     assert rig.sent() == [(N3, ONE)]
 
 
-def test_where_nobody_waits_an_offer_is_declined_and_remembered() -> None:
+def test_without_waiting_clients_an_offer_is_declined_and_remembered() -> None:
     rig = rig_of_ours()
     rig.request("GETJOB", "TIMEOUT", 100, "FROM", "q")
     rig.advance(200)
@@ -138,7 +138,7 @@ def test_a_paused_queue_declines_and_asks_when_the_pause_ends() -> None:
     assert (N2, ONE) in rig.sent()
 
 
-def test_who_has_none_left_is_forgotten_and_the_next_is_asked() -> None:
+def test_a_supplier_with_none_left_is_forgotten_and_the_next_is_asked() -> None:
     rig = waiting()
     offered(rig, N2, N3)
 
@@ -147,7 +147,7 @@ def test_who_has_none_left_is_forgotten_and_the_next_is_asked() -> None:
     assert rig.sent() == [(N3, ONE)]
 
 
-def test_who_does_not_answer_is_given_up_and_the_next_is_asked_and_everybody_told() -> None:
+def test_a_supplier_without_an_answer_is_given_up_the_next_asked_and_all_nodes_told() -> None:
     rig = waiting()
     offered(rig, N2, N3)
 
@@ -247,7 +247,7 @@ def come_up(rig: Rig, peer: NodeId) -> None:
     rig.take()
 
 
-def test_over_a_new_link_a_node_is_told_who_waits_and_what_there_is() -> None:
+def test_over_a_new_link_a_node_is_told_of_waiting_clients_and_jobs() -> None:
     rig = rig_of_ours()
     rig.request("GETJOB", "FROM", "q")
     other = rig.connect()

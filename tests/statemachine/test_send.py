@@ -16,7 +16,7 @@ def test_a_message_to_many_stands_once_with_all_its_links() -> None:
     assert rig.node.cluster.messages_sent == before + 2
 
 
-def test_what_nobody_can_be_sent_is_dropped() -> None:
+def test_a_message_without_a_link_is_dropped() -> None:
     rig = Rig(peers=2)
     rig.lose_link(N2)
 
@@ -45,7 +45,7 @@ def test_an_answer_may_go_on_any_link() -> None:
     assert rig.take().messages == [((link,), Pong())]
 
 
-def test_everybody_is_every_member_with_a_link() -> None:
+def test_to_all_sends_to_every_member_with_a_link() -> None:
     rig = Rig(peers=3)
     rig.lose_link(N3)
     rig.node.cluster.nodes[N4].flags |= HANDSHAKE

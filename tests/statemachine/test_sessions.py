@@ -70,7 +70,7 @@ def test_a_client_that_asks_for_nothing_for_too_long_is_disconnected() -> None:
     assert rig.closed() == [rig.client]
 
 
-def test_without_a_limit_nobody_is_disconnected() -> None:
+def test_without_a_limit_no_client_is_disconnected() -> None:
     rig = Rig()
 
     rig.advance(1_000_000)
@@ -87,7 +87,7 @@ def test_a_monitor_is_never_idle() -> None:
     assert rig.closed() == []
 
 
-def test_a_limit_that_is_lifted_disconnects_nobody() -> None:
+def test_a_limit_that_is_lifted_disconnects_no_client() -> None:
     rig = Rig(config=Config(timeout_s=10))
     rig.node.config = Config()
 
@@ -99,7 +99,7 @@ def test_a_limit_that_is_lifted_disconnects_nobody() -> None:
 # CLIENT PAUSE.
 
 
-def test_nobody_is_fed_while_clients_are_paused() -> None:
+def test_no_request_is_accepted_while_clients_are_paused() -> None:
     rig = Rig()
     other = rig.connect()
     rig.ask("CLIENT", "PAUSE", 1000)
@@ -114,7 +114,7 @@ def test_nobody_is_fed_while_clients_are_paused() -> None:
     assert [client for out in rig.outboxes for client in out.resumed] == [rig.client, other]
 
 
-def test_only_those_who_had_something_to_say_are_called_back() -> None:
+def test_only_clients_with_input_are_resumed() -> None:
     rig = Rig()
     silent, gone = rig.connect(), rig.connect()
     rig.ask("CLIENT", "PAUSE", 1000)
@@ -205,7 +205,7 @@ def test_an_outcome_for_a_client_that_has_gone_is_dropped() -> None:
     assert not rig.take().replies
 
 
-def test_an_outcome_that_nobody_waits_for_is_dropped() -> None:
+def test_an_outcome_without_a_waiting_client_is_dropped() -> None:
     rig = Rig()
 
     rig.machine.done(rig.client, None, rig.now)
@@ -242,7 +242,7 @@ def test_a_flush_removes_jobs_queues_and_pauses() -> None:
     assert rig.ask("QLEN", "q") == 1
 
 
-def test_who_is_refused_at_the_door_is_counted_by_the_cause() -> None:
+def test_clients_that_are_not_admitted_are_counted_by_reason() -> None:
     rig = Rig()
 
     rig.machine.turned_away("tls")

@@ -116,7 +116,7 @@ def test_a_sender_that_has_it_queued_lets_it_be_collected() -> None:
     assert rig.node.jobs == {}
 
 
-def test_jobs_that_nobody_else_has_had_leave_nothing_behind() -> None:
+def test_jobs_without_copies_elsewhere_leave_no_tombstone() -> None:
     rig = Rig(peers=1, config=CALM)
 
     for end in ("ACKJOB", "FASTACK"):

@@ -12,7 +12,7 @@ def traced(peers: int = 0) -> tuple[Rig, list[Event]]:
     return rig, events
 
 
-def test_a_node_that_nobody_traces_writes_nothing_down() -> None:
+def test_a_node_that_is_not_traced_writes_no_events() -> None:
     rig = Rig()
 
     rig.add()
@@ -40,7 +40,7 @@ def test_the_life_of_a_job_is_written_down() -> None:
     assert {(event.job, event.queue) for event in events} == {(job.id, b"q")}
 
 
-def test_who_was_served_and_who_was_given_is_written_down() -> None:
+def test_the_client_or_node_that_got_the_job_is_in_the_event() -> None:
     rig, events = traced(peers=1)
     rig.add("REPLICATE", 1)
     rig.ask("GETJOB", "FROM", "q")

@@ -101,7 +101,7 @@ def test_a_client_that_goes_waits_no_more() -> None:
     assert len(rig.replies(next_one)) == 1
 
 
-def test_a_leaving_node_sends_those_who_wait_for_jobs_elsewhere() -> None:
+def test_a_leaving_node_answers_clients_that_wait_for_jobs() -> None:
     rig = Rig(peers=1)
     worker, producer = rig.connect(), rig.connect()
     rig.request("GETJOB", "FROM", "q", client=worker)
@@ -114,7 +114,7 @@ def test_a_leaving_node_sends_those_who_wait_for_jobs_elsewhere() -> None:
     assert producer.blocked is Blocked.COPIES
 
 
-def test_a_flush_answers_everybody_who_waits() -> None:
+def test_a_flush_answers_all_waiting_clients() -> None:
     rig = Rig(peers=1)
     worker, producer = rig.connect(), rig.connect()
     rig.request("GETJOB", "FROM", "r", client=worker)

@@ -144,7 +144,7 @@ def monitor(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
 
 
 def monitor_line(node: NodeState, client: Client, args: Sequence[bytes]) -> bytes:
-    """One executed command, as monitors see it: time, who, quoted arguments."""
+    """One executed command, as monitors see it: time, client address, quoted arguments."""
     seconds, millis = divmod(node.wall, 1000)
     words = b" ".join(map(_quote, args))
     return b"%d.%06d [%b] %b" % (seconds, millis * 1000 + node.micros, client.address, words)

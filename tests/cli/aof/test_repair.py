@@ -80,7 +80,7 @@ def test_without_yes_it_asks(
     assert os.path.exists(f"{path}.before-repair") == (status == SOUND)
 
 
-def test_where_nobody_can_answer_it_wants_yes(
+def test_without_a_terminal_it_requires_yes(
     make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))

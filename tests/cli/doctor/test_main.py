@@ -53,7 +53,7 @@ def test_a_node_that_loads_its_jobs_does_not_serve_yet() -> None:
         assert main(["doctor", "-p", str(node.port), "--quiet"]) == 1
 
 
-def test_a_node_that_asks_for_a_password_serves_those_who_have_it() -> None:
+def test_a_node_that_requires_a_password_counts_as_serving() -> None:
     with fake_node(answers(TIME=[Failure(b"NOAUTH Authentication required.")])) as node:
         assert main(["doctor", "-p", str(node.port), "--quiet"]) == 0
 

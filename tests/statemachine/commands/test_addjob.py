@@ -316,7 +316,7 @@ def shown(job: Job) -> dict[str, object]:
     )
 
 
-def test_who_waits_is_served_in_the_short_way_too() -> None:
+def test_a_waiting_client_is_served_by_the_fast_path_too() -> None:
     rig = Rig()
     rig.request("GETJOB", "FROM", "q")
 

@@ -131,7 +131,7 @@ def test_kill_by_address_disconnects_that_client() -> None:
     assert not rig.machine.accepts(first)
 
 
-def test_kill_by_address_may_hit_the_caller_who_is_answered() -> None:
+def test_kill_by_address_may_end_the_caller_after_its_answer() -> None:
     rig, _, _ = three()
 
     assert rig.ask("CLIENT", "KILL", "127.0.0.1:50000") == OK
@@ -181,7 +181,9 @@ def test_kill_disconnects_those_for_whom_every_filter_holds(
     ],
     ids=str,
 )
-def test_kill_with_other_words_kills_nobody(filters: tuple[str, ...], reply: Failure) -> None:
+def test_kill_with_unknown_filters_ends_no_connection(
+    filters: tuple[str, ...], reply: Failure
+) -> None:
     rig, _, _ = three()
 
     assert rig.ask("CLIENT", "KILL", *filters) == reply
@@ -222,7 +224,7 @@ def test_the_driver_may_report_a_killed_client_as_gone() -> None:
 # PAUSE.
 
 
-def test_pause_holds_everybody_back_for_a_while() -> None:
+def test_pause_holds_all_clients_back_for_a_while() -> None:
     rig = Rig()
 
     assert rig.ask("CLIENT", "PAUSE", 500) == OK

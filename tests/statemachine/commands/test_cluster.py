@@ -266,7 +266,7 @@ def test_leaving_is_yes_or_no() -> None:
     )
 
 
-def test_leaving_sends_those_away_who_wait_for_jobs() -> None:
+def test_leaving_ends_the_waits_for_jobs() -> None:
     rig = Rig()
     worker = rig.connect()
     rig.request("GETJOB", "FROM", "q", client=worker)
@@ -278,7 +278,7 @@ def test_leaving_sends_those_away_who_wait_for_jobs() -> None:
     )
 
 
-def test_leaving_lets_those_wait_who_wait_for_copies() -> None:
+def test_leaving_does_not_end_the_waits_for_copies() -> None:
     rig = Rig(peers=1)
     producer = rig.connect()
     rig.request("ADDJOB", "q", "body", 5000, "REPLICATE", 2, client=producer)
@@ -289,7 +289,7 @@ def test_leaving_lets_those_wait_who_wait_for_copies() -> None:
     assert producer.blocked is Blocked.COPIES
 
 
-def test_staying_after_all_sends_nobody_away() -> None:
+def test_leaving_no_ends_no_waits() -> None:
     rig = Rig()
     worker = rig.connect()
     rig.request("GETJOB", "TIMEOUT", 100, "FROM", "q", client=worker)

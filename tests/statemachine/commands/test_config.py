@@ -151,7 +151,7 @@ def test_what_was_read_anew_counts_at_once() -> None:
     assert rig.ask("PING") == Refused(b"NOAUTH Authentication required.")
 
 
-def test_a_password_counts_at_once_even_for_who_set_it() -> None:
+def test_a_password_counts_at_once_also_for_the_client_that_set_it() -> None:
     rig = Rig()
 
     assert rig.ask("CONFIG", "SET", "requirepass", "secret") == OK

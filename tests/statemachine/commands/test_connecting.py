@@ -29,7 +29,7 @@ def test_auth_may_name_the_default_user() -> None:
     assert rig.ask("PING") == Status(b"PONG")
 
 
-def test_auth_for_somebody_else_is_refused_whatever_the_password() -> None:
+def test_auth_for_another_user_is_refused_whatever_the_password() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
     rig.ask("AUTH", "secret")
 
@@ -68,7 +68,7 @@ def test_a_wrong_password_takes_the_right_away() -> None:
     assert rig.ask("PING") == NOAUTH
 
 
-def test_a_password_set_at_runtime_counts_for_everybody_at_once() -> None:
+def test_a_password_set_at_runtime_counts_for_all_clients_at_once() -> None:
     rig = Rig()
 
     assert rig.ask("CONFIG", "SET", "requirepass", "secret") == OK

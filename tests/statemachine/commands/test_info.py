@@ -97,7 +97,7 @@ def test_server_tells_what_runs() -> None:
     ]
 
 
-def test_clients_tells_of_the_largest_buffers_and_of_those_who_wait() -> None:
+def test_clients_shows_the_largest_buffers_and_the_blocked_clients() -> None:
     rig = Rig(peers=1)
     rig.request("GETJOB", "FROM", "q", client=rig.connect())
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, client=rig.connect())

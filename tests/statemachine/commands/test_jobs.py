@@ -73,7 +73,7 @@ def test_fastack_counts_what_was_here() -> None:
     assert rig.node.jobs == {}
 
 
-def test_deljob_tells_nobody() -> None:
+def test_deljob_sends_no_message() -> None:
     rig = Rig(peers=1)
     rig.hold(copy_of())
     rig.ask("ENQUEUE", JOB)

@@ -32,7 +32,7 @@ def test_a_job_is_queue_id_and_body() -> None:
     assert rig.ask("GETJOB", "FROM", "q") == [[b"q", job.id, b"body"]]
 
 
-def test_counters_are_shown_to_those_who_ask() -> None:
+def test_withcounters_shows_counters() -> None:
     rig = Rig()
     job = rig.add()
     job.nacks, job.deliveries = 2, 3
@@ -99,7 +99,7 @@ def test_nothing_found_without_waiting_is_a_null_array_and_an_empty_queue() -> N
     assert b"q" in rig.node.queues
 
 
-def test_a_leaving_node_serves_what_it_has_and_lets_nobody_wait() -> None:
+def test_a_leaving_node_serves_its_jobs_and_refuses_to_wait() -> None:
     rig = Rig(peers=1)
     job = rig.add("REPLICATE", 1)
     rig.ask("CLUSTER", "LEAVING", "yes")
@@ -263,7 +263,7 @@ def test_an_unknown_word_changes_nothing() -> None:
     assert rig.node.queues == {}
 
 
-def test_a_broadcast_tells_everybody_the_state_that_results() -> None:
+def test_a_broadcast_tells_all_nodes_the_resulting_state() -> None:
     rig = Rig(peers=2)
 
     rig.ask("PAUSE", "q", "in", "BCAST", "out")
@@ -276,7 +276,7 @@ def test_a_broadcast_tells_everybody_the_state_that_results() -> None:
     assert rig.sent() == [(N2, Pause(b"other", 0)), (N3, Pause(b"other", 0))]
 
 
-def test_without_bcast_nobody_is_told() -> None:
+def test_without_bcast_no_node_is_told() -> None:
     rig = Rig(peers=1)
 
     rig.ask("PAUSE", "q", "all")

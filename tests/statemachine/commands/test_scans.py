@@ -143,7 +143,7 @@ def test_of_walks_over_the_jobs_the_latest_are_remembered_and_none_goes_back() -
 
 
 @pytest.mark.parametrize("name", ["QSCAN", "JSCAN"])
-def test_who_goes_on_comes_to_the_end_however_many_others_begin_meanwhile(name: str) -> None:
+def test_an_iteration_in_use_finishes_however_many_others_begin_meanwhile(name: str) -> None:
     rig = rig_with_queues(100)
     cursor, found = page(rig, name, "COUNT", 20)
 

@@ -159,7 +159,7 @@ def test_flushall_leaves_no_job_and_no_queue() -> None:
     assert (rig.node.jobs, rig.node.queues) == ({}, {})
 
 
-def test_flushall_answers_those_who_wait_for_jobs() -> None:
+def test_flushall_answers_clients_that_wait_for_jobs() -> None:
     rig = Rig()
     waiting = rig.connect()
     rig.request("GETJOB", "FROM", "q", client=waiting)
@@ -169,7 +169,7 @@ def test_flushall_answers_those_who_wait_for_jobs() -> None:
     assert rig.reply(waiting) is NULL_ARRAY
 
 
-def test_flushall_answers_those_who_wait_for_copies() -> None:
+def test_flushall_answers_clients_that_wait_for_copies() -> None:
     rig = Rig(peers=1)
     waiting = rig.connect()
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, client=waiting)

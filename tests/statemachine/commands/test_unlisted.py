@@ -122,7 +122,7 @@ def test_a_skipped_multi_is_refused_without_a_word() -> None:
     ]  # fmt: skip
 
 
-def test_who_owes_a_password_is_told_that_there_are_none() -> None:
+def test_an_unauthenticated_client_is_told_that_there_are_no_transactions() -> None:
     rig = Rig(config=Config(requirepass=b"secret"))
 
     assert say(rig, ("MULTI",), ("AUTH", "secret"), ("EXEC",)) == [NO_MULTI, NOT_EXECUTED, ABORTED]
