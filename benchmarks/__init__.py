@@ -1,1 +1,1 @@
-"""Ops/s beside other servers, measured in one run: `python -m benchmarks`."""
+"""Benchmarks against other servers in one run, `python -m benchmarks`, and others."""

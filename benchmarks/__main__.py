@@ -1,11 +1,4 @@
-"""`python -m benchmarks`: ours beside the original, redis-server and beanstalkd.
-
-`python -m benchmarks profile` tells where the time goes,
-`python -m benchmarks inprocess` measures a node without sockets, and
-`python -m benchmarks crowd` measures what clients suffer among many others;
-`python -m benchmarks sim` and `python -m benchmarks duplicates` measure the simulator instead, and
-with it; `python -m benchmarks recovery` measures loading, `python -m benchmarks lake` the lake.
-"""
+"""`python -m benchmarks`: ours beside other servers. `--help` lists the other benchmarks."""
 
 import argparse
 import json
@@ -14,7 +7,6 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +22,7 @@ from benchmarks import (
     history,
     inprocess,
     lake,
+    output,
     page,
     profile,
     recovery,
@@ -37,27 +30,23 @@ from benchmarks import (
     workers,
 )
 from benchmarks import report as reports
-from benchmarks.case import Case
 from benchmarks.cases import CASES, TARGETS
 from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 
-OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
-    "crowd": crowd.main,
-    "sim": simulator.main,
-    "workers": workers.main,
-    "duplicates": duplicates.main,
-    "inprocess": inprocess.main,
-    "profile": profile.main,
-    "recovery": recovery.main,
-    "lake": lake.main,
+OTHERS: Final[dict[str, tuple[Callable[[Sequence[str]], int], str]]] = {
+    "sim": (simulator.main, "the simulator's speed"),
+    "profile": (profile.main, "where a node's time goes"),
+    "inprocess": (inprocess.main, "a node without sockets"),
+    "crowd": (crowd.main, "the latency of one client beside many others"),
+    "workers": (workers.main, "one process against several behind one port"),
+    "duplicates": (duplicates.main, "how often jobs come twice"),
+    "recovery": (recovery.main, "how fast a journal is loaded"),
+    "lake": (lake.main, "how fast a lake is filled and queried"),
 }
-"""What else can be measured."""
+"""Other benchmarks."""
 _QUICK: Final = 0.02
-"""How large samples are that only show that all works."""
-_WIDE: Final = 160
-"""Columns of what is printed to a file."""
+"""The size of samples with --quick."""
 FAILED: Final = 1
-UNUSABLE: Final = 2
 WORSE: Final = 3
 INTERRUPTED: Final = 130
 
@@ -67,16 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words and words[0] in OTHERS:
-            return OTHERS[words[0]](words[1:])
+            return OTHERS[words[0]][0](words[1:])
         return _compare(_options(words))
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
 def _compare(options: argparse.Namespace) -> int:
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDE
+    console = output.console()
     if options.list:
         for case in CASES:
             console.print(f"{case.name:16} {case.title}", highlight=False)
@@ -88,8 +75,7 @@ def _compare(options: argparse.Namespace) -> int:
         plan = _plan(options)
         earlier = _earlier(options)
     except BenchmarkError as error:
-        console.print(f"cannot measure: {error}", style="red", highlight=False, markup=False)
-        return UNUSABLE
+        return output.refuse(console, error)
     return _measure(plan, earlier, options, console)
 
 
@@ -132,14 +118,10 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="disque_trio beside other servers, case by case, in one run.",
-        epilog="Others: 'python -m benchmarks sim --help' (the simulator's speed), "
-        "'python -m benchmarks profile --help' (where a node's time goes), "
-        "'python -m benchmarks inprocess --help' (a node without sockets), "
-        "'python -m benchmarks crowd --help' (what clients suffer among many others), "
-        "'python -m benchmarks workers --help' (one process against several behind one port), "
-        "'python -m benchmarks duplicates --help' (how often jobs come twice), "
-        "'python -m benchmarks recovery --help' (how fast a node comes back) and "
-        "'python -m benchmarks lake --help' (how fast a lake is filled and asked).",
+        epilog="Others: "
+        + ", ".join(
+            f"'python -m benchmarks {name} --help' ({about})" for name, (_, about) in OTHERS.items()
+        ),
     )
     parser.add_argument(
         "--against",
@@ -148,9 +130,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         help="a server that speaks Disque and takes its options, to be compared with",
     )
     parser.add_argument("--list", action="store_true", help="print the cases, and measure nothing")
-    parser.add_argument(
-        "--only", default="", metavar="CASE,CASE", help="these cases; three-* means all that fit"
-    )
+    output.add_only(parser)
     parser.add_argument(
         "--without", default="", metavar="NAME,NAME", help="contenders that are left out"
     )
@@ -161,9 +141,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="see that all works: the figures mean little"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all there, and a picture beside it"
-    )
+    output.add_json(parser, "write all there, and a picture beside it")
     parser.add_argument(
         "--add", action="store_true", help="keep what the file of --json has of other cases"
     )
@@ -188,23 +166,16 @@ def _plan(options: argparse.Namespace) -> compare.Plan:
     found = [contenders.ours(), *contenders.others(options.against)]
     left_out = _left_out(options.without, [each.name for each in found[1:]])
     return compare.Plan(
-        cases=_chosen(_words("--only", options.only)),
+        cases=output.only(options.only, CASES),
         contenders=[found[0], *(each for each in found[1:] if each.name not in left_out)],
         rounds=1 if options.quick else options.rounds,
         size=_QUICK if options.quick else options.size,
     )
 
 
-def _words(option: str, text: str) -> list[str]:
-    words = [word for word in text.split(",") if word]
-    if text and not words:
-        raise BenchmarkError(f"{option} {text}: it names nothing")
-    return words
-
-
 def _left_out(text: str, found: Sequence[str]) -> list[str]:
     """Programs that are known, whether this machine has them or not."""
-    names = _words("--without", text)
+    names = output.split("--without", text)
     known = dict.fromkeys([*contenders.KNOWN, *found])
     for name in names:
         if name not in known:
@@ -229,13 +200,6 @@ def _check_place(path: Path) -> None:
         raise BenchmarkError(f"--json {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise BenchmarkError(f"--json {path}: it cannot be written")
-
-
-def _chosen(names: Sequence[str]) -> list[Case]:
-    for name in names:
-        if not any(fnmatch(case.name, name) for case in CASES):
-            raise BenchmarkError(f"--only {name}: there is no such case; see --list")
-    return [case for case in CASES if not names or any(fnmatch(case.name, name) for name in names)]
 
 
 def _earlier(options: argparse.Namespace) -> reports.Report | None:
@@ -268,9 +232,8 @@ def _tell(
     fallen = history.regressions(report, CASES, history.read())
     for line in fallen:
         console.print(line, style="yellow", highlight=False, markup=False)
+    output.write_json(options.json, reports.as_json(report, CASES))
     if options.json is not None:
-        facts = json.dumps(reports.as_json(report, CASES), indent=1)
-        options.json.write_text(facts + "\n", "utf-8")
         options.json.with_suffix(".svg").write_text(drawing.picture(report, CASES), "utf-8")
     if options.page is not None:
         page.fill(options.page, report, tables)

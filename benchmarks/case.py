@@ -1,4 +1,4 @@
-"""What a benchmark is made of: cases, the figures that come of them, and what must be shown."""
+"""The parts of the comparison: cases, their figures, and the targets."""
 
 import enum
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from benchmarks.contenders import DISQUE, Kind, Place, Subject
 
 @attrs.frozen
 class Figure:
-    """Something that is measured."""
+    """A measured quantity."""
 
     name: str
     unit: str
     more_is_better: bool = False
 
     def ratio(self, ours: float, theirs: float) -> float | None:
-        """How many times better ours is: above 1 is better, whichever way that is.
+        """How many times better ours is: above 1 is better, in either direction.
 
-        None where one is nothing, so that nobody can say.
+        None if one of them is 0.
         """
         over, under = (ours, theirs) if self.more_is_better else (theirs, ours)
         return over / under if under and over else None
@@ -28,7 +28,7 @@ class Figure:
 
 SPEED: Final = Figure("speed", "ops/s", more_is_better=True)
 CPU: Final = Figure("cpu", "CPU µs/op")
-"""Of the server's processes, all of them: what neighbours on the machine hardly change."""
+"""CPU time of all the server's processes, which other load on the machine hardly changes."""
 RATE: Final = (SPEED, CPU)
 
 
@@ -39,12 +39,12 @@ SEVEN: Final = Place("seven", nodes=7)
 EVERYSEC: Final = Place("everysec", journal="everysec")
 ALWAYS: Final = Place("always", journal="always")
 NOWHERE: Final = Place("nowhere", nodes=0)
-"""Without a server: what is measured is ours and runs in this process."""
+"""Without a server: code of ours is measured in this process."""
 
 Sample = dict[str, float]
 """A value for each figure, by name."""
 Measure = Callable[[Subject, float], Sample]
-"""Takes a sample. The number is the size of it: 1 as in the table, less for a quick look."""
+"""Takes a sample. The number is its size: 1 as in the table, less for a quick check."""
 
 
 @attrs.frozen
@@ -58,11 +58,11 @@ class Case:
     figures: Sequence[Figure] = RATE
     kinds: frozenset[Kind] = DISQUE
     rounds: int = 100
-    """More would take too long."""
+    """The limit for the number of rounds, for cases that take long."""
 
 
 class Demand(enum.Enum):
-    """How a figure of ours is judged."""
+    """How a figure of ours is compared with its target."""
 
     RATIO = "so many times as good as the original's, at least"
     EXCESS = "so much more than the original's, at most"
@@ -73,11 +73,11 @@ class Demand(enum.Enum):
 
 @attrs.frozen
 class Target:
-    """What must be shown."""
+    """A bound that a figure must meet."""
 
     case: str
     figure: str
     demand: Demand
     bound: float
     since: str = ""
-    """The case with which growth is compared."""
+    """The case that growth is relative to."""

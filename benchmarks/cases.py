@@ -1,4 +1,4 @@
-"""The table of cases, and of what must be shown. In this order they run and are printed."""
+"""The table of cases, in the order in which they run and are printed, and the targets."""
 
 from functools import partial
 from typing import Final

@@ -1,7 +1,7 @@
 """The comparison: every case in rounds, each contender once a round.
 
-What slows the machine down for some seconds slows all contenders down, for they take turns; each
-round begins with another one, for being first may matter.
+Contenders take turns, so that a slow phase of the machine affects all of them; each round begins
+with another one, because the order may matter.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from tests.cluster.talk import RefusedError
 Rows = dict[str, dict[str, list[Sample]]]
 """Samples by the names of case and contender."""
 Tell = Callable[[str], None]
-"""Is told what is done next."""
+"""Shows what is measured next."""
 Start = Callable[[Contender, Place, Path], contextlib.AbstractContextManager[Subject]]
-"""Servers, for as long as they are needed."""
+"""A context manager with the running servers."""
 _ATTEMPTS: Final = 2
-"""redis-benchmark stands still now and then."""
+"""redis-benchmark hangs now and then."""
 _FAILURES: Final = (BenchmarkError, AssertionError, OSError, RefusedError)
 
 
@@ -44,13 +44,13 @@ class Plan:
         return sum(len(self.participants(case)) * self.rounds_of(case) for case in self.cases)
 
     def participants(self, case: Case) -> list[Contender]:
-        """Who takes part."""
+        """The contenders that the case applies to."""
         if case.place is NOWHERE:
             return [each for each in self.contenders if each.name == OURS]
         return [each for each in self.contenders if each.kind in case.kinds]
 
     def is_whole(self, rows: Rows, name: str) -> bool:
-        """Has everybody who takes part in this case been measured as often as was planned?"""
+        """Are there as many samples of this case for each participant as planned?"""
         (case,) = [case for case in self.cases if case.name == name]
         found = rows.get(name, {})
         participants = self.participants(case)
@@ -62,7 +62,7 @@ class Plan:
 
 
 def run(plan: Plan, tell: Tell, rows: Rows, problems: list[str]) -> None:
-    """Take all samples. They are put into `rows` at once, and what goes wrong into `problems`."""
+    """Take all samples. They are added to `rows` at once, and failures to `problems`."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         for number, (place, cases) in enumerate(
             itertools.groupby(plan.cases, key=lambda case: case.place)
@@ -113,7 +113,7 @@ class _Servers:
 
     @contextlib.contextmanager
     def subject(self, contender: Contender) -> Iterator[Subject]:
-        """Servers of this one."""
+        """The running servers of a contender."""
         if self._place is NOWHERE:
             yield Subject(contender, (), 0)
         elif self._place.is_fresh:
@@ -130,14 +130,14 @@ class _Servers:
         return self._begin(contender, self._place, self._directory / str(self._started))
 
     def forget(self, contender: Contender) -> None:
-        """What failed once is started anew."""
+        """End a contender's servers after a failure; the next sample starts them anew."""
         if contender.name in self._kept:
             _, stack = self._kept.pop(contender.name)
             with contextlib.suppress(*_FAILURES):
                 stack.close()
 
     def close(self) -> None:
-        """End all servers, also if one of them is complained of."""
+        """End all servers, also if the end of one fails."""
         with contextlib.ExitStack() as stacks:
             for _, stack in self._kept.values():
                 stacks.push(stack)

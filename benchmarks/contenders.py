@@ -1,4 +1,4 @@
-"""Who is measured: our server, the one it is compared with, redis-server and beanstalkd."""
+"""The servers that are compared: ours, the original, redis-server and beanstalkd."""
 
 import contextlib
 import enum
@@ -20,10 +20,10 @@ from tests.cluster.talk import LOOPBACK, RefusedError
 
 OURS: Final = "disque_trio"
 NODE_TIMEOUT: Final = "15000"
-"""As by default: saturated nodes must not be taken for dead ones."""
+"""The default: saturated nodes must not be suspected to have failed."""
 MAX_CLIENTS: Final = "15000"
 MAX_MEMORY: Final = "16gb"
-"""By default two million jobs are too many, for either Disque."""
+"""The default is too little for two million jobs, in ours and in the original."""
 _START_S: Final = 30.0
 _POLL_S: Final = 0.002
 _LARGEST: Final = str(64 << 20)
@@ -31,7 +31,7 @@ _LARGEST: Final = str(64 << 20)
 
 
 class Kind(enum.Enum):
-    """What a contender speaks."""
+    """The protocol of a contender."""
 
     DISQUE = "disque"
     REDIS = "redis"
@@ -50,7 +50,7 @@ class Place:
     name: str
     nodes: int = 1
     journal: str = ""
-    """`everysec` or `always`; nothing for none."""
+    """`everysec` or `always`; empty for no journal."""
     is_fresh: bool = False
     """A new server for each sample, instead of one that is flushed."""
 
@@ -72,21 +72,21 @@ class Contender:
 
     @property
     def version(self) -> str:
-        """As it says."""
+        """As the server reports it."""
         return meters.version(self.command)
 
 
 def ours() -> Contender:
-    """The one that all others are compared with."""
+    """Our server, which the others are compared with."""
     return Contender(OURS, Kind.DISQUE, DISQUE_TRIO)
 
 
 KNOWN: Final = ("redis-server", "beanstalkd")
-"""Those that are looked for on this machine."""
+"""Servers that are searched for on this machine."""
 
 
 def others(against: str) -> list[Contender]:
-    """Those that this machine has. `against` is a server that speaks Disque."""
+    """The servers that this machine has. `against` is a program that speaks Disque."""
     found = []
     if against:
         path = shutil.which(against)
@@ -101,23 +101,23 @@ def others(against: str) -> list[Contender]:
 
 @attrs.frozen
 class Subject:
-    """Servers of a contender that run; clients talk to the first, unless it is said otherwise."""
+    """The running servers of a contender; clients use the first unless stated otherwise."""
 
     contender: Contender
     servers: Sequence[Server]
     start_s: float
-    """How long it took until it answered."""
+    """How long it took to the first reply."""
     profilers: Profilers | None = None
-    """Who looks at it while it is measured."""
+    """Run while it is measured."""
 
     @property
     def kind(self) -> Kind:
-        """What it speaks."""
+        """Its protocol."""
         return self.contender.kind
 
     @property
     def dialect(self) -> Dialect:
-        """What it is told, in its words."""
+        """Its requests."""
         return _DIALECTS[self.kind]
 
     @property
@@ -146,7 +146,7 @@ class Subject:
                 return _stat(self.port, "current-jobs-ready")
 
     def flush(self) -> None:
-        """Forget everything. beanstalkd, which has no word for that, is started anew."""
+        """Delete all jobs. beanstalkd, which has no command for that, is restarted."""
         for server in self.servers:
             match self.kind:
                 case Kind.DISQUE:
@@ -177,7 +177,7 @@ class Tube(Server):
 
 @contextlib.contextmanager
 def running(contender: Contender, place: Place, directory: Path) -> Iterator[Subject]:
-    """Start, and end whatever happens."""
+    """Start the servers, and end them in any case."""
     make = Tube if contender.kind is Kind.BEANSTALKD else Server
     options = _options(contender.kind, place, directory)
     servers: list[Server] = [
@@ -205,7 +205,7 @@ def running(contender: Contender, place: Place, directory: Path) -> Iterator[Sub
 
 
 def _wait(server: Server) -> None:
-    """Until it answers. Asked often: how long this takes is a figure."""
+    """Wait until it answers. The poll is frequent, because this time is a figure."""
     deadline = time.monotonic() + _START_S
     while not _answers(server):
         if not server.is_running() or time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""`python -m benchmarks crowd`: how one client fares among many, of whom some mean no good.
+"""`python -m benchmarks crowd`: the latency of one client beside many, some of them hostile.
 
-A node is asked by an observer, one request after the other, while others do this and that. What
-the observer waits is what a bystander suffers. Each observation adds to the one before it.
+An observer sends one request after the other to a node while other clients put loads on it. Its
+waits show how the loads affect a client that has no part in them. Loads are added step by step.
 """
 
 import argparse
@@ -30,30 +30,30 @@ SLOW_READERS: Final = 5000
 _PAUSE_S: Final = 0.002
 """Between two requests of the observer."""
 _SETTLING_S: Final = 2.0
-"""Clients that never read first fill what there is to fill."""
+"""Clients that never read first fill their buffers."""
 _BATCH: Final = 64
-"""Connections that the flood opens before it closes them."""
+"""Connections that the flood opens before it closes them all."""
 _PING: Final = b"PING\r\n"
 _JOB: Final = b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$10\r\nxxxxxxxxxx\r\n$1\r\n0\r\n"
 _PEEKED: Final = 100
 """Jobs of a kilobyte in the queue that slow readers look at."""
 _PEEK: Final = b"QPEEK slow %d\r\n" % _PEEKED
 _SLOW_READ: Final = 4096
-"""Bytes that a slow reader takes at a time, and about what its socket holds."""
+"""Bytes that a slow reader reads at a time, and the size of its socket's buffer."""
 _LARGE: Final = b"*2\r\n$4\r\nPING\r\n$100000\r\n%b\r\n" % (b"x" * 100_000)
 
 Load = Callable[[int, int, Connection], None]
-"""Makes trouble for the server at a port until it is killed; tells how much each second."""
+"""Puts a load on the server at a port until it is killed, and reports its rate each second."""
 
 
 @attrs.frozen
 class Observation:
-    """What the observer saw."""
+    """The waits of the observer during one step."""
 
     name: str
     waits_ms: list[float]
     done: float
-    """What the trouble amounted to, per second."""
+    """The rate of the load, per second."""
     rss_mib: float
 
     def line(self) -> str:
@@ -110,7 +110,7 @@ def _observations(server: Server, options: argparse.Namespace) -> Iterator[Obser
 
 
 def _fill(server: Server) -> None:
-    """What slow readers look at."""
+    """Add the jobs that slow readers peek at."""
     for _ in range(_PEEKED):
         server.client.call("ADDJOB", "slow", "x" * 1000, 0)
 
@@ -118,7 +118,7 @@ def _fill(server: Server) -> None:
 def _observe(
     name: str, server: Server, loads: Sequence[tuple[Load, int]], seconds: float
 ) -> Observation:
-    """Ask for so long; the rate is the last load's."""
+    """Measure the observer's waits beside these loads; the rate is that of the last load."""
     helpers, reports = [], []
     for load, count in loads:
         ours, theirs = multiprocessing.Pipe()
@@ -142,7 +142,7 @@ def _observe(
 
 
 def _rate(report: Connection) -> float:
-    """What was done per second, the first and the last second left out."""
+    """The rate per second, without the first and the last second."""
     counts: list[int] = []
     while report.poll(0):
         counts.append(report.recv())
@@ -162,11 +162,11 @@ def _ask(port: int, seconds: float) -> list[float]:
     return waits
 
 
-# What others do.
+# Loads.
 
 
 class _Reporter:
-    """Tells each second how much was done in it."""
+    """Reports the rate of a load each second."""
 
     def __init__(self, report: Connection) -> None:
         self._report = report
@@ -175,7 +175,7 @@ class _Reporter:
         report.send(0)
 
     def add(self, count: int) -> None:
-        """So much more has been done."""
+        """Count what was done."""
         self._count += count
         if time.monotonic() >= self._due:
             self._report.send(self._count)
@@ -204,7 +204,7 @@ def _work(port: int, count: int, report: Connection) -> None:
 
 
 def _never_read(port: int, count: int, report: Connection) -> None:
-    """Clients that go on asking for much, as far as they are let, and read nothing."""
+    """Clients that send requests with large replies as long as they can, and read nothing."""
     clients = [socket.create_connection((LOOPBACK, port)) for _ in range(count)]
     for client in clients:
         client.setblocking(False)
@@ -220,7 +220,7 @@ def _never_read(port: int, count: int, report: Connection) -> None:
 
 
 def _read_slowly(port: int, count: int, report: Connection) -> None:
-    """Clients that ask for much more than they read, but do read, one after the other."""
+    """Clients that request much more than they read, and read slowly."""
     clients = []
     for _ in range(count):
         client = socket.socket()
@@ -241,13 +241,13 @@ def _read_slowly(port: int, count: int, report: Connection) -> None:
 
 
 def _flood(port: int, count: int, report: Connection) -> None:
-    """Connections, as many as can be had, each of them closed again soon."""
+    """As many new connections as possible, each closed soon."""
     reporter = _Reporter(report)
     while True:
         clients = []
         for _ in range(count):
             client = socket.socket()
-            # Not to leave the system without ports.
+            # Closed with a reset, so that the system does not run out of ports.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             client.settimeout(1)
             with contextlib.suppress(OSError):

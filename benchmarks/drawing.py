@@ -1,4 +1,4 @@
-"""A comparison as a picture: an SVG that needs nothing from anywhere."""
+"""A comparison as a picture: an SVG without external parts."""
 
 import html
 import math
@@ -55,13 +55,12 @@ def picture(report: Report, cases: Sequence[Case]) -> str:
 
 
 def _about(report: Report) -> list[str]:
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     machine = report.machine
     shape = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"
     direction = "How many times better disque_trio is than each other server: more is to the right."
     return [
         f"{direction} The value at the right is its own.",
-        f"{versions}; commit {report.commit}, {report.date}; {shape}.",
+        f"{report.compared}; commit {report.commit}, {report.date}; {shape}.",
     ]
 
 
@@ -131,7 +130,7 @@ def _line(row: Row, names: Sequence[str], y: float) -> Iterator[str]:
 
 
 def _across(ratio: float) -> float:
-    """Where on the axis; what is off it stands at its end."""
+    """The position on the axis; ratios beyond it are drawn at its end."""
     low, high = math.log(_LOWEST), math.log(_HIGHEST)
     place = (math.log(min(max(ratio, _LOWEST), _HIGHEST)) - low) / (high - low)
     return LEFT + place * (RIGHT - LEFT)

@@ -1,11 +1,10 @@
-"""How often jobs come twice, by cause and number of copies: `python -m benchmarks duplicates`.
+"""Duplicate deliveries by cause and number of copies: `python -m benchmarks duplicates`.
 
-A scenario's plans are run with REPLICATE 1, 2 and 3 in all of their ADDJOBs, whatever they say, and
-otherwise unchanged; so the faults, the adds and the workers are the same in the three columns.
+A scenario's plans are run with REPLICATE 1, 2 and 3 in all of their ADDJOBs, and otherwise
+unchanged; so the faults, the adds and the workers are the same in the three columns.
 """
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.output import add_json, write_json
 from disque_trio.cli.sim.options import seeds_from
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
@@ -30,7 +30,7 @@ FOLDER: Final = Path(__file__).parents[1] / "scenarios"
 
 @attrs.define
 class Tally:
-    """What many seeds came to."""
+    """The sum of the results of many seeds."""
 
     seeds: int = 0
     jobs: int = 0
@@ -43,7 +43,7 @@ class Tally:
     causes: Counter[str] = attrs.Factory(Counter)
 
     def add(self, scenario: Scenario, seed: int, copies: int) -> None:
-        """One more seed."""
+        """Run one more seed."""
         plan = expand(scenario, seed)
         adds = tuple(attrs.evolve(add, replicate=copies) for add in plan.adds)
         plan = attrs.evolve(plan, adds=adds)
@@ -73,12 +73,11 @@ def main(argv: Sequence[str]) -> int:
             for copies, tally in tallies.items():
                 tally.add(scenario, seed, copies)
         console.print(_table(scenario.name, options.seeds, tallies))
-    if options.json is not None:
-        plain = {
-            name: {copies: attrs.asdict(tally) for copies, tally in tallies.items()}
-            for name, tallies in facts.items()
-        }
-        options.json.write_text(json.dumps(plain, indent=2) + "\n", "utf-8")
+    plain = {
+        name: {copies: attrs.asdict(tally) for copies, tally in tallies.items()}
+        for name, tallies in facts.items()
+    }
+    write_json(options.json, plain)
     return int(any(tally.violated for tallies in facts.values() for tally in tallies.values()))
 
 
@@ -90,7 +89,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("files", nargs="*", type=Path, help=f"scenarios ({', '.join(DEFAULTS)})")
     parser.add_argument("--seeds", type=seeds_from, default=range(50), metavar="A:B")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    add_json(parser)
     return parser.parse_args(argv)
 
 

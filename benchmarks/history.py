@@ -1,4 +1,4 @@
-"""Ratios by commit: a line for each run that was recorded, and what has become worse since."""
+"""Ratios by commit: a line for each recorded run, and regressions since."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from benchmarks.report import Report
 
 PATH: Final = Path(__file__).with_name("history.jsonl")
 TOLERANCE: Final = 0.10
-"""A ratio that falls by more is worth a word."""
+"""A ratio that falls by more is reported."""
 
 
 def read(path: Path = PATH) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def read(path: Path = PATH) -> list[dict[str, Any]]:
 
 
 def line(report: Report, cases: Sequence[Case]) -> dict[str, Any]:
-    """What is kept of a run."""
+    """The line for a run."""
     return {
         "date": report.date,
         "commit": report.commit,
@@ -42,7 +42,7 @@ def record(report: Report, cases: Sequence[Case], path: Path = PATH) -> None:
 def regressions(
     report: Report, cases: Sequence[Case], lines: Iterable[dict[str, Any]]
 ) -> list[str]:
-    """What to say of ratios that are lower than when they were last recorded.
+    """Messages about ratios that are lower than when they were last recorded.
 
     Only runs of the same size on machines of the same shape, against the same versions of others,
     are compared.

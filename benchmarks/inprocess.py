@@ -1,9 +1,9 @@
-"""`python -m benchmarks inprocess`: what a command costs a node, in microseconds of the processor.
+"""`python -m benchmarks inprocess`: the CPU time of each command in a node, in microseconds.
 
-Bytes go in where a socket would bring them, and come out where one would take them: parser,
-machine, encoder and all between them, without the kernel. It is the processor's time that counts,
-so that other work on the machine disturbs little. Before each case the node gets what it takes:
-jobs to be fetched, ids to be acknowledged.
+Bytes are passed to the node in place of a socket's input, and taken in place of its output: this
+measures the parser, the machine, the encoder and all between them, without the kernel. CPU time is
+measured, so that other work on the machine matters little. Before each case the node gets the jobs
+to be fetched or acknowledged.
 
 `--flat` shows instead how that cost grows with the jobs, the queues and the clients of the node.
 """
@@ -11,20 +11,19 @@ jobs to be fetched, ids to be acknowledged.
 import argparse
 import gc
 import itertools
-import json
 import os
 import re
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import attrs
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.output import add_json, write_json
 from disque_trio.driver.sessions import Session
 from disque_trio.net.listeners import Listeners
 from disque_trio.node import Node
@@ -76,14 +75,14 @@ class Port:
 
 
 class NoStore:
-    """The node table goes nowhere."""
+    """A store that discards the node table."""
 
     def save(self, text: bytes) -> None:
-        """Forget it."""
+        """Discard it."""
 
 
 class Bench:
-    """A node on its own, with so many clients."""
+    """A single node with its clients."""
 
     def __init__(self, clients: int = CLIENTS) -> None:
         config = Config(maxmemory=1 << 40, maxclients=1 << 20)
@@ -103,7 +102,8 @@ class Bench:
         return session
 
     def run(self, turns: Iterator[list[bytes]]) -> list[float]:
-        """Each turn is what so many clients have sent. What each takes, in yards."""
+        """Handle each turn, the input of several clients. Returns the times, relative to
+        `_reference_work`."""
         node, sessions = self.node, self.sessions
         received = node.received
         spent: list[float] = []
@@ -143,14 +143,13 @@ class Bench:
 
 
 REFERENCE_US: Final = 9.4
-"""What `_reference_work` takes on the machine on which this was written, when it has nothing else
-to do."""
+"""The time of `_reference_work` on the machine where this was written, when that was idle."""
 
 
 def _reference_work() -> int:
-    """Nanoseconds for a fixed piece of work like that of a node.
+    """Nanoseconds for a fixed piece of work similar to a node's.
 
-    A shared machine is half as fast in one second as in another, so turns are weighed against this.
+    The speed of a shared machine varies by a factor of two, so turns are measured relative to this.
     """
     started = time.process_time_ns()
     table: dict[bytes, list[int]] = {}
@@ -162,7 +161,7 @@ def _reference_work() -> int:
 
 
 Make = Callable[[Bench, int], list[bytes]]
-"""Requests, so many of them, for a node that has been made ready for them."""
+"""Prepares the node for so many requests, and returns them."""
 
 
 def _same(*words: bytes) -> Make:
@@ -201,10 +200,7 @@ CASES: Final[dict[str, tuple[Make, int]]] = {
 
 
 def measure(bench: Bench, case: str, pipeline: int, requests: int) -> float:
-    """Microseconds for each request, or for each job where one moves many.
-
-    Median of the turns.
-    """
+    """Microseconds per request, or per job if a request moves many: the median of the turns."""
     make, jobs = CASES[case]
     lines = make(bench, max(requests // jobs, CLIENTS * pipeline))
     turns = list(_turns(lines, pipeline, CLIENTS))
@@ -216,12 +212,12 @@ def measure(bench: Bench, case: str, pipeline: int, requests: int) -> float:
 
 
 def _us(spent: list[float]) -> float:
-    """Yards, as they are on a quiet machine."""
+    """The median of relative times, in microseconds of an idle machine."""
     return statistics.median(spent) * 2 * REFERENCE_US
 
 
 def _turns(lines: list[bytes], pipeline: int, clients: int) -> Iterator[list[bytes]]:
-    """What arrives at a time: of many clients, or of few that send much."""
+    """The input that arrives at a time: from many clients, or from few with pipelines."""
     many = max(1, min(clients, 256 // pipeline))
     for at in range(0, len(lines), pipeline * many):
         some = lines[at : at + pipeline * many]
@@ -249,7 +245,7 @@ def _table(options: argparse.Namespace) -> dict[str, dict[str, float]]:
 
 
 def _cycle(bench: Bench, names: Sequence[bytes], requests: int) -> float:
-    """Microseconds for a job that comes, is fetched and is acknowledged, one request each."""
+    """Microseconds for a job that is added, fetched and acknowledged, with one request each."""
     count, clients = len(names), min(CLIENTS, len(bench.sessions))
     adds = [encode_request([b"ADDJOB", names[i % count], BODY, b"0"]) for i in range(requests)]
     gets = [encode_request([b"GETJOB", b"FROM", names[i % count]]) for i in range(requests)]
@@ -268,7 +264,7 @@ def _cycle(bench: Bench, names: Sequence[bytes], requests: int) -> float:
 
 
 def _flat(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """How the cost of a job grows with what there is already."""
+    """The cost of a job by the number of jobs, queues and clients."""
     names = [b"bench"]
     found: dict[str, dict[str, float]] = {}
 
@@ -307,7 +303,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, nargs="*", default=(1000, 100_000, 2_000_000))
     parser.add_argument("--queues", type=int, nargs="*", default=(1, 1000, 100_000))
     parser.add_argument("--clients", type=int, nargs="*", default=(10, 1000, 10_000))
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    add_json(parser)
     options = parser.parse_args(argv)
     tame_collector()
     found = _flat(options) if options.flat else _table(options)
@@ -323,8 +319,7 @@ def main(argv: Sequence[str]) -> int:
                 name, *[f"{row[str(p)]:.2f}" if str(p) in row else "" for p in options.pipeline]
             )
     Console().print(table)
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    write_json(options.json, found)
     return 0
 
 

@@ -1,14 +1,12 @@
-"""How fast a lake is filled and asked: `python -m benchmarks lake`.
+"""The speed of ingesting and querying a lake: `python -m benchmarks lake`.
 
-Two scenarios are played once, and their traces are copied under ever new seeds until there are
-enough rows, so that every row is a real one. They are ingested as files of JSON lines; then each
-view is made whole, and thrown away. Beside the time that has passed stands what it has cost of
-processors, for a machine is seldom idle.
+Two scenarios are simulated once, and their traces are copied under new seeds until there are enough
+rows, so that the rows are realistic. They are ingested as files of JSON lines; then each view is
+computed, and its result discarded. Both elapsed time and CPU time are measured.
 """
 
 import argparse
 import contextlib
-import json
 import os
 import tempfile
 import time
@@ -20,6 +18,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.output import add_json, write_json
 from disque_trio.pipeline import session
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.checks import CHECKS
@@ -36,10 +35,11 @@ from disque_trio.tracing.rows import Row
 SCENARIOS: Final = ("split-brain-halves", "kill-restart")
 _FOLDER: Final = Path(__file__).parents[1] / "scenarios"
 _OF_SWEEPS: Final = ("seeds", "failures", "causes")
-"""Views over results, of which there are none here; but for `causes`, which then asks the rows."""
+"""Views over results, of which there are none here. `causes` is measured, as it then uses the
+rows."""
 
 Measures = dict[str, tuple[float, float]]
-"""Seconds passed, and seconds of processors, by what was done."""
+"""Elapsed seconds and CPU seconds, by step."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,9 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with session.running(options.master, memory=options.memory, settings=settings) as spark:
             found = _measured(spark, Lake.open(f"{name}/lake", create=True), files, console)
     console.print(_table(found, rows))
-    if options.json is not None:
-        facts = {name: {"seconds": took, "cpu": cpu} for name, (took, cpu) in found.items()}
-        options.json.write_text(json.dumps({"rows": rows, "measures": facts}, indent=2) + "\n")
+    facts = {name: {"seconds": took, "cpu": cpu} for name, (took, cpu) in found.items()}
+    write_json(options.json, {"rows": rows, "measures": facts})
     return 0
 
 
@@ -65,12 +64,12 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--master", default="local[2]", help="where Spark runs (local[2])")
     parser.add_argument("--memory", default="4g", help="of Spark (4g)")
     parser.add_argument("--folder", help="where there is room: 300 bytes for each row")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    add_json(parser)
     return parser.parse_args(argv)
 
 
 def _files(folder: Path, wanted: int) -> tuple[list[str], int]:
-    """Traces of so many rows in all, or a few more."""
+    """Trace files with at least so many rows in all."""
     originals = [_trace(folder, scenario) for scenario in SCENARIOS]
     files: list[str] = []
     rows, seed = 0, 0
@@ -128,8 +127,7 @@ def _ask(spark: Any, lake: Lake, view: str) -> None:
 
 
 def _cpu_s() -> float:
-    """Of this process's children, and theirs that have ended: the JVM, and the Python that it has
-    started."""
+    """CPU seconds of the JVM and the Python processes that it has started, ended ones included."""
     ours, ticks = {_jvm()}, 0
     for pid in sorted(int(path.name) for path in Path("/proc").glob("[0-9]*")):
         with contextlib.suppress(OSError):  # it has ended

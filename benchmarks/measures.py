@@ -1,7 +1,7 @@
-"""How samples are taken: each act puts one load on servers that run, and tells what came of it.
+"""How samples are taken: each function puts one load on running servers and returns the figures.
 
-Loads of one request go through redis-benchmark, which is nobody's of those measured; beanstalkd,
-and whatever answers what it gets, through our own generator (`benchmarks.load`).
+Loads of a single request are sent by redis-benchmark, which is independent of the servers; those
+for beanstalkd, and those that depend on replies, by our own generator (`benchmarks.load`).
 """
 
 import random
@@ -21,21 +21,21 @@ from tests.cluster.processes import eventually
 QUEUE: Final = "queue:bench"
 BODY: Final = "ten bytes!"
 _FILLERS: Final = 4
-"""Connections that fill a queue before it is measured, each so many jobs at a time:"""
+"""Connections that fill a queue before a measurement, with `_FILL_DEPTH` jobs at a time each."""
 _FILL_DEPTH: Final = 128
 _WORKERS: Final = 4
 _BATCH: Final = 200
 _HALF_LOAD: Final = 20_000
-"""Jobs a second: about half of what a node takes on a core that it shares with the generator."""
+"""Jobs a second: about half the load of a node on a core that it shares with the generator."""
 _LOOK: Final = 0.1
 _FORGET_S: Final = 60.0
 _FEDERATION_S: Final = 8.0
-"""Jobs that have not come to the other node by then do not count."""
+"""The limit for jobs to reach the other node."""
 _JOB: Final = b"x" * 100
 
 
 class _Watch:
-    """CPU time of a subject from now on."""
+    """Measures the CPU time of a subject, and runs its profilers."""
 
     def __init__(self, subject: Subject) -> None:
         self._pids = subject.pids
@@ -45,11 +45,11 @@ class _Watch:
         self.restart()
 
     def restart(self) -> None:
-        """From now on."""
+        """Begin anew."""
         self._began = meters.cpu_s(self._pids)
 
     def us(self) -> float:
-        """So far, in microseconds. Who was looking does so no longer."""
+        """Microseconds so far. Ends the profilers."""
         spent = (meters.cpu_s(self._pids) - self._began) * 1e6
         if self._profilers is not None:
             self._profilers.end()
@@ -61,7 +61,7 @@ def _count(size: float, number: int, least: int = 200) -> int:
 
 
 def _many(size: float, number: int, least: int = 200) -> int:
-    """Of what the case is named after: a short sample has as many, only a quick look has fewer."""
+    """A number in the case's title: it is reduced for a quick check only."""
     return number if size >= _LOOK else _count(size, number, least)
 
 
@@ -103,7 +103,7 @@ def _put(subject: Subject, count: int, pipeline: int, clients: int) -> float:
 
 
 def get(subject: Subject, size: float, *, number: int = 100_000, pipeline: int = 1) -> Sample:
-    """GETJOB or RPOP of one job, of which there are enough."""
+    """GETJOB or RPOP of one job from a queue that does not become empty."""
     subject.flush()
     count = _count(size, number)
     _fill(subject, count + CLIENTS * pipeline, BODY.encode())
@@ -120,7 +120,7 @@ def _fill(
     subject: Subject, count: int, body: bytes, *, queues: Sequence[bytes] = (),
     options: Sequence[bytes] = (),
 ) -> float:  # fmt: skip
-    """Add so many jobs. Returns how many a second it were."""
+    """Add `count` jobs. Returns the jobs per second."""
     names = queues or [QUEUE.encode()]
     args = (
         subject.port, subject.dialect, names, body, count, _FILLERS, _FILL_DEPTH, options,
@@ -181,7 +181,7 @@ def federate(subject: Subject, size: float, *, number: int) -> Sample:
 def latency(
     subject: Subject, size: float, *, per_second: int, seconds: float, workers: int, load: bool
 ) -> Sample:
-    """How old jobs are when a worker that waited has them: some of them in milliseconds."""
+    """The age of jobs when a waiting worker gets them: quantiles in milliseconds."""
     subject.flush()
     count = _count(size, int(per_second * seconds), least=per_second // 5)
     port, words, queue = subject.port, subject.dialect, QUEUE.encode()
@@ -207,7 +207,7 @@ def turn(
     subject: Subject, size: float, *, number: int = 30_000, jobs: int = 1000, queues: int = 1,
     connections: int = CLIENTS, body: int = 100,
 ) -> Sample:  # fmt: skip
-    """Each client adds a job, gets one and acknowledges it, in turn, while others lie there."""
+    """Each client adds a job, gets one and acknowledges it, in turn, beside `jobs` others."""
     subject.flush()
     queues = min(queues, _many(size, queues, least=1))
     names = [b"queue:%d" % number for number in range(queues)]
@@ -228,7 +228,7 @@ def turn(
 
 
 def delayed(subject: Subject, size: float) -> Sample:
-    """A million jobs whose time comes in an hour: what they cost, then and afterwards."""
+    """A million jobs with a delay of an hour: the cost of adding and of keeping them."""
     count = _many(size, 1_000_000)
     before = meters.rss_bytes(subject.pids)
     watch = _Watch(subject)
@@ -245,7 +245,7 @@ def delayed(subject: Subject, size: float) -> Sample:
 
 
 def crowd(subject: Subject, size: float) -> Sample:
-    """ADDJOB from 50 clients beside 10,000 that say nothing."""
+    """ADDJOB from 50 clients beside 10,000 idle ones."""
     silent = _many(size, 10_000)
     found: Sample = {}
 
@@ -258,7 +258,7 @@ def crowd(subject: Subject, size: float) -> Sample:
 
 
 def resident(subject: Subject, size: float) -> Sample:
-    """What a job with a body of 100 bytes takes of memory, the process itself not counted."""
+    """The memory of a job with a body of 100 bytes, without that of the process itself."""
     count = _count(size, 500_000)
     before = meters.rss_bytes(subject.pids)
     _fill(subject, count, _JOB)
@@ -266,7 +266,7 @@ def resident(subject: Subject, size: float) -> Sample:
 
 
 def idle(subject: Subject, size: float) -> Sample:
-    """What servers use that have nothing to do."""
+    """The CPU use of idle servers."""
     subject.flush()
     return {"idle": _idle(subject, 8 * size)}
 
@@ -280,7 +280,7 @@ def _idle(subject: Subject, seconds: float) -> float:
 
 
 def start(subject: Subject, _size: float) -> Sample:
-    """From the command to the first answer."""
+    """The time from the start command to the first reply."""
     return {"start": subject.start_s * 1000, "cpu": meters.cpu_s(subject.pids) * 1000}
 
 

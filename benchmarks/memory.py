@@ -1,8 +1,8 @@
-"""`python -m benchmarks.memory`: what a node says it uses, beside what it really takes.
+"""`python -m benchmarks.memory`: a node's memory account compared with its resident size.
 
-Each case fills a machine in a process of its own, without sockets, and compares how much the
-account grew with how much the resident size did. The weights in `statemachine.memory` were
-measured so; the table stands in docs/memory.md.
+Each case fills a machine in a process of its own, without sockets, and compares the growth of the
+account with that of the resident size. The weights in `statemachine.memory` were measured in this
+way; the table is in docs/memory.md.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from disque_trio.wire.frames import FrameParser, encode
 
 WALL: Final = 1_800_000_000_000
 TOTAL: Final = 64 << 20
-"""About how much a case fills, so that the process's own noise does not count."""
+"""About how much memory a case fills, so that fluctuations of the process do not matter."""
 MINE: Final = b"a" * 40
 OTHERS: Final = (b"b" * 40, b"c" * 40)
 
 
 class Filler:
-    """A machine with two members, and time that passes at so many inputs a second."""
+    """A machine in a cluster of three, with a clock for so many inputs a second."""
 
     def __init__(self, rate: int) -> None:
         self.rate = rate

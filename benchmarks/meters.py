@@ -1,4 +1,4 @@
-"""What the system knows of a process and of the machine."""
+"""Facts of the system about processes and the machine."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ _KIB = 1024
 
 
 def family(pid: int) -> list[int]:
-    """The process and those that it has started."""
+    """The process and its descendants."""
     found = [pid]
     for task in _tasks(pid):
         try:
@@ -27,12 +27,12 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """Seconds that processes and their children have run, in user and system mode."""
+    """CPU seconds of processes and their descendants, in user and system mode."""
     return sum(time.clock_gettime(_clock(each)) for pid in pids for each in family(pid))
 
 
 def _clock(pid: int) -> int:
-    """What clock_getcpuclockid(3) makes of a process: its CPU time, in nanoseconds."""
+    """The id of a process's CPU clock, as by clock_getcpuclockid(3)."""
     return (~pid << 3) | 2
 
 
@@ -41,7 +41,7 @@ def _tasks(pid: int) -> list[Path]:
 
 
 def rss_bytes(pids: Iterable[int]) -> int:
-    """Resident memory of processes and their children."""
+    """Resident memory of processes and their descendants."""
     return sum(_rss(each) for pid in pids for each in family(pid))
 
 
@@ -56,7 +56,7 @@ def _rss(pid: int) -> int:
 
 
 def machine() -> dict[str, str | int]:
-    """What a figure depends on."""
+    """The facts of the machine that figures depend on."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
@@ -76,14 +76,14 @@ def _processor() -> str:
 
 
 def commit() -> str:
-    """Of the working copy, with a star if it has changed since; empty if it is none."""
+    """The working copy's commit, with a star if it has changes; empty outside of git."""
     here = Path(__file__).parent
     found = _said(["git", "-C", str(here), "describe", "--always", "--dirty=*", "--exclude=*"])
     return found.strip()
 
 
 def version(command: Sequence[str]) -> str:
-    """What a server says of itself, in short."""
+    """A server's version, as it reports it."""
     if "disque_trio" in command:
         return __version__
     name = Path(command[0]).name

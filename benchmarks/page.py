@@ -1,4 +1,4 @@
-"""What is measured, on a page of the documentation: between two marks."""
+"""Writes results into a page of the documentation, between two marks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +11,12 @@ from benchmarks.report import Report
 from benchmarks.tool import BenchmarkError
 
 Marks = tuple[str, str]
-"""Lines before and after."""
+"""The lines before and after the results."""
 FIGURES: Final[Marks] = ("<!-- figures -->\n", "<!-- end of figures -->\n")
 
 
 def check(page: Path, marks: Marks = FIGURES) -> None:
-    """BenchmarkError unless there is a place for it."""
+    """Raise BenchmarkError unless the page has the marks."""
     text = page.read_text("utf-8") if page.exists() else ""
     begin, end = marks
     if not 0 <= text.find(begin) < text.find(end):
@@ -24,7 +24,7 @@ def check(page: Path, marks: Marks = FIGURES) -> None:
 
 
 def put(page: Path, text: str, marks: Marks) -> None:
-    """In place of what stands there."""
+    """Replace the text between the marks."""
     begin, end = marks
     before, _, rest = page.read_text("utf-8").partition(begin)
     _, _, after = rest.partition(end)
@@ -32,22 +32,21 @@ def put(page: Path, text: str, marks: Marks) -> None:
 
 
 def fill(page: Path, report: Report, tables: Sequence[Table]) -> None:
-    """Put a report's tables in place of those that stand there."""
+    """Replace the tables of a report."""
     put(page, "\n\n".join([_about(report), *map(markdown, tables)]), FIGURES)
 
 
 def _about(report: Report) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     machine = report.machine
     return (
-        f"{report.date} UTC, commit `{report.commit}`: {versions}. {machine['processor']}, "
+        f"{report.date} UTC, commit `{report.commit}`: {report.compared}. {machine['processor']}, "
         f"{machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}, "
         f"Python {machine['python']}."
     )
 
 
 def markdown(table: Table) -> str:
-    """The same cells, without colours."""
+    """The table in Markdown, without colours."""
     columns = [[str(column.header), *map(str, column.cells)] for column in table.columns]
     head, *rows = (
         [Text.from_markup(cell).plain for cell in row] for row in zip(*columns, strict=True)

@@ -1,14 +1,11 @@
-"""`python -m benchmarks profile`: where the processor's time of our nodes goes, case by case.
+"""`python -m benchmarks profile`: the CPU time of our nodes by function, case by case.
 
-py-spy looks at the nodes while the load runs, without what comes before it, such as filling a
-queue. How much of the time is the kernel's, the system says; py-spy tells which of Python's
-functions had the rest, with what they call in C. What of a case is dear, and why it is no cheaper,
-can be seen here and need not be believed.
+py-spy samples the nodes while the load runs, without the preparation, such as filling a queue. The
+share of the kernel comes from the system; py-spy shows which Python functions used the rest, with
+what they call in C.
 """
 
 import argparse
-import collections
-import json
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -17,20 +14,17 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import contenders, page
+from benchmarks import contenders, output, page
 from benchmarks.case import CPU, Case, Demand, Sample
 from benchmarks.cases import CASES, TARGETS
 from benchmarks.profilers import Frame, Profilers, path
 from benchmarks.tool import BenchmarkError
 
-UNUSABLE: Final = 2
 _NAMED: Final = 4
 """Functions of each case that are named."""
-_WIDE: Final = 160
 MARKS: Final = ("<!-- profiles -->\n", "<!-- end of profiles -->\n")
 PARTS: Final[dict[str, Sequence[str]]] = {
     "sockets": ("net/*", "bus.py", "trio/*"),
@@ -45,11 +39,11 @@ ELSEWHERE: Final = "else"
 
 @attrs.frozen
 class Profile:
-    """What came of a case."""
+    """The profile of a case."""
 
     case: Case
     cpu: float
-    """Microseconds for each operation while it was looked at, which takes some of them itself."""
+    """Microseconds for each operation, with the cost of being sampled."""
     kernel: float
     """Its share, from 0 to 1."""
     functions: dict[Frame, float]
@@ -65,7 +59,7 @@ class Profile:
 
 
 def part_of(file: str) -> str:
-    """Where a file belongs."""
+    """The part that a file belongs to."""
     for part, patterns in PARTS.items():
         if any(fnmatch(file, pattern) for pattern in patterns):
             return part
@@ -73,7 +67,7 @@ def part_of(file: str) -> str:
 
 
 def take(case: Case, size: float) -> Profile:
-    """Run a case once, and look."""
+    """Run a case once with profilers."""
     with (
         tempfile.TemporaryDirectory(prefix="profile-") as name,
         closing(Profilers()) as profilers,
@@ -84,7 +78,7 @@ def take(case: Case, size: float) -> Profile:
 
 
 def profile_of(case: Case, sample: Sample, profilers: Profilers) -> Profile:
-    """Counts become shares."""
+    """Compute shares from the profilers' counts."""
     whole = sum(profilers.counts.values())
     ticks = profilers.user + profilers.kernel
     if not whole or not ticks:
@@ -99,7 +93,7 @@ def profile_of(case: Case, sample: Sample, profilers: Profilers) -> Profile:
 
 
 def table(profiles: Iterable[Profile]) -> Table:
-    """One line for each."""
+    """One line for each profile."""
     made = Table("case", title="where the processor's time goes")
     for head in ("CPU µs/op", "kernel", *PARTS, ELSEWHERE):
         made.add_column(head, justify="right")
@@ -116,7 +110,7 @@ def table(profiles: Iterable[Profile]) -> Table:
 
 
 def as_json(profiles: Iterable[Profile]) -> list[dict[str, object]]:
-    """All that is known, for machines."""
+    """The profiles with all functions."""
     return [
         {
             "case": each.case.name,
@@ -133,10 +127,8 @@ def as_json(profiles: Iterable[Profile]) -> list[dict[str, object]]:
 
 
 def _wanted() -> list[Case]:
-    """Those in which we are to be as good as the original."""
-    names = collections.OrderedDict.fromkeys(
-        target.case for target in TARGETS if target.demand is Demand.RATIO
-    )
+    """The cases with a target relative to the original."""
+    names = {target.case for target in TARGETS if target.demand is Demand.RATIO}
     return [case for case in CASES if case.name in names and _can_be_seen(case)]
 
 
@@ -144,25 +136,11 @@ def _can_be_seen(case: Case) -> bool:
     return case.place.nodes > 0 and CPU in case.figures
 
 
-def _chosen(text: str) -> list[Case]:
-    words = [word for word in text.split(",") if word]
-    for word in words:
-        if not any(fnmatch(case.name, word) and _can_be_seen(case) for case in CASES):
-            raise BenchmarkError(f"--only {word}: there is no such case with a figure {CPU.unit}")
-    return [
-        case
-        for case in CASES
-        if _can_be_seen(case) and any(fnmatch(case.name, word) for word in words)
-    ]
-
-
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks profile", description=__doc__)
-    parser.add_argument(
-        "--only", default="", metavar="CASE,CASE", help="these cases; three-* means all that fit"
-    )
+    output.add_only(parser)
     parser.add_argument("--size", type=float, default=1.0, metavar="X", help="of samples (1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every function there")
+    output.add_json(parser, "write every function there")
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="put the table there, between its marks"
     )
@@ -170,24 +148,23 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Look, and print; the exit code."""
+    """Profile the cases, and print. Returns the exit code."""
     options = _options(arguments)
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDE
+    console = output.console()
     try:
         path()
-        cases = _chosen(options.only) if options.only else _wanted()
+        cases = _wanted()
+        if options.only:
+            seen = [case for case in CASES if _can_be_seen(case)]
+            cases = output.only(options.only, seen, f"case with a figure {CPU.unit}")
         if options.page is not None:
             page.check(options.page, MARKS)
         profiles = [take(case, options.size) for case in track(cases, console=console)]
     except BenchmarkError as error:
-        console.print(f"cannot measure: {error}", style="red", highlight=False, markup=False)
-        return UNUSABLE
+        return output.refuse(console, error)
     made = table(profiles)
     console.print(made)
-    if options.json is not None:
-        options.json.write_text(json.dumps(as_json(profiles), indent=1) + "\n", "utf-8")
+    output.write_json(options.json, as_json(profiles))
     if options.page is not None:
         page.put(options.page, page.markdown(made), MARKS)
     return 0

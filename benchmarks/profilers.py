@@ -1,7 +1,7 @@
-"""py-spy beside the nodes of a subject: which function is at work, many times a second.
+"""py-spy on the nodes of a subject: samples which function runs, many times a second.
 
-It looks only at who holds the interpreter's lock. Who does not waits, or is in the kernel: a node
-that has been woken and waits for a core would else seem to be at work where it sleeps.
+Only threads that hold the interpreter's lock are sampled. Others wait, or are in the kernel: a node
+that has been woken and waits for a core would otherwise seem to run where it sleeps.
 """
 
 import collections
@@ -28,7 +28,7 @@ _READY: Final = "Sampling process"
 _PATIENCE_S: Final = 30
 _FRAME: Final = re.compile(r"(?P<name>.+) \((?P<file>[^()]+):\d+\)")
 _TICKS: Final = slice(11, 13)
-"""Where /proc/PID/stat has, behind the name, how long a process has run in user and in system mode
+"""The fields of /proc/PID/stat, after the name, with the user and system time of a process
 (proc(5))."""
 
 
@@ -38,25 +38,25 @@ class Frame:
 
     name: str
     file: str
-    """Of the package: ``statemachine/timers.py``; of others as py-spy shows it."""
+    """In the package such as ``statemachine/timers.py``; elsewhere as py-spy shows it."""
 
 
 @attrs.define(eq=False)
 class Profilers:
-    """One for each process, from `begin` to `end`."""
+    """A profiler for each process, from `begin` to `end`."""
 
     counts: collections.Counter[Frame] = attrs.Factory(collections.Counter)
-    """How often each function was found at work itself, not in the kernel."""
+    """How many samples have the function on top of the stack."""
     user: int = 0
     kernel: int = 0
-    """Ticks that the processes have run since, in both modes."""
+    """Ticks of the processes in each mode."""
     _directory: Path = attrs.field(factory=lambda: Path(tempfile.mkdtemp(prefix="profilers-")))
     _running: "list[subprocess.Popen[str]]" = attrs.Factory(list)
     _pids: Sequence[int] = ()
     _before: tuple[int, int] = (0, 0)
 
     def begin(self, pids: Sequence[int]) -> None:
-        """Look at these from now on."""
+        """Start sampling these processes."""
         self._pids = pids
         for pid in pids:
             self._running.append(self._start(pid))
@@ -75,7 +75,7 @@ class Profilers:
         return self._directory / str(pid)
 
     def end(self) -> None:
-        """No longer, and count."""
+        """Stop sampling, and count."""
         user, kernel = _ticks(self._pids)
         self.user += user - self._before[0]
         self.kernel += kernel - self._before[1]
@@ -89,7 +89,7 @@ class Profilers:
         self._running.clear()
 
     def close(self) -> None:
-        """Leave nothing behind, whatever has happened."""
+        """End the profilers and remove their files, in any case."""
         for profiler in self._running:
             profiler.kill()
             profiler.communicate()
@@ -97,7 +97,7 @@ class Profilers:
 
 
 def path() -> str:
-    """Beside this Python, or on PATH."""
+    """The path of py-spy: beside this Python, or on PATH."""
     beside = Path(sys.executable).with_name(TOOL)
     found = str(beside) if beside.exists() else shutil.which(TOOL)
     if found is None:
@@ -106,7 +106,7 @@ def path() -> str:
 
 
 def _await(profiler: "subprocess.Popen[str]") -> None:
-    """Until it looks."""
+    """Wait until it samples."""
     assert profiler.stdout is not None, "it was started with a pipe"
     said = []
     for line in profiler.stdout:
@@ -127,7 +127,7 @@ def _ticks(pids: Iterable[int]) -> tuple[int, int]:
 
 
 def tally(stacks: Iterable[str]) -> collections.Counter[Frame]:
-    """Samples by the function on top. Each line has a stack, its callers first, and a number."""
+    """Count samples by the function on top. Each line has a stack, callers first, and a number."""
     counts: collections.Counter[Frame] = collections.Counter()
     for line in stacks:
         stack, _, number = line.rpartition(" ")

@@ -1,14 +1,13 @@
-"""How fast a node comes back: `python -m benchmarks recovery`.
+"""The speed of loading a journal: `python -m benchmarks recovery`.
 
 A journal of jobs with bodies of 100 bytes and two holders is written, then read, then loaded into
-a machine until every job lives. Each measure has a process of its own; times are those of the
-processor. The disk is not measured: the file has just been written.
+a machine until every job is restored. Each measurement has a process of its own; times are CPU
+times. The disk is not measured: the file is in the cache.
 """
 
 import argparse
-import json
+import os
 import random
-import resource
 import sys
 import tempfile
 import time
@@ -21,6 +20,8 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.meters import rss_bytes
+from benchmarks.output import add_json, write_json
 from disque_trio.serving.process import tame_collector
 from disque_trio.statemachine.base import MYSELF, QUEUED, Now
 from disque_trio.statemachine.cluster import Peer
@@ -65,7 +66,7 @@ def _jobs(count: int) -> Iterator[JobCopy]:
 
 
 def write(path: str, jobs: int, format_: Format) -> Rates:
-    """Write it."""
+    """Write the journal."""
     copies = [LoadJob(copy) for copy in _jobs(jobs)]
     writer = Writer(format_, 1)
     began = time.process_time()
@@ -76,26 +77,26 @@ def write(path: str, jobs: int, format_: Format) -> Rates:
 
 
 def read(path: str) -> Rates:
-    """Make records of it, and forget them."""
+    """Parse the journal, and discard the records."""
     tame_collector()
     return _timed(path, lambda _records: None)
 
 
 def load(path: str) -> Rates:
-    """Make living jobs of it."""
+    """Restore all jobs."""
     tame_collector()
     now = Now(mono=10_000, wall=int(time.time() * 1000))
     peers = [Peer(OTHER, "127.0.0.1", 7712)]
     myself = Peer(ME, "127.0.0.1", 7711, MYSELF)
     machine = Machine(Config(appendonly=True), myself, random.Random(1), now, nodes=peers)
-    before = _resident()
+    before = rss_bytes([os.getpid()])
     began = time.process_time()
     rates = _timed(path, lambda records: machine.load(records, now))
     while not machine.loaded(now, 1000):
         machine.take()
     rates["seconds"] = time.process_time() - began
     rates["jobs"] = len(machine.state.jobs)
-    rates["resident"] = _resident() - before
+    rates["resident"] = rss_bytes([os.getpid()]) - before
     return rates
 
 
@@ -109,14 +110,8 @@ def _timed(path: str, take: Callable[[list[Record]], None]) -> Rates:
     return {"seconds": time.process_time() - began}
 
 
-def _resident() -> int:
-    """Bytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
 def measure(jobs: int) -> dict[str, Rates]:
-    """All of it, for both formats."""
+    """Measure writing, reading and loading in both formats."""
     found: dict[str, Rates] = {}
     with tempfile.TemporaryDirectory() as folder:
         for format_ in Format:
@@ -138,7 +133,7 @@ def main(argv: Sequence[str]) -> int:
         prog="python -m benchmarks recovery", description="How fast a node comes back."
     )
     parser.add_argument("--jobs", type=int, default=GOAL, help="in the journal (1000000)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    add_json(parser)
     options = parser.parse_args(argv)
     found = measure(options.jobs)
     table = Table("what", title=f"{options.jobs:,} jobs")
@@ -149,8 +144,7 @@ def main(argv: Sequence[str]) -> int:
         memory = f"{rates['resident'] / options.jobs:,.0f}" if "resident" in rates else ""
         table.add_row(what, f"{1 / each:,.0f}", f"{each * 1e6:.2f}", f"{60 / each:,.0f}", memory)
     Console().print(table)
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    write_json(options.json, found)
     return int(any(60 * options.jobs / found[f"load, {f.value}"]["seconds"] < GOAL for f in Format))
 
 

@@ -1,4 +1,4 @@
-"""What came of a comparison: medians, ratios, targets; as a table for people and as JSON."""
+"""The report of a comparison: medians, ratios, targets; as a table and as JSON."""
 
 import statistics
 import time
@@ -18,20 +18,25 @@ SCHEMA: Final = 1
 
 @attrs.frozen
 class Report:
-    """A comparison, and what it was made with."""
+    """The samples of a comparison, and its circumstances."""
 
     rows: Rows
     machine: dict[str, Any]
     versions: dict[str, str]
-    """Of each contender; the first is ours, the second the original, if there is one."""
+    """By contender; the first is ours, the second the original, if there is one."""
     original: str
-    """Its name, or nothing."""
+    """The original's name, or empty."""
     commit: str
     date: str
     size: float
 
+    @property
+    def compared(self) -> str:
+        """All contenders with their versions."""
+        return ", ".join(f"{name} {version}" for name, version in self.versions.items())
+
     def median(self, case: str, figure: str, contender: str) -> float | None:
-        """Of all rounds; None where nothing was measured."""
+        """The median of all rounds; None if there is no sample."""
         found = values(self.rows.get(case, {}).get(contender, ()), figure)
         return statistics.median(found) if found else None
 
@@ -43,14 +48,14 @@ class Report:
 
 
 def values(samples: Iterable[Sample], figure: str) -> list[float]:
-    """Of one figure."""
+    """The values of one figure."""
     return [sample[figure] for sample in samples if figure in sample]
 
 
 def make(
     rows: Rows, contenders: Sequence[Contender], size: float, earlier: Report | None = None
 ) -> Report:
-    """A report of now, with what an earlier one has of other cases."""
+    """A report with the present date and machine, and the other cases of an earlier one."""
     versions = {each.name: each.version for each in contenders}
     original = [each.name for each in contenders[1:] if each.kind is Kind.DISQUE]
     return Report(
@@ -101,7 +106,7 @@ def _cell(report: Report, case: Case, figure: Figure, name: str) -> str:
 
 
 def number(value: float) -> str:
-    """As short as it is exact."""
+    """Three digits, or all before the point."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
@@ -112,12 +117,12 @@ def _times(ratio: float) -> str:
     return f"[{colour}]{ratio:.2f}[/{colour}]"
 
 
-# What must be shown.
+# Targets.
 
 
 @attrs.frozen
 class Verdict:
-    """Whether a target is met. `found` is None where it was not measured."""
+    """Whether a target is met. `found` is None if it was not measured."""
 
     what: str
     wanted: str
@@ -126,7 +131,7 @@ class Verdict:
 
 
 def verdicts(report: Report, cases: Sequence[Case], targets: Sequence[Target]) -> list[Verdict]:
-    """Of all targets whose cases ran."""
+    """The verdicts on all targets whose cases ran."""
     by_name = {case.name: case for case in cases}
     return [
         _verdict(report, by_name[target.case], target)
@@ -163,7 +168,7 @@ def _verdict(report: Report, case: Case, target: Target) -> Verdict:
 
 
 def targets_table(found: Sequence[Verdict]) -> Table:
-    """As a table."""
+    """The verdicts as a table."""
     drawn = Table("must be shown", "wanted", title="targets")
     drawn.add_column("found", justify="right")
     drawn.add_column("")
@@ -185,7 +190,7 @@ def number_of(value: float) -> str:
 
 
 def as_json(report: Report, cases: Sequence[Case]) -> dict[str, Any]:
-    """Everything, medians and ratios worked out."""
+    """The whole report, with medians and ratios."""
     medians: dict[str, dict[str, dict[str, float]]] = {}
     for case in cases:
         for name, samples in report.rows.get(case.name, {}).items():
@@ -222,7 +227,7 @@ def ratios(report: Report, cases: Sequence[Case]) -> dict[str, dict[str, float]]
 
 
 def from_json(facts: dict[str, Any]) -> Report:
-    """What `as_json` wrote."""
+    """The report that `as_json` wrote."""
     if facts.get("schema") != SCHEMA:
         raise ValueError(f"its schema is {facts.get('schema')}, and not {SCHEMA}")
     return Report(

@@ -1,25 +1,23 @@
-"""How fast the simulator is, and what gossip costs: `python -m benchmarks sim`.
+"""The speed of the simulator, and the cost of gossip: `python -m benchmarks sim`.
 
-Times are those of the processor, which other programs disturb little; cycles are collected between
-seeds, as in a sweep. A *standard seed* is 120 simulated seconds of five nodes with ten jobs a
-second, each with three copies, undisturbed.
+Times are CPU times, which other programs affect little; garbage is collected between seeds, as in a
+sweep. A *standard seed* is 120 simulated seconds of five nodes with ten jobs a second, each with
+three copies, without faults.
 """
 
 import argparse
 import gc
-import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import chart
+from benchmarks.output import add_json, write_json
 from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.events import Engine
@@ -34,16 +32,18 @@ NODES: Final = 5
 STANDARD: Final = 120
 """Seconds of a standard seed."""
 SIZES: Final = (3, 10, 30, 100)
-"""Clusters whose gossip is weighed."""
+"""Sizes of the clusters whose gossip is measured."""
 GOSSIP_SECONDS: Final = 60
 WARM_UP: Final = 2
-"""Seconds that pass before time 0."""
+"""Simulated seconds before time 0."""
 BARE_EVENTS: Final = 500_000
+BAR: Final = 40
+"""Columns of the longest bar."""
 
 Rates = dict[str, float]
 
 
-# What is played.
+# Plans.
 
 
 def standard(seed: int, *, clocks: bool = True, seconds: int = STANDARD, rate: int = 10) -> Plan:
@@ -75,7 +75,7 @@ def standard(seed: int, *, clocks: bool = True, seconds: int = STANDARD, rate: i
 
 
 def idle(nodes: int, seconds: int) -> Plan:
-    """Nodes that have nothing to do but to hear of each other."""
+    """Nodes without jobs, which exchange only gossip."""
     return Plan(
         scenario="idle",
         seed=1,
@@ -130,7 +130,7 @@ def speeds(seeds: int) -> Rates:
 
 
 def overhead() -> Rates:
-    """What an event costs without anything that happens in it: the heap alone."""
+    """The cost of an event that does nothing: the event heap alone."""
     engine = Engine()
 
     def again(number: int) -> None:
@@ -149,7 +149,7 @@ def overhead() -> Rates:
 
 
 class _Stopwatch(Machine):
-    """A machine that says how long it takes."""
+    """A machine that measures its own time."""
 
     spent = 0
     calls = 0
@@ -179,7 +179,7 @@ class _Stopwatch(Machine):
 
 
 def share_of_machine() -> Rates:
-    """How much of a run is the machines' own work, the stopwatch's cost taken off."""
+    """The machines' share of the time of a run, less the cost of measuring."""
     began = time.thread_time_ns()
     for _ in range(100_000):
         time.thread_time_ns()
@@ -192,7 +192,7 @@ def share_of_machine() -> Rates:
 
 
 def compression() -> Rates:
-    """Simulated seconds for each second when nothing is to be done."""
+    """Simulated seconds per second of an idle cluster."""
     hour = 3600
     _, seconds = _timed(lambda: simulate(idle(NODES, hour)).steps)
     return {"time compression when idle": hour / seconds}
@@ -202,7 +202,7 @@ def compression() -> Rates:
 
 
 class _TrafficCounter(Machine):
-    """A machine whose messages are counted and weighed."""
+    """A machine whose messages and their bytes are counted."""
 
     messages = 0
     size = 0
@@ -220,7 +220,7 @@ class _TrafficCounter(Machine):
 
 @attrs.frozen
 class Gossip:
-    """What hearing of each other costs one node of so many."""
+    """The cost of gossip per node, in a cluster of this size."""
 
     nodes: int
     messages: float
@@ -228,13 +228,13 @@ class Gossip:
     size: float
     """Bytes sent per second."""
     cpu: float
-    """Microseconds of the processor for each simulated second, engine included."""
+    """Microseconds of CPU time per simulated second, engine included."""
     wall: float
     """Seconds that the whole run took."""
 
 
 def gossip(nodes: int, seconds: int) -> Gossip:
-    """Weigh it."""
+    """Measure the cost of gossip."""
     plan = idle(nodes, seconds)
     began = time.monotonic()
     _, cpu = _timed(lambda: simulate(plan).steps)
@@ -273,11 +273,16 @@ def main(argv: Sequence[str]) -> int:
     for nodes in options.sizes:
         with console.status(f"gossip among {nodes} nodes"):
             weighed.append(gossip(nodes, options.seconds))
-    for line in chart.bars("gossip: CPU per node", _points(weighed, "cpu"), "us/s"):
+    for line in bars("gossip: CPU per node", _points(weighed, "cpu"), "us/s"):
         console.print(line)
-    for line in chart.bars("gossip: bytes sent per node", _points(weighed, "size"), "B/s"):
+    for line in bars("gossip: bytes sent per node", _points(weighed, "size"), "B/s"):
         console.print(line)
-    _keep(options, rates, weighed)
+    facts = {
+        "python": sys.version.split()[0],
+        "rates": rates,
+        "gossip": [attrs.asdict(each) for each in weighed],
+    }
+    write_json(options.json, facts)
     return 0
 
 
@@ -294,9 +299,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=int, default=GOSSIP_SECONDS, help="for so many simulated seconds (60)"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all figures there, and a chart beside it"
-    )
+    add_json(parser)
     return parser.parse_args(argv)
 
 
@@ -318,27 +321,10 @@ def _table(rates: Rates) -> Table:
     return table
 
 
-def _keep(options: argparse.Namespace, rates: Rates, weighed: Sequence[Gossip]) -> None:
-    if options.json is None:
-        return
-    facts = {
-        "python": sys.version.split()[0],
-        "rates": rates,
-        "gossip": [attrs.asdict(each) for each in weighed],
-    }
-    options.json.write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
-    page = options.json.with_suffix(".html")
-    sizes = [each.nodes for each in weighed]
-    page.write_text(
-        chart.page(
-            "What gossip costs each node",
-            "number of nodes",
-            sizes,
-            [
-                chart.Panel("messages sent per second", [each.messages for each in weighed]),
-                chart.Panel("bytes sent per second", [each.size for each in weighed]),
-                chart.Panel("µs of CPU for each simulated second", [each.cpu for each in weighed]),
-            ],
-        ),
-        "utf-8",
-    )
+def bars(title: str, points: Sequence[tuple[str, float]], unit: str) -> Iterator[str]:
+    """A bar for each point, the longest for the largest."""
+    yield title
+    largest = max((value for _, value in points), default=0) or 1
+    width = max((len(name) for name, _ in points), default=0)
+    for name, value in points:
+        yield f"  {name:>{width}}  {'█' * max(1, round(value / largest * BAR))} {value:,.0f} {unit}"

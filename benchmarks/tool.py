@@ -1,4 +1,4 @@
-"""redis-benchmark, which sends the load and counts: no part of it is ours."""
+"""redis-benchmark, an independent load generator."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from typing import Final
 CLIENTS: Final = 50
 TOOL: Final = "redis-benchmark"
 PATIENCE_S: Final = 60.0
-"""Some versions stand still now and then, with pipelines above all: then once more."""
+"""The limit for a run: some versions hang now and then, mostly with pipelines."""
 HOW_TO_INSTALL: Final = f"""{TOOL} is not on PATH, and it sends the load. It comes with Redis:
   Debian, Ubuntu   apt install redis-tools
   Fedora           dnf install redis
@@ -19,7 +19,7 @@ HOW_TO_INSTALL: Final = f"""{TOOL} is not on PATH, and it sends the load. It com
 
 
 class BenchmarkError(Exception):
-    """What was measured has failed; the message is for people."""
+    """A measurement has failed; the message is for the user."""
 
 
 def is_installed() -> bool:
@@ -35,7 +35,8 @@ def ops_per_second(
     clients: int = CLIENTS,
     patience_s: float = PATIENCE_S,
 ) -> float:
-    """Send the same request so many times, from so many clients, and tell how fast answers came."""
+    """Send the same request `requests` times from `clients` clients. Returns the replies per
+    second."""
     if not is_installed():
         raise BenchmarkError(f"{TOOL} is not on PATH")
     load = ("-n", str(requests), "-c", str(clients), "-P", str(pipeline), "--csv")

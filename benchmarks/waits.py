@@ -1,6 +1,6 @@
 """How long a worker waits for a job that appears at another node, in milliseconds.
 
-Each act has some queues with one worker each, so that what passes between nodes is about one job.
+Each scenario has some queues with one worker each, so that the messages are about one job.
 """
 
 import itertools
@@ -22,11 +22,11 @@ from disque_trio.statemachine.base import JobId
 from tests.cluster.processes import Server
 
 Scenario = Callable[[Subject, Sequence[str]], list[float]]
-"""Has the queues that it is told of, and returns what each of their workers waited, in seconds."""
+"""Uses the named queues, and returns how long each of their workers waited, in seconds."""
 
 _QUEUES: Final = 20
 _SETTLE_S: Final = 0.5
-"""For so long workers have waited when jobs come."""
+"""How long workers have waited when jobs come."""
 _APART_S: Final = 0.01
 """Between two jobs."""
 _TICK_S: Final = 0.001
@@ -34,14 +34,14 @@ _LIMIT_S: Final = 60.0
 """The original asks again after 30 s at most."""
 _ALONE: Final = ("REPLICATE", 1)
 _SOON: Final = 2
-"""RETRY and DELAY, in seconds."""
+"""RETRY and DELAY of these scenarios, in seconds."""
 _JOBS: Final = 3
-"""For each queue whose consumer comes and goes."""
+"""Jobs for each queue of `sporadic`."""
 _names = itertools.count()
 
 
 def measure(subject: Subject, size: float, *, scenario: Scenario) -> Sample:
-    """The median and the longest of the waits of a scenario. Queues are new for each sample."""
+    """The median and the longest wait of a scenario. Queues are new for each sample."""
     subject.flush()
     number = next(_names)
     names = [f"meet:{number}:{each}" for each in range(max(2, round(_QUEUES * size)))]
@@ -60,15 +60,15 @@ class _Workers:
             self._epoll.register(fd, select.EPOLLIN)
         self.ids: dict[str, bytes] = {}
         self.came: dict[str, float] = {}
-        """When each queue's job came."""
+        """When each queue's job arrived."""
 
     def wait(self, name: str, timeout_ms: int = 0) -> None:
-        """Ask for a job, and wait for ever or for so long."""
+        """Send GETJOB; a timeout of 0 is for ever."""
         limit = [b"TIMEOUT", b"%d" % timeout_ms] if timeout_ms else []
         self.clients[name].ask((resp(b"GETJOB", *limit, b"FROM", name.encode()), 1))
 
     def receive(self, seconds: float) -> Iterator[tuple[str, bool]]:
-        """For so long: each queue whose worker is answered, and whether it was with a job."""
+        """For so long, yield each queue whose worker gets a reply, and whether it is a job."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             for fd, _ in self._epoll.poll(left):
@@ -81,7 +81,7 @@ class _Workers:
                     yield name, bool(answers[0])
 
     def receive_all(self) -> None:
-        """Until a job has come to each."""
+        """Wait until each worker has a job."""
         deadline = time.monotonic() + _LIMIT_S
         while len(self.came) < len(self.clients):
             if time.monotonic() > deadline:
@@ -106,7 +106,7 @@ def _waiting(subject: Subject, server: Server, names: Sequence[str]) -> _Workers
 
 
 def _since(workers: _Workers, began: dict[str, float]) -> list[float]:
-    """How long after that its job came to each worker, which ends them."""
+    """How long after `began` each worker got its job. Closes the workers."""
     workers.receive_all()
     workers.close()
     return [max(workers.came[name] - at, 0.0) for name, at in began.items()]
@@ -115,7 +115,7 @@ def _since(workers: _Workers, began: dict[str, float]) -> list[float]:
 def _one_by_one(
     workers: _Workers, names: Sequence[str], act: Callable[[str], object]
 ) -> list[float]:
-    """Do something for each queue that brings its worker a job."""
+    """Call `act` for each queue in turn, which brings its worker a job."""
     began: dict[str, float] = {}
     for name in names:
         began[name] = time.monotonic()
@@ -133,7 +133,7 @@ def first_job(subject: Subject, names: Sequence[str]) -> list[float]:
 
 
 def second_job(subject: Subject, names: Sequence[str]) -> list[float]:
-    """After that the worker has gone; another job is added at A, and a worker asks there."""
+    """Then the worker has gone; another job is added at A, and a worker asks there."""
     a, b, *_ = subject.servers
     workers = _waiting(subject, b, names)
     _one_by_one(workers, names, lambda name: a.client.add(name, "first", *_ALONE))
@@ -146,7 +146,7 @@ def second_job(subject: Subject, names: Sequence[str]) -> list[float]:
 
 
 def after_nack(subject: Subject, names: Sequence[str]) -> list[float]:
-    """A worker waits at A, and a job that was taken at B is refused there."""
+    """A worker waits at A, and a job that was taken at B gets a NACK there."""
     a, b, *_ = subject.servers
     jobs = _taken(b, names)
     workers = _waiting(subject, a, names)
@@ -167,7 +167,7 @@ def after_retry(subject: Subject, names: Sequence[str]) -> list[float]:
 
 
 def after_delay(subject: Subject, names: Sequence[str]) -> list[float]:
-    """A worker waits at A, and at B the DELAY of a job is over."""
+    """A worker waits at A, and the DELAY of a job at B ends."""
     a, b, *_ = subject.servers
     jobs = {name: b.client.add(name, "body", *_ALONE, "DELAY", _SOON) for name in names}
     return _when_due(subject, a, b, jobs)
@@ -191,25 +191,25 @@ def _due(server: Server, job: JobId) -> float:
     return time.monotonic() + within_ms / 1000
 
 
-# Consumers that come and go.
+# Sporadic workers.
 
 
 @attrs.define
 class _SporadicWorker:
-    """A queue whose consumer comes and goes. Times are in seconds."""
+    """A queue whose worker comes and goes. Times are in seconds."""
 
     next_at: float
-    """When the consumer comes again, while it is away."""
+    """When the worker comes again, while it is away."""
     add_at: float
     """When the next job is added, unless there is one."""
     asked: float = 0.0
     added: float = 0.0
     """0 while there is no job."""
     waited: float = 0.0
-    """How long the consumer has waited for this job in vain."""
+    """How long the worker has waited for this job so far."""
 
     def end_wait(self, draw: random.Random, *, has_job: bool, waits: list[float]) -> None:
-        """The consumer is answered and goes."""
+        """The worker has its reply and goes."""
         now = time.monotonic()
         if self.added:
             self.waited += now - max(self.asked, self.added)
@@ -221,8 +221,8 @@ class _SporadicWorker:
 
 
 def sporadic(subject: Subject, names: Sequence[str]) -> list[float]:
-    """Consumers at B wait for 100 to 500 ms and are away for as long, while A has a job now and
-    then. Only the time during which both are there is counted."""
+    """Workers at B wait for 100 to 500 ms and are away for as long, while A has a job now and then.
+    Only the time in which there are both a job and a worker is counted."""
     a, b, *_ = subject.servers
     draw, began = random.Random(0), time.monotonic()
     workers = _Workers(subject, b, names)

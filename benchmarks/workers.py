@@ -1,7 +1,7 @@
 """`python -m benchmarks workers`: one process against several behind one port (docs/deploying.md).
 
-The load generator runs on the same cores, so that on a small machine the CPU time per job says more
-than the jobs per second: with as many workers as cores, the generator has none of its own.
+The load generator runs on the same cores, so on a small machine the CPU time per job is more useful
+than the jobs per second: with as many workers as cores, the generator has no core of its own.
 """
 
 import argparse
@@ -27,7 +27,7 @@ QUEUE: Final = b"queue:bench"
 BODY: Final = b"x" * 100
 GENERATORS: Final = 2
 CLIENTS: Final = 25
-"""Of each process of the generator."""
+"""Clients of each process of the generator."""
 _BATCH: Final = 200
 _WORDS: Final = Disque()
 _FEW_S: Final = 8.0
@@ -35,14 +35,14 @@ _FEW_S: Final = 8.0
 
 @attrs.frozen
 class Place:
-    """A server that runs: the port for all, and each worker's own."""
+    """A running server: the common port, and each worker's own."""
 
     server: Server
     own_ports: Sequence[int]
 
     @property
     def port(self) -> int:
-        """Of all."""
+        """The common port."""
         return self.server.port
 
     def flush(self) -> None:
@@ -53,7 +53,7 @@ class Place:
 
 
 Load = Callable[[Place, int], float]
-"""Puts that many jobs through; how many in a second."""
+"""Puts that many jobs through. Returns the jobs per second."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def _adding(port: int, jobs: int, depth: int) -> Task:
 
 
 def add(place: Place, jobs: int, depth: int) -> float:
-    """ADDJOB at the port of all."""
+    """ADDJOB at the common port."""
     return rate(work([_adding(place.port, jobs // GENERATORS, depth)] * GENERATORS))
 
 
@@ -94,14 +94,14 @@ def add_in_a_pipeline(place: Place, jobs: int) -> float:
 
 
 def drain(place: Place, jobs: int) -> float:
-    """GETJOB COUNT 200 and ACKJOB of what was spread over all, `add_in_a_pipeline` before."""
+    """GETJOB COUNT 200 and ACKJOB of the jobs that `add_in_a_pipeline` has added before."""
     del jobs
     args = (place.port, _WORDS, QUEUE, _BATCH, CLIENTS)
     return rate(work([Task(tasks.draining, args)] * GENERATORS))
 
 
 def move(place: Place, jobs: int) -> float:
-    """All producers at the first, all consumers at the last, while they add."""
+    """All producers at the first worker, all consumers at the last, at the same time."""
     first, last = place.own_ports[0], place.own_ports[-1]
     args = (last, _WORDS, QUEUE, _BATCH, 4, jobs, _FEW_S)
     todo = [_adding(first, jobs, 16), Task(tasks.consuming, args)]
@@ -118,7 +118,7 @@ LOADS: Final[dict[str, Load]] = {
 
 
 def measure(place: Place, jobs: int) -> dict[str, tuple[float, float]]:
-    """Of each load: jobs per second, and microseconds of processor time per job."""
+    """By load: jobs per second, and microseconds of CPU time per job."""
     found = {}
     for name, load in LOADS.items():
         if load is not drain:

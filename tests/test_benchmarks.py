@@ -1,12 +1,11 @@
 """The benchmarks that need no other program: of the simulator, and with it."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks import chart, duplicates, simulator
+from benchmarks import duplicates, simulator
 from benchmarks.__main__ import main
 
 SMALL = """
@@ -69,21 +68,8 @@ def test_gossip_costs_a_node_more_among_more_nodes() -> None:
     assert few.size < many.size
 
 
-def test_a_page_has_a_point_for_each_value_and_needs_nothing_else() -> None:
-    panel = chart.Panel("bytes < sent", [500, 1_500, 40_000])
-
-    page = chart.page("What it costs", "nodes", [3, 10, 100], [panel, panel])
-
-    assert page.count("<circle") == 6
-    assert "bytes &lt; sent" in page
-    assert "40,000" in page
-    heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', page)[:3]]
-    assert heights == sorted(heights, reverse=True)
-    assert "http" not in page
-
-
 def test_the_longest_bar_is_that_of_the_largest() -> None:
-    title, few, many = chart.bars("gossip", [("3 nodes", 10), ("100 nodes", 1_000)], "B/s")
+    title, few, many = simulator.bars("gossip", [("3 nodes", 10), ("100 nodes", 1_000)], "B/s")
 
     assert title == "gossip"
-    assert (few.count("█"), many.count("█")) == (1, chart.BAR)
+    assert (few.count("█"), many.count("█")) == (1, simulator.BAR)

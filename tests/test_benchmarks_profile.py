@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import profile, profilers
+from benchmarks import output, profile, profilers
 from benchmarks.cases import CASES
 from benchmarks.profile import main, part_of, profile_of
 from benchmarks.profilers import Frame, Profilers, tally
@@ -131,12 +131,12 @@ def test_a_case_is_looked_at_while_it_runs(
     assert "old" not in text
 
 
-def test_who_may_not_look_is_told_why(
+def test_without_permission_to_trace_the_reason_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stand_in(tmp_path, monkeypatch, REFUSER)
 
-    assert main(["--only", "add"]) == profile.UNUSABLE
+    assert main(["--only", "add"]) == output.UNUSABLE
 
     assert "py-spy may not look at a node: Permission Denied" in capsys.readouterr().out
 
@@ -147,7 +147,7 @@ def test_without_py_spy_it_says_how_to_get_it(
     monkeypatch.setenv("PATH", os.devnull)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    assert main([]) == profile.UNUSABLE
+    assert main([]) == output.UNUSABLE
 
     assert "pip install 'disque-trio[profile]'" in capsys.readouterr().out
 
@@ -158,6 +158,6 @@ def test_what_has_no_time_per_operation_is_refused(
 ) -> None:
     stand_in(tmp_path, monkeypatch, REFUSER)
 
-    assert main(["--only", case]) == profile.UNUSABLE
+    assert main(["--only", case]) == output.UNUSABLE
 
     assert f"--only {case}: there is no such case with a figure" in capsys.readouterr().out

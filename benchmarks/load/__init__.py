@@ -1,6 +1,6 @@
-"""Our own load generator, for what redis-benchmark cannot do: clients that answer what they get.
+"""Our own load generator, because requests of redis-benchmark cannot depend on replies.
 
-A conversation is what one connection says; a talk carries it on; an task is what one process
-does, many talks at once; a team is the processes, which begin together. Words are those of Disque,
-Redis or beanstalkd.
+A client is one connection; a conversation is the requests that it sends; a task is the work of one
+process with many clients; the processes begin together. A dialect has the requests of Disque, Redis
+or beanstalkd.
 """

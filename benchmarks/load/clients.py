@@ -1,4 +1,4 @@
-"""Connections of one process: each carries on a conversation, all of them by one epoll."""
+"""The connections of one process: each has a conversation, all on one epoll."""
 
 import select
 import socket
@@ -12,12 +12,12 @@ from benchmarks.load.dialects import Ask, Dialect
 
 LOOPBACK: Final = "127.0.0.1"
 _AT_ONCE: Final = 1 << 18
-"""Bytes that are read at once."""
+"""Bytes per read."""
 _TICK_S: Final = 0.1
-"""How often one looks whether it is over while nothing comes."""
+"""How often the end condition is checked while nothing comes."""
 
 Conversation = Generator[Ask, list[Any], None]
-"""Yields what it asks, and is sent all the answers."""
+"""Yields requests, and is sent all their replies."""
 
 
 class Client:
@@ -31,15 +31,15 @@ class Client:
         self._got: list[Any] = []
 
     def ask(self, ask: Ask) -> None:
-        """Send, and expect so many answers more."""
+        """Send requests."""
         data, due = ask
         self._due += due
         self.socket.sendall(data)
 
     def receive(self) -> list[Any] | None:
-        """Read what has come: all the answers that are due, or None as long as some are not there.
+        """Read. Returns all the replies that are due, or None while some are missing.
 
-        An answer that is an error is raised.
+        A reply that is an error is raised.
         """
         data = self.socket.recv(_AT_ONCE)
         if not data:
@@ -57,7 +57,7 @@ class Client:
 
 
 def connect(port: int, dialect: Dialect, count: int) -> list[Client]:
-    """So many connections."""
+    """Open `count` connections."""
     return [Client(port, dialect) for _ in range(count)]
 
 
@@ -66,7 +66,7 @@ def converse(
     limit_s: float,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Carry on all conversations until each has ended, or until it is over."""
+    """Run all conversations until each has ended, or `is_over` returns True."""
     deadline = time.monotonic() + limit_s
     epoll = select.epoll()
     running: dict[int, tuple[Client, Conversation]] = {}

@@ -1,4 +1,4 @@
-"""How servers are spoken to: the same work in the words of Disque, of Redis and of beanstalkd."""
+"""Dialects: the same work as requests of Disque, of Redis and of beanstalkd."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
@@ -7,57 +7,57 @@ import attrs
 import hiredis
 
 Ask = tuple[bytes, int]
-"""A request, or many, and how many answers there will be."""
+"""The bytes of one or more requests, and the number of replies."""
 Job = tuple[bytes, bytes]
-"""Its id, or nothing where there are no ids, and its body."""
+"""Id, empty where the server has none, and body."""
 
 
 class Reader(Protocol):
-    """Makes answers of bytes."""
+    """Parses replies."""
 
     def feed(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take received bytes."""
 
     def gets(self) -> Any:
-        """The next answer, or False."""
+        """The next reply, or False."""
 
 
 class Dialect(Protocol):
-    """What a load generator has to say."""
+    """The requests of one kind of server."""
 
     def reader(self) -> Reader:
-        """Of a new connection."""
+        """A parser for a new connection."""
 
     def add(self, queue: bytes, body: bytes, options: Sequence[bytes] = ()) -> bytes:
-        """One job; there is one answer."""
+        """Add one job; there is one reply."""
 
     def get(self, queue: bytes, count: int) -> Ask:
-        """As many jobs as there are, up to so many, at once."""
+        """Take up to `count` jobs without waiting."""
 
     def block(self, queue: bytes, count: int) -> bytes:
-        """Wait for jobs; there is one answer, when there are any or after some seconds."""
+        """Wait for jobs; there is one reply, when there are any or after some seconds."""
 
     def ack(self, ids: Sequence[bytes]) -> Ask:
-        """These are done."""
+        """Acknowledge jobs."""
 
     def jobs(self, answers: Sequence[Any]) -> list[Job]:
-        """Those that were got."""
+        """The jobs in these replies to `get` or `block`."""
 
 
 def resp(*words: bytes) -> bytes:
-    """A request."""
+    """A request in RESP."""
     parts = [b"*%d\r\n" % len(words)]
     parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
     return b"".join(parts)
 
 
 PATIENCE_MS: Final = b"2000"
-"""A worker that waits asks again after that."""
+"""How long a worker waits before it asks again."""
 
 
 @attrs.frozen
 class Disque:
-    """The words of ours and of the original."""
+    """Ours and the original."""
 
     def reader(self) -> Reader:
         """RESP."""
@@ -87,7 +87,7 @@ class Disque:
 
 @attrs.frozen
 class Redis:
-    """A list is a queue, and what is taken is gone: less than Disque does."""
+    """Lists as queues. A job that is taken is gone: there are no acknowledgements."""
 
     def reader(self) -> Reader:
         """RESP."""
@@ -108,7 +108,7 @@ class Redis:
         return resp(b"BLMPOP", b"2", b"1", queue, b"RIGHT", b"COUNT", b"%d" % count)
 
     def ack(self, _ids: Sequence[bytes]) -> Ask:
-        """There is nothing to be said."""
+        """No request."""
         return b"", 0
 
     def jobs(self, answers: Sequence[Any]) -> list[Job]:
@@ -117,7 +117,8 @@ class Redis:
 
 
 def _bodies(answer: list[Any]) -> list[bytes]:
-    """RPOP gives bodies; BRPOP a queue and a body, BLMPOP a queue and bodies."""
+    """The bodies in a reply: RPOP gives bodies, BRPOP a queue and a body, BLMPOP a queue and
+    bodies."""
     if len(answer) == 2 and isinstance(answer[1], list):
         return answer[1]
     if len(answer) == 2 and answer[0].startswith(QUEUE_PREFIX):
@@ -126,28 +127,28 @@ def _bodies(answer: list[Any]) -> list[bytes]:
 
 
 QUEUE_PREFIX: Final = b"queue:"
-"""All queues of the benchmarks begin so, and no body does."""
+"""All queue names of the benchmarks begin with it, and no body does."""
 
 
 @attrs.frozen
 class Beanstalkd:
-    """One tube, the default one. It keeps what is reserved until it is deleted, as Disque does."""
+    """The default tube. Reserved jobs are kept until they are deleted, as in Disque."""
 
     def reader(self) -> Reader:
-        """Lines, some of which announce a body."""
+        """A parser of lines and bodies."""
         return BeanstalkReader()
 
     def add(self, _queue: bytes, body: bytes, options: Sequence[bytes] = ()) -> bytes:
-        """Put; of the options it knows DELAY."""
+        """put; the only option is DELAY."""
         delay = options[options.index(b"DELAY") + 1] if b"DELAY" in options else b"0"
         return b"put 1000 %b 300 %d\r\n%b\r\n" % (delay, len(body), body)
 
     def get(self, _queue: bytes, count: int) -> Ask:
-        """So many reserves, none of which waits."""
+        """`count` requests that do not wait."""
         return b"reserve-with-timeout 0\r\n" * count, count
 
     def block(self, _queue: bytes, _count: int) -> bytes:
-        """Reserve: always one."""
+        """reserve, always one job."""
         return b"reserve-with-timeout 2\r\n"
 
     def ack(self, ids: Sequence[bytes]) -> Ask:
@@ -155,7 +156,7 @@ class Beanstalkd:
         return b"".join([b"delete %b\r\n" % id for id in ids]), len(ids)
 
     def jobs(self, answers: Sequence[Any]) -> list[Job]:
-        """Those that were reserved."""
+        """The reserved jobs."""
         return [answer for answer in answers if isinstance(answer, tuple)]
 
 
@@ -163,17 +164,17 @@ _REFUSALS: Final = (b"OUT_OF", b"INTERNAL", b"BAD", b"UNKNOWN", b"EXPECTED", b"J
 
 
 class BeanstalkReader:
-    """Answers are lines as bytes, or a job as a tuple, or an error."""
+    """Replies are lines as bytes, a job as a tuple, or an error."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take received bytes."""
         self._rest += data
 
     def gets(self) -> Any:
-        """The next answer, or False."""
+        """The next reply, or False."""
         end = self._rest.find(b"\r\n")
         if end < 0:
             return False

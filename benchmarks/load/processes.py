@@ -1,4 +1,4 @@
-"""Processes that work together: they begin at the same moment, and none outlives its work."""
+"""Load processes: they begin at the same moment, and end with their tasks."""
 
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -11,21 +11,21 @@ from benchmarks.load.tasks import LIMIT_S, Report
 from benchmarks.tool import BenchmarkError
 
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
-# A fork of a small process is quick, and safe beside the threads of a progress bar.
+# A fork of a small process is quick, and safe with the threads of a progress bar.
 _CONTEXT.set_forkserver_preload(["benchmarks.load.processes"])
 _PATIENCE_S: Final = LIMIT_S + 20
 
 
 @attrs.frozen
 class Task:
-    """What one process is to do: the function is given a start and then these arguments."""
+    """The work of one process: the function gets a `Start` and these arguments."""
 
     function: Callable[..., Report]
     args: Sequence[Any]
 
 
 def work(tasks: Sequence[Task], begin: Callable[[], None] = lambda: None) -> list[Report]:
-    """Do them all at once; `begin` is called when all are ready."""
+    """Run all tasks at once; `begin` is called when all processes are ready."""
     pipes = [_CONTEXT.Pipe() for _ in tasks]
     processes = [
         _CONTEXT.Process(target=_run, args=(task, theirs), daemon=True)
@@ -50,7 +50,7 @@ def work(tasks: Sequence[Task], begin: Callable[[], None] = lambda: None) -> lis
 
 
 def _receive(pipe: Connection) -> Any:
-    """What the process at the other end says; if it complains, that is raised."""
+    """The next object from a process; its error is raised."""
     if not pipe.poll(_PATIENCE_S):
         raise BenchmarkError(f"a load generator was silent for {_PATIENCE_S:g} s")
     try:
@@ -74,6 +74,6 @@ def _run(task: Task, pipe: Connection) -> None:
 
 
 def rate(reports: Sequence[Report]) -> float:
-    """Jobs per second, of all of them, from the first beginning to the last end."""
+    """Jobs per second of all tasks together, from the first beginning to the last end."""
     seconds = max(each.ended for each in reports) - min(each.began for each in reports)
     return sum(each.count for each in reports) / max(seconds, 1e-9)

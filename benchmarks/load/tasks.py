@@ -1,4 +1,4 @@
-"""What one process of a team does. Each task connects, waits for the start, works and reports.
+"""The tasks of load processes. Each connects, waits for the start, works and reports.
 
 Times are those of the system's monotonic clock, which all processes share.
 """
@@ -15,17 +15,17 @@ from benchmarks.load.clients import Client, Conversation, connect, converse
 from benchmarks.load.dialects import Dialect
 
 LIMIT_S: Final = 100.0
-"""No task takes longer."""
+"""The limit for a task."""
 _BREATH_S: Final = 0.0005
-"""Between two bursts of a pace."""
+"""The pause between two bursts of `pacing`."""
 
 Start = Callable[[], None]
-"""Says that one is ready, and returns when all are."""
+"""Reports that the process is ready, and returns when all are."""
 
 
 @attrs.frozen
 class Report:
-    """What an task has to tell."""
+    """The result of a task."""
 
     count: int
     """Jobs that went through."""
@@ -37,15 +37,15 @@ class Report:
 
 @attrs.define(eq=False)
 class Tally:
-    """Counts what the clients of a process do together."""
+    """Counts the jobs of all clients of a process."""
 
     count: int = 0
     last: float = 0.0
-    """When it counted last."""
+    """When a job was last counted."""
     waits: list[int] = attrs.Factory(list)
 
     def add(self, count: int) -> None:
-        """So many more."""
+        """Count more jobs."""
         self.count += count
         self.last = time.monotonic()
 
@@ -54,7 +54,7 @@ def adding(
     start: Start, port: int, dialect: Dialect, queues: Sequence[bytes], body: bytes,
     count: int, connections: int, depth: int, options: Sequence[bytes] = (),
 ) -> Report:  # fmt: skip
-    """Add so many jobs, each connection `depth` of them at a time, to each queue in turn."""
+    """Add `count` jobs to the queues in turn, `depth` at a time on each connection."""
     shares = _shares(count, connections)
     names = cycle(queues)
     clients = connect(port, dialect, connections)
@@ -78,7 +78,7 @@ def _adds(
 def draining(
     start: Start, port: int, dialect: Dialect, queue: bytes, batch: int, connections: int
 ) -> Report:
-    """Get and acknowledge, so many at a time, until the queue is empty."""
+    """Get and acknowledge `batch` jobs at a time, until the queue is empty."""
     tally = Tally()
     clients = connect(port, dialect, connections)
     start()
@@ -100,9 +100,9 @@ def consuming(
     start: Start, port: int, dialect: Dialect, queue: bytes, batch: int, connections: int,
     count: int, limit_s: float,
 ) -> Report:  # fmt: skip
-    """Wait for jobs and acknowledge them, until there were so many or it takes too long.
+    """Wait for jobs and acknowledge them, up to `count` of them or until `limit_s` is over.
 
-    Bodies that begin with a time tell how old the job was when it came.
+    The age of a job is noted if its body begins with a time.
     """
     tally = Tally()
     clients = connect(port, dialect, connections)
@@ -130,7 +130,7 @@ def _consumes(dialect: Dialect, queue: bytes, batch: int, tally: Tally) -> Conve
 
 
 def _got(answers: Sequence[Any]) -> Sequence[Any]:
-    """Of those to acknowledgements and to the request after them, the latter."""
+    """The reply to the last request, after those to acknowledgements."""
     return answers[-1:]
 
 
@@ -138,9 +138,9 @@ def turning(
     start: Start, port: int, dialect: Dialect, queues: Sequence[bytes], body: bytes,
     count: int, connections: int,
 ) -> Report:  # fmt: skip
-    """Add a job, get one, acknowledge it: so many turns, each from a queue after the other.
+    """Add a job, get one, acknowledge it: `count` turns over the queues in turn.
 
-    Each client has had a turn before, for what only the first request of a client costs.
+    Each client has one turn before the start, because the first request of a client costs more.
     """
     names = cycle(queues)
     clients = connect(port, dialect, connections)
@@ -166,7 +166,8 @@ def _turns(dialect: Dialect, names: Iterator[bytes], body: bytes, count: int) ->
 def pacing(
     start: Start, port: int, dialect: Dialect, queue: bytes, rate: int, count: int, connections: int
 ) -> Report:
-    """Add so many jobs a second, whatever the server does. Bodies tell when they were sent."""
+    """Add `rate` jobs a second, whatever the server does. Bodies have the time when they were
+    sent."""
     clients = connect(port, dialect, connections)
     by_fd = {client.socket.fileno(): client for client in clients}
     epoll = select.epoll()
@@ -186,7 +187,7 @@ def pacing(
 
 
 def _burst(clients: Sequence[Client], dialect: Dialect, queue: bytes, sent: int, due: int) -> None:
-    """Send what is due, each client its share at once."""
+    """Send the jobs that are due, shared out among the clients."""
     shares = _shares(due - sent, len(clients))
     for number, share in enumerate(shares):
         if share:
@@ -195,7 +196,7 @@ def _burst(clients: Sequence[Client], dialect: Dialect, queue: bytes, sent: int,
 
 
 def holding(start: Start, port: int, dialect: Dialect, connections: int, until_s: float) -> Report:
-    """Keep connections open that say nothing."""
+    """Keep idle connections open."""
     clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
@@ -204,6 +205,6 @@ def holding(start: Start, port: int, dialect: Dialect, connections: int, until_s
 
 
 def _shares(count: int, clients: int) -> list[int]:
-    """As equal as can be."""
+    """The number of jobs for each client, as equal as possible."""
     each, over = divmod(count, clients)
     return [each + (number < over) for number in range(clients)]

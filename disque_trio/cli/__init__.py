@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Final
 
 from disque_trio.cli import formats
+from disque_trio.cli.frame import INTERRUPTED, discard_output
 from disque_trio.cli.options import FOREVER, Options, parse
 from disque_trio.cli.pipe import Pipe
 from disque_trio.cli.session import Session, complain
@@ -19,8 +20,6 @@ _FORMS: Final = {
     "raw": formats.for_pipes,
     "json": formats.for_programs,
 }
-_INTERRUPTED: Final = 130
-"""What shells report for a program ended by Ctrl-C."""
 
 
 def main(argv: list[str]) -> int:
@@ -37,10 +36,9 @@ def main(argv: list[str]) -> int:
     except (KeyboardInterrupt, EOFError):
         if sys.stderr.isatty():
             complain("")  # A new line after the ^C.
-        return 0 if _is_endless(options) else _INTERRUPTED
+        return 0 if _is_endless(options) else INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe: without this, Python's flush at exit would fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 1
 
 

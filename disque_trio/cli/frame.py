@@ -81,12 +81,16 @@ def run(
     except KeyboardInterrupt:
         return _say(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader has closed the pipe: without this, Python's flush at exit would fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return USAGE
     except OSError as error:
         what = error.filename or options.subject()
         return _say(name, f"{what}: {error.strerror or error}", USAGE)
+
+
+def discard_output() -> None:
+    """The reader has closed the pipe: without this, Python's flush at exit would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(name: str, text: str, status: int) -> int:

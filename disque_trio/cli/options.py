@@ -138,15 +138,8 @@ def tls_from(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Tls 
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="disque-trio cli",
-        usage="%(prog)s [OPTION ...] [COMMAND [ARGUMENT ...]]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-        allow_abbrev=False,
-    )
+    usage = "%(prog)s [OPTION ...] [COMMAND [ARGUMENT ...]]"
+    parser = parser_for("cli", _DESCRIPTION, _EPILOG, usage)
     _add_connection(parser)
     add_tls(parser)
     _add_output(parser)
@@ -156,6 +149,21 @@ def _parser() -> argparse.ArgumentParser:
     # Everything from the first word that is not an option belongs to the command.
     parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
+
+
+def parser_for(
+    name: str, description: str, epilog: str, usage: str | None = None
+) -> argparse.ArgumentParser:
+    """A parser in which -h is free for the host."""
+    return argparse.ArgumentParser(
+        prog=f"disque-trio {name}",
+        usage=usage,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
 
 
 def _add_connection(parser: argparse.ArgumentParser) -> None:
@@ -178,18 +186,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         metavar="SOCKET",
         help="its Unix socket, instead of host and port",
     )
-    group.add_argument(
-        "-a",
-        "--password",
-        dest="password",
-        metavar="PASSWORD",
-        help="password; other users of this machine can see it here, so prefer --password-file",
-    )
-    group.add_argument(
-        "--password-file",
-        metavar="FILE",
-        help="read the password from there; so does $DISQUE_AUTH_FILE",
-    )
+    add_password(group)
     group.add_argument(
         "--askpass",
         dest="asks_password",
@@ -203,6 +200,21 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=5.0,
         help="give up connecting after this long (5)",
+    )
+
+
+def add_password(parser: argparse._ActionsContainer) -> None:
+    """The options about the password."""
+    parser.add_argument(
+        "-a",
+        "--password",
+        metavar="PASSWORD",
+        help="password; other users of this machine can see it here, so prefer --password-file",
+    )
+    parser.add_argument(
+        "--password-file",
+        metavar="FILE",
+        help="read the password from there; so does $DISQUE_AUTH_FILE",
     )
 
 

@@ -9,6 +9,7 @@ from disque_trio.cli.doctor import checks, machine
 from disque_trio.cli.doctor.findings import STATUS_NAMES, Finding, Level, worst
 from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
 from disque_trio.cli.doctor.options import Options, parse
+from disque_trio.cli.frame import INTERRUPTED
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _serves(options) if options.is_quiet else _examine_all(options)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
 
 
 def _serves(options: Options) -> int:

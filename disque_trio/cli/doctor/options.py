@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from disque_trio.cli.frame import port
-from disque_trio.cli.options import add_tls, password_from, tls_from
+from disque_trio.cli.options import add_password, add_tls, parser_for, password_from, tls_from
 from disque_trio.client.address import Address
 
 _DESCRIPTION: Final = """\
@@ -60,28 +60,11 @@ def _address(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Addr
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="disque-trio doctor",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-        allow_abbrev=False,
-    )
+    parser = parser_for("doctor", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add("-h", "--host", metavar="HOST", help="node to begin with (127.0.0.1)")
     add("-p", "--port", metavar="PORT", type=port, help="its port (7711)")
-    add(
-        "-a",
-        dest="password",
-        metavar="PASSWORD",
-        help="password; other users of this machine can see it here, so prefer --password-file",
-    )
-    add(
-        "--password-file",
-        metavar="FILE",
-        help="read the password from there; so does $DISQUE_AUTH_FILE",
-    )
+    add_password(parser)
     add("--config", metavar="FILE", help="a configuration file to look at")
     add(
         "-t",
