@@ -39,8 +39,7 @@ def test_help_on_a_command_explains_its_options_in_columns() -> None:
     lines = page([b"getjob"]).split("\n")
 
     assert any(
-        line.split() == ["COUNT", "n", "1", "take", "up", "to", "n", "jobs"]
-        for line in lines
+        line.split() == ["COUNT", "n", "1", "take", "up", "to", "n", "jobs"] for line in lines
     )
     assert "    > GETJOB NOHANG FROM mails" not in lines
     assert " > GETJOB NOHANG FROM mails" in lines
