@@ -1,4 +1,4 @@
-"""Several machines on a small world of links: what one sends, the other is given, in virtual time.
+"""Several machines connected by simulated links, in virtual time.
 
 Everything is exact: a dial, a frame and a broken link each take `latency`, frames on one link stay
 in order, and all machines share one clock. Nothing is lost unless a test says so.
@@ -144,7 +144,8 @@ class ClusterRig:
     # What nodes and their clients do.
 
     def start(self, name: str, ip: str = "", config: Config | None = None) -> None:
-        """Run a node, with what its nodes.conf says if there is one, at another place if told."""
+        """Run a node, with its nodes.conf if there is one, and at another address if one is
+        given."""
         host = self._hosts[name]
         host.ip = ip or host.ip
         rng = random.Random(f"{self._seed}/{name}/{self.now.mono}")
@@ -159,7 +160,7 @@ class ClusterRig:
         host.client = self.connect(name)
 
     def copy(self, name: str, of: str) -> None:
-        """Start a node from a copy of another one's directory, at a place of its own."""
+        """Start a node from a copy of another one's directory, at an address of its own."""
         ip = f"10.0.0.{len(self._hosts) + 1}"
         self._hosts[name] = Host(name, ip, nodes_conf=self._hosts[of].nodes_conf)
         self.start(name)
@@ -188,7 +189,7 @@ class ClusterRig:
         return asking
 
     def replies(self, name: str, client: Client | None = None) -> list[Reply]:
-        """What the client was answered since this was last asked for."""
+        """The client's replies since the last call."""
         host = self._hosts[name]
         asking = client or host.client
         found = [reply for to, reply in host.replies if to is asking]
@@ -216,7 +217,7 @@ class ClusterRig:
         self.run_until(self.is_formed, within)
 
     def is_formed(self) -> bool:
-        """Does every node have links to all the others, and nobody else in its table?"""
+        """Does every node have links to all the others, and no other node in its table?"""
         ids = sorted(self.id(name) for name in self.names())
         return all(
             sorted(nodes := self.node(name).cluster.nodes) == ids
@@ -243,27 +244,27 @@ class ClusterRig:
         self._silent.clear()
 
     def say(self, name: str, link: LinkId, frame: Frame) -> None:
-        """Give a node a frame of which no other node knows."""
+        """Give a node a frame that no other node has sent."""
         self.machine(name).message(link, frame, self.now)
         self._take(self._hosts[name])
 
     # Time.
 
     def run(self, duration: int) -> None:
-        """Let time pass; whatever is due on the way happens."""
+        """Let time pass, with all events that become due."""
         end = self.now.mono + duration
         while self._step(end):
             pass
         self._set_time(end)
 
     def run_until(self, condition: Callable[[], bool], within: int) -> None:
-        """Let time pass until something is the case, which must be soon enough."""
+        """Let time pass until the condition holds; it must within the limit."""
         end = self.now.mono + within
         while not condition():
             assert self._step(end), f"not within {within} ms"
 
     def _step(self, end: int) -> bool:
-        """The next thing that happens, if it does before the end."""
+        """Run the next event. False if there is none before the end."""
         due, host = min(
             ((host.machine.deadline(), host) for host in self._hosts.values() if host.machine),
             key=lambda pair: pair[0],
@@ -332,7 +333,8 @@ class ClusterRig:
             self._end(end)
 
     def _send(self, end: End, message: Message) -> None:
-        """By way of the codec, so that nothing is shared and nothing is said that has no bytes."""
+        """Send through the codec, so that nodes share no objects and every message can be
+        encoded."""
         cluster = end.machine.state.cluster
         myself = cluster.myself
         flags = myself.flags & (MYSELF | LEAVING)

@@ -1,4 +1,4 @@
-"""One machine with peers that are only names: what it is told, what it answers, what it sends."""
+"""One machine with peers that exist only as names: its inputs, replies and messages."""
 
 import random
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ CALM = Config(cluster_node_timeout=1_000_000_000)
 
 
 class Rig:
-    """A machine in mid-air. Peers are members with links that are up; nothing answers by itself.
+    """A single machine. Peers are members with links that are up, but they never answer.
 
-    `node` is its state; `replies` and `sent` what came out since they were last asked for. The
-    heartbeat's own gossip is left out of `sent` unless it is asked for.
+    `node` is its state; `replies` and `sent` return the output since their last call. Gossip of the
+    heartbeat is left out of `sent` by default.
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class Rig:
         *,
         ours: bool = False,
     ) -> None:
-        """`ours` makes peers that speak our extensions of the protocol; else they are original."""
+        """With `ours`, peers announce our extensions of the protocol; otherwise they are
+        original."""
         self.now = Now(mono=10_000, wall=WALL)
         myself = Peer(ME, "127.0.0.1", 7711, MYSELF)
         nodes = [Peer(IDS[i], f"127.0.0.{i + 2}", 7711) for i in range(peers)]
@@ -90,7 +91,7 @@ class Rig:
         self.take()
 
     def offer(self, *words: bytes | str | int, client: Client | None = None) -> bool:
-        """The client has sent this in a pipeline; does the machine take it now?"""
+        """The client sends a request in a pipeline. True if the machine takes it now."""
         asker = client or self.client
         args = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         if self.machine.accepts(asker):
@@ -119,13 +120,13 @@ class Rig:
         self.take()
 
     def message(self, sender: NodeId, message: Message) -> None:
-        """A member says something on the link that it opened."""
+        """A member sends a message on the link that it opened."""
         flags = MYSELF | (self.node.cluster.nodes[sender].flags & LEAVING)
         self.machine.message(self._incoming[sender], Frame(sender, 7711, flags, message), self.now)
         self.take()
 
     def advance(self, duration: int) -> None:
-        """Time passes, and what comes due on the way is done."""
+        """Let time pass, and run the timers that become due."""
         end = self.now.mono + duration
         while (due := max(self.machine.deadline(), self.now.mono)) <= end:
             self._set_time(due)
@@ -139,7 +140,7 @@ class Rig:
         self.now = Now(mono, self.now.wall + mono - self.now.mono)
 
     def take(self) -> Outbox:
-        """What came out; the machine's invariants hold whenever it is looked at."""
+        """Take the outbox, and check the machine's invariants."""
         out = self.machine.take()
         check(self.node)
         self.outboxes.append(out)
@@ -147,27 +148,27 @@ class Rig:
         self._sent += [(link, message) for links, message in out.messages for link in links]
         return out
 
-    # What came of it.
+    # Output.
 
     def reply(self, client: Client | None = None) -> Reply:
-        """The one reply that the client got since it was last asked for."""
+        """The only reply that the client got since the last call."""
         replies = self.replies(client)
         assert len(replies) == 1, f"one reply expected, not {replies}"
         return replies[0]
 
     def replies(self, client: Client | None = None) -> list[Reply]:
-        """The client's replies since they were last asked for."""
+        """The client's replies since the last call."""
         wanted = client or self.client
         found = [reply for to, reply in self._replies if to is wanted]
         self._replies = [(to, reply) for to, reply in self._replies if to is not wanted]
         return found
 
     def closed(self) -> list[Client]:
-        """Everybody who was to be disconnected, ever."""
+        """All clients that were to be disconnected so far."""
         return [client for out in self.outboxes for client in out.closes]
 
     def sent(self, *, gossip: bool = False) -> list[tuple[NodeId, Message]]:
-        """Who was told what since it was last asked for."""
+        """Receivers and messages since the last call."""
         names = {peer.link: id for id, peer in self.node.cluster.nodes.items() if peer.link}
         names |= {link: id for id, link in self._incoming.items()}
         found = [
@@ -179,13 +180,13 @@ class Rig:
         return found
 
     def add(self, *options: bytes | str | int, queue: str = "q", body: str = "body") -> Job:
-        """ADDJOB with the client's full attention; the job that came of it."""
+        """ADDJOB. Returns the new job."""
         reply = self.ask("ADDJOB", queue, body, 0, *options)
         assert isinstance(reply, Status), reply
         return self.node.jobs[reply.text]
 
     def hold(self, copy: JobCopy) -> Job:
-        """A member has this node hold a copy; the job that came of it."""
+        """A member sends a copy to hold. Returns the job."""
         self.message(N2, ReplJob((copy,), no_reply=True))
         return self.node.jobs[copy.id]
 

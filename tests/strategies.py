@@ -1,4 +1,4 @@
-"""What Hypothesis draws from: ids, job copies, messages, frames, requests, replies, cuts."""
+"""Hypothesis strategies: ids, job copies, messages, frames, requests, replies, cuts."""
 
 import itertools
 
@@ -100,7 +100,7 @@ def job_copies() -> st.SearchStrategy[JobCopy]:
 
 
 def gossips() -> st.SearchStrategy[Gossip]:
-    """What one node may say of another; a node whose address is lost has an empty one."""
+    """An entry about a node; a node whose address is lost has an empty one."""
     return st.builds(
         Gossip,
         id=node_ids(),

@@ -52,7 +52,7 @@ class Config:
     maxmemory_samples: int = 5
     maxmemory_policy: str = "acks"
     spill_directory: str = ""
-    """Where bodies go for want of memory; empty is nowhere. Ours alone."""
+    """Where bodies are spilled; empty is nowhere. Ours alone."""
     timeout_s: int = 0
     """Idle clients are closed after more than this many seconds; 0 is never."""
     auto_aof_rewrite_percentage: int = 100

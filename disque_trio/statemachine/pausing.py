@@ -20,6 +20,6 @@ def set_pause(node: NodeState, name: bytes, bits: int) -> None:
 
 
 def on_pause(node: NodeState, _sender: Peer, message: Pause) -> None:
-    """PAUSE with BCAST on another node. In want of memory no queue is created for it."""
+    """PAUSE with BCAST on another node. If memory is short no queue is created for it."""
     if message.queue in node.queues or pressure.level(node) < pressure.WANT:
         set_pause(node, message.queue, message.bits)

@@ -23,7 +23,7 @@ def until_a_pass_begins(rig: Rig) -> None:
 
 
 def asked(rig: Rig) -> list[tuple[NodeId, JobCopy]]:
-    """Who was sent a copy and is to confirm it."""
+    """The nodes that were sent a copy and are to confirm it."""
     return [
         (to, message.copies[0])
         for to, message in rig.sent()

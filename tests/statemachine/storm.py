@@ -1,4 +1,4 @@
-"""Whatever a node may be told, drawn from a number: one number, one input.
+"""Random inputs for a node, each drawn from one number.
 
 So Hypothesis can drop inputs one by one from a failing sequence, and a long sequence costs hardly
 more than the machine itself.
@@ -78,7 +78,7 @@ SUBCOMMANDS: Final = (
 
 
 class Storm:
-    """A node with three members that say what they like, and up to five clients."""
+    """A node with three members that send any messages, and up to five clients."""
 
     def __init__(self) -> None:
         self.rig = Rig(peers=3)
@@ -343,7 +343,7 @@ class Storm:
 
 
 def fingerprint(inputs: int) -> str:
-    """A digest of everything that a node says when it is told so many things."""
+    """A digest of all output of a node after so many inputs."""
     storm = Storm()
     digest = hashlib.sha256()
 
