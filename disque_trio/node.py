@@ -235,7 +235,7 @@ class Node:
         if self._output.links.pop(session.link, None) is not None:
             self.machine.unlinked(session.link, self.now)
 
-    # Carrying out what the machine says.
+    # Output.
 
     def owes(self, session: Session, unsent: int) -> None:
         """A client has not read what it was sent; the hub calls this again once a second."""

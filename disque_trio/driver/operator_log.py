@@ -180,7 +180,7 @@ class OperatorLog:
                 self._log.notice("setting changed", name=field.name, **change)
         self._log.set_level(self._config.loglevel)
 
-    # What repeats itself.
+    # Repeated trouble.
 
     def protocol_error(self, client: Client, text: bytes, now: Now) -> None:
         """A client was refused for what it sent."""

@@ -273,7 +273,7 @@ class LinkChannel(Stream):
             self.bus.accepted -= 1
         if self.session is not None:
             self.bus.node.link_lost(self.session)
-            self.session = None  # a cycle less for the collector
+            self.session = None  # breaks a reference cycle
 
     def send(self, frames: list[bytes]) -> int:
         if not self.is_open or self.unsent:

@@ -112,7 +112,7 @@ class ClientChannel(Stream):
         """Its group among the unauthenticated clients; empty once it is authenticated."""
         self.is_known = False
 
-    # What the poller says.
+    # Called for events.
 
     def ready(self, mask: int) -> None:
         if mask == IN and not self.is_greedy:
@@ -171,9 +171,9 @@ class ClientChannel(Stream):
             self.clients.unauthenticated.forget(self)
         if self.is_known:
             self.clients.node.lost(self.session)
-            del self.session  # a cycle less for the collector
+            del self.session  # breaks a reference cycle
 
-    # What the node says.
+    # `ClientPort`, called by the node.
 
     def write(self, data: bytes) -> int:
         unsent = self.unsent

@@ -148,7 +148,7 @@ class Appender:
         room = (state.config.maxmemory - state.facts.process_bytes) // SHARE
         return min(most, max(room, LEAST))
 
-    # At once.
+    # Without waiting.
 
     def add(self, data: bytes) -> None:
         """The next batch."""
@@ -234,7 +234,7 @@ class Appender:
         self.waiting = sum(map(len, self._pending))
         self.changed()
 
-    # In a thread.
+    # Waiting for a thread.
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run `act` in a thread; `watch` reports trouble if it takes too long."""

@@ -178,7 +178,7 @@ class Server:
         assert self._process is not None, "is not running"
         return self._process.pid
 
-    # Its end, and worse.
+    # Ending it.
 
     def kill(self) -> None:
         """kill -9: no goodbye."""
@@ -208,7 +208,7 @@ class Server:
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> list[str]:
-        """End it for good. Returns what is to be complained of."""
+        """End it for good. Returns what went wrong."""
         complaints = []
         if self._process is not None:
             if not self.is_running():
@@ -222,7 +222,7 @@ class Server:
 
     @property
     def log_path(self) -> Path:
-        """Where its output goes, of all its lives."""
+        """The file of its output, of all its starts."""
         return self.directory / "server.log"
 
     def log(self) -> str:

@@ -48,7 +48,7 @@ def said_before_closing(port: int, data: bytes) -> bytes:
         return said
 
 
-# Requests that are none.
+# Malformed requests.
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_an_id_that_is_only_well_formed_is_unknown(server: Server) -> None:
         client.call("WORKING", UNKNOWN)
 
 
-# Large things, and clients that take without giving.
+# Large requests, and clients that do not read.
 
 
 def test_a_body_of_megabytes_comes_back_whole(server: Server) -> None:

@@ -21,7 +21,7 @@ def frame(kind: int, payload: bytes, sender: bytes = b"f" * 40, length: int = 0)
 
 
 def hang_up_after(server: Server, data: bytes) -> bytes:
-    """Send it to the bus, and say no more. What the node says to it, until it hangs up too."""
+    """Send it to the bus and stop sending. The node's answer, until it closes the link too."""
     with socket.create_connection((LOOPBACK, server.port + BUS_OFFSET), PATIENCE_S) as link:
         # The node may have hung up before the last byte has left.
         with contextlib.suppress(OSError):

@@ -154,7 +154,7 @@ def test_it_measures_and_watches(cli: Cli) -> None:
 
 @contextmanager
 def terminal(command: list[str], home: Path) -> Iterator[int]:
-    """A program on a wide terminal; the descriptor of whoever sits there."""
+    """A program on a wide terminal; the descriptor of its terminal."""
     process, mine = pty.fork()
     if not process:  # pragma: no cover
         os.environ |= {"TERM": "xterm", "HOME": str(home)}

@@ -26,7 +26,7 @@ def options(tmp_path: Path, kind: str) -> tuple[str, ...]:
 
 
 def does_not_get_in(outsider: Server, members: Sequence[Server], said: str) -> None:
-    """It asks to be let in, and a member asks for it; the member says why not."""
+    """It asks to join, and a member asks it to; the member logs why it is refused."""
     size = len(members)
     outsider.client.call("CLUSTER", "MEET", LOOPBACK, members[0].port)
     members[0].client.call("CLUSTER", "MEET", LOOPBACK, outsider.port)

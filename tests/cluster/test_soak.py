@@ -27,7 +27,7 @@ DOWN_S: Final = 1.5 * NODE_TIMEOUT / 1000
 OVERDUE_S: Final = 40.0
 """By then a job has been delivered: its delay, its retries and the pauses come to less."""
 DRAIN_S: Final = TTL_S + 90.0
-"""By then nothing is left: an ack that finds no way lives as long as its job, in whole minutes."""
+"""By then nothing is left: an undeliverable ack is kept as long as its job, in whole minutes."""
 PRODUCERS: Final = 3
 CONSUMERS: Final = 6
 

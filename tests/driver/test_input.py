@@ -17,11 +17,11 @@ PING = b"PING\r\n"
 
 @attrs.define(eq=False)
 class Reader:
-    """A client that reads what it is answered, or leaves it all unread."""
+    """A client that reads all its replies, or none."""
 
     is_slow: bool = False
     told: int = 0
-    """Bytes that it was answered in this batch."""
+    """Bytes of its replies in this batch."""
     unsent: int = 0
     is_half_closed: bool = False
     is_held: bool = False

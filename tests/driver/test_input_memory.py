@@ -1,4 +1,4 @@
-"""What clients have sent and the node has not carried out yet: accounted, bounded, and in turns."""
+"""Requests that the node has not served yet: accounted, bounded, and served in turns."""
 
 import gc
 import tracemalloc

@@ -49,7 +49,7 @@ def _options() -> argparse.Namespace:
 
 
 def _fuzz(name: str, seconds: float, seed: int, is_guided: bool) -> bool:
-    """Did it stand everything?"""
+    """Did the target survive every input?"""
     if is_guided:
         return _guided(name, seconds, seed)
     target, rng = TARGETS[name], random.Random(f"{seed}/{name}")

@@ -1,4 +1,4 @@
-"""Sound bytes of every kind, for fuzzers to begin with."""
+"""Valid input of every kind, for fuzzers to start from."""
 
 from typing import Final
 
@@ -63,7 +63,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
 )
 RECORDS: Final[tuple[Record, ...]] = (LoadJob(COPY), DeleteJob(JOB), LoadJob(OTHER))
 HARMFUL: Final = frozenset({"shutdown", "debug", "config", "cluster", "client", "bgrewriteaof"})
-"""What a client may do to a node that lets it in. These would end a test, and find nothing."""
+"""Commands that would end a test or change the node, and find nothing."""
 
 
 def journals() -> list[bytes]:
@@ -78,7 +78,7 @@ def bus_frames(sender: NodeId = N2) -> list[bytes]:
 
 
 def recorded_frames() -> list[bytes]:
-    """What original nodes said to each other."""
+    """Frames that were recorded between original nodes."""
     return [bytes.fromhex(row["hex"]) for row in bus_messages()]
 
 

@@ -74,10 +74,10 @@ class HostileClient:
         for held in self.held:
             held.close()
 
-    # Their tools.
+    # Sending.
 
     def connect(self, *, is_bus: bool) -> socket.socket:
-        """From one of several addresses. At the bus also from where the nodes are."""
+        """From one of several addresses; at the bus also from that of the nodes."""
         address = f"127.0.0.{self.rng.randrange(1 if is_bus else 2, 9)}"
         port = self.port + BUS_OFFSET if is_bus else self.port
         return socket.create_connection((LOOPBACK, port), PATIENCE_S, (address, 0))
@@ -160,7 +160,7 @@ def real_requests(client: HostileClient) -> None:
 
 
 def harmful_requests(client: HostileClient) -> None:
-    """The worst that a client can say."""
+    """The commands that would do most harm."""
     client.say(b"".join(encode_request(line.split()) for line in _WORST), is_bus=False)
 
 
@@ -221,7 +221,7 @@ def trickle(client: HostileClient) -> None:
 
 
 def replayed_frames(client: HostileClient) -> None:
-    """What was said in earnest once, here or elsewhere."""
+    """Frames that were valid once, in this cluster or another."""
     rng = client.rng
     at = rng.randrange(len(client.frames))
     client.say(b"".join(client.frames[at : at + rng.randrange(1, 50)]), is_bus=True)

@@ -1,4 +1,4 @@
-"""A real cluster under siege: clients at its ports, and an honest client that goes on working.
+"""A real cluster under siege: hostile clients at its ports, and an honest one that goes on working.
 
 It must not end, accept a hostile client, hold more memory than it should, or stop serving the
 honest client.
@@ -52,7 +52,7 @@ def besiege(seconds: float, seed: int, *, is_open: bool = False) -> tuple[Attack
         fleet = Fleet(Path(name))
         try:
             secret = () if is_open else ("--cluster-secret", SECRET)
-            # A machine that clients keep busy may make a node wait longer than tests do.
+            # A machine that hostile clients keep busy may make a node wait longer than tests do.
             cluster = fleet.cluster(2, "--cluster-node-timeout", "15000", *secret)
             return (
                 _besieged_open(cluster, seconds, seed)

@@ -1,7 +1,7 @@
-"""What reads bytes of clients, each with what must be true of it whatever the bytes are.
+"""Parsers of untrusted bytes, each with what must hold for any input.
 
-A target raises nothing for any input, but AssertionError where it finds a bug. Besides not falling
-over, every reader of a stream must find the same in it however it is cut.
+A target raises nothing for any input, but AssertionError where it finds a bug. Every parser of a
+stream must also find the same in it however it is cut.
 """
 
 import contextlib
@@ -28,14 +28,14 @@ from tests.rig import CALM, N2, Rig
 
 @attrs.frozen
 class Target:
-    """One reader, and sound inputs to begin with."""
+    """One parser, and valid inputs to start from."""
 
     run: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
 
 
 def _halves(data: bytes) -> tuple[bytes, bytes]:
-    """Cut somewhere, which the bytes themselves decide."""
+    """Cut at a place that depends on the bytes."""
     at = sum(data[:8]) % (len(data) + 1)
     return data[:at], data[at:]
 
@@ -66,7 +66,7 @@ def _records(reader: Reader, data: bytes) -> list[Record]:
 
 
 def _payloads(data: bytes) -> None:
-    """Any payloads, in records that are right."""
+    """Any payloads, in well-formed records."""
     header = Writer(Format.FRAMED, 1).header
     records = [_framed_by_hand(part) for part in data.split(framed.MARK)]
     _journal(header + b"".join(records))
@@ -149,7 +149,7 @@ def _nodes(data: bytes) -> None:
 
 
 def _member(data: bytes) -> None:
-    """A member of the cluster has gone mad, and clients speak on its link."""
+    """A member sends anything, and unknown nodes speak on its link."""
     rig = Rig(peers=2, config=CALM)
     link = rig.machine.accepted("127.0.0.1", "127.0.0.2", rig.now)
     for frame in frames.FrameParser().feed(data):

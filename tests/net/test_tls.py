@@ -1,4 +1,4 @@
-"""TLS on real sockets: for clients and on the bus, with certificates that do and that do not."""
+"""TLS on real sockets: for clients and on the bus, with valid and invalid certificates."""
 
 import contextlib
 import random
@@ -272,7 +272,7 @@ async def test_a_node_of_no_such_authority_stays_outside(
     reason: str,
 ) -> None:
     signed = authority.sign(is_expired=True) if whose == "expired" else foreign_authority.sign()
-    # It trusts us, so that it is our judgement of it that counts.
+    # It trusts our authority, so only our check of its certificate can fail.
     theirs = Config() if whose == "plain" else bus_config(authority, signed)
     first, second = await pair(nursery, theirs, bus_config(authority))
 

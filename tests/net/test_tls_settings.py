@@ -1,4 +1,4 @@
-"""Certificates and keys: which do, which are read anew; and a TLS socket in trouble."""
+"""Certificates and keys: valid, invalid, reloaded; and a TLS socket in trouble."""
 
 import ssl
 from pathlib import Path

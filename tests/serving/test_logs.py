@@ -75,9 +75,9 @@ def test_the_level_changes_for_whatever_was_bound_before() -> None:
     bound = log.bind(port=1)
 
     log.set_level("debug")
-    bound.debug("heard")
+    bound.debug("shown")
 
-    assert "heard" in stream.getvalue()
+    assert "shown" in stream.getvalue()
 
 
 def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
