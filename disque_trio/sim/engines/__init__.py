@@ -1,4 +1,4 @@
-"""What runs a plan: `heap` (machines), `trio` (whole nodes, virtual time), `tcp` (processes).
+"""Run plans: `heap` (machines), `trio` (whole nodes in virtual time), `tcp` (processes).
 
-What all three share is here. The command line imports the `run` of each.
+What they share is here. The command line imports the `run` of each.
 """

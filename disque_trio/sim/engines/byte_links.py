@@ -1,8 +1,8 @@
-"""Connections that carry bytes: what `wires` is to machines, for nodes that write real frames.
+"""Links that carry bytes, for nodes that write real frames: what `heap.links` is for machines.
 
-The trio engine plugs simulated ports into them, the tcp engine the sockets of its proxies. The
-network model decides when a frame arrives and what a cut does to it; the event heap holds what is
-under way, in virtual time or in real time.
+The trio engine connects simulated ports to them, the tcp engine the sockets of its proxies. The
+network model decides when a frame arrives and what a cut does to it; the event heap holds frames in
+flight, in virtual or in real time.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from disque_trio.tracing.wording import Wording
 from disque_trio.wire.frames import one_by_one
 
 REFUSED_AFTER: Final[Micros] = 500
-"""How long a dial takes to an address where nobody can be."""
+"""How long a dial to an unknown address takes to fail."""
 _TYPE: Final = slice(12, 14)
 """Where a frame's header has the number of its type (original 5.2)."""
 _NAMES: Final = (
@@ -39,14 +39,14 @@ _NAMES: Final = (
     "working",
     "pause",
 )
-"""By number."""
+"""Names of messages, by number."""
 
 
 _SILENCE: Final = Wording("")
 
 
 class LinkHandler(Protocol):
-    """What is plugged into one end of a connection."""
+    """Handles what comes out of one end of a connection."""
 
     def linked(self) -> None:
         """The dial has succeeded."""
@@ -55,22 +55,22 @@ class LinkHandler(Protocol):
         """A frame has arrived."""
 
     def ended(self) -> None:
-        """The connection has ended, or never came up; nothing follows."""
+        """The connection has ended, or has never come up; nothing follows."""
 
 
 class FrameObserver(Protocol):
-    """Who writes down what becomes of frames. Receiving is the handler's to tell."""
+    """Records what becomes of frames, but for receiving, which handlers record."""
 
     def sent(self, packet: "FramePacket") -> None:
-        """It leaves: number and stamp it."""
+        """The frame leaves: number and stamp it."""
 
     def lost(self, packet: "FramePacket", why: str) -> None:
-        """It will never arrive."""
+        """The frame will never arrive."""
 
 
 @attrs.define(eq=False)
 class FramePacket(Packet):
-    """A frame, or word that the connection is up or has ended (`frame` empty)."""
+    """A frame; or, if `frame` is empty, the connection is up or has ended."""
 
     source: "End" = attrs.field(kw_only=True)
     frame: bytes = attrs.field(default=b"", kw_only=True)
@@ -78,7 +78,7 @@ class FramePacket(Packet):
     ref: int = attrs.field(default=0, kw_only=True)
     stamp: Stamp = attrs.field(default=(), kw_only=True)
     said: Wording = attrs.field(default=_SILENCE, kw_only=True)
-    """These three the observer fills in."""
+    """The observer sets these three."""
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class FramePacket(Packet):
 class End:
     """One end of a connection, of the node of that number."""
 
-    byte_links: "ByteLinks"
+    links: "ByteLinks"
     node: int
     out: Channel
     far: "End" = attrs.field(init=False)
@@ -101,15 +101,15 @@ class End:
     is_closed: bool = False
     early: list[FramePacket] = attrs.Factory(list)
     over: Callable[[], None] | None = None
-    """To be called when this end closes, whose far end has vanished."""
+    """Called when this end closes, after its far end has vanished."""
 
     def send(self, frames: Iterable[bytes]) -> None:
         """Whole frames, in order."""
-        self.byte_links.send(self, frames)
+        self.links.send(self, frames)
 
     def hang_up(self) -> None:
-        """End the connection; what has been sent still arrives."""
-        self.byte_links.hang_up(self)
+        """End the connection; frames that were sent still arrive."""
+        self.links.hang_up(self)
 
 
 class ByteLinks:
@@ -123,31 +123,33 @@ class ByteLinks:
         self._ends: dict[End, None] = {}
 
     def listen(self, node: int, welcome: Callable[[End], LinkHandler | None]) -> None:
-        """`welcome` plugs the node's end of a new connection in; None if nobody listens."""
+        """`welcome` gives the handler of the node's end of a new connection; None if it is down."""
         self._listeners[node] = welcome
 
     # Dialling.
 
     def dial(self, source: int, target: int, handler: LinkHandler) -> End:
-        """Open a connection, which takes a moment, or fails after one. Nobody is at target 0."""
+        """Open a connection, which takes a moment, or fails after one. Target 0 is no node."""
         connection = self._network.connect(source, target or source)
         near = End(self, source, connection.forth, handler=handler)
         near.far = End(self, target, connection.back)
         near.far.far = near
         self._ends[near] = None
         if target:
-            self._engine.later(self._network.latency(near.out.path), self._knock, (near, 0))
+            self._engine.later(
+                self._network.latency(near.out.path), self._try_to_connect, (near, 0)
+            )
         else:
             self._engine.later(REFUSED_AFTER, self._refused, near)
         return near
 
-    def _knock(self, dial: tuple[End, int]) -> None:
-        near, knocks = dial
+    def _try_to_connect(self, dial: tuple[End, int]) -> None:
+        near, attempts = dial
         if near.is_closed:
             return
         if not self._network.can_connect(near.out.connection):
-            if knocks < len(DIAL_WAITS):
-                self._engine.later(DIAL_WAITS[knocks], self._knock, (near, knocks + 1))
+            if attempts < len(DIAL_WAITS):
+                self._engine.later(DIAL_WAITS[attempts], self._try_to_connect, (near, attempts + 1))
             else:
                 self._refused(near)
             return
@@ -167,9 +169,9 @@ class ByteLinks:
     # Sending.
 
     def send(self, end: End, frames: Iterable[bytes]) -> None:
-        """Send frames; a connection that has ended loses them without a trace.
+        """Send frames; a connection that has ended loses them without a row.
 
-        Batches are taken apart: to rules, rows and the judge a message is a message.
+        Batches are split, because rules, rows and checkers deal with single messages.
         """
         if end.is_closed:
             return
@@ -215,7 +217,7 @@ class ByteLinks:
             self._submit(kept)
 
     def _arrive_too_late(self, end: End, packet: FramePacket) -> None:
-        """Nobody listens at this end any more."""
+        """This end is closed."""
         if packet.frame:
             self._lose(packet, "closed")
         elif not packet.is_last:
@@ -228,7 +230,7 @@ class ByteLinks:
     # Ending.
 
     def hang_up(self, end: End) -> None:
-        """One side ends a connection, whether it is up or not."""
+        """End a connection from this side, up or not."""
         if end.is_closed:
             return
         was_up = end.is_open or end.far.is_open
@@ -250,7 +252,7 @@ class ByteLinks:
             end.over()
 
     def _close(self, end: End) -> None:
-        """The connection is over for this end."""
+        """Close this end, and tell its handler."""
         self._forget(end)
         if end.handler is not None:
             end.handler.ended()
@@ -262,7 +264,7 @@ class ByteLinks:
             for end in self._ends
             if (end.node, end.far.node) == (source, target) and end.is_open and end.far.is_open
         ]
-        # Nodes speak of jobs on links that they have dialled. An accepted one may stay for good.
+        # Nodes send messages about jobs on links that they have dialled only.
         dialled = [end for end in ends if end.out.connection.dialler == source]
         last = Countdown(len(dialled), over)
         for end in dialled:
@@ -286,7 +288,7 @@ class ByteLinks:
             self._engine.at(due, self._look, connection)
 
     def _look(self, connection: Connection) -> None:
-        """Has the connection waited for too long?"""
+        """Break the connection if it has waited for too long."""
         connection.is_watched = False
         due = self._network.stall_due(connection)
         if due is not None and due > self._engine.now:
@@ -303,7 +305,7 @@ class ByteLinks:
                 self._lose(packet, "broken")
 
     def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended: let what was kept follow."""
+        """A cut or clog has ended: deliver the packets that were kept."""
         for time, channel in self._network.flushes(self._engine.now, source, target):
             self._engine.at(time, self._flush, channel)
 

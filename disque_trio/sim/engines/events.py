@@ -1,4 +1,4 @@
-"""The event heap: true time, and what happens when. Knows nothing of nodes, links or clients."""
+"""The event heap: true time, and what happens when. It imports neither nodes nor links."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -12,7 +12,7 @@ NEVER: Final[Micros] = 1 << 61
 
 
 class Engine:
-    """Events in order of time, then of being planned."""
+    """Events in order of time, then in the order in which they were planned."""
 
     __slots__ = ("_heap", "_sequence", "now", "steps")
 
@@ -24,28 +24,28 @@ class Engine:
         self._sequence = 0
 
     def at(self, time: Micros, act: Callable[[Any], None], subject: Any) -> None:
-        """Let it happen at that time; what is past happens now."""
+        """Plan an event for this time, or for now if that is past."""
         self._sequence += 1
         now = self.now
         heappush(self._heap, (time if time > now else now, self._sequence, act, subject))
 
     def later(self, delay: Micros, act: Callable[[Any], None], subject: Any) -> None:
-        """Let it happen after a while."""
+        """Plan an event after a delay."""
         self._sequence += 1
         heappush(self._heap, (self.now + delay, self._sequence, act, subject))
 
     def next_time(self) -> Micros:
-        """When the next event is; NEVER if there is none."""
+        """The time of the next event; NEVER if there is none."""
         return self._heap[0][0] if self._heap else NEVER
 
     def step(self) -> None:
-        """Let the next event happen."""
+        """Process the next event."""
         self.now, _, act, subject = heappop(self._heap)
         self.steps += 1
         act(subject)
 
     def run(self, until: Micros) -> None:
-        """Let everything happen that is due by then; then it is that time."""
+        """Process all events up to this time, and set the time."""
         heap, pop = self._heap, heappop
         steps = 0
         try:

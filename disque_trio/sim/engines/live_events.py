@@ -1,7 +1,7 @@
-"""The event heap beside running tasks: its events happen as Trio's clock, or the world's, goes on.
+"""The event heap beside running tasks: events happen as Trio's clock or the real one goes on.
 
-Tasks plan events and are told of them. Whoever comes from elsewhere than an event, such as a node
-that has been woken by its own timer or a socket with bytes, calls `sync` first.
+Code that is not called by an event, such as a node that its own timer has woken or a socket with
+new bytes, calls `sync` first.
 """
 
 import heapq
@@ -15,7 +15,7 @@ from disque_trio.sim.scenarios.plan import Micros
 
 
 class LiveEngine(Engine):
-    """An engine whose `now` is shown by a clock. Should that go back, `now` stands still."""
+    """An engine whose `now` follows a clock. If the clock goes back, `now` stands still."""
 
     __slots__ = ("_alarm", "_clock", "_sleeps_until")
 
@@ -26,7 +26,7 @@ class LiveEngine(Engine):
         self._sleeps_until: Micros = NEVER
 
     def sync(self) -> Micros:
-        """Look at the clock."""
+        """Read the clock."""
         self.now = max(self.now, self._clock())
         return self.now
 
@@ -44,7 +44,7 @@ class LiveEngine(Engine):
         act(subject)
 
     async def live(self, until: Micros) -> None:
-        """Let time pass, and everything happen that is due by then."""
+        """Process events until this time."""
         while True:
             while self.next_time() <= self.sync():
                 self.step()

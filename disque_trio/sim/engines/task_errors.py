@@ -1,4 +1,4 @@
-"""What went wrong in a task, without the groups that nurseries put around it."""
+"""Errors of tasks, without the exception groups that nurseries put around them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ def root_of(error: Exception) -> Exception:
 
 @contextlib.contextmanager
 def ungrouped() -> Iterator[None]:
-    """What is raised in tasks is raised as such."""
+    """Raise the error in place of its group."""
     try:
         yield
     except ExceptionGroup as group:

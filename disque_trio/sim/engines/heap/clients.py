@@ -1,7 +1,7 @@
-"""Connections between agents and nodes: requests there, replies back, and the rows of both.
+"""Connections between agents and nodes: requests, replies, and the rows of both.
 
-A client is near its node: the way takes a fixed time and is never cut. It breaks when the node
-crashes or closes it, or when the agent hangs up.
+A client is near its node: latency is constant and nothing cuts the connection. It ends when the
+node crashes or closes it, or when the agent hangs up.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from disque_trio.tracing import client_rows
 from disque_trio.tracing.client_rows import Note
 
 DISTANCE: Final[Micros] = 150
-"""How far agents are from nodes; each agent is a little further away than the one before."""
+"""The latency between agents and nodes; each agent's is a little longer than the last one's."""
 
 
 @attrs.define(eq=False)
@@ -35,7 +35,7 @@ class Operation:
 
 @attrs.define(eq=False)
 class Actor:
-    """An agent with what the run keeps for it."""
+    """An agent with its clock, connections and alarm."""
 
     agent: Agent
     vector: VectorClock
@@ -52,14 +52,14 @@ class ClientConnection:
     number: int
     host: Host
     client: Client | None = None
-    """What the machine made of it, once the first request is there."""
+    """The machine's client, once the first request has arrived."""
     backlog: deque[Operation] = attrs.Factory(deque)
-    """Requests that the machine does not take yet."""
+    """Requests that the machine does not accept yet."""
     unanswered: deque[Operation] = attrs.Factory(deque)
     is_dropped: bool = False
-    """The agent has ended it, or knows that it has ended."""
+    """Ended, as the agent knows."""
     is_ended: bool = False
-    """The node has ended it, or knows that it has ended."""
+    """Ended, as the node knows."""
 
 
 class ClientConnections:
@@ -75,13 +75,13 @@ class ClientConnections:
         self.actors: list[Actor] = []
 
     def add_host(self, host: Host) -> None:
-        """One more node that can be asked."""
+        """Add a node."""
         self._hosts[host.number] = host
         self._open[host] = {}
         self._clients[host] = {}
 
     def add_agent(self, agent: Agent, vector: VectorClock) -> Actor:
-        """One more agent; its time begins now."""
+        """Add an agent, which begins at once."""
         actor = Actor(agent, vector, DISTANCE + 7 * len(self.actors) % 100)
         self.actors.append(actor)
         self.settle(actor)
@@ -90,7 +90,7 @@ class ClientConnections:
     # The agent's side.
 
     def settle(self, actor: Actor) -> None:
-        """Do what the agent wishes, and see when it wants to be woken."""
+        """Carry out the agent's wishes, and set its alarm."""
         wishes = actor.agent.wishes
         if wishes:
             actor.agent.wishes = []
@@ -136,7 +136,7 @@ class ClientConnections:
         self._engine.later(actor.distance, self._depart, connection)
 
     def _drop(self, connection: ClientConnection, cause: str) -> None:
-        """No reply will be taken any more."""
+        """No reply is accepted any more."""
         connection.is_dropped = True
         for operation in connection.unanswered:
             for note in client_rows.lost(operation.words, cause):
@@ -184,7 +184,7 @@ class ClientConnections:
         connection.host.give(self._hand_over, connection)
 
     def _hand_over(self, connection: ClientConnection) -> None:
-        """Give the machine what it takes."""
+        """Give the machine the requests that it accepts."""
         host = connection.host
         machine = host.machine
         if machine is None or connection.is_ended:
@@ -210,28 +210,28 @@ class ClientConnections:
                 connection.client, operation.words, host.now
             )
 
-    def feed(self, host: Host, client: Client) -> None:
-        """The client's next requests may come."""
+    def resume(self, host: Host, client: Client) -> None:
+        """The machine accepts requests of the client again."""
         connection = self._clients[host].get(client.id)
         if connection is not None:
             self._hand_over(connection)
 
     def reply(self, host: Host, client: Client, reply: Reply) -> None:
-        """Send a reply on its way."""
+        """Send a reply to the agent."""
         connection = self._clients[host].get(client.id)
         if connection is not None:
             answer = (connection, reply, host.vector.stamp())
             self._engine.later(connection.actor.distance, self._answered, answer)
 
     def close(self, host: Host, client: Client) -> None:
-        """The node ends the connection, after the replies that are under way."""
+        """The node ends the connection, after the replies that it has sent."""
         connection = self._clients[host].get(client.id)
         if connection is not None and host.machine is not None:
             host.machine.disconnect(client, host.now)
             self._end(connection)
 
     def _depart(self, connection: ClientConnection) -> None:
-        """Word that the agent has hung up."""
+        """The agent's hang-up arrives at the node."""
         if not connection.is_ended:
             connection.host.give(self._disconnect, connection)
 
@@ -254,11 +254,11 @@ class ClientConnections:
         self._engine.later(connection.actor.distance, self._lost, connection)
 
     def crashed(self, host: Host) -> None:
-        """All connections of the node break."""
+        """End all connections of the node."""
         for connection in list(self._open[host]):
             self._end(connection)
 
     def client_name(self, host: Host, client: int) -> str:
-        """Whose connection the machine's client is."""
+        """The name of the agent behind the machine's client."""
         connection = self._clients[host].get(client)
         return connection.actor.agent.name if connection is not None else ""

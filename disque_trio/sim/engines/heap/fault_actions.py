@@ -1,6 +1,6 @@
-"""What faults do to the world of the heap engine: the `faults.World` of hosts, links and clients.
+"""What faults do to hosts and links of the heap engine: its implementation of `faults.World`.
 
-Each deed leaves its row, unless it changes nothing.
+Each action writes a row, unless it changes nothing.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ AMPLE_BYTES: Final = 1 << 30
 
 
 class FaultActions:
-    """Done to one world."""
+    """The fault actions on one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -36,7 +36,7 @@ class FaultActions:
     # Faults of links.
 
     def cut(self, link: Link) -> bool:
-        """Let nothing through."""
+        """Cut the link."""
         if self._network.cut(*link):
             self._note_link("cut", link)
         return True
@@ -50,7 +50,7 @@ class FaultActions:
         return True
 
     def clog(self, link: Link) -> bool:
-        """Keep everything back."""
+        """Keep all packets back."""
         if self._network.clog(*link):
             self._note_link("clog", link)
         return True
@@ -64,26 +64,26 @@ class FaultActions:
         return True
 
     def add_rule(self, link: Link, rule: Rule) -> bool:
-        """Swallow some messages."""
+        """Lose some messages."""
         self._network.path(*link).rules.append(rule)
         self._note_link("rule", link, f"share={rule.share} only={rule.only} count={rule.count}")
         return True
 
     def remove_rule(self, link: Link, rule: Rule) -> bool:
-        """Swallow them no more."""
+        """Undo a rule."""
         self._network.path(*link).rules.remove(rule)
         self._note_link("unrule", link)
         return True
 
     def add_delay(self, link: Link, delay: Micros) -> bool:
-        """Make everything so much later."""
+        """Add to the latency."""
         path = self._network.path(*link)
         path.delay += delay
         self._note_link("delay", link, str(path.delay // 1000))
         return True
 
     def half_open(self, link: Link) -> bool:
-        """Let the connections be gone at the target, while the source learns nothing."""
+        """End the connections at the target only, without telling the source."""
 
         def over() -> None:
             self._note_link("half-open.end", link)
@@ -110,7 +110,7 @@ class FaultActions:
         return True
 
     def start(self, node: int) -> bool:
-        """Start it again. Without a journal it has nothing left but its name and whom it knows."""
+        """Start it again. Without a journal it has only its nodes.conf left."""
         host = self._hosts[node]
         if host.stopping is not None:
             host.stopping.starts_again = True
@@ -130,7 +130,7 @@ class FaultActions:
         return True
 
     def wipe(self, node: int) -> bool:
-        """Let it lose its name and all it has."""
+        """Kill it, and start it with a new id and no data."""
         if node in self._removed:
             return False
         host = self._hosts[node]
@@ -160,7 +160,7 @@ class FaultActions:
         return True
 
     def slow(self, node: int, busy: Micros) -> bool:
-        """Let each batch take so long."""
+        """Make each batch take so long."""
         host = self._hosts[node]
         host.slowness = busy
         host.note("slow", detail=str(busy // 1000))
@@ -169,17 +169,17 @@ class FaultActions:
     # Faults of disks.
 
     def fill_disk(self, node: int, *, is_full: bool) -> bool:
-        """Let there be no space, or some again."""
+        """Make the disk full, or not full again."""
         self._hosts[node].disk.is_full = is_full
         return self._note_disk(node, "disk.full", is_full)
 
     def break_disk(self, node: int, *, is_broken: bool) -> bool:
-        """Let writes and syncs fail, or succeed again."""
+        """Make writes and syncs fail, or succeed again."""
         self._hosts[node].disk.is_broken = is_broken
         return self._note_disk(node, "disk.error", is_broken)
 
     def stall_disk(self, node: int, *, is_stalled: bool) -> bool:
-        """Let writes and syncs take no end, or go on."""
+        """Make writes and syncs hang, or go on."""
         told = self._note_disk(node, "disk.stall", is_stalled)
         self._hosts[node].disk.stall(is_stalled=is_stalled)
         return told
@@ -200,14 +200,14 @@ class FaultActions:
     # Faults of clocks.
 
     def step_clock(self, node: int, ms: int) -> bool:
-        """Let the wall clock jump."""
+        """Make the wall clock jump."""
         host = self._hosts[node]
         host.clock.step(ms)
         host.note("clock.step", detail=str(ms))
         return True
 
     def set_rate(self, node: int, ppm: int | None) -> bool:
-        """Let the clocks run faster or slower."""
+        """Make the clocks run faster or slower."""
         host = self._hosts[node]
         host.clock.set_rate(
             self._world.engine.now, self._world.clock_plan(node).drift_ppm if ppm is None else ppm
@@ -217,7 +217,7 @@ class FaultActions:
         return True
 
     def freeze(self, node: int) -> bool:
-        """Hold the wall clock still."""
+        """Stop the wall clock."""
         host = self._hosts[node]
         host.clock.freeze(self._world.engine.now)
         host.note("wall.freeze")
@@ -240,7 +240,7 @@ class FaultActions:
         return True
 
     def join(self, node: int) -> bool:
-        """A new node comes."""
+        """Add a new node."""
         del node
         host = self._world.add_host(len(self._hosts) + 1)
         host.start("fresh")
@@ -267,7 +267,7 @@ class FaultActions:
         return True
 
     def bury(self, node: int) -> bool:
-        """All others forget the names that the node does not bear any more."""
+        """All others forget the former ids of the node."""
         host = self._hosts[node]
         names = [id for id, name in self._world.names.items() if name == host.name]
         dead = [id for id in names if id != host.id or node in self._removed]
@@ -278,8 +278,8 @@ class FaultActions:
         return True
 
     def squeeze(self, node: int, share: int) -> bool:
-        """Let what the node uses now be so many parts per million of what it may; 0 is hardly any
-        of it."""
+        """Set maxmemory so that the node uses so many parts per million of it now; 0 gives it
+        plenty."""
         host = self._hosts[node]
         if host.machine is None:
             return False

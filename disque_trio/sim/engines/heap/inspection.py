@@ -1,10 +1,9 @@
-"""Looking into nodes while a run goes on: does the state of each fit together, and whom does it
-know?
+"""Inspects nodes during a run: the invariants of their states, and their node tables.
 
-Rows of jobs and messages say nothing of either. Every simulated second all node tables are read,
-and of one node in turn `invariants.check` looks at the whole state; it looks at all of them after
-each planned fault and in the end. What does not fit is a row ``invariant``. A table is a row
-``nodes`` when it has changed, and now and then when it has not; `checkers.tables` judges it.
+Rows of jobs and messages show neither. Every simulated second all node tables are read, and
+`invariants.check` looks at the whole state of one node in turn; after each planned fault, and at
+the end, at all of them. A broken invariant is a row ``invariant``. A node table is a row ``nodes``
+when it has changed, and now and then when it has not; `checkers.tables` judges it.
 """
 
 from typing import Final
@@ -21,15 +20,15 @@ from disque_trio.statemachine.machine import Machine
 
 EVERY: Final[Micros] = 1_000_000
 SAY_AGAIN: Final = 5
-"""After so many looks a table that has not changed is said again."""
+"""After so many looks a table is written even if it has not changed."""
 MANY: Final = 500
-"""A look at a node with more jobs than this lasts, and the next one waits for longer."""
+"""Looking at a node with more jobs takes long, so the next look comes later."""
 _MOST: Final = 300
 _FLAGS: Final = ((PFAIL, "pfail"), (FAIL, "fail"), (NOADDR, "noaddr"), (LEAVING, "leaving"))
 
 
 class Inspection:
-    """Of one run."""
+    """The inspection of one run."""
 
     def __init__(
         self, world: World, engine: Engine, recorder: Recorder, *, checks_states: bool
@@ -38,24 +37,24 @@ class Inspection:
         self._engine = engine
         self._recorder = recorder
         self._checks_states = checks_states
-        """Can nodes only be seen between two batches?"""
+        """Are nodes seen only between two batches?"""
         self._looks = 0
         self._rest = 0
-        """For how many looks no state is checked."""
+        """How many looks to come check no state."""
         self._said: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Look from now on."""
+        """Begin to look."""
         self._engine.later(EVERY, self._look, None)
 
     def look_at_all(self) -> None:
-        """At the state of every node, and at its table."""
+        """Inspect the state and the table of every node."""
         for host in self._world.hosts.values():
             self._check(host)
             self._read_table(host, is_due=True)
 
     def check_all(self) -> None:
-        """At the state of every node, unless they are too large to look at that often."""
+        """Check the state of every node, unless they are too large for that."""
         if not self._rest:
             for host in self._world.hosts.values():
                 self._check(host)
@@ -102,8 +101,8 @@ class Inspection:
         )
 
     def _shown(self, peer: Peer, *, is_self: bool) -> str:
-        """``n3``, or ``n3~12345678`` under a name that n3 does not bear any more, or
-        ``?12345678``; with what is said of it: ``n3:fail,at=10.0.0.9:7711``."""
+        """``n3``, ``n3~12345678`` (a former id of n3), or ``?12345678`` for an unknown one; then its
+        flags and a wrong address: ``n3:fail,at=10.0.0.9:7711``."""
         name = self._world.names.get(peer.id, "")
         host = self._world.hosts.get(int(name[1:])) if name else None
         short = peer.id[:8].decode()

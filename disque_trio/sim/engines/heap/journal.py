@@ -1,13 +1,12 @@
-"""What a node's process does with its journal: group commit, and nothing said before its time.
+"""The journal of a simulated process: group commit, and the durability gate for its output.
 
-Each batch's records are written before anything of the batch leaves the node; under ``appendfsync
-always`` they are synced first, too. One sync is under way at a time, and takes all that was written
-when it began. What does not leave yet stands in a row.
+The records of a batch are written before its output leaves the node, and synced first, too, under
+``appendfsync always``. One sync runs at a time, for all that was written when it began. Output that
+has to wait stands in a queue; output that does not depend on records overtakes it (`overtaking`).
 
-What promises nothing does not wait (`overtaking`). When the disk refuses, nothing is promised:
-clients hear MISCONF in place of what could not be kept, and the node is silent about jobs; once a
-second everything since the last good sync is tried again. All of this as `promises` and `appending`
-do it in a process.
+When the disk fails, clients get MISCONF instead of replies that depend on records, and the node
+sends no messages about jobs; once a second everything since the last good sync is tried again. In
+a process `storage.group_commit` and `storage.append` do all this.
 """
 
 from collections import deque
@@ -27,10 +26,10 @@ from disque_trio.statemachine.records import Record
 TRY_AGAIN: Final[Micros] = 1_000_000
 """How long until what was refused is tried again."""
 STILL: Final[Micros] = 50_000
-"""How often a sync looks whether the disk still hangs."""
+"""How often a sync checks whether the disk still hangs."""
 SYNC_EVERY: Final[Micros] = 1_000_000
 FLUSH_EVERY: Final[Micros] = 10_000_000
-"""How often the system itself syncs what nobody has asked to be synced."""
+"""How often the system itself syncs."""
 
 
 class JournalHost(Protocol):
@@ -39,10 +38,10 @@ class JournalHost(Protocol):
     now: Now
 
     def give(self, act: Callable[[Any], None], subject: Any) -> None:
-        """Do it when the process has time."""
+        """Do it when the process runs."""
 
     def carry_out(self, machine: Machine, out: Outbox) -> None:
-        """Let a batch leave."""
+        """Carry out a batch."""
 
 
 class Journal:
@@ -55,18 +54,18 @@ class Journal:
         self._machine = machine
         self._policy = machine.state.config.appendfsync
         self._queue: deque[tuple[int, Outbox]] = deque()
-        """What has to wait, each until so many records are as safe as they have to be."""
+        """Waiting output, each with the number of records that must be safe first."""
         self._handed = 0
         self._unwritten: list[Record] = []
         self._unsynced: list[Record] = []
         self._is_syncing = False
         self._trouble = ""
-        """Why nothing can be kept; empty when all is well."""
+        """Why the disk fails; empty if it does not."""
         self._told = ""
-        """The trouble that the machine knows of."""
+        """The trouble that the machine was told of."""
         self._is_dead = False
         self._anew: list[Record] | None = None
-        """The file that is written beside, before a stop."""
+        """The records of the new file that is written before a stop."""
         disk.when_released = self._go_on
         if self._policy != "always":
             period = SYNC_EVERY if self._policy == "everysec" else FLUSH_EVERY
@@ -80,8 +79,8 @@ class Journal:
     # Batches.
 
     def take(self, out: Outbox) -> bool:
-        """A batch: write it down. False if it leaves at once, as it is now; otherwise it has to
-        wait."""
+        """Write a batch's records. False if its output leaves at once, in its present form; True if
+        it waits."""
         if out.records:
             self._handed += len(out.records)
             self._unwritten += out.records
@@ -103,13 +102,13 @@ class Journal:
         return True
 
     def _send_early(self, out: Outbox, left: int) -> None:
-        """A slow disk should not look like a dead node."""
+        """Send what need not wait: a slow disk should not look like a dead node."""
         early = overtaking(out, left, self._handed)
         if early is not None:
             self._host.carry_out(self._machine, early)
 
     def _break(self, out: Outbox) -> None:
-        """It could not be kept: nobody hears of it but by an error."""
+        """The records could not be written: drop messages, and turn replies into errors."""
         out.messages = []
         out.replies = [(client, self._error(reply)) for client, reply in out.replies]
 
@@ -118,12 +117,12 @@ class Journal:
         return reply if isinstance(reply, Failure) or refusal is None else refusal
 
     def _safe(self) -> int:
-        """How many records are as safe as they have to be before anything is said."""
+        """How many records are safe: written, or synced under ``always``."""
         written = self._handed - len(self._unwritten)
         return written - len(self._unsynced) if self._policy == "always" else written
 
     def look(self, _subject: object = None) -> None:
-        """The disk has news: let go what may go, or tell the machine of trouble."""
+        """The disk has changed: send what may leave, or tell the machine of the trouble."""
         if self._is_dead:
             return
         safe = self._safe()
@@ -148,20 +147,20 @@ class Journal:
     # Before a stop.
 
     def has_trouble(self) -> bool:
-        """Is nothing kept just now?"""
+        """Can nothing be written now?"""
         return bool(self._trouble or self._told) or self._disk.is_stalled
 
     def begin_anew(self) -> None:
-        """From now on everything that is recorded belongs to another file, too."""
+        """From now on all records go into a new file, too."""
         self._anew = []
 
     def write_anew(self, records: Iterable[Record]) -> None:
-        """Some of the jobs that there are."""
+        """Add records of existing jobs to the new file."""
         if self._anew is not None:
             self._anew.extend(records)
 
     def flush(self) -> None:
-        """Write and sync everything, and let go what has waited for that."""
+        """Write and sync everything, and send what has waited for it."""
         if not self.has_trouble() and self._write():
             try:
                 self._disk.sync(len(self._disk.records))
@@ -172,8 +171,8 @@ class Journal:
         self.look()
 
     def seal(self) -> bool:
-        """Let the other file take this one's place, with the mark at its end. False if it cannot:
-        then this one stays as it is, without."""
+        """Replace the file by the new one, with the mark of the stop at its end. False if that
+        fails: then the old file stays, without the mark."""
         if self._anew is None or self._queue or self._unwritten or self.has_trouble():
             return False
         try:
@@ -185,7 +184,7 @@ class Journal:
     # The disk.
 
     def _work(self) -> None:
-        """Write what there is to write, and under `always` begin to sync it."""
+        """Write what is unwritten, and under `always` begin to sync it."""
         if self._is_dead or self._trouble or self._disk.is_stalled:
             return
         self._write()
@@ -234,7 +233,7 @@ class Journal:
             self._begin_sync()
 
     def _go_on(self) -> None:
-        """The disk does not hang any more."""
+        """The disk has stopped hanging."""
         self._work()
         self._wake()
 

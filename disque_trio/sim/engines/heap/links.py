@@ -20,11 +20,11 @@ from disque_trio.tracing.wording import Wording, wording
 from disque_trio.wire.frames import FrameParser, encode
 
 REFUSED_AFTER: Final[Micros] = 500
-"""How long a dial takes to an address where nobody can be."""
+"""How long a dial to an unknown address takes to fail."""
 
 
 class CodecError(Exception):
-    """A message does not come out of the codec as it went in."""
+    """A message has changed on its way through the codec."""
 
 
 @attrs.define(eq=False)
@@ -40,12 +40,12 @@ class End:
     is_closed: bool = False
     early: "list[MessagePacket]" = attrs.Factory(list)
     over: Callable[[], None] | None = None
-    """To be called when this end closes, whose far end has vanished."""
+    """Called when this end closes, after its far end has vanished."""
 
 
 @attrs.define(eq=False)
 class MessagePacket(Packet):
-    """A message, or word that the connection is up (`frame` None) or has ended (`is_last`)."""
+    """A message, or the fact that the connection is up (`frame` None) or has ended (`is_last`)."""
 
     to: End
     said: Wording
@@ -79,10 +79,10 @@ class Links:
         self._hosts: dict[str, Host] = {}
         self._links: dict[Host, dict[LinkId, End]] = {}
         self._ends: dict[Host, dict[End, None]] = {}
-        """The same, and those that a process has not accepted yet."""
+        """The same, with ends that the process has not accepted yet."""
 
     def add(self, host: Host) -> None:
-        """One more place that can be dialled."""
+        """Add a host that can be dialled."""
         self._hosts[host.ip] = host
         self._links[host] = {}
         self._ends[host] = {}
@@ -102,17 +102,17 @@ class Links:
         if target is host:
             self._engine.later(REFUSED_AFTER, self._refused, near)
         else:
-            self._engine.later(self.network.latency(near.out.path), self._knock, (near, 0))
+            self._engine.later(self.network.latency(near.out.path), self._try_to_connect, (near, 0))
 
-    def _knock(self, dial: tuple[End, int]) -> None:
-        near, knocks = dial
+    def _try_to_connect(self, dial: tuple[End, int]) -> None:
+        near, attempts = dial
         far = near.far
         connection = near.out.connection
         if near.is_closed:
             return
         if not self.network.can_connect(connection):
-            if knocks < len(DIAL_WAITS):
-                self._engine.later(DIAL_WAITS[knocks], self._knock, (near, knocks + 1))
+            if attempts < len(DIAL_WAITS):
+                self._engine.later(DIAL_WAITS[attempts], self._try_to_connect, (near, attempts + 1))
             else:
                 self._unlink(near)
         elif far.host.machine is None:
@@ -136,7 +136,7 @@ class Links:
     # Sending.
 
     def send(self, host: Host, links: Sequence[LinkId], message: Message) -> None:
-        """One message on some links. A link that has just ended loses it without a trace."""
+        """Send a message on links. A link that has just ended loses it without a row."""
         machine = host.machine
         if machine is None:
             return
@@ -199,7 +199,7 @@ class Links:
             host.give(self._receive, packet)
 
     def _receive(self, packet: MessagePacket) -> None:
-        """The machine learns of it."""
+        """Give it to the machine."""
         end, frame = packet.to, packet.frame
         host = end.host
         machine = host.machine
@@ -226,7 +226,7 @@ class Links:
                 self._submit(kept)
 
     def _lose(self, packet: MessagePacket, why: str) -> None:
-        """It will never arrive. Said of messages only."""
+        """It will never arrive: write a row if it is a message."""
         if packet.frame is None:
             return
         said, host = packet.said, packet.to.far.host
@@ -241,7 +241,7 @@ class Links:
     # Ending.
 
     def hang_up(self, host: Host, link: LinkId) -> None:
-        """The machine ends a link; what it has sent still arrives."""
+        """The machine ends a link; messages that it has sent still arrive."""
         end = self._links[host].get(link)
         if end is not None:
             self._end(end)
@@ -264,7 +264,7 @@ class Links:
             end.over()
 
     def _unlink(self, end: End) -> None:
-        """Tell the machine that a connection has ended, or never came up."""
+        """Tell the machine that a connection has ended, or has never come up."""
         self._forget(end)
         end.host.give(self._tell, end)
 
@@ -274,7 +274,7 @@ class Links:
             machine.unlinked(end.link, end.host.now)
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """End the target's ends of all connections between the two without a word to the source.
+        """End the target's ends of all connections between the two, without telling the source.
 
         `over` is called once the source has ended those that it has dialled. False if it has none.
         """
@@ -285,7 +285,7 @@ class Links:
             for end in ends
             if end.far.host.number == target and end.is_open and end.far.is_open
         ]
-        # Nodes speak of jobs on links that they have dialled. An accepted one may stay for good.
+        # Nodes send messages about jobs on links that they have dialled only.
         dialled = [end for end in ends if end.out.connection.dialler == source]
         last = Countdown(len(dialled), over)
         for end in dialled:
@@ -309,7 +309,7 @@ class Links:
             self._engine.at(due, self._look, end)
 
     def _look(self, end: End) -> None:
-        """Has the connection waited for too long?"""
+        """Break the connection if it has waited for too long."""
         connection = end.out.connection
         connection.is_watched = False
         due = self.network.stall_due(connection)
@@ -327,7 +327,7 @@ class Links:
                 self._lose(packet, "broken")
 
     def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended: let what was kept follow."""
+        """A cut or clog has ended: deliver the packets that were kept."""
         for time, channel in self.network.flushes(self._engine.now, source, target):
             self._engine.at(time, self._flush, channel)
 
@@ -342,7 +342,7 @@ def _bytes(frame: Frame) -> bytes:
 
 
 def _check_codec(frame: Frame) -> None:
-    """Through bytes and back, nothing may change."""
+    """Encode and decode the frame; raise `CodecError` if it changes."""
     parser = FrameParser()
     seen = parser.feed(_bytes(frame))
     if seen != [frame] or parser.error is not None:

@@ -1,11 +1,11 @@
-"""Which queued jobs and waiting clients of different nodes do not meet.
+"""Finds queued jobs and waiting clients of different nodes that do not meet.
 
-Rows of jobs and messages do not say who waits. So twice a simulated second it is noted which node
-has a job queued for which no client waits there, while a client waits for it at another node, to
-which it has links both ways. If the same job and the same client stand there for longer than
-`REPORTED_AFTER`, that is a row ``unmet``: `node` has the job, a client waits at `peer`, `detail` is
-``since=`` a time. A pair that goes on is told again after twice the time. The row ``pairs`` at the
-end tells in `detail` how many there were. `checkers.meetings` judges them.
+Rows of jobs and messages do not show waiting clients. So twice a simulated second this module looks
+for jobs that are queued at one node while a client waits for them at another, to which the first
+has links in both directions. A pair of the same job and the same client that lasts for longer than
+`REPORTED_AFTER` is a row ``unmet``: `node` has the job, the client waits at `peer`, `detail` is
+``since=`` a time. It is written again each time the wait has doubled. The row ``pairs`` at the end
+has the number of all pairs in `detail`. `checkers.meetings` judges them.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ EVERY: Final[Micros] = 500_000
 REPORTED_AFTER: Final[Micros] = 1_000_000
 
 _Place = tuple[int, int, bytes]
-"""Who has the job, where a client waits, and the queue."""
+"""The node with the job, the node with the client, and the queue."""
 
 
 @attrs.define(eq=False)
@@ -37,11 +37,11 @@ class _Pair:
     lives: tuple[int, int]
     since: Micros
     told: Micros = REPORTED_AFTER
-    """How long they must have waited to be told of."""
+    """How long they must have waited for the next row."""
 
 
 class Meetings:
-    """Of one run."""
+    """The pairs of one run."""
 
     def __init__(self, world: World, engine: Engine, recorder: Recorder) -> None:
         self._world = world
@@ -51,11 +51,11 @@ class Meetings:
         self._count = 0
 
     def begin(self) -> None:
-        """Look from now on."""
+        """Begin to look."""
         self._engine.later(EVERY, self._look, None)
 
     def finish(self) -> None:
-        """The run is over."""
+        """Write the number of pairs."""
         self._say("pairs", "", "", "", "", str(self._count))
 
     def _look(self, _subject: object) -> None:
@@ -82,7 +82,7 @@ class Meetings:
         self._engine.later(EVERY, self._look, None)
 
     def _apart(self, now: Micros) -> Iterator[tuple[Host, Host, bytes, _Pair]]:
-        """Jobs here and clients there."""
+        """Jobs at one node with clients that wait at another."""
         nodes = [
             (host, host.machine.state)
             for host in self._world.hosts.values()
@@ -106,7 +106,7 @@ class Meetings:
 
 
 def _oldest(node: NodeState, name: bytes) -> JobId | None:
-    """The job that the node would give next, if it may give any."""
+    """The job that the node would deliver next, if it may."""
     queue = node.queues.get(name)
     if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
         return None
@@ -114,7 +114,7 @@ def _oldest(node: NodeState, name: bytes) -> JobId | None:
 
 
 def _are_linked(one: Host, other: Host) -> bool:
-    """Does each know what the other can, over a link of its own?"""
+    """Has each a link of its own to the other, and knows its capabilities?"""
     return _knows(one, other) and _knows(other, one)
 
 

@@ -39,7 +39,7 @@ PORT: Final = 7711
 
 
 class MachineFactory(Protocol):
-    """`Machine`, or something that stands in for it in an ablation."""
+    """`Machine`, or its replacement in an ablation."""
 
     def __call__(
         self,
@@ -58,7 +58,7 @@ class MachineError(Exception):
 
 
 class Host:
-    """A place where a node runs, one life after the other."""
+    """A place where a node's processes run, one life after the other."""
 
     __slots__ = (
         "_alarm", "_clients", "_config", "_engine", "_factory", "_inbox", "_links", "_names",
@@ -101,15 +101,15 @@ class Host:
         self.machine: Machine | None = None
         self.lives = 0
         self.nodes_conf = b""
-        """What survives a crash, besides the disk."""
+        """Survives a crash, as the disk does."""
         self.disk = disk
         self.journal: Journal | None = None
-        """Of this life, if it keeps one."""
+        """The journal of this life, if there is one."""
         self.spiller: Spiller | None = None
         self.stopping: Stop | None = None
         self.is_paused = False
         self.is_held = False
-        """Inputs have to wait: the process is stopped, or busy with the last batch."""
+        """Inputs wait: the process is stopped, or busy with the last batch."""
         self.slowness: Micros = 0
         """How long a batch keeps it busy."""
         self.now = Now(0, 0)
@@ -119,7 +119,7 @@ class Host:
         """The deadline for which `_wake_at` is set."""
         self.new_identity()
 
-    # What can be seen of it.
+    # Its state.
 
     @property
     def is_up(self) -> bool:
@@ -131,11 +131,11 @@ class Host:
         return self.machine is not None and bool(self.machine.state.jobs)
 
     def knows(self, other: NodeId) -> bool:
-        """Is that one in its node table?"""
+        """Is the other node in its table?"""
         return self.machine is not None and other in self.machine.state.cluster.nodes
 
     def is_linked_to(self, other: NodeId) -> bool:
-        """Is its own link to that one up?"""
+        """Is its own link to the other node up?"""
         if self.machine is None:
             return False
         peer = self.machine.state.cluster.nodes.get(other)
@@ -152,7 +152,7 @@ class Host:
         self.disk.clear()
 
     def start(self, cause: str, others: Sequence[Peer] = ()) -> None:
-        """Run, with the nodes that nodes.conf tells of, or with `others` if there is none."""
+        """Start the process, with the nodes in nodes.conf, or with `others` if there is none."""
         engine = self._engine
         self.lives += 1
         self.now = self.clock.now(engine.now)
@@ -179,7 +179,7 @@ class Host:
         self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
 
     def _open_journal(self, machine: Machine) -> Found:
-        """Let the machine have what the disk has kept, and go on with that file."""
+        """Load the records on the disk into the machine, and append to that file from now on."""
         found = self.disk.load()
         machine.load(found.records, self.now)
         if not self.disk.note_start():
@@ -189,7 +189,7 @@ class Host:
         return found
 
     def crash(self, cause: str = "kill") -> None:
-        """End at once. What was not sent never will be; memory is gone."""
+        """End at once. Memory and unsent output are lost."""
         if self.journal is not None:
             self.journal.end()
             self.journal = None
@@ -203,7 +203,7 @@ class Host:
         self._clients.crashed(self)
 
     def stop(self) -> bool:
-        """Begin to end in order; with a journal it serves on for a while. False if it does so."""
+        """Begin an orderly stop; with a journal it serves on meanwhile. False if one is running."""
         if self.stopping is not None:
             return False
         if self.machine is None or self.journal is None:
@@ -213,7 +213,7 @@ class Host:
         return True
 
     def end(self, *, has_queues: bool = False) -> None:
-        """The stop has come to its end."""
+        """End after an orderly stop."""
         starts_again = self.stopping is not None and self.stopping.starts_again
         self.note("crash", cause="stop", detail="queues" if has_queues else "")
         self.crash("stop")
@@ -221,18 +221,18 @@ class Host:
             self.start("empty")
 
     def pause(self) -> None:
-        """Stop the process (SIGSTOP). The kernel goes on taking connections and data."""
+        """Stop the process (SIGSTOP). The kernel still accepts connections and data."""
         self.is_paused = self.is_held = True
 
     def resume(self) -> None:
-        """Let it run again: everything that has come meanwhile is one batch."""
+        """Let it run again: all inputs that have come meanwhile are one batch."""
         self.is_paused = False
         self._catch_up(self.machine)
 
     # Inputs.
 
     def give(self, act: Callable[[Any], None], subject: Any) -> None:
-        """An input: now, or when the process has time."""
+        """Take an input: now, or when the process runs again."""
         if self.is_held:
             self._inbox.append((act, subject))
             return
@@ -246,7 +246,7 @@ class Host:
             self._be_busy()
 
     def _fail(self, error: Exception) -> NoReturn:
-        """A node that raises is the end of the run."""
+        """A node that raises ends the run."""
         self.note("error", cause=type(error).__name__, detail=str(error))
         raise MachineError(f"{self.name} at {self._engine.now} us: {error!r}") from error
 
@@ -255,7 +255,7 @@ class Host:
         self._engine.later(self.slowness, self._catch_up, self.machine)
 
     def _catch_up(self, machine: Machine | None) -> None:
-        """Whatever has piled up, and what is due."""
+        """Take the inputs that have waited, and timers that are due."""
         if machine is None or machine is not self.machine or self.is_paused:
             return
         self.is_held = False
@@ -272,7 +272,7 @@ class Host:
             machine.tick(self.now)
 
     def rewind(self) -> None:
-        """The clock has changed: reckon anew when to wake."""
+        """The clock has changed: compute anew when to wake."""
         if self.machine is not None:
             self._wake_at = NEVER
             self._wake_by(self.machine.deadline())
@@ -286,7 +286,7 @@ class Host:
                 self._engine.at(time, self._wake, time)
 
     def _wake(self, time: Micros) -> None:
-        """The alarm, unless it has been set anew since."""
+        """The alarm, unless it has been reset."""
         machine = self.machine
         if machine is None or time != self._wake_at:
             return
@@ -305,7 +305,7 @@ class Host:
     # Outputs.
 
     def settle(self) -> None:
-        """The batch is complete: write down what happened, carry out what follows."""
+        """The batch is complete: write its rows, carry out its output."""
         machine = self.machine
         if machine is None:
             return
@@ -320,7 +320,7 @@ class Host:
             self._wake_by(deadline)
 
     def _empty(self, machine: Machine) -> bool:
-        """Take and carry out until there is no more. Is it alive still?"""
+        """Take and carry out until there is no more output. False if the process has ended."""
         journal = self.journal
         while True:
             out = machine.take()
@@ -336,7 +336,7 @@ class Host:
                 return True
 
     def carry_out(self, machine: Machine, out: Outbox) -> None:
-        """Let a batch leave."""
+        """Carry out a batch."""
         links, clients = self._links, self._clients
         if out.nodes_changed:
             self.nodes_conf = nodes_text(machine.state, handshakes=False)
@@ -353,10 +353,10 @@ class Host:
         for client, chore in out.chores:
             self._do(machine, client, chore)
         for client in out.resumed:
-            clients.feed(self, client)
+            clients.resume(self, client)
 
     def _do(self, machine: Machine, client: Client, chore: Chore) -> None:
-        """A host on which everything works; DEBUG SLEEP takes no time."""
+        """Do a chore, which always succeeds; DEBUG SLEEP takes no time."""
         if self.machine is not machine:
             return
         match chore:
@@ -389,7 +389,7 @@ class Host:
             )  # fmt: skip
 
     def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
-        """Something that happens to the node."""
+        """Write a row about the node."""
         now = self.clock.now(self._engine.now)
         stamp = self.vector.tick()
         self._recorder.add(

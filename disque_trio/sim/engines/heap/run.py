@@ -3,7 +3,7 @@
 A run has four parts. In the warm-up, before time 0, the nodes start and link, undisturbed. Then
 agents and faults come, as planned. At `Plan.chaos` everything heals, or everything within a core,
 links become reliable, and consumers ack whatever they get. The drain that follows lasts as long as
-the promises of liveness may take (`bounds`), or until nothing is left to do.
+the liveness properties may take (`bounds`), or until nothing is left to do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +31,11 @@ MEETING_TIME: Final[Micros] = 20_000_000
 LOOK: Final[Micros] = 250_000
 """How often the drain looks whether it may end."""
 REUNITE: Final[Micros] = 5_000_000
-"""How often nodes that do not know each other are made to meet after the heal."""
+"""After the heal, how often nodes that do not know each other meet again."""
 TELL: Final[Micros] = 1_000_000
-"""For how long rows are kept back from whoever observes."""
+"""For how long rows are kept back from the observer."""
 QUIET: Final[Micros] = 3_000_000
-"""For how long nothing must have been left to do: longer than anything is on its way."""
+"""How long all must be idle before the drain ends: longer than any packet is in flight."""
 
 
 class UnplayableError(Exception):
@@ -48,7 +48,7 @@ class FormingError(Exception):
 
 @attrs.frozen
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
     digest: str
     """SHA-256 over all rows: equal runs have equal digests."""
@@ -83,26 +83,26 @@ class Run:
         )
         self.meetings = Meetings(self.world, self.engine, self.recorder)
         self.core: Sequence[int] | None = None
-        """The nodes that have been healed, if not all have."""
+        """The nodes that have been healed, if not all."""
 
-    # What other engines have others of.
+    # Other engines override these.
 
     def make_engine(self, warm_up: Micros) -> Engine:
-        """Where time begins."""
+        """The engine, with its time at the beginning of the warm-up."""
         return Engine(-warm_up)
 
     def make_world(self, machine_factory: MachineFactory) -> World:
-        """What there is."""
+        """The world of this engine."""
         return World(self.plan, self.engine, self.recorder, machine_factory)
 
     def make_fault_actions(self) -> FaultActions:
-        """What faults do to it."""
+        """The fault actions on it."""
         return FaultActions(self.world)
 
     # Its course.
 
     def play(self) -> Outcome:
-        """From the beginning to the end. Whoever observes is told once a simulated second."""
+        """Play the plan to its end. The observer gets rows once a simulated second."""
         engine, recorder = self.engine, self.recorder
         recorder.keep_back()
         try:
@@ -116,11 +116,11 @@ class Run:
         return self.outcome()
 
     def outcome(self) -> Outcome:
-        """What it came to."""
+        """The result."""
         return Outcome(self.recorder.digest(), self.engine.steps, self.engine.now)
 
     def parts(self) -> Iterator[Micros]:
-        """What a run is made of. Whoever plays it lets time pass until each moment given."""
+        """The parts of a run. The caller lets time pass until each moment that is yielded."""
         yield from self.warm_up()
         self.begin()
         yield self.plan.chaos
@@ -131,7 +131,7 @@ class Run:
         self._note("end")
 
     def warm_up(self) -> Iterator[Micros]:
-        """Let the nodes become a cluster."""
+        """Start the nodes, and wait until they are a cluster."""
         self.world.start_all()
         yield 0
         if not self.world.is_formed(list(self.world.hosts)):
@@ -139,7 +139,7 @@ class Run:
         self.world.network.use(self.plan.link)
 
     def begin(self) -> None:
-        """Let agents and faults come."""
+        """Start agents and faults."""
         for agent in agents(self.plan):
             self.world.add_agent(agent)
         for kind in self.faults.kinds:
@@ -154,7 +154,7 @@ class Run:
         self.inspection.check_all()
 
     def heal(self) -> None:
-        """No more faults; those that are, end, at least within the core."""
+        """End all faults, or all within the core."""
         self._note("chaos.end")
         numbers = self.fault_actions.numbers()
         if self.plan.heal == "core":
@@ -167,12 +167,12 @@ class Run:
         self._note("heal.end", ",".join(f"n{number}" for number in self.core or numbers))
 
     def _reunite(self, core: Sequence[int]) -> None:
-        """Let nodes that have lost sight of each other meet again, as an operator would."""
+        """Let nodes that do not know each other meet again, as an operator would."""
         for number in core:
             self.fault_actions.meet(number)
 
     def drain(self) -> Iterator[Micros]:
-        """Until nothing is left to do, or the bound."""
+        """Wait until nothing is left to do, or until the bound."""
         end = self.engine.now + drain_bound(self.plan)
         core = self.core or self.fault_actions.numbers()
         quiet_since = None
@@ -217,6 +217,6 @@ def simulate(
 ) -> Outcome:
     """Play a plan. Every row goes to the observer.
 
-    Without `messages` it is spared the rows of messages; they count for the digest all the same.
+    Without `messages` it gets no rows of messages; the digest counts them all the same.
     """
     return Run(plan, observer, machine_factory, messages=messages).play()

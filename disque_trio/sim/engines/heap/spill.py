@@ -1,7 +1,7 @@
-"""A simulated node's spill-directory: bodies are put aside in memory, and read when they leave.
+"""A simulated node's spill-directory: bodies are kept aside in memory, and read when they leave.
 
-The heap engine hands messages and replies on as objects, without encoding them, so what a real
-shell does when it encodes is done here.
+The heap engine passes messages and replies on as objects, without encoding them, so the bodies are
+read here and not by the encoder.
 """
 
 from collections.abc import Sequence

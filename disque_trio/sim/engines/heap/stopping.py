@@ -1,6 +1,5 @@
-"""A stop in order, as SIGTERM and SHUTDOWN begin it: the journal is written anew while the node
-serves, its queues are recorded, and a mark ends it. As `stopping` and `rewriting` do it in a
-process (docs/durability.md, "Stopping and starting").
+"""An orderly stop, as SIGTERM and SHUTDOWN begin it: the journal is rewritten while the node
+serves, its queues are recorded, and a mark ends it (docs/durability.md, "Stopping and starting").
 """
 
 from collections.abc import Callable
@@ -15,11 +14,11 @@ from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.records import LoadJob
 
 PORTIONS: Final = 25
-"""In about so many all jobs are written."""
+"""In about so many portions all jobs are written."""
 PAUSE: Final[Micros] = 20_000
-"""From one portion to the next."""
+"""The time between two portions."""
 _ROUNDS: Final = 10
-"""So often at most what waits for the disk is let go at the end."""
+"""How often, at the end, output that waits for the disk is flushed at most."""
 
 
 class Stopping(Protocol):
@@ -28,13 +27,13 @@ class Stopping(Protocol):
     stopping: "Stop | None"
 
     def give(self, act: Callable[[Any], None], subject: Any) -> None:
-        """Do it when the process has time."""
+        """Do it when the process runs."""
 
     def settle(self) -> None:
-        """Carry out what follows."""
+        """Carry out the output."""
 
     def end(self, *, has_queues: bool = False) -> None:
-        """The process ends, with the mark in its journal or without."""
+        """End the process; `has_queues` if the mark is in its journal."""
 
 
 class Stop:
@@ -42,7 +41,7 @@ class Stop:
 
     def __init__(self, engine: Engine, host: Stopping, machine: Machine, journal: Journal) -> None:
         self.starts_again = False
-        """Somebody wants the node to run again."""
+        """Start the node again afterwards."""
         self._engine = engine
         self._host = host
         self._machine = machine
@@ -58,7 +57,7 @@ class Stop:
             self._host.give(self._step, None)
 
     def _step(self, _subject: object) -> None:
-        """Write the next jobs, or end. Without a disk that writes there is no mark."""
+        """Write the next jobs, or end. If the disk fails there is no mark."""
         if self._host.stopping is not self:
             return
         journal = self._journal

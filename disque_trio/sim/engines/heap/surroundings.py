@@ -1,4 +1,4 @@
-"""What surrounds a simulated node: who carries its links, and who its clients' connections."""
+"""What a simulated node needs around it: its links, and its clients' connections."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -11,7 +11,7 @@ Host_contra = TypeVar("Host_contra", contravariant=True)
 
 
 class NodeLinks(Protocol[Host_contra]):
-    """Who carries links (`wires`)."""
+    """The links of a node (`links`)."""
 
     def dial(self, host: Host_contra, link: LinkId, ip: str, port: int) -> None:
         """Open a link."""
@@ -23,23 +23,23 @@ class NodeLinks(Protocol[Host_contra]):
         """End a link."""
 
     def crashed(self, host: Host_contra) -> None:
-        """The process has ended, and with it its links."""
+        """The process has ended: end its links."""
 
 
 class NodeClients(Protocol[Host_contra]):
-    """Who carries clients' connections (`lanes`)."""
+    """The clients of a node (`clients`)."""
 
     def reply(self, host: Host_contra, client: Client, reply: Reply) -> None:
-        """Answer a client."""
+        """Send a reply to a client."""
 
     def close(self, host: Host_contra, client: Client) -> None:
         """Disconnect a client."""
 
-    def feed(self, host: Host_contra, client: Client) -> None:
-        """Give the machine what the client has sent meanwhile."""
+    def resume(self, host: Host_contra, client: Client) -> None:
+        """Give the machine the requests that have waited."""
 
     def client_name(self, host: Host_contra, client: int) -> str:
-        """How the run calls the client of that number."""
+        """The run's name for the client of that number."""
 
     def crashed(self, host: Host_contra) -> None:
-        """The process has ended, and with it its clients' connections."""
+        """The process has ended: end its clients' connections."""

@@ -33,7 +33,7 @@ class WorldLinks(NodeLinks[Host], Protocol):
     """`Links`, or what another engine has instead."""
 
     def add(self, host: Host) -> None:
-        """One more place that can be dialled."""
+        """Add a host that can be dialled."""
 
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
@@ -43,12 +43,12 @@ class WorldLinks(NodeLinks[Host], Protocol):
 
 
 class World:
-    """Everything there is in one run."""
+    """The world of one run."""
 
     host_kind: type[Host] = Host
-    """What nodes run on."""
+    """The class of hosts."""
     disk_kind: type[Disk] = Disk
-    """Where they keep their journals."""
+    """The class of disks."""
 
     def __init__(
         self, plan: Plan, engine: Engine, recorder: Recorder, factory: MachineFactory
@@ -73,15 +73,15 @@ class World:
     # How it is made. Other engines have other hosts, links and client connections.
 
     def make_links(self) -> WorldLinks:
-        """What links run on."""
+        """The links of this engine."""
         return Links(self.engine, self.recorder, self.network, self.names, self.plan.codec_every)
 
     def make_clients(self) -> ClientConnections:
-        """What clients run on."""
+        """The client connections of this engine."""
         return ClientConnections(self.engine, self.recorder)
 
     def make_host(self, number: int) -> Host:
-        """Where a node runs."""
+        """The host of a node."""
         return self.host_kind(
             self.engine,
             self.recorder,
@@ -99,14 +99,14 @@ class World:
         )
 
     def add_host(self, number: int) -> Host:
-        """One more place for a node."""
+        """Add a host."""
         host = self.hosts[number] = self.make_host(number)
         self.links.add(host)
         self.clients.add_host(host)
         return host
 
     def clock_plan(self, number: int) -> ClockPlan:
-        """How the node's clocks run without a fault."""
+        """The node's clocks in the plan."""
         clocks = self.plan.clocks
         return clocks[number - 1] if number <= len(clocks) else ClockPlan()
 
@@ -115,11 +115,11 @@ class World:
         return (VectorClock if self.plan.vector_clocks else NoClock)(self._actors - 1)
 
     def add_agent(self, agent: Agent) -> Actor:
-        """Let a client in."""
+        """Add an agent."""
         return self.clients.add_agent(agent, self._vector())
 
     def start_all(self) -> None:
-        """Start the nodes, which know each other or will meet."""
+        """Start the nodes; they know each other, or n1 meets them."""
         for host in self.hosts.values():
             spread = stream(self.plan.seed, "start", host.number).random()
             self.engine.later(int(spread * START_SPREAD), self._start_fresh, host)
@@ -150,7 +150,7 @@ class World:
     # Operators.
 
     def command(self, host: Host, *words: str | bytes | int) -> None:
-        """Let the operator ask a node for something."""
+        """Send a command from the operator to a node."""
         self._operator.ask(host.number, words)
         self.clients.settle(self._operating)
 

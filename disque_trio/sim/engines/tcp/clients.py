@@ -1,4 +1,4 @@
-"""Clients of real nodes: each connection is a connection over a socket."""
+"""Clients of real nodes: each connection is a socket."""
 
 from typing import Final
 
@@ -15,12 +15,11 @@ from disque_trio.wire.resp import ReplyParser, encode_request
 _READ: Final = 1 << 16
 
 ClientAddress = tuple[str, str]
-"""A connection: the node, and the address that it knows the client by. Two connections to two
-nodes may have the same address."""
+"""A node and the client's address there: connections to two nodes may have the same address."""
 
 
 class SocketConnections(ClientConnections):
-    """The agents' side is that of every engine."""
+    """The agents' side is the same in every engine."""
 
     def __init__(
         self, engine: LiveEngine, recorder: Recorder, places: Places, nursery: trio.Nursery
@@ -31,9 +30,9 @@ class SocketConnections(ClientConnections):
         self._nursery = nursery
         self._sockets: dict[ClientConnection, ConnectionSocket] = {}
         self.agents: dict[ClientAddress, str] = {}
-        """Whose connection it is."""
+        """The agent of each connection."""
         self.operations: dict[ClientAddress, list[int]] = {}
-        """The numbers of those requests on it that nodes trace, in order."""
+        """The numbers of its requests that nodes trace, in order."""
 
     def _arrive(self, asked: tuple[ClientConnection, Operation]) -> None:
         connection, operation = asked
@@ -61,7 +60,7 @@ class SocketConnections(ClientConnections):
             try:
                 async with trio.open_nursery() as nursery:
                     socket.scope = nursery.cancel_scope
-                    nursery.start_soon(socket.carry, stream)
+                    nursery.start_soon(socket.write_all, stream)
                     await self._read(connection, stream)
                     nursery.cancel_scope.cancel()
             finally:
@@ -97,7 +96,7 @@ class SocketConnections(ClientConnections):
 
 
 class ConnectionSocket:
-    """What waits to be written."""
+    """The requests that wait to be written."""
 
     def __init__(self) -> None:
         self.scope = trio.CancelScope()
@@ -106,12 +105,12 @@ class ConnectionSocket:
         self._came = trio.Event()
 
     def write(self, operation: Operation) -> None:
-        """A request."""
+        """Add a request."""
         self._unsent.append(operation)
         self._came.set()
 
-    async def carry(self, stream: trio.SocketStream) -> None:
-        """Write what comes, until the connection breaks."""
+    async def write_all(self, stream: trio.SocketStream) -> None:
+        """Write requests until the connection breaks."""
         with broken():
             while True:
                 await self._came.wait()

@@ -1,4 +1,4 @@
-"""Looking at running nodes: reading their traces, asking them for their links."""
+"""Polls running nodes: reads their traces, and asks them for their links."""
 
 from collections.abc import Callable
 from typing import Final
@@ -23,7 +23,7 @@ _ASK: Final = encode_request([b"CLUSTER", b"NODES"])
 
 
 class Poller:
-    """Looks at all nodes, again and again."""
+    """Polls all nodes."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Poller:
 
 
 async def _links(stream: trio.SocketStream) -> frozenset[NodeId]:
-    """The nodes that the answer to CLUSTER NODES says to be connected."""
+    """The nodes that CLUSTER NODES lists as connected."""
     parser = ReplyParser()
     while data := await stream.receive_some(_READ):
         for reply in parser.feed(data):

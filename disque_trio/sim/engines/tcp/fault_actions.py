@@ -12,10 +12,10 @@ TRIES: Final = 60
 
 
 class ProcessFaultActions(FaultActions):
-    """As in the other engines, where things are done at once and nothing happens meanwhile."""
+    """As in the other engines, but processes take time."""
 
     def crash(self, node: int, cause: str) -> bool:
-        """End it, and then say so: until it is gone, it writes its own rows."""
+        """End it, and write the row afterwards: until then the process writes rows itself."""
         host = self._hosts[node]
         if not host.is_up:
             return False
@@ -24,7 +24,7 @@ class ProcessFaultActions(FaultActions):
         return True
 
     def meet(self, node: int) -> bool:
-        """All others meet the node. It may not listen yet, so they try until they know it."""
+        """All others meet the node. It may not listen yet, so they try again until they know it."""
         host = self._hosts[node]
         self._introduce(host, host.id, TRIES)
         return True
@@ -32,8 +32,8 @@ class ProcessFaultActions(FaultActions):
     def _introduce(self, host: Host, name: NodeId, tries: int) -> None:
         if host.id != name:
             return
-        strangers = [other for other in self._others(host) if other.is_up and not other.knows(name)]
-        for other in strangers:
+        others = [other for other in self._others(host) if other.is_up and not other.knows(name)]
+        for other in others:
             self._world.meet(other, host)
-        if strangers and tries:
+        if others and tries:
             self.later(AGAIN, lambda: self._introduce(host, name, tries - 1))

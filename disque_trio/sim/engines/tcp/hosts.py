@@ -15,27 +15,27 @@ from disque_trio.statemachine.stats import Facts
 
 
 class ProcessHost(Host):
-    """What can be done to a process, and seen of it from outside."""
+    """A host with a process, seen from outside."""
 
     places: Places
     process: NodeProcess
     tail: Tail
     links: frozenset[NodeId] = frozenset()
-    """To which nodes it had links when it was last asked."""
+    """The nodes to which it had links when last asked."""
     ids: dict[NodeId, None]
-    """All names that it has ever had."""
+    """All ids that it has had."""
     starts_fresh = True
-    """Its next life is the first one under its name."""
+    """The next life is the first one with its id."""
 
     def settle_in(self, places: Places, process: NodeProcess) -> None:
-        """Take these addresses, and this place on the disk."""
+        """Set the addresses and the process."""
         self.places = places
         self.process = process
         self.tail = Tail(process.trace)
         self.ip = places.seen(self.number)
         self.ids = {self.id: None}
 
-    # What can be seen of it.
+    # Its state.
 
     @property
     def is_up(self) -> bool:
@@ -47,7 +47,7 @@ class ProcessHost(Host):
         return self.is_up and bool(self.tail.held)
 
     def knows(self, other: NodeId) -> bool:
-        """At least if it has a link there: better meet once too often."""
+        """True if it has a link: to meet once too often does no harm."""
         return other in self.links
 
     def is_linked_to(self, other: NodeId) -> bool:
@@ -57,7 +57,7 @@ class ProcessHost(Host):
     # Its life.
 
     def new_identity(self) -> None:
-        """Another name, for the next life."""
+        """A new id, for the next life."""
         super().new_identity()
         if self.lives:
             self.ids[self.id] = None
@@ -65,7 +65,7 @@ class ProcessHost(Host):
             self.starts_fresh = True
 
     def start(self, cause: str, others: Sequence[Peer] = ()) -> None:  # noqa: ARG002
-        """Begin to run; the node's own trace tells when it does."""
+        """Start the process; the node's own trace has the row."""
         if self.starts_fresh:
             self.process.introduce(self._first_table(others))
             self.starts_fresh = False
@@ -74,7 +74,7 @@ class ProcessHost(Host):
         self.process.start()
 
     def _first_table(self, others: Sequence[Peer]) -> bytes:
-        """A nodes.conf, so that the node has the name that the plan's seed gives it."""
+        """A nodes.conf, so that the node has the id from the plan's seed."""
         port = self.places.port
         peers = [Peer(other.id, other.ip, port) for other in others]
         myself = Peer(self.id, "", port, MYSELF)
@@ -84,7 +84,7 @@ class ProcessHost(Host):
         return nodes_text(machine.state, handshakes=False)
 
     def crash(self, cause: str = "kill") -> None:
-        """kill -9, whatever the cause."""
+        """kill -9, for every cause."""
         del cause
         self.is_paused = False
         self.links = frozenset()
@@ -101,6 +101,6 @@ class ProcessHost(Host):
         self.process.thaw()
 
     def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
-        """Something that is done to the node, whose clocks nobody reads for that."""
+        """Write a row about the node, without its clocks."""
         now = self._engine.now
         self._recorder.add((now, kind, self.name, "", "", "", peer, cause, detail, 0, 0, 0, ()))

@@ -1,4 +1,4 @@
-"""What real time does to a plan's expectations."""
+"""Relaxes a plan's expectations for runs in real time."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ from disque_trio.sim.scenarios.value_types import SECOND
 
 CAUSES: Final = ("D1", "D2", "D4", "D5", "D6")
 """Duplicates that a busy machine may cause without any fault: workers, nodes and messages are late,
-and nodes that are late are taken for failing, whereupon links to them are given up."""
+and the failure detector suspects late nodes and gives links to them up."""
 
 NO_PROCESSOR: Final = SECOND
-"""For so long a node on a busy machine may hear nothing, and say nothing."""
+"""How long a process on a busy machine may get no processor time."""
 
 
 def forgiving(plan: Plan) -> Plan:
-    """The plan as runs in real time are judged: that things were late proves nothing."""
+    """The plan by which a run in real time is judged: lateness proves nothing there."""
     duplicates = tuple(dict.fromkeys((*plan.expect.duplicates, *CAUSES)))
     latency = plan.link.latency
     late = attrs.evolve(

@@ -1,4 +1,4 @@
-"""The links of the tcp engine, and what our proxies see of the frames on them."""
+"""The links of the tcp engine, and the frames that our proxies see on them."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ class Flight:
 
 
 class ProxyLinks(Links):
-    """Stands where `Links` do in the heap engine; also the `FrameObserver` of frames."""
+    """Takes the place of the heap engine's `Links`; also the `FrameObserver`."""
 
     def __init__(
         self,
@@ -57,24 +57,24 @@ class ProxyLinks(Links):
         return list(self._flights.values())
 
     def add(self, host: Host) -> None:
-        """One more node that can be dialled."""
+        """Add a node that can be dialled."""
         self._proxies.add(host.number, lambda: host.is_up)
 
     def crashed(self, host: Host) -> None:
-        """The kernel tells our proxies."""
+        """Nothing to do: the kernel ends the proxies' connections."""
 
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
         self._byte_links.mended(source, target)
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """End the target's ends of all connections between the two without a word to the source."""
+        """As `Links.half_open`."""
         return self._byte_links.half_open(source, target, over)
 
     # FrameObserver.
 
     def sent(self, packet: FramePacket) -> None:
-        """It has come to our proxy."""
+        """A frame has arrived at our proxy."""
         frames = FrameParser().feed(packet.frame)
         said = wording(frames[0].message, self._names) if frames else Wording("?")
         packet.ref = len(self._flights) + 1
@@ -83,10 +83,10 @@ class ProxyLinks(Links):
         )
 
     def received(self, packet: FramePacket) -> None:
-        """It goes on from our proxy to its node."""
+        """Our proxy passes it on to its node."""
         self._flights[packet.ref].received = self._engine.now
 
     def lost(self, packet: FramePacket, why: str) -> None:
-        """It goes nowhere."""
+        """It is lost."""
         flight = self._flights[packet.ref]
         flight.lost, flight.why = self._engine.now, why

@@ -1,12 +1,12 @@
-"""One history of many traces: what nodes wrote, what proxies saw, what agents and faults did.
+"""Merges the traces of nodes, the frames of proxies, and the rows of agents and faults.
 
-All of it has the same clock, since it comes from one machine, so it is put in order by time. Nodes
-do not know what became of a message or whom a client's address belongs to. That is found out here:
+All have the clock of one machine, so they are sorted by time. A node does not know what became of a
+message, or to which agent a client's address belongs. This module finds out:
 
-- The frames that our proxies carried pair each ``send`` with its ``recv`` or tell that it was lost.
-- Requests on one connection are in the same order at both of its ends.
+- The frames that our proxies saw pair each ``send`` with its ``recv``, or show that it was lost.
+- Requests on one connection have the same order at both ends.
 
-Then vector clocks are reckoned along the whole, as the simulated engines keep them.
+Then it computes vector clocks, as the simulated engines keep them.
 """
 
 from collections import defaultdict, deque
@@ -24,10 +24,10 @@ from disque_trio.sim.traces.merge_live import translated
 from disque_trio.tracing.rows import Row
 
 STALE: Final[Micros] = 2_000_000
-"""A message that has not come to a proxy within this time never will: its link had ended."""
+"""A message that has not reached a proxy within this time is lost: its link had ended."""
 _GOSSIP: Final = ("ping", "pong", "meet")
 _NO_REF: Final = 1 << 40
-"""From here on number the messages that no proxy has seen."""
+"""The numbers of messages that no proxy has seen begin here."""
 
 Key = tuple[str, str, str, str]
 """Source, target, message, job."""
@@ -35,7 +35,7 @@ Key = tuple[str, str, str, str]
 
 @attrs.frozen
 class NodeTrace:
-    """What one node wrote, with the names that it had."""
+    """The trace of one node, with the ids that it had."""
 
     name: str
     shorts: tuple[str, ...]
@@ -45,18 +45,18 @@ class NodeTrace:
 
 @attrs.frozen(kw_only=True)
 class Sources:
-    """All there is to be merged."""
+    """Everything that is merged."""
 
     epoch: Micros
     """What the wall clock showed at time 0, in microseconds."""
     traces: Sequence[NodeTrace]
     ours: Sequence[Row]
-    """Of agents and faults; their times count from the epoch already."""
+    """Rows of agents and faults; their times count from the epoch already."""
     flights: Sequence[Flight]
     agents: dict[ClientAddress, str]
-    """Whose connection it was."""
+    """The agent of each connection."""
     operations: dict[ClientAddress, list[int]]
-    """The numbers of the requests on it that nodes trace."""
+    """The numbers of its requests that nodes trace."""
 
 
 def merge(sources: Sources) -> list[Row]:
@@ -65,12 +65,12 @@ def merge(sources: Sources) -> list[Row]:
     theirs = [_translated(trace, names, sources) for trace in sources.traces]
     _pair_messages(theirs, sources.flights)
     rows = _in_order([*theirs, [*sources.ours], _of_gossip(sources.flights)])
-    _reckon_clocks(rows, [trace.name for trace in sources.traces])
+    _compute_clocks(rows, [trace.name for trace in sources.traces])
     return [row for row in rows if not _is_view(row)]
 
 
 def _in_order(parts: Iterable[list[Row]]) -> list[Row]:
-    """By time. Of the same microsecond, first what is asked, then what nodes do, then replies."""
+    """By time. Within a microsecond: requests, then rows of nodes, then replies."""
     return sorted((row for part in parts for row in part), key=lambda row: (row.time, _rank(row)))
 
 
@@ -81,7 +81,7 @@ def _rank(row: Row) -> int:
 
 
 _VIEW: Final = "view:"
-"""Stands before the client of a row in which a node tells of a client. Agents tell better."""
+"""Marks the client of a node's row about a client. The agent's own row is better."""
 
 
 def _is_view(row: Row) -> bool:
@@ -104,7 +104,7 @@ def _translated(trace: NodeTrace, names: dict[str, str], sources: Sources) -> li
         elif client:
             client = sources.agents.get(address, client)
         if row.kind == "start":
-            # A node starts with a table that we have written; that is no earlier life of it.
+            # A node starts with a nodes.conf that we have written: that is no earlier life.
             cause, named = "empty" if row.node == named else "fresh", row.node
         rows.append(
             attrs.evolve(
@@ -119,7 +119,7 @@ def _translated(trace: NodeTrace, names: dict[str, str], sources: Sources) -> li
 
 
 def _number_of(row: Row, asked: dict[int, int], numbers: list[int]) -> int:
-    """The agent's number of a request that the node numbers otherwise."""
+    """The agent's number of a request, which the node numbers differently."""
     if row.ref not in asked:
         asked[row.ref] = numbers[len(asked)] if len(asked) < len(numbers) else 0
     return asked[row.ref]
@@ -129,7 +129,7 @@ def _number_of(row: Row, asked: dict[int, int], numbers: list[int]) -> int:
 
 
 def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
-    """The heartbeat, which nodes leave out."""
+    """Rows of heartbeat messages, which nodes do not trace."""
     rows = []
     for flight in flights:
         if flight.said.name not in _GOSSIP:
@@ -148,7 +148,7 @@ def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
 
 
 def _pair_messages(traces: list[list[Row]], flights: Sequence[Flight]) -> None:
-    """Number the messages, and say which were lost."""
+    """Number the messages, and add rows for lost ones."""
     sends, receipts, starts = _queues(traces)
     by_name = {rows[0].node: rows for rows in traces if rows}
     for flight in sorted(flights, key=lambda flight: flight.sent):
@@ -172,7 +172,7 @@ def _pair_messages(traces: list[list[Row]], flights: Sequence[Flight]) -> None:
 def _queues(
     traces: list[list[Row]],
 ) -> tuple[dict[Key, deque[Row]], dict[Key, deque[Row]], dict[str, list[Micros]]]:
-    """Messages that left and came, in order, and when nodes began their lives."""
+    """Sent and received messages, in order, and the start times of nodes."""
     sends: dict[Key, deque[Row]] = defaultdict(deque)
     receipts: dict[Key, deque[Row]] = defaultdict(deque)
     starts: dict[str, list[Micros]] = defaultdict(list)
@@ -188,7 +188,7 @@ def _queues(
 
 
 def _sender_of(flight: Flight, queue: deque[Row] | None) -> Row | None:
-    """The row of the frame, which is the oldest of its like, unless that is too old."""
+    """The row of the sent frame: the oldest with its key, unless that is too old."""
     if not queue or queue[0].time > flight.sent:
         return None
     while len(queue) > 1 and queue[1].time <= flight.sent and flight.sent - queue[0].time > STALE:
@@ -197,7 +197,7 @@ def _sender_of(flight: Flight, queue: deque[Row] | None) -> Row | None:
 
 
 def _receipt_of(flight: Flight, queue: deque[Row] | None, starts: list[Micros]) -> Row | None:
-    """The row of the frame's arrival; None if the process has ended before it read it."""
+    """The row of the frame's arrival; None if the process ended before it read the frame."""
     if flight.received == NEVER or not queue:
         return None
     while queue and queue[0].time < flight.received:
@@ -212,7 +212,7 @@ def _lost(row: Row, time: Micros, why: str, ref: int) -> Row:
 
 
 def _number_the_rest(by_name: dict[str, list[Row]]) -> None:
-    """Messages that no proxy has seen: their link had ended, or their node before it sent them."""
+    """Messages that no proxy has seen: the link, or the node, had ended before."""
     number = _NO_REF
     for rows in by_name.values():
         for row in [row for row in rows if row.kind == "send" and not row.ref]:
@@ -225,7 +225,7 @@ def _number_the_rest(by_name: dict[str, list[Row]]) -> None:
 
 
 class _Clocks:
-    """Those of a run, in the order of the nodes, and then of the clients as they come."""
+    """The clocks of a run: the nodes in order, then the clients as they come."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
         self._clocks = {name: VectorClock(place) for place, name in enumerate(nodes)}
@@ -237,7 +237,7 @@ class _Clocks:
         return self._clocks[name]
 
 
-def _reckon_clocks(rows: list[Row], nodes: Sequence[str]) -> None:
+def _compute_clocks(rows: list[Row], nodes: Sequence[str]) -> None:
     clocks = _Clocks(nodes)
     sent: dict[object, Stamp] = {}
     for row in rows:
@@ -255,7 +255,7 @@ def _reckon_clocks(rows: list[Row], nodes: Sequence[str]) -> None:
 
 
 def _learned_from(row: Row, *, is_agents: bool) -> object:
-    """What the event comes of, if it comes of somebody else's."""
+    """The key of the event at another actor that caused this one, if any."""
     if row.kind == "recv":
         return ("message", row.ref)
     if is_agents and row.kind == "get.deliver":
@@ -268,7 +268,7 @@ def _learned_from(row: Row, *, is_agents: bool) -> object:
 
 
 def _tells(row: Row, *, is_agents: bool) -> object:
-    """What others learn of the event by."""
+    """The key under which other actors learn of the event, if any."""
     if row.kind == "send":
         return ("message", row.ref)
     if row.kind == "serve":

@@ -1,16 +1,16 @@
-"""Where real nodes are, so that every link between two of them runs through a proxy of ours.
+"""The addresses of real nodes, such that every link between two of them runs through a proxy.
 
-A node dials others where it has met them (original 5.5). It dials from its own `bind` address, and
-learns where others are from where their connections come. So each node has two addresses in the
-loopback network, with one port for all:
+A node dials others at the addresses where it has met them (original 5.5). It dials from its own
+`bind` address, and learns the addresses of others from their connections. So each node has two
+addresses in the loopback network, with one port for all:
 
     127.a.0.n   its own: its process listens there, and dials from there
     127.a.1.n   where others see it: our proxy listens there, and dials from there on its behalf
 
 n1 dials 127.a.1.2. The proxy sees by the source, 127.a.0.1, that it is n1, and dials 127.a.0.2 from
-127.a.1.1; so n2 learns that n1 is at 127.a.1.1. Whatever a node knows, tells or saves of another is
-an address of the second kind, and no link can go round the proxies. Only its own address is of the
-first kind, and of that it never tells, for gossip is about third nodes. Clients go to it directly.
+127.a.1.1; so n2 learns that n1 is at 127.a.1.1. All addresses of others that a node knows, sends or
+saves are of the second kind, and no link can bypass the proxies. Its own address, of the first
+kind, is never sent, because gossip is about third nodes. Clients connect to it directly.
 """
 
 import random
@@ -23,7 +23,7 @@ from disque_trio.net.listeners import BUS_OFFSET
 
 _NETWORKS: Final = range(16, 240)
 _PORTS: Final = range(11_000, 22_000)
-"""Such that the bus ports are below the kernel's ephemeral ones."""
+"""So that bus ports are below the kernel's ephemeral ones."""
 _TRIES: Final = 100
 
 
@@ -52,13 +52,13 @@ class Places:
         return f"127.{self.network}.1.{node}"
 
     def node_at(self, own: str) -> int:
-        """The node whose own address this is; 0 for strangers."""
+        """The node whose own address this is; 0 for others."""
         start, _, number = own.rpartition(".")
         return int(number) if start == f"127.{self.network}.0" else 0
 
 
 def find(nodes: int) -> Places:
-    """Addresses at which nobody listens. Raises `NoPlaceError`."""
+    """Free addresses. Raises `NoPlaceError`."""
     draw = random.SystemRandom()
     for _ in range(_TRIES):
         places = Places(draw.choice(_NETWORKS), draw.choice(_PORTS))

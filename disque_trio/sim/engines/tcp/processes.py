@@ -1,6 +1,6 @@
 """Real nodes: processes of `disque-trio server`, one after the other, at one address.
 
-A process is always ended by its id. Linux ends it too should we end first, in whatever way.
+A process is always ended by its id. Linux also ends it if our own process ends first.
 """
 
 import ctypes
@@ -41,26 +41,26 @@ class NodeProcess:
 
     @property
     def trace(self) -> Path:
-        """What it has written of its lives."""
+        """Its trace file, of all its lives."""
         return self.directory / TRACE
 
     @property
     def log(self) -> str:
-        """What it has said to the operator."""
+        """Its log."""
         return (self.directory / "log").read_text(errors="replace")
 
     @property
     def has_ended_by_itself(self) -> bool:
-        """Has it been started, and ended though nobody ended it?"""
+        """Has it been started, and ended without `kill`?"""
         return self._process is not None and self._process.poll() is not None
 
     @property
     def is_running(self) -> bool:
-        """Has it been started, and not ended by us or by itself?"""
+        """Is there a process that runs?"""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Begin a life with what nodes.conf tells."""
+        """Start a process with the present nodes.conf."""
         with open(self.directory / "log", "ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -90,21 +90,21 @@ class NodeProcess:
         assert self._process is not None
         os.kill(self._process.pid, number)
 
-    # What it knows when it starts.
+    # Its nodes.conf.
 
     def introduce(self, table: bytes) -> None:
         """Write its nodes.conf."""
         (self.directory / _NODES_CONF).write_bytes(table)
 
     def forget(self) -> None:
-        """Lose the name and whom it knows."""
+        """Remove its nodes.conf."""
         (self.directory / _NODES_CONF).unlink(missing_ok=True)
 
 
 def _die_with_parent() -> None:
     """In the new process, before it becomes the server: let the kernel kill it when we end.
 
-    Only Linux does that for us.
+    Only on Linux.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

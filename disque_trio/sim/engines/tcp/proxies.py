@@ -1,6 +1,6 @@
-"""The wires between real nodes: each link is taken apart into frames, and put together again.
+"""Proxies between real nodes: each splits a stream into frames and writes them to the other node.
 
-What happens to a frame on its way, the shared network model decides, by way of `ByteLinks`.
+The network model, by way of `ByteLinks`, decides what happens to a frame on its way.
 """
 
 import socket
@@ -21,13 +21,13 @@ _READ: Final = 1 << 16
 
 
 class Splitter:
-    """Makes frames of a stream. What is no frame comes out as it went in: the node will object."""
+    """Splits a stream into frames. Invalid data passes unchanged: the node will refuse it."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are whole now."""
+        """The frames that are complete now."""
         data = self._rest + data
         frames: list[bytes] = []
         at = 0
@@ -56,23 +56,23 @@ class SocketHandler:
     # LinkHandler.
 
     def linked(self) -> None:
-        """The kernel has told the node so long ago, when our listener took its connection."""
+        """Nothing to do: the node was connected when our listener accepted it."""
 
     def receive(self, packet: FramePacket) -> None:
-        """A frame for our node."""
+        """Send a frame to our node."""
         self._told(packet)
         self._unsent.append(packet.frame)
         self._came.set()
 
     def ended(self) -> None:
-        """Nothing more for our node."""
+        """Close after what was sent."""
         self._is_over = True
         self._came.set()
 
     # The socket.
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Carry bytes until one side ends."""
+        """Forward bytes until one side ends."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._read, stream, nursery.cancel_scope)
@@ -82,7 +82,7 @@ class SocketHandler:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Our node's side is over."""
+        """Our node's side has ended."""
         self._engine.sync()
         if self.end is not None:
             self.end.hang_up()
@@ -112,7 +112,7 @@ class SocketHandler:
 
 
 class Proxies:
-    """All of them, for the nodes of one run."""
+    """The proxies of one run."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Proxies:
         self._told = told
 
     def add(self, node: int, is_up: Callable[[], bool]) -> None:
-        """Listen where others see the node. `is_up` says whether it has a process."""
+        """Listen at the address where others see the node. `is_up` tells if it has a process."""
         sock = socket.create_server((self._places.seen(node), self._places.bus_port))
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
 

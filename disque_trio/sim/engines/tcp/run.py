@@ -1,13 +1,13 @@
 """The tcp engine: real server processes on the loopback network, in real time.
 
-Each node is a process of `disque-trio server` that writes its own trace. Its links run through
-proxies of ours (`tcp.places` tells how), where the network model of the other engines delays, keeps
-and cuts them. Crashes are kill -9, pauses SIGSTOP. The agents are those of the other engines, over
-sockets. When the time is over, everything that was written is merged into one history.
+Each node is a process of `disque-trio server` that writes its own trace. Its links run through our
+proxies (`tcp.places`), where the network model of the other engines delays, keeps and cuts them.
+Crashes are kill -9, pauses SIGSTOP. The agents are those of the other engines, over sockets. At the
+end all traces are merged into one history.
 
-What has happened can only be seen, not steered, so a plan has another history each time. Faults
-that strike upon an event strike a moment after it. Clocks and the speed of processes cannot be
-bent, nor can streams lose single frames as hostile links do: such plans are refused.
+Real time cannot be controlled, so a plan has another history each time. Faults upon an event come a
+moment after it. Clocks and the speed of processes cannot be changed, and streams cannot lose single
+frames as hostile links do: plans with such faults are refused.
 """
 
 import tempfile
@@ -43,7 +43,7 @@ from disque_trio.tracing.live import short_name
 from disque_trio.tracing.rows import Row
 
 FORMING_TIME: Final[Micros] = 60_000_000
-"""How long processes may take to start and to link, on a machine that is busy."""
+"""How long processes may take to start and to link, on a busy machine."""
 LOOK: Final[Micros] = 200_000
 _MOST_NODES: Final = 250
 _REFUSED: Final = {
@@ -70,7 +70,7 @@ def simulate(
 
 
 def check(plan: Plan) -> None:
-    """Raise `UnplayableError` if the plan asks for what cannot be done to processes."""
+    """Raise `UnplayableError` if the plan has faults that processes cannot have."""
     for fault in plan.faults:
         if fault.kind in _REFUSED:
             raise _unplayable(f"{fault.kind}: it cannot change {_REFUSED[fault.kind]}")
@@ -118,13 +118,13 @@ class ProcessRun(Run):
         self.poller = Poller(self._process_world, self._places, self.live, self._see)
 
     def make_engine(self, warm_up: Micros) -> Engine:  # noqa: ARG002, processes take their time
-        """Time begins long before anybody is ready."""
+        """Time begins long before the nodes are ready."""
         self._clock.set(-FORMING_TIME)
         self.live = LiveEngine(self._clock.now)
         return self.live
 
     def make_world(self, machine_factory: MachineFactory) -> World:
-        """Processes."""
+        """A world of processes."""
         self._process_world = ProcessWorld(
             self.plan,
             self.live,
@@ -137,11 +137,11 @@ class ProcessRun(Run):
         return self._process_world
 
     def make_fault_actions(self) -> FaultActions:
-        """To processes."""
+        """The fault actions on processes."""
         return ProcessFaultActions(self.world)
 
     def warm_up(self) -> Iterator[Micros]:
-        """Let the processes start and link; as soon as they have, it is time 0."""
+        """Start the processes; once all are linked, it is time 0."""
         self.world.start_all()
         while not self.world.is_formed(list(self.world.hosts)):
             if self.live.now >= -LOOK:
@@ -152,7 +152,7 @@ class ProcessRun(Run):
         self.world.network.use(self.plan.link)
 
     def _see(self, row: Row) -> None:
-        """A node has written a row: some faults wait for such."""
+        """A node has written a row: pass it to faults that wait for its kind."""
         if row.kind in self.faults.kinds:
             named = self._process_world.with_our_names(row, self._clock.epoch)
             self.faults.see(attrs.astuple(named, recurse=False))
@@ -165,7 +165,7 @@ class ProcessRun(Run):
             host.tail.close()
 
     def history(self) -> list[Row]:
-        """Everything that has happened. Raises `MachineError` if a node has raised."""
+        """The merged history. Raises `MachineError` if a node has raised."""
         world = self._process_world
         for host in world.processes:
             if "Traceback" in host.process.log:

@@ -1,4 +1,4 @@
-"""Small things about sockets."""
+"""Helpers for sockets."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 @contextlib.contextmanager
 def broken() -> Iterator[None]:
-    """Whatever a socket does when the other side goes is an end like any other."""
+    """Treat every error of a socket whose other side has gone as its end."""
     with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
         yield
 

@@ -1,4 +1,4 @@
-"""Following the trace files of running nodes."""
+"""Follows the trace files of running nodes."""
 
 from pathlib import Path
 from typing import BinaryIO
@@ -11,18 +11,18 @@ from disque_trio.tracing.rows import Row
 
 @attrs.define(eq=False)
 class Tail:
-    """One node's trace, as it grows. Its rows are as the node wrote them: with its wall time."""
+    """One node's trace, as it grows, with the rows as the node wrote them."""
 
     path: Path
     rows: list[Row] = attrs.Factory(list)
-    """All of them so far."""
+    """All rows so far."""
     held: dict[str, None] = attrs.Factory(dict)
     """The jobs that the node has a record of, in this life."""
     _file: BinaryIO | None = None
     _rest: bytes = b""
 
     def read(self) -> list[Row]:
-        """What has come since the last time."""
+        """The rows since the last call."""
         if self._file is None:
             if not self.path.exists():
                 return []
@@ -45,7 +45,7 @@ class Tail:
             self.held.clear()
 
     def close(self) -> None:
-        """Follow no more."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

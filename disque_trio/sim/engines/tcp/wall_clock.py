@@ -1,4 +1,4 @@
-"""The wall clock, counted from a moment of our choice."""
+"""The wall clock, counted from a chosen moment."""
 
 import time
 
@@ -16,7 +16,7 @@ class WallClock:
         return _wall() - self.epoch
 
     def set(self, now: Micros) -> None:
-        """Let this moment be that time."""
+        """Set the time."""
         self.epoch = _wall() - now
 
 

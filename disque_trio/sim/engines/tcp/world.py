@@ -23,7 +23,7 @@ from disque_trio.tracing.rows import Row
 
 
 class ProcessWorld(World):
-    """Everything there is in one run of the tcp engine."""
+    """The world of one run of the tcp engine."""
 
     host_kind = ProcessHost
 
@@ -69,7 +69,7 @@ class ProcessWorld(World):
         self.command(host, "CLUSTER", "MEET", other.ip, self._places.port)
 
     def command(self, host: Host, *words: str | bytes | int) -> None:
-        """Let the operator ask a node, and again if that does not listen yet."""
+        """Send a command to a node, and again if it does not listen yet."""
         self._command(host, words, TRIES)
 
     def _command(self, host: Host, words: tuple[str | bytes | int, ...], tries: int) -> None:
@@ -86,11 +86,11 @@ class ProcessWorld(World):
 
     @property
     def processes(self) -> list[ProcessHost]:
-        """The hosts."""
+        """All hosts."""
         return [host for host in self.hosts.values() if isinstance(host, ProcessHost)]
 
     def with_our_names(self, row: Row, epoch: Micros) -> Row:
-        """A node's row with our names for it and its peer, and our time."""
+        """A node's row with the run's names and time."""
         names = {short_name(id): name for id, name in self.names.items()}
         node, peer = names.get(row.node, ""), names.get(row.peer, row.peer)
         return attrs.evolve(row, time=row.time - epoch, node=node, peer=peer)

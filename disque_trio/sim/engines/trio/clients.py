@@ -42,12 +42,12 @@ class SimClientConnections(ClientConnections):
         port.ask(operation, *self._pieces(encode_request(operation.words)))
 
     def _pieces(self, data: bytes) -> tuple[bytes, bytes]:
-        """The data, now and then in two pieces; else the first is empty."""
+        """The data, sometimes in two pieces; otherwise the first is empty."""
         cut = self._rng.randrange(len(data)) if self._rng.random() < 0.5 else 0
         return data[:cut], data[cut:]
 
     def _depart(self, connection: ClientConnection) -> None:
-        """Word that the agent has hung up."""
+        """The agent's hang-up arrives at the node."""
         port = self._ports.get(connection)
         if port is not None and not connection.is_ended:
             port.end()
@@ -85,7 +85,7 @@ class SimClientConnections(ClientConnections):
         self._ports.pop(connection, None)
 
     def crashed(self, host: Host) -> None:
-        """All connections of the node break."""
+        """End all connections of the node."""
         super().crashed(host)
         self._clients[host].clear()
 
@@ -112,7 +112,7 @@ class SimClientPort:
     # From the agent.
 
     def connect(self, node: Node) -> None:
-        """The node learns of the connection."""
+        """Tell the node of the connection."""
         distance, number = self._connection.actor.distance, self._connection.number
         address = b"10.255.0.%d:%d" % (1 + distance % 250, number % 60_000)
         self._session = node.connect(self, address)
@@ -122,7 +122,7 @@ class SimClientPort:
             self._connections.connected(self._connection, self._session)
 
     def ask(self, operation: Operation, begin: bytes, end: bytes) -> None:
-        """A request, in one piece or two."""
+        """Send a request, in one piece or two."""
         if begin:
             self._hub.put(lambda node: self._receive(node, begin))
         self._hub.put(lambda node: self._receive_end(node, operation, end))
@@ -136,7 +136,7 @@ class SimClientPort:
         self._receive(node, data)
 
     def end(self) -> None:
-        """The connection is over: let the node know."""
+        """The connection has ended: tell the node."""
         self._hub.put(self._lose)
 
     def _lose(self, node: Node) -> None:
@@ -149,18 +149,18 @@ class SimClientPort:
     def write(self, data: bytes) -> int:
         """Send. The agent always reads."""
         if not self._hub.is_dead:
-            self._host.tell()
+            self._host.write_rows()
             self._connections.write(self._connection, data, self._host.vector.stamp())
         return 0
 
     def hold(self) -> None:
-        """Agents ask one thing at a time: nothing to hold back."""
+        """Nothing to hold back: agents limit their requests themselves."""
 
     def resume(self) -> None:
         """See `hold`."""
 
     def close(self) -> None:
-        """Disconnect behind what has been written."""
+        """Disconnect after what has been written."""
         self._connections.ended(self._connection)
         self.end()
 

@@ -1,4 +1,4 @@
-"""A simulated host on which the real shell runs: `disque_trio.node.Node` with all its tasks."""
+"""A simulated host on which a whole node runs: `disque_trio.node.Node` with all its tasks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -20,26 +20,26 @@ from disque_trio.storage.journal import Journal
 
 Dial = Callable[["NodeHost", LinkSession, str, int], LinkPort]
 START_AGAIN: Final = 1_000_000
-"""Microseconds until a process that could not start is tried again."""
+"""Microseconds until a process that could not start is started again."""
 
 
 class NodeHost(Host):
-    """The host of the heap engine, but the node in it runs by itself."""
+    """The host of the heap engine, but the node runs in tasks of its own."""
 
     live: LiveEngine
     nursery: trio.Nursery
     dial: Dial
-    """These three the world gives."""
+    """The world sets these three."""
     hub: SimHub | None = None
-    """Of the life that there is."""
+    """The hub of the present life."""
     _scope: trio.CancelScope
     _found: Found | None = None
-    """What the journal has, until it is loaded."""
+    """What the journal has, until the node has loaded it."""
 
     # Its life.
 
     def start(self, cause: str, others: Sequence[Peer] = ()) -> None:
-        """Run, with the nodes that nodes.conf tells of, or with `others` if there is none."""
+        """Start the process, with the nodes in nodes.conf, or with `others` if there is none."""
         super().start(cause, others)
         machine = self.machine
         assert machine is not None
@@ -72,7 +72,7 @@ class NodeHost(Host):
             self.note("crash", cause="shutdown")
             self.crash()
             if node.failure:
-                # Whoever watches over processes starts it again.
+                # A supervisor would start it again.
                 self._engine.later(START_AGAIN, self._start_again, self.lives)
 
     def _start_again(self, life: int) -> None:
@@ -80,16 +80,16 @@ class NodeHost(Host):
             self.start("empty")
 
     def _open_journal(self, machine: Machine) -> Found:
-        """The shell opens it: only what it will find is known already."""
+        """The node opens it itself: only look at what it will find."""
         del machine
         return self.disk.load()
 
     def _tell_loaded(self, found: Found) -> None:
-        """Later, when the shell has loaded it."""
+        """Later, when the node has loaded it."""
         self._found = found
 
     async def _load_and_live(self, node: Node, hub: SimHub) -> None:
-        """Nothing comes in before the journal has been read."""
+        """Give the node no inputs before it has read the journal."""
         found, self._found = self._found, None
         async with trio.open_nursery() as nursery:
             try:
@@ -102,14 +102,14 @@ class NodeHost(Host):
                 return
             self.live.sync()
             self.now = node.now
-            self.tell()
+            self.write_rows()
             if found is not None:
                 self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
             hub.is_open = True
             hub.wake()
 
     def crash(self, cause: str = "kill") -> None:
-        """End at once, wherever its tasks are."""
+        """End at once, whatever its tasks are doing."""
         hub = self.hub
         if hub is not None:
             hub.is_dead = True
@@ -125,21 +125,21 @@ class NodeHost(Host):
     # Inputs.
 
     def give(self, act: Callable[[Any], None], subject: Any) -> None:
-        """An input, when the process has time."""
+        """Take an input, when the process runs."""
         if self.hub is not None:
             self.hub.put(lambda _: act(subject))
 
     def rewind(self) -> None:
-        """The clock has changed, or the process runs again: let it look."""
+        """The clock has changed, or the process runs again: wake the node."""
         if self.hub is not None:
             self.hub.wake()
 
     # Outputs.
 
     def settle(self) -> None:
-        """The shell's part."""
+        """The node does this itself."""
 
-    def tell(self) -> None:
-        """Write down what the machine has done."""
+    def write_rows(self) -> None:
+        """Write the rows of what the machine has done."""
         if self.machine is not None:
             self._write(self.machine)

@@ -1,7 +1,7 @@
 """The hub of a simulated node, and the other ports that are no connections (`disque_trio.ports`).
 
-A hub takes inputs and gives them to its node in batches, as the real one does with what its sockets
-have; when nothing comes, it sleeps until the node's deadline, on Trio's clock.
+A hub takes inputs and gives them to its node in batches, as the real one does with input from
+sockets; without inputs it sleeps until the node's deadline, on Trio's clock.
 """
 
 import math
@@ -22,7 +22,7 @@ from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 
 Act = Callable[[Node], None]
-"""Something that happens to a node."""
+"""An input to a node."""
 
 
 class SimulatedHost(Protocol):
@@ -35,8 +35,8 @@ class SimulatedHost(Protocol):
     slowness: Micros
     is_paused: bool
 
-    def tell(self) -> None:
-        """Write down what the machine has done."""
+    def write_rows(self) -> None:
+        """Write the rows of what the machine has done."""
 
 
 class HostClock:
@@ -50,7 +50,7 @@ class HostClock:
         return self._host.clock.now(self._host.live.sync())
 
     def seconds_until(self, mono: Millis) -> float:
-        """How long that is for somebody with a true clock, as Trio's is."""
+        """The same duration on a true clock, as Trio's is."""
         if mono >= FOREVER:
             return math.inf
         host = self._host
@@ -69,7 +69,7 @@ class HostStore:
 
 
 class HostProcess:
-    """A process that can do whatever it is asked for."""
+    """A process on which every request succeeds."""
 
     def rewrite_config(self, config: Config) -> str | None:  # noqa: ARG002
         """There is no file."""
@@ -88,48 +88,48 @@ class HostProcess:
         return None
 
     def vitals(self) -> Vitals:
-        """It needs nothing."""
+        """No figures."""
         return Vitals()
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:  # noqa: ARG002
-        """It may end."""
+        """Nothing speaks against it."""
         return None
 
 
 class NoLog:
-    """Nobody reads what a simulated node has to say to its operator."""
+    """Discards the operator log."""
 
     def debug(self, event: str, **facts: object) -> None:
         """For developers."""
 
     def verbose(self, event: str, **facts: object) -> None:
-        """Rarely useful, but not noise."""
+        """Rarely useful."""
 
     def notice(self, event: str, **facts: object) -> None:
-        """What an operator wants in production."""
+        """For operators in production."""
 
     def warning(self, event: str, **facts: object) -> None:
-        """What somebody should look at."""
+        """For an operator to look at."""
 
     def set_level(self, level: str) -> None:
         """Log this level and those above from now on."""
 
 
 class Dialler(Protocol):
-    """Who opens links."""
+    """Opens links."""
 
     def __call__(self, session: LinkSession, ip: str, port: int) -> LinkPort:
         """Open one."""
 
 
 class SimHub:
-    """Carries inputs into one life of a node."""
+    """Gives inputs to one life of a node."""
 
     def __init__(self, host: SimulatedHost, dial: Dialler) -> None:
         self.is_dead = False
-        """The process has been killed: it does nothing more, wherever it was."""
+        """The process has been killed: it does nothing more, whatever it was doing."""
         self.is_open = True
-        """Inputs are carried; not before the journal has been read."""
+        """Inputs reach the node; not before it has read the journal."""
         self._host = host
         self._open = dial
         self._inputs: deque[Act] = deque()
@@ -138,7 +138,7 @@ class SimHub:
     # For the world.
 
     def put(self, act: Act) -> None:
-        """An input, for the next batch."""
+        """Add an input to the next batch."""
         self._inputs.append(act)
         self._came.set()
 
@@ -156,20 +156,20 @@ class SimHub:
         return self._open(session, ip, port)
 
     def open_bus(self) -> None:
-        """Links are carried from the first moment."""
+        """Links work from the start."""
 
     def stop_listening(self) -> None:
-        """The node winds up, and gets no more inputs from anybody."""
+        """The node is stopping, and gets no more inputs."""
         self._inputs.clear()
 
     def has_unsent(self) -> bool:
-        """What is written has left."""
+        """Never: output leaves at once."""
         return False
 
     async def run(
         self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Carry until cancelled."""
+        """Give inputs to the node until cancelled."""
         task_status.started()
         while True:
             await self._wait(node)
@@ -179,7 +179,7 @@ class SimHub:
             await trio.sleep(self._host.slowness / 1_000_000)
 
     async def _wait(self, node: Node) -> None:
-        """Until there is something to do, and the process may do it."""
+        """Wait until there is something to do and the process may do it."""
         while not self.is_dead:
             self._came = trio.Event()
             if self._host.is_paused:
@@ -204,6 +204,6 @@ class SimHub:
         host.now = node.now
         for act in inputs:
             act(node)
-            host.tell()
+            host.write_rows()
         node.settle()
-        host.tell()
+        host.write_rows()

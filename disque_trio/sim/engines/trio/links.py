@@ -1,4 +1,4 @@
-"""Links between real shells: bytes in pieces, over the shared network model."""
+"""Links between whole nodes: bytes in pieces, over the shared network model."""
 
 import random
 from collections.abc import Callable
@@ -21,10 +21,9 @@ BUS_PORT = PORT + 10_000
 
 
 class SimLinks(Links):
-    """All links of a run; also the `FrameObserver` of what goes over them.
+    """All links of a run, in place of the heap engine's; also the `FrameObserver` of their frames.
 
-    It stands where `Links` do in the heap engine. What machines say comes here through their
-    shells, not through `dial` and `send`.
+    Messages of machines come here through their nodes, not through `dial` and `send`.
     """
 
     def __init__(
@@ -38,12 +37,12 @@ class SimLinks(Links):
         super().__init__(engine, recorder, network, names, 1)
         self.byte_links = ByteLinks(engine, network, self)
         self.rng = rng
-        """Decides where streams are cut into pieces."""
+        """Draws where streams are cut into pieces."""
         self._node_hosts: dict[int, NodeHost] = {}
         self._numbers: dict[str, int] = {}
 
     def add(self, host: Host) -> None:
-        """One more place that can be dialled."""
+        """Add a host that can be dialled."""
         assert isinstance(host, NodeHost)
         self._node_hosts[host.number] = host
         self._numbers[host.ip] = host.number
@@ -68,7 +67,7 @@ class SimLinks(Links):
         return link
 
     def ip_of(self, number: int) -> str:
-        """Where the node is."""
+        """The address of the node."""
         return self._node_hosts[number].ip if number else ""
 
     def crashed(self, host: Host) -> None:
@@ -80,7 +79,7 @@ class SimLinks(Links):
         self.byte_links.mended(source, target)
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """End the target's ends of all connections between the two without a word to the source."""
+        """As `Links.half_open`."""
         return self.byte_links.half_open(source, target, over)
 
     # FrameObserver.
@@ -94,7 +93,7 @@ class SimLinks(Links):
         self._note("send", host, packet, packet.said.detail, packet.stamp)
 
     def received(self, packet: FramePacket) -> None:
-        """A frame has come to its node."""
+        """A frame has arrived at its node."""
         host = self._node_hosts[packet.source.far.node]
         host.vector.join(packet.stamp)
         self._note("recv", host, packet, packet.said.detail, host.vector.tick())
@@ -122,7 +121,7 @@ class SimLinks(Links):
 
 
 class SimLinkPort:
-    """One end: the `LinkPort` of a node, and the `LinkHandler` of a cable."""
+    """One end of a link: the node's `LinkPort`, and the `LinkHandler` of the byte link."""
 
     session: LinkSession
     end: End
@@ -135,7 +134,7 @@ class SimLinkPort:
         self._is_over = False
 
     def accept(self, node: Node) -> None:
-        """The node learns that somebody has dialled it."""
+        """Tell the node that another one has dialled it."""
         self.session = node.accept_link(self, self._host.ip, self._far_ip)
 
     # LinkPort.
@@ -143,7 +142,7 @@ class SimLinkPort:
     def send(self, frames: list[bytes]) -> int:
         """Send whole frames."""
         if not self._hub.is_dead:
-            self._host.tell()
+            self._host.write_rows()
             self.end.send(frames)
         return 0
 
@@ -163,7 +162,7 @@ class SimLinkPort:
             node.link_up(self.session, self._host.ip, self._far_ip)
 
     def receive(self, packet: FramePacket) -> None:
-        """A frame has arrived: now and then in two pieces, of which the first comes alone."""
+        """A frame has arrived, sometimes in two pieces; the first is an input of its own."""
         rng = self._links.rng
         cut = rng.randrange(len(packet.frame)) if rng.random() < 0.5 else 0
         if cut:
@@ -182,7 +181,7 @@ class SimLinkPort:
             self._receive(node, packet.frame[cut:])
 
     def ended(self) -> None:
-        """The connection is over, whoever ended it."""
+        """The connection has ended, on either side."""
         self._hub.put(self._link_lost)
 
     def _link_lost(self, node: Node) -> None:

@@ -1,12 +1,12 @@
-"""The trio engine: the very nodes that run on sockets, in virtual time, in a simulated world.
+"""The trio engine: the nodes that run on sockets, in virtual time, in a simulated world.
 
 Where the heap engine calls machines, this one runs `disque_trio.node.Node` in its nurseries:
-parsers, sessions, flow control, batches, timers and their tasks. Everything around is simulated and
-shared with the heap engine, so that a plan and a judge serve both. It is some ten times slower.
+parsers, sessions, flow control, batches, timers and their tasks. Their world is simulated and
+shared with the heap engine, so that plans and checkers serve both. It is some ten times slower.
 
-Tasks interleave as the seed says; so a plan has one history here too, though another one than in
-the heap engine: two things of the same microsecond may come in another order. With one task for
-everything (`simulate_on_one_task`) it is the very same.
+The seed decides how tasks interleave, so a plan has one history here too. It differs from that of
+the heap engine: two events of the same microsecond may come in another order. With one task for
+everything (`simulate_on_one_task`) both are the same.
 """
 
 from collections.abc import Callable, Coroutine
@@ -36,7 +36,7 @@ def simulate(
     machine_factory: MachineFactory = Machine,
     messages: bool = True,
 ) -> Outcome:
-    """Play a plan. Every row goes to the observer; without `messages` it is spared theirs."""
+    """Play a plan. Every row goes to the observer; without `messages` but those of messages."""
 
     async def main() -> Outcome:
         async with trio.open_nursery() as nursery:
@@ -50,7 +50,7 @@ def simulate(
 
 
 class NodeRun(Run):
-    """One plan, played among tasks."""
+    """One plan, played with tasks."""
 
     live: LiveEngine
     checks_states = False
@@ -68,7 +68,7 @@ class NodeRun(Run):
         super().__init__(plan, observer, machine_factory, messages=messages)
 
     def make_engine(self, warm_up: Micros) -> Engine:
-        """Time begins with Trio's."""
+        """Time follows Trio's clock."""
 
         def clock() -> Micros:
             return round(trio.current_time() * SECOND) - warm_up
@@ -77,14 +77,14 @@ class NodeRun(Run):
         return self.live
 
     def make_world(self, machine_factory: MachineFactory) -> World:
-        """Real shells."""
+        """A world of whole nodes."""
         return NodeWorld(self.plan, self.live, self.recorder, machine_factory, self._nursery)
 
 
 def simulate_on_one_task(
     plan: Plan, observer: Callable[[Row], None] | None = None, *, messages: bool = True
 ) -> Outcome:
-    """The heap engine's run, led through its time by one task that sleeps from event to event."""
+    """The heap engine's run, by one task that sleeps from event to event."""
 
     async def main() -> Outcome:
         run = Run(plan, observer, Machine, messages=messages)
@@ -102,6 +102,6 @@ def simulate_on_one_task(
 
 
 def _run(plan: Plan, main: Callable[[], Coroutine[Any, Any, Outcome]]) -> Outcome:
-    """What goes wrong in a task goes wrong as in the heap engine."""
+    """Errors of tasks are raised as in the heap engine."""
     with ungrouped():
         return virtual_time.run(f"{plan.seed}/tasks", main)

@@ -1,8 +1,8 @@
 """The disk of a simulated node in the trio engine, as its journal sees it: files of bytes.
 
-What was written and not synced is a list of single writes; when power fails a first part of them
-has reached the disk, the last one maybe in part. A file that takes another's place may have done so
-or not, until the names are settled.
+Unsynced data is a list of single writes; when power fails, a first part of them is on the disk, the
+last one maybe in part. Until the names are synced (`settle`), a file that has replaced another may
+have done so on the disk or not.
 """
 
 import random
@@ -22,22 +22,22 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 WRITE_S: Final = 0.0001
-"""How long a write into the system's cache takes, and a thread and back."""
+"""How long a write into the system's cache takes, with the way to a thread and back."""
 _LOOK_S: Final = 0.01
-"""How often a thread looks whether the disk still hangs."""
+"""How often a thread checks whether the disk still hangs."""
 
 
 @attrs.define(eq=False)
 class Content:
-    """What a file has: for whoever reads it, and on the disk for sure."""
+    """What a file has: as read, and what is surely on the disk."""
 
     data: bytearray = attrs.Factory(bytearray)
     durable: bytes = b""
     writes: list[tuple[int, bytes]] = attrs.Factory(list)
-    """Since the last sync: where, and what."""
+    """Offset and data of each write since the last sync."""
 
     def put(self, at: int, data: bytes) -> None:
-        """Write; what was behind it stays."""
+        """Write; data behind it stays."""
         self.data[at : at + len(data)] = data
         self.writes.append((at, data))
 
@@ -47,7 +47,7 @@ class Content:
         self.writes.clear()
 
     def lose_power(self, rng: random.Random) -> None:
-        """Some of it is."""
+        """An arbitrary first part of the writes is."""
         data = bytearray(self.durable)
         kept = rng.randint(0, len(self.writes))
         for at, piece in self.writes[:kept]:
@@ -65,11 +65,11 @@ class ByteDisk(Disk):
     def __init__(self, rng: random.Random, sync: Span) -> None:
         self.file = Content()
         self.before: Content | None = None
-        """The file whose place it has taken, until that is settled."""
+        """The file that it has replaced, until that is synced."""
         super().__init__(rng, sync)
 
     def check(self) -> None:
-        """Raise OSError if the disk takes nothing."""
+        """Raise OSError if the disk cannot be written."""
         if self.is_broken:
             raise OSError(5, BROKEN)
         if self.is_full:
@@ -80,7 +80,7 @@ class ByteDisk(Disk):
         return bool(self.file.data)
 
     def lose_power(self) -> None:
-        """As the base says, of bytes."""
+        """As in the base class, for bytes."""
         if self.before is not None and self._rng.random() < 0.5:
             self.file = self.before
         self.before = None
@@ -93,11 +93,11 @@ class ByteDisk(Disk):
         self.file.settle()
 
     def clear(self) -> None:
-        """The file is gone."""
+        """Remove the file."""
         self.file, self.before = Content(), None
 
     def load(self) -> Found:
-        """What a process will find; a damaged file is taken away."""
+        """What the process will find; a damaged file is removed."""
         reader = Reader()
         try:
             records = reader.feed(bytes(self.file.data))
@@ -137,13 +137,13 @@ class SimFile:
         self.size = size
 
     def cut(self, size: int) -> None:
-        """Keep so many bytes. It is synced soon, and no test of what lies between."""
+        """Keep so many bytes; synced at once, which is simpler than the real file."""
         self.size = size
         del self.content.data[size:]
         self.content.settle()
 
     def loss(self) -> str:
-        """Nobody else is at this disk."""
+        """Never: no other process uses this disk."""
         return ""
 
     def close(self) -> None:
@@ -154,11 +154,11 @@ class TaskThread:
     """The `JournalThread` where there are no threads: each piece of work is a task."""
 
     def __init__(self, do: Callable[[Callable[[], object], bool], Awaitable[None]]) -> None:
-        """`do` does it when the disk has had its time; it is told whether that includes a sync."""
+        """`do` runs the work after the time that the disk takes; its flag says whether it syncs."""
         self.wake: Callable[[], None] = lambda: None
         self._do = do
         self._abandoned = 0
-        """How often what was under way has been."""
+        """How often work in progress was abandoned."""
         self._nursery: trio.Nursery
 
     def start(
@@ -169,7 +169,7 @@ class TaskThread:
         *,
         syncs: bool,
     ) -> None:
-        """In a task of its own; the journal starts nothing before it has heard of the last."""
+        """Start a task; the journal starts no other before `then` has been called."""
         self._nursery.start_soon(self._work, partial(act, *args), then, syncs, self._abandoned)
 
     async def _work(
@@ -188,14 +188,14 @@ class TaskThread:
             then(error)
 
     def collect(self) -> None:
-        """It has been told already."""
+        """`then` has been called already."""
 
     def abandon(self) -> None:
-        """Nobody is told of what is under way."""
+        """Do not call `then` for work in progress."""
         self._abandoned += 1
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Have a place for the tasks."""
+        """Run the tasks."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             await trio.sleep_forever()
@@ -224,7 +224,7 @@ class SimStore:
         return SimFile(self._disk, Content())
 
     def replace(self, new: JournalFile) -> None:
-        """Let it take the journal's place."""
+        """Replace the journal by it."""
         assert isinstance(new, SimFile)
         self._disk.before = self._disk.before or self._disk.file
         self._disk.file = new.content
@@ -233,7 +233,7 @@ class SimStore:
         """There is nothing to be set aside."""
 
     def settle(self) -> None:
-        """The names are on the disk."""
+        """Sync the names."""
         if self._disk.is_broken:
             raise OSError(5, BROKEN)
         self._disk.before = None
@@ -242,11 +242,11 @@ class SimStore:
         """Remove it."""
 
     def salt(self) -> int:
-        """Always the same: that is how to find what relies on its being another."""
+        """Always the same, to find code that relies on a new one."""
         return SALT
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do it when the disk has had its time, even if nobody waits for it any more."""
+        """Do it after the time that the disk takes, even if the caller is cancelled."""
         await self._wait(self._disk.sync_time() / 1_000_000)
         return act(*args)
 

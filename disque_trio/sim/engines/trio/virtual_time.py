@@ -1,7 +1,7 @@
 """Trio with virtual time and a scheduler that a seed decides (docs/engines.md, "trio").
 
-The scheduler's switch and its random source are private to Trio. They are touched here and nowhere
-else, and a test fails if a new Trio has them no more.
+The scheduler's switch and its random source are private to Trio. Only this module uses them, and a
+test fails if a new Trio does not have them.
 """
 
 import contextlib
@@ -18,25 +18,25 @@ _Result = TypeVar("_Result")
 _SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 _SOURCE: Final = "_r"
 _IDLE_S: Final = 0.001
-"""How long the real thread sleeps when nothing can ever happen again, before it looks once more."""
+"""How long the real thread sleeps, when nothing can happen, before it looks again."""
 _LOOKS: Final = 3
 
 
 class DeadlockError(Exception):
-    """Every task waits for another one, and none for time."""
+    """Every task waits for another one, and none for a deadline."""
 
 
 class JumpClock(trio.abc.Clock):
-    """Time that passes when everybody sleeps, at once and as far as the next deadline.
+    """Time that jumps to the next deadline when all tasks sleep.
 
-    Trio asks how long to sleep only when no task can run. That is the moment to move on.
+    Trio asks how long to sleep only when no task can run: then the clock jumps.
     """
 
     def __init__(self) -> None:
         self._now = 0.0
 
     def start_clock(self) -> None:
-        """It stands still until then anyway."""
+        """It stands still until then."""
 
     def current_time(self) -> float:
         """Seconds since the run began."""
@@ -51,7 +51,7 @@ class JumpClock(trio.abc.Clock):
 
 
 class DeadlockDetector(trio.abc.Instrument):
-    """Ends a run in which nothing can happen any more, which would sleep for ever."""
+    """Ends a run in which no task can ever run again, which would sleep for ever."""
 
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
@@ -60,14 +60,14 @@ class DeadlockDetector(trio.abc.Instrument):
         """The tasks of the deadlock, once there is one."""
 
     def before_io_wait(self, timeout: float) -> None:
-        """Nobody runs: does anybody ever?"""
+        """No task runs: count such looks."""
         self._looks = self._looks + 1 if timeout == _IDLE_S else 0
         if self._looks == _LOOKS:
             self.waiting = sorted(_names(trio.lowlevel.current_root_task()))
             self._scope.cancel()
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002
-        """Somebody does."""
+        """A task runs."""
         self._looks = 0
 
 
@@ -82,7 +82,7 @@ def _names(task: trio.lowlevel.Task | None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def seeded_scheduler(seed: str) -> Iterator[None]:
-    """Let the seed alone decide which of the tasks that can run goes first."""
+    """Let the seed decide which of the ready tasks runs first."""
     source = getattr(_run, _SOURCE, None)
     if not hasattr(_run, _SWITCH) or not isinstance(source, random.Random):
         raise RuntimeError(f"Trio {trio.__version__} cannot be made deterministic in this way")

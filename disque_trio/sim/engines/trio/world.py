@@ -1,4 +1,4 @@
-"""The world of the trio engine: that of the heap engine, with real shells in it."""
+"""The world of the trio engine: that of the heap engine, with whole nodes in it."""
 
 import trio
 
@@ -17,7 +17,7 @@ from disque_trio.sim.scenarios.plan import Plan
 
 
 class NodeWorld(World):
-    """Everything there is in one run of the trio engine."""
+    """The world of one run of the trio engine."""
 
     host_kind = NodeHost
     disk_kind = ByteDisk
@@ -35,13 +35,13 @@ class NodeWorld(World):
         super().__init__(plan, engine, recorder, factory)
 
     def make_links(self) -> Links:
-        """Links with bytes on them."""
+        """Links that carry bytes."""
         rng = stream(self.plan.seed, "pieces", "links")
         self._links = SimLinks(self.engine, self.recorder, self.network, self.names, rng)
         return self._links
 
     def make_clients(self) -> ClientConnections:
-        """Clients' connections with bytes on them."""
+        """Client connections that carry bytes."""
         rng = stream(self.plan.seed, "pieces", "clients")
         return SimClientConnections(self.engine, self.recorder, rng)
 
