@@ -1,4 +1,4 @@
-"""The page of all keys and words of scenario files, for `make docs` (docs/scenario-keys.md)."""
+"""Writes the page of all keys and words of scenario files (docs/scenario-keys.md, `make docs`)."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ def page() -> str:
 def _page() -> Iterator[str]:
     yield "# Scenario files: every key"
     yield ""
-    yield "Written by `make docs`. [simulation.md](simulation.md) tells how to use them."
+    yield "Written by `make docs`. [simulation.md](simulation.md) says how to use them."
     yield from _tables(Scenario, "The file", "")
     yield from _words("Faults of links", "kind", vocabulary.LINK_FAULTS)
     yield from _words("Faults of nodes", "kind", vocabulary.NODE_FAULTS)

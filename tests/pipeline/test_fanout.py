@@ -76,7 +76,7 @@ def test_who_ends_it_does_not_wait_for_pieces_under_way(spark: Any, tmp_path: Pa
 
 
 class Sluggish:
-    """A Spark to which jobs come a moment after somebody wanted to end them all."""
+    """A Spark that gets jobs a moment after all were cancelled."""
 
     defaultParallelism = 2  # noqa: N815
 
@@ -127,7 +127,7 @@ def test_a_piece_that_comes_to_spark_after_the_end_is_ended_too() -> None:
 
 
 def interrupted_after(count: int) -> Iterator[int]:
-    """Pieces, until somebody presses Ctrl-C."""
+    """Pieces, until Ctrl-C comes."""
     yield from range(count)
     raise KeyboardInterrupt
 

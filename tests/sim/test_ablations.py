@@ -1,4 +1,4 @@
-"""One part of the node broken at a time: the judge notices, and says what is wrong.
+"""one part of the node broken at a time: the checkers find what is wrong.
 
 Each case names the plan, what is expected to be found (any of these), and within how many seeds.
 What is not found breaks no promise: it saves messages or time, and the figure says how much.
@@ -35,13 +35,13 @@ Weather = Callable[[int], Plan]
 
 
 def verdict(plan: Plan) -> Verdict:
-    """A machine that raises ends its run; the judge has seen the row."""
-    court = judge(plan)
+    """A machine that raises ends its run; the checkers have seen the row."""
+    checkers = judge(plan)
     try:
-        simulate(plan, court.see)
+        simulate(plan, checkers.see)
     except MachineError:
-        assert court.violated is not None
-    return court.finish()
+        assert checkers.violated is not None
+    return checkers.finish()
 
 
 @attrs.frozen
@@ -265,7 +265,7 @@ def test_the_judge_finds_what_is_broken(case: Case, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("price", UNFOUND, ids=lambda price: price.name)
-def test_what_breaks_no_promise_costs_something(
+def test_what_breaks_no_guarantee_costs_something(
     price: Price, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intact = sum(price.figure(verdict(price.plan(seed))) for seed in range(2))

@@ -1,4 +1,4 @@
-"""What a person writes and what a seed makes of it: scenarios, their files, and plans.
+"""Scenarios, as people write them, and plans, which are made of a scenario and a seed.
 
 It imports values of the machine only. Everything else in the simulator may import it.
 """

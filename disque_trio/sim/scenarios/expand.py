@@ -1,8 +1,8 @@
-"""From a scenario and a seed to a plan: every range drawn, every item spelled out.
+"""From a scenario and a seed to a plan: draws every range, and lists every item.
 
-Streams are never shared: ``cfg`` draws what holds for the whole run, ``swarm`` what is left out,
-``strikes`` the faults, ``adds/p1`` what producer p1 adds. So editing one part of a scenario leaves
-the draws of the others as they were.
+Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
+what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1. So a change
+of one part of a scenario does not change the draws of the others.
 """
 
 import random
@@ -71,7 +71,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
 
 
 def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:
-    """A stream of its own: whether there are disks moves nothing else."""
+    """Drawn from its own stream, so that journals change no other draw."""
     policy = _one_of(scenario.cluster.aof, stream(seed, "aof"))
     return () if policy == "off" else (("appendonly", "yes"), ("appendfsync", policy))
 
@@ -124,7 +124,7 @@ def _adds(
 
 
 def _places(at: tuple[int, ...] | str, nodes: int, *, default: int) -> tuple[int, ...]:
-    """By node; `default` where there is no telling."""
+    """The nodes; `default` for a random one."""
     if isinstance(at, tuple):
         return at
     return tuple(range(1, nodes + 1)) if at == "all" else (default,)
@@ -138,7 +138,7 @@ class _Run:
 
 
 def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Run) -> Iterator[Add]:
-    """Everything one producer adds. `node` 0 is any."""
+    """All adds of one producer. Node 0 is a random one for each."""
     most = None if spec.jobs is None else spec.jobs.draw_int(run.rng)
     count = 0
     for at in _arrivals(spec, rate, run):
@@ -151,7 +151,7 @@ def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Ru
 
 
 def _arrivals(spec: ProducerSpec, rate: float, run: _Run) -> Iterator[Micros]:
-    """Gaps are drawn evenly from nothing to twice the mean, which needs no logarithm."""
+    """Gaps are uniform from 0 to twice the mean, which needs no logarithm."""
     mean = (spec.burst.low + spec.burst.high) / 2 / rate * SECOND
     at = spec.start.draw_int(run.rng)
     stop = run.chaos if spec.stop is None else min(spec.stop.draw_int(run.rng), run.chaos)

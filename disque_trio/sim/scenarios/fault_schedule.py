@@ -11,7 +11,7 @@ from disque_trio.sim.scenarios.fault_spec import FaultSpec
 from disque_trio.sim.scenarios.plan import Fault, Micros
 
 _MOST_OCCURRENCES: Final = 100_000
-"""Of one fault of the scenario; a slip in a unit should not fill the memory."""
+"""Of one fault of a scenario, so that a wrong unit does not fill the memory."""
 
 
 def occurrences(
@@ -36,7 +36,7 @@ class _Draw:
     rng: random.Random
 
     def hold(self, at: Micros) -> Micros:
-        """How long, ending with the chaos at the latest; 0 is just that."""
+        """How long; 0 is until the end of the chaos."""
         hold = 0 if self.spec.hold is None else self.spec.hold.draw_int(self.rng)
         return 0 if at + hold >= self.chaos else hold
 

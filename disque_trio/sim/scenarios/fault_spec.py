@@ -1,4 +1,4 @@
-"""One fault of a scenario: what, to whom, when and how often; and what makes sense together."""
+"""One fault of a scenario: what, where, when and how often; and which keys go together."""
 
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from disque_trio.sim.scenarios.value_types import (
 
 @attrs.frozen(kw_only=True)
 class Trigger:
-    """Upon which event a fault strikes, instead of at a time."""
+    """The event upon which a fault happens, instead of a time."""
 
     event: str = key(
         one_of(*vocabulary.EVENTS, says="an event"),
@@ -74,7 +74,7 @@ class FaultSpec:
     )
     queue: str | None = key(LABEL, "pause-queue: which queue", default=None)
     stagger: Range = key(DURATION, "swizzle: how long between single clogs", default="200ms..2s")
-    when: Trigger | None = key(table(Trigger), "strikes upon an event", default=None)
+    when: Trigger | None = key(table(Trigger), "happens upon an event, not at a time", default=None)
     target: str | None = key(
         one_of("event.node", "event.peer"), "whom the event names, instead of `nodes`", default=None
     )
@@ -86,7 +86,7 @@ class FaultSpec:
 
     @property
     def swarm_family(self) -> str:
-        """What a swarm calls it."""
+        """Its family in `swarm.families`."""
         return self.family or self.kind
 
 
@@ -107,7 +107,7 @@ _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "sha
 
 
 def check_fault(fault: FaultSpec, spot: Spot) -> None:
-    """Write down what does not go together."""
+    """Report keys that do not go together."""
     for name, kinds in (
         ("shape", tuple(vocabulary.LINK_FAULTS)),
         ("amount", tuple(_AMOUNTS)),
@@ -141,7 +141,7 @@ def _check_times(fault: FaultSpec, spot: Spot) -> None:
         spot.inside("target").wrong("target needs an event: say 'when'")
     if fault.when is not None:
         if fault.every is not None:
-            spot.inside("every").wrong("a fault strikes upon an event or every so often, not both")
+            spot.inside("every").wrong("a fault happens upon an event or every so often, not both")
         if fault.kind == "swizzle":
             spot.inside("when").wrong("swizzle cannot wait for an event")
         return

@@ -1,7 +1,7 @@
-"""Scenario files: reading them, with the file and line of everything that is wrong.
+"""Reads scenario files, and reports every error with file and line.
 
-A file may be based on another one beside it: tables are merged key by key, arrays of tables and
-mixes stand for themselves.
+A file may be based on another one beside it: tables are merged key by key; arrays of tables and
+mixes replace those of the base.
 """
 
 import tomllib
@@ -87,14 +87,14 @@ def _source(path: FilePath) -> _Source:
 
 
 def _not_toml(path: FilePath, text: str, error: str) -> str:
-    """The parser's words, with the line in front like all other problems."""
+    """The parser's error, with the line in front like all other problems."""
     reason, _, place = error.partition(" (at ")
     line = place.split(",")[0].removeprefix("line ") if place.startswith("line ") else ""
     return f"{path}:{line or text.count(chr(10)) + 1}: not TOML: {reason}"
 
 
 def _merged(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key; everything else is as in `top`, if it is there."""
+    """Merge tables key by key; for everything else `top` takes precedence."""
     result = dict(base)
     for name, value in top.items():
         below = result.get(name)
@@ -118,7 +118,7 @@ def _located(problem: Problem, sources: list[_Source]) -> str:
 
 
 def _check(scenario: Scenario, problems: list[Problem]) -> None:
-    """What no table alone shows."""
+    """Check what concerns several tables."""
     top = Spot((), problems)
     known = families(scenario)
     for number, family in enumerate(scenario.swarm.families or ()):
@@ -138,7 +138,7 @@ def _check(scenario: Scenario, problems: list[Problem]) -> None:
 
 
 def _check_times(scenario: Scenario, top: Spot) -> None:
-    """What begins after the end of the chaos in every seed would never happen."""
+    """Report faults and producers that would begin after the chaos in every seed."""
     for number, fault in enumerate(scenario.faults):
         key = "every" if fault.at is None else "at"
         _check_time(fault.at or fault.every, scenario, top.inside("fault").inside(number), key)

@@ -1,4 +1,4 @@
-"""The marks: what must happen now and then, or a scenario tests nothing (`expect.sometimes`)."""
+"""The marks: events that some seeds must show, or a scenario tests nothing (`expect.sometimes`)."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ MARKS: Final[dict[str, str]] = {
     "queued.twice": "two nodes had the same job queued at the same time",
     "working.unqueued": "WORKING took a job out of another queue",
     "working.renewed": "a worker asked for more time and got it",
-    "working.refused": "a worker asked for more time in vain",
+    "working.refused": "a worker asked for more time and was refused",
     "nack.requeued": "a NACK queued a job again",
     "enqueue.requeued": "an ENQUEUE queued a job again",
     "dequeue.taken": "a DEQUEUE took a job out of its queue",
@@ -75,7 +75,7 @@ MARKS: Final[dict[str, str]] = {
     "journal.torn": "a journal ended in half a record",
     "journal.damaged": "a journal was damaged, and taken away",
     "disk.full": "a disk had no space left, or had some again",
-    "disk.error": "a disk failed, or was well again",
+    "disk.error": "a disk failed, or worked again",
     "disk.stall": "a disk hung, or went on",
     "disk.flip": "a bit of a journal changed",
     "pause": "a process was stopped for a while",
@@ -87,6 +87,6 @@ MARKS: Final[dict[str, str]] = {
     "copy.destroyed": "a fault destroyed a copy",
     "copy.restored": "a copy was made in place of one that a fault had destroyed",
     "ack.destroyed": "a fault destroyed an acknowledgement",
-    "excused": "a job was lost as it may be: too many copies were destroyed",
+    "excused": "a job was lost and excused: too many copies were destroyed",
 }
 """By name: the meaning."""

@@ -1,6 +1,6 @@
-"""Which links a fault meets: the shapes of partitions (Jepsen's, and one-way ones).
+"""The shapes of partitions: which links a fault affects (Jepsen's shapes, and one-way ones).
 
-Links are directed pairs of node numbers. Every shape is drawn from the stream it is given.
+Links are directed pairs of node numbers. Each shape is drawn from the given stream.
 """
 
 import random
@@ -56,12 +56,12 @@ def scattered(nodes: int, _victims: int, rng: random.Random) -> tuple[Group, ...
 
 
 def all_alone(nodes: int, _victims: int, _rng: random.Random) -> tuple[Group, ...]:
-    """Nobody reaches anybody."""
+    """Each node alone."""
     return _groups(*([node] for node in range(1, nodes + 1)))
 
 
 def ring(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
-    """Every node sees a majority, and no two the same: its nearest on a circle."""
+    """Every node is linked to a majority, its nearest on a circle, and no two to the same."""
     order = shuffled(nodes, rng)
     reach = max(1, (nodes // 2 + 1) // 2)
     return both_ways(
@@ -82,7 +82,7 @@ def bridge(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
 
 
 def one_way(nodes: int, victims: int, rng: random.Random) -> tuple[Link, ...]:
-    """The victims hear nothing of the others, or the others nothing of them."""
+    """The victims receive nothing from the others, or the others nothing from them."""
     order = shuffled(nodes, rng)
     ours, theirs = order[:victims], order[victims:]
     return between(ours, theirs) if rng.random() < 0.5 else between(theirs, ours)
@@ -113,7 +113,7 @@ GROUPS: Final[dict[str, Callable[[int, int, random.Random], tuple[Group, ...]]]]
     "random": scattered,
     "all": all_alone,
 }
-"""Shapes in which groups can talk only within themselves."""
+"""Shapes that are groups of nodes, without links between groups."""
 
 LINKS: Final[dict[str, Callable[[int, int, random.Random], tuple[Link, ...]]]] = {
     "one-way": one_way,
@@ -121,4 +121,4 @@ LINKS: Final[dict[str, Callable[[int, int, random.Random], tuple[Link, ...]]]] =
     "bridge": bridge,
     "pair": pair,
 }
-"""Shapes that are no groups."""
+"""Shapes that are sets of links."""

@@ -1,7 +1,7 @@
-"""A plan: one run, spelled out. What a scenario and a seed come to.
+"""A plan: all data of one run, made from a scenario and a seed.
 
-A plan is data alone, can be written to a file, run again in any engine, and cut down item by item:
-every add, consumer and fault stands for itself. Times are microseconds since the run began.
+A plan can be written to a file, run in any engine, and shrunk item by item, because adds, consumers
+and faults do not depend on each other. Times are microseconds since the run began.
 """
 
 import attrs
@@ -34,7 +34,7 @@ class LinkPlan:
     reorder: float = 0.0
     """Probabilities per message; hostile links only."""
     bytes_per_second: int = 0
-    """0 is without limit."""
+    """0 is no limit."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,10 +65,10 @@ class Add:
     maxlen: int | None = None
     is_async: bool = False
     dies_after: Micros | None = None
-    """How long after it has sent this one the producer drops the connection, with all that is
-    under way on it; None is never."""
+    """How long after sending this one the producer drops the connection with all requests that
+    have no reply; None is never."""
     pipeline: int = 1
-    """How many requests, this one among them, may be under way on its connection."""
+    """How many requests without a reply, this one included, its connection may have."""
 
 
 @attrs.frozen(kw_only=True)
@@ -103,18 +103,18 @@ class Consumer:
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """One fault: what, when or upon which event, to whom, for how long.
+    """One fault: what, when or upon which event, where, for how long.
 
     Kinds: partition (`groups` can talk only within themselves), cut (directed, `nodes` pairs),
     clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
     share in parts per million), delay, half-open (at the target's end of each link its connections
-    are gone, and the source learns nothing of it), crash and restart (at once; `mode` kill,
+    end, and the source is not told), crash and restart (at once; `mode` kill,
     power or stop), pause, slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes
     as `nodes` names), forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the
     share of it that is used already, in parts per million), disk-full, disk-error, disk-stall,
     disk-flip (one bit of the journal; not undone).
 
-    Faults of links strike `links`; without any, all links from and to `nodes`.
+    Faults of links affect `links`; without any, all links from and to `nodes`.
     """
 
     kind: str
@@ -130,11 +130,11 @@ class Fault:
     when: str = ""
     """A trace kind, with the message's name after a dot for send and recv; instead of `at`."""
     nth: int = 1
-    """Upon which such event after `at`, counted per fault."""
+    """The number of the event, counted per fault from `at`."""
     target: str = ""
-    """`event.node` or `event.peer`: whom the event concerns, instead of `nodes`."""
+    """`event.node` or `event.peer`: the node of the event, instead of `nodes`."""
     count: int = 1
-    """How often a triggered fault may strike."""
+    """How often a triggered fault may happen."""
     queue: str = ""
     """Which queue; pause-queue only."""
 
@@ -145,7 +145,7 @@ class Expect:
 
     lost: int = 0
     must_lose: bool = False
-    """A control arm: the run proves that the checker can fail."""
+    """A control arm: a run that must lose jobs, to show that the checkers can fail."""
     duplicates: tuple[str, ...] = ()
     """Causes that may occur; any other fails the run. Empty is none at all."""
     sometimes: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""Plans as JSON files: one item to a line, defaults left out, read back strictly.
+"""Plans as JSON files: one item to a line, without defaults, and read strictly.
 
-Whatever `simulate` can run can be written, sent to somebody, and run again there.
+Every plan that `simulate` can run can be written and run again elsewhere.
 """
 
 import json
@@ -30,7 +30,7 @@ def dump(plan: Plan, note: str = "") -> str:
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record as JSON values, without what is as by default."""
+    """A record as JSON values, without defaults."""
     facts: dict[str, Any] = {}
     for field in attrs.fields(type(record)):
         value = getattr(record, field.name)
@@ -46,14 +46,14 @@ def _plain(value: Any) -> Any:
 
 
 def _spread(value: Any) -> str:
-    """Items of a list on lines of their own, so that plans can be compared and cut by hand."""
+    """Lists with an item on each line, so that plans can be compared and edited by hand."""
     if not isinstance(value, list) or not any(isinstance(each, dict) for each in value):
         return json.dumps(value)
     return "[\n    " + ",\n    ".join(json.dumps(each) for each in value) + "\n  ]"
 
 
 def parse(text: str, name: str = "plan") -> Plan:
-    """The plan that a text spells. Raises `PlanError`, with `name` in front."""
+    """The plan in a text. Raises `PlanError`, with `name` in front."""
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _tuple(parts: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
 
 
 def _check(plan: Plan, name: str) -> None:
-    """What no single value shows, and would only come up in the middle of a run."""
+    """Check what concerns several values, and would only show during a run."""
     if plan.nodes < 1:
         raise PlanError(f"{name}.nodes: {plan.nodes} is no number of nodes")
     for key, places in (

@@ -1,4 +1,4 @@
-"""What a scenario leaves open: ranges and choices, drawn anew for every seed."""
+"""Ranges and choices of a scenario, which are drawn for every seed."""
 
 import math
 import random
@@ -13,7 +13,7 @@ class Range:
     low: float
     high: float
     is_log: bool = False
-    """Every order of magnitude alike, rather than every value."""
+    """Every order of magnitude is equally likely, instead of every value."""
 
     def draw(self, rng: random.Random) -> float:
         """A number; rounded, since the last bits of a power differ between C libraries."""
@@ -33,13 +33,13 @@ class Range:
 
     @property
     def span(self) -> tuple[int, int]:
-        """From, to: for what is drawn during the run."""
+        """Least and most, for draws during the run."""
         return int(self.low), int(self.high)
 
 
 @attrs.frozen
 class Choice:
-    """One of some ranges; None stands for the default of whatever it is about."""
+    """One of some ranges; None stands for the default of the option."""
 
     options: tuple[Range | None, ...]
 
@@ -58,5 +58,5 @@ DEFAULT = Choice((None,))
 
 
 def fixed(value: float) -> Range:
-    """Nothing left open."""
+    """A range of one value."""
     return Range(value, value)

@@ -1,7 +1,7 @@
-"""A scenario: a family of runs, written down in TOML, of which each seed makes one plan.
+"""A scenario: a family of runs, written in TOML; each seed makes one plan of it.
 
 The records are the schema: each field is a key of its table, with its kind, meaning and default
-(docs/simulation.md shows them all). `scenariofile.load` reads a file, `expand.expand` makes plans.
+(docs/scenario-keys.md lists them). `file.load` reads a file, `expand.expand` makes plans.
 """
 
 from typing import Any, Final

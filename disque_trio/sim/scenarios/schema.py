@@ -1,7 +1,7 @@
-"""Reading a record from the tables of a scenario file: every key known, every value in its kind.
+"""Reads records from the tables of a scenario file, and checks every key and value.
 
-A record is an attrs class whose fields are made by `key`. What is wrong is collected, not raised
-at the first, so that one look at the messages mends a file.
+A record is an attrs class whose fields are made by `key`. Problems are collected, so that all of a
+file are reported at once.
 """
 
 import difflib
@@ -22,12 +22,12 @@ DEFAULT: Final = "default"
 
 
 class WrongValueError(Exception):
-    """Something is wrong here or below, and has been written down."""
+    """There is a problem here or below, which has been recorded."""
 
 
 @attrs.frozen
 class Problem:
-    """What is wrong, and at which key."""
+    """A problem, and its key."""
 
     path: Path
     text: str
@@ -35,7 +35,7 @@ class Problem:
 
 @attrs.frozen
 class Spot:
-    """A place in the document, where problems can be written down."""
+    """A place in the document, where problems can be recorded."""
 
     path: Path
     problems: list[Problem]
@@ -45,7 +45,7 @@ class Spot:
         return Spot((*self.path, key), self.problems)
 
     def wrong(self, text: str) -> None:
-        """Write a problem down."""
+        """Record a problem."""
         self.problems.append(Problem(self.path, text))
 
     @property
@@ -65,7 +65,7 @@ class Kind(Generic[_Value]):
     is_array: bool = False
 
     def take(self, value: Any, spot: Spot) -> _Value:
-        """The value as read; what is wrong with it is written down and raised."""
+        """The value as read; a problem is recorded and raised."""
         try:
             return self.read(value, spot)
         except ValueError as error:
@@ -75,7 +75,7 @@ class Kind(Generic[_Value]):
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in a TOML file, shortened."""
+    """A value as in a TOML file, shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def key(kind: Kind[_Value], about: str, *, default: Any = _REQUIRED, name: str =
 
 @attrs.frozen
 class Key:
-    """What is known of a key."""
+    """A key, with its kind, meaning and default."""
 
     name: str
     field: str
@@ -119,7 +119,7 @@ class Key:
 
     @property
     def shown_default(self) -> str:
-        """What counts if the key is not there, as it would stand there; empty for nothing."""
+        """The default, as in a file; empty for none."""
         if self.is_required:
             return "required"
         return "" if self.default in (None, "", [], {}) else shown(self.default)
@@ -140,7 +140,7 @@ def keys(record: type) -> list[Key]:
 
 
 def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
-    """The record that a table spells; `WrongValueError` once everything wrong is written down."""
+    """The record of a table. Raises `WrongValueError` once all problems are recorded."""
     if not isinstance(value, Mapping):
         spot.wrong(f"{spot.name} = {shown(value)} is not a table")
         raise WrongValueError
@@ -166,7 +166,7 @@ def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
 
 
 def advice(word: str, known: Sequence[str]) -> str:
-    """Which known word is meant, for the end of a message."""
+    """The known word that is probably meant, for the end of a message."""
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f", did you mean '{near[0]}'?"
@@ -174,7 +174,7 @@ def advice(word: str, known: Sequence[str]) -> str:
 
 
 def table(record: type[_Record], check: Callable[[_Record, Spot], None] | None = None) -> Kind[Any]:
-    """The kind of a table. `check` writes down what no single key shows."""
+    """The kind of a table. `check` records problems that concern several keys."""
 
     def read(value: Any, spot: Spot) -> _Record:
         result = read_record(record, value, spot)

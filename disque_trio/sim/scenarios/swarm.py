@@ -1,8 +1,8 @@
 """Swarm testing: each seed leaves a random part of a scenario's features and faults out.
 
-What is always on hides what it masks: a cluster that is always cut never shows what happens to
-slow consumers alone. The draws have a stream of their own, so that a new family does not move
-those within the others.
+A feature that is always on masks others: a cluster that is always partitioned never shows what slow
+consumers do alone. The draws have a stream of their own, so that a new family does not change the
+draws within the others.
 """
 
 import random

@@ -1,6 +1,6 @@
-"""At which line each key of a TOML text stands, which `tomllib` does not tell.
+"""Finds the line of each key of a TOML text, which `tomllib` does not give.
 
-The text has been accepted by `tomllib` already, so this only has to find its way, not to judge.
+`tomllib` has accepted the text already, so this parser does not validate it.
 """
 
 import re
@@ -34,14 +34,14 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def line_of(found: dict[Path, int], path: Path) -> int:
-    """The line of `path`, or of the nearest thing around it that stands in the text."""
+    """The line of `path`, or of the innermost enclosing key that is in the text."""
     while path and path not in found:
         path = path[:-1]
     return found.get(path, 1)
 
 
 class _Finder:
-    """Walks over the text once. `at` is where it stands."""
+    """Walks over the text once. `at` is the position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -86,7 +86,7 @@ class _Finder:
         self._value(path)
 
     def _key(self) -> Iterator[str]:
-        """The parts of a dotted key; stands behind it and its spaces afterwards."""
+        """The parts of a dotted key; afterwards `at` is behind it and its spaces."""
         while True:
             self._skip(_SPACE)
             yield self._key_part()

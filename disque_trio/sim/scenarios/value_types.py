@@ -1,8 +1,8 @@
-"""The kinds of value that scenario files are made of: durations, ranges, choices, names.
+"""The kinds of values in scenario files: durations, ranges, choices, names.
 
-A duration is a number with a unit, ``50ms``; a range is two of them, ``5ms..50ms``, drawn evenly,
-or, with `` log`` behind it, every order of magnitude alike. Durations come out as microseconds,
-`MILLIS` and `SECONDS` in the units of their names.
+A duration is a number with a unit, ``50ms``; a range is two, ``5ms..50ms``, drawn uniformly,
+or, with `` log`` behind it, with every order of magnitude equally likely. Durations come out as
+microseconds, `MILLIS` and `SECONDS` in the units of their names.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Traces as files: the rows of a run, and the plan that made them.
 
 ``.jsonl`` has one JSON object to a line, as a live node writes them; ``.arrow`` and ``.parquet``
-are for those who ask questions of many traces, and need pyarrow (the extra `trace`). The first line
-of a simulated run, or the metadata of its table, is the plan, so that the file alone can be judged
-and run again.
+are for queries over many traces, and need pyarrow (the extra `trace`). The first line of a
+simulated run, or the metadata of its table, is the plan, so that the file alone can be judged and
+run again.
 """
 
 import json
@@ -22,7 +22,7 @@ from disque_trio.tracing.jsonlines import RowError, line_of, rows_of
 from disque_trio.tracing.rows import Row
 
 PLAN_KIND: Final = "plan"
-"""The row that carries the plan of a simulated run, in front of all others."""
+"""The kind of the first row of a simulated run, which has the plan."""
 _PLAN_KEY: Final = b"disque_trio.plan"
 _BATCH: Final = 1 << 16
 _WORDS: Final = ("kind", "node", "queue", "client", "peer", "cause")
@@ -47,7 +47,7 @@ class TraceWriter(Protocol):
 
 @attrs.frozen
 class Trace:
-    """What a file has: the plan, if it is of a simulated run, and the rows."""
+    """The content of a file: the rows, and the plan if it is of a simulated run."""
 
     plan: Plan | None
     rows: Iterator[Row]
@@ -132,7 +132,7 @@ def _plan(path: str, text: str) -> Plan:
 
 
 def _arrow(module: str = "pyarrow") -> Any:
-    """pyarrow, or how to get it. It is large, and few need it."""
+    """pyarrow. Raises `TraceError` that says how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError:
@@ -178,7 +178,7 @@ class _TableWriter:
         if path.endswith(".parquet"):
             self._writer = _arrow("pyarrow.parquet").ParquetWriter(self._file, shape)
         else:
-            # A dictionary that grows from batch to batch needs leave to do so in this format.
+            # In this format a dictionary that grows from batch to batch must be allowed to.
             options = _arrow("pyarrow.ipc").IpcWriteOptions(unify_dictionaries=True)
             self._writer = _arrow("pyarrow.ipc").new_file(self._file, shape, options=options)
 

@@ -1,10 +1,9 @@
-"""The traces of live nodes as one history, for the judge and the pictures.
+"""Merges the traces of live nodes into one history, for checkers and pictures.
 
-Each node has written its own view, with short ids for names and the wall clock for time. Here they
-get the names of a run, n1, n2 and so on, and a time that begins with the first row. What a node has
-sent and another has received is paired in order, which is right as long as links keep what they
-carry; a message that was lost may so be taken for a later one like it. Nodes on several machines
-should have their clocks in step, for rows are put in order by them.
+Each node writes its own view, with short ids as names and the wall clock as time. The history has
+the names n1, n2 and so on, and a time that begins with the first row. Sent and received messages
+are paired in order, which is right as long as links lose none; after a loss a message may be paired
+with a later one like it. Rows are sorted by time, so the clocks of several machines should agree.
 """
 
 from collections import defaultdict, deque
@@ -18,7 +17,7 @@ from disque_trio.sim.scenarios.vocabulary import DUPLICATE_CAUSES
 from disque_trio.tracing.rows import Row
 
 SCENARIO: Final = "live"
-"""Of a history that no plan has made."""
+"""The scenario of a history without a plan."""
 _MESSAGES: Final = ("send", "recv")
 
 
@@ -44,8 +43,8 @@ def together(files: Sequence[Iterable[Row]]) -> list[Row]:
 
 
 def plan_of(rows: Sequence[Row]) -> Plan:
-    """What is known of a live cluster: who was there, and for how long. Nothing is unexpected but
-    what nothing explains."""
+    """The plan of a live cluster: its nodes and its duration. All causes of duplicates are allowed,
+    but not unexplained ones."""
     nodes = dict.fromkeys(row.node for row in rows)
     return Plan(
         scenario=SCENARIO,
@@ -81,7 +80,7 @@ def translated(row: Row, names: dict[str, str]) -> Row:
 
 
 def _detail(row: Row, names: dict[str, str]) -> str:
-    """Nodes in it are holders, or whom a FAIL is about."""
+    """Nodes in it are holders, or the node that a FAIL is about."""
     if row.kind not in _MESSAGES:
         return row.detail
     if row.cause == "fail":

@@ -1,4 +1,4 @@
-"""The checks as queries, held to what the Python judge says of the same traces."""
+"""The checks as queries, compared with the Python checkers on the same traces."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Accused = Mapping[tuple[str, str], set[str]]
 """By run and property: the jobs."""
 
 EQUAL: Final = ("S3", "S4", "S5", "S6", "S7", "L1", "L3")
-"""Where a query finds exactly what the judge finds, in these runs."""
+"""Properties of which the queries find exactly what the checkers find, in these runs."""
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def test_nothing_is_found_in_nodes_that_are_whole(
 def test_what_is_broken_is_found(accused: Accused, cases: dict[str, TracedRun], name: str) -> None:
     property = name.partition("-")[0]
 
-    assert cases[name].accused(property), "the judge finds it"
+    assert cases[name].accused(property), "the checkers find it"
     assert accused[name, property]
 
 

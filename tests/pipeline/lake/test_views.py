@@ -25,7 +25,7 @@ def at(seconds: float, kind: str, node: str = "a", job: str = JOB, **rest: Any) 
     return Row(time, kind, node, job, mono=time // 1_000, wall=time // 1_000, **rest)
 
 
-STORY = [
+ROWS = [
     at(0, "start", job="", cause="fresh"),
     at(0, "start", "b", job="", cause="fresh"),
     at(1, "add.invoke", job="", queue="q", client="p", ref=1,
@@ -58,7 +58,7 @@ def views(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """Two live nodes, one of which is killed, and one job that comes twice."""
     folder = tmp_path_factory.mktemp("views")
     for node in "ab":
-        rows = [row for row in STORY if row.node == node]
+        rows = [row for row in ROWS if row.node == node]
         Path(folder, f"{node}.jsonl").write_bytes(b"".join(line_of(row) for row in rows))
     lake = Lake.open(str(folder / "lake"), create=True)
     assert not ingest(spark, lake, [str(folder / f"{node}.jsonl") for node in "ab"]).bad
@@ -132,7 +132,7 @@ def test_federation_throughput_and_clocks(views: Ask) -> None:
 def test_a_run_is_told_with_what_its_traces_have(views: Ask) -> None:
     (run,) = views("SELECT * FROM runs")
 
-    assert (run.is_live, run.events, run.nodes, run.made, run.added) == (True, len(STORY), 2, 1, 1)
+    assert (run.is_live, run.events, run.nodes, run.made, run.added) == (True, len(ROWS), 2, 1, 1)
     assert (run.has_node_rows, run.has_messages, run.healed) == (True, True, None)
     assert (run.last - run.first) == 8.4 * SECOND
 

@@ -19,23 +19,23 @@ LATENCY = 1_000
 
 
 @attrs.define(eq=False)
-class Ear:
-    """A handler that remembers what it hears."""
+class EventLog:
+    """A handler that keeps its events."""
 
-    heard: list[str] = attrs.Factory(list)
+    events: list[str] = attrs.Factory(list)
 
     def linked(self) -> None:
-        self.heard.append("linked")
+        self.events.append("linked")
 
     def receive(self, packet: FramePacket) -> None:
-        self.heard.append(packet.name)
+        self.events.append(packet.name)
 
     def ended(self) -> None:
-        self.heard.append("ended")
+        self.events.append("ended")
 
 
 class World:
-    """Two nodes; n2 listens unless it is told not to."""
+    """Two nodes; n2 listens unless `is_listening` is off."""
 
     def __init__(self) -> None:
         self.engine = Engine()
@@ -43,7 +43,7 @@ class World:
         self.network = Network(plan, random.Random(1))
         self.byte_links = ByteLinks(self.engine, self.network, self)
         self.is_listening = True
-        self.ears: list[Ear] = []
+        self.accepted: list[EventLog] = []
         self.ends: list[End] = []
         self.lost_for: list[str] = []
         self.byte_links.listen(2, self._welcome)
@@ -52,8 +52,8 @@ class World:
         if not self.is_listening:
             return None
         self.ends.append(end)
-        self.ears.append(Ear())
-        return self.ears[-1]
+        self.accepted.append(EventLog())
+        return self.accepted[-1]
 
     # FrameObserver.
 
@@ -64,9 +64,9 @@ class World:
         assert packet.frame
         self.lost_for.append(why)
 
-    def dial(self, target: int = 2) -> tuple[End, Ear]:
-        ear = Ear()
-        return self.byte_links.dial(1, target, ear), ear
+    def dial(self, target: int = 2) -> tuple[End, EventLog]:
+        dialled = EventLog()
+        return self.byte_links.dial(1, target, dialled), dialled
 
     def run(self, duration: int) -> None:
         self.engine.run(self.engine.now + duration)
@@ -78,76 +78,76 @@ def world() -> World:
 
 
 def test_what_is_sent_before_the_link_is_up_follows_in_order(world: World) -> None:
-    end, ear = world.dial()
+    end, dialled = world.dial()
     end.send([FRAME, PING])
 
     world.run(10 * LATENCY)
 
-    assert ear.heard == ["linked"]
-    assert world.ears[0].heard == ["gotjob", "ping"]
+    assert dialled.events == ["linked"]
+    assert world.accepted[0].events == ["gotjob", "ping"]
 
 
 def test_the_other_side_answers_on_the_same_connection(world: World) -> None:
-    _, ear = world.dial()
+    _, dialled = world.dial()
     world.run(10 * LATENCY)
 
     world.ends[0].send([PING])
     world.run(10 * LATENCY)
 
-    assert ear.heard == ["linked", "ping"]
+    assert dialled.events == ["linked", "ping"]
 
 
 def test_a_dial_to_nobody_is_refused(world: World) -> None:
-    end, ear = world.dial(target=0)
+    end, dialled = world.dial(target=0)
     end.send([FRAME])
 
     world.run(10 * LATENCY)
 
-    assert ear.heard == ["ended"]
+    assert dialled.events == ["ended"]
     assert world.lost_for == ["never linked"]
 
 
 def test_a_dial_to_a_process_that_is_down_is_refused(world: World) -> None:
     world.is_listening = False
-    _, ear = world.dial()
+    _, dialled = world.dial()
 
     world.run(10 * LATENCY)
 
-    assert ear.heard == ["ended"]
+    assert dialled.events == ["ended"]
 
 
 def test_a_dial_across_a_cut_knocks_until_it_gives_up(world: World) -> None:
     world.network.cut(2, 1)
-    _, ear = world.dial()
+    _, dialled = world.dial()
 
     world.run(sum(DIAL_WAITS))
-    assert ear.heard == []
+    assert dialled.events == []
     world.run(10 * LATENCY)
 
-    assert ear.heard == ["ended"]
+    assert dialled.events == ["ended"]
 
 
 def test_a_dial_goes_on_when_the_cut_ends(world: World) -> None:
     world.network.cut(1, 2)
-    _, ear = world.dial()
+    _, dialled = world.dial()
     world.run(LATENCY)
     world.network.mend(1, 2)
 
     world.run(sum(DIAL_WAITS))
 
-    assert ear.heard == ["linked"]
+    assert dialled.events == ["linked"]
 
 
-def test_who_hangs_up_while_dialling_hears_no_more(world: World) -> None:
+def test_a_dial_that_is_given_up_gets_no_events(world: World) -> None:
     world.network.cut(1, 2)
-    end, ear = world.dial()
+    end, dialled = world.dial()
     end.hang_up()
     world.network.mend(1, 2)
 
     world.run(sum(DIAL_WAITS))
 
-    assert ear.heard == []
-    assert world.ears == []
+    assert dialled.events == []
+    assert world.accepted == []
 
 
 def test_what_was_sent_before_hanging_up_still_arrives(world: World) -> None:
@@ -159,31 +159,31 @@ def test_what_was_sent_before_hanging_up_still_arrives(world: World) -> None:
     end.send([FRAME])
     world.run(10 * LATENCY)
 
-    assert world.ears[0].heard == ["gotjob", "ended"]
+    assert world.accepted[0].events == ["gotjob", "ended"]
 
 
 def test_what_comes_to_a_closed_end_is_lost(world: World) -> None:
-    end, ear = world.dial()
+    end, dialled = world.dial()
     world.run(10 * LATENCY)
 
     world.ends[0].send([FRAME])
     end.hang_up()
     world.run(10 * LATENCY)
 
-    assert ear.heard == ["linked"]
+    assert dialled.events == ["linked"]
     assert world.lost_for == ["closed"]
 
 
 def test_a_crash_ends_all_connections_of_the_node(world: World) -> None:
-    _, ear = world.dial()
+    _, dialled = world.dial()
     _, other = world.dial()
     world.run(10 * LATENCY)
 
     world.byte_links.crashed(2)
     world.run(10 * LATENCY)
 
-    assert ear.heard == other.heard == ["linked", "ended"]
-    assert world.ears[0].heard == []
+    assert dialled.events == other.events == ["linked", "ended"]
+    assert world.accepted[0].events == []
 
 
 def test_a_short_cut_delays_and_loses_nothing(world: World) -> None:
@@ -192,25 +192,25 @@ def test_a_short_cut_delays_and_loses_nothing(world: World) -> None:
     world.network.cut(1, 2)
     end.send([FRAME])
     world.run(STALL // 2)
-    assert world.ears[0].heard == []
+    assert world.accepted[0].events == []
 
     world.network.mend(1, 2)
     world.byte_links.mended(1, 2)
     world.run(STALL)
 
-    assert world.ears[0].heard == ["gotjob"]
+    assert world.accepted[0].events == ["gotjob"]
 
 
 def test_a_long_cut_breaks_the_connection_for_both_and_loses_what_was_kept(world: World) -> None:
-    end, ear = world.dial()
+    end, dialled = world.dial()
     world.run(10 * LATENCY)
     world.network.cut(1, 2)
     end.send([FRAME])
 
     world.run(STALL + 10 * LATENCY)
 
-    assert ear.heard == ["linked", "ended"]
-    assert world.ears[0].heard == ["ended"]
+    assert dialled.events == ["linked", "ended"]
+    assert world.accepted[0].events == ["ended"]
     assert world.lost_for == ["broken"]
 
 
@@ -222,5 +222,5 @@ def test_a_rule_swallows_the_frames_that_it_names(world: World) -> None:
     end.send([FRAME, PING])
     world.run(10 * LATENCY)
 
-    assert world.ears[0].heard == ["ping"]
+    assert world.accepted[0].events == ["ping"]
     assert world.lost_for == ["dropped"]

@@ -57,17 +57,17 @@ Play = Callable[[Plan, Callable[[Row], None]], object]
 
 
 @pytest.mark.parametrize("play_it", [heap_run.simulate, trio_run.simulate])
-def test_nothing_is_lost_by_it_in_machines_and_shells(play_it: Play) -> None:
+def test_nothing_is_lost_by_it_in_machines_and_whole_nodes(play_it: Play) -> None:
     what = plan(at(3, "half-open", nodes=(1,)), at(9, "half-open", nodes=(2,)), jobs=30)
-    bench = judge(what)
+    checkers = judge(what)
     rows: list[Row] = []
 
     def see(row: Row) -> None:
         rows.append(row)
-        bench.see(row)
+        checkers.see(row)
 
     play_it(what, see)
-    verdict = bench.finish()
+    verdict = checkers.finish()
 
     assert len(of(rows, "half-open")) == 4
     assert [each.property for each in verdict.violations if each.property[0] != "D"] == []

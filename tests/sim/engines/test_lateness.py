@@ -1,4 +1,4 @@
-"""What the judge makes of runs in real time."""
+"""How runs in real time are judged."""
 
 import pytest
 
@@ -18,7 +18,7 @@ IN_REAL_TIME = forgiving(Plan(scenario="late", seed=0, nodes=3)).link
         (IN_REAL_TIME, 3, True),
     ],
 )
-def test_a_node_without_a_processor_hears_late_of_a_lease_and_not_never(
+def test_a_node_without_a_processor_learns_of_a_lease_late_and_not_never(
     link: LinkPlan, after_s: float, is_broken: bool
 ) -> None:
     trace = Trace(link=link)

@@ -29,14 +29,14 @@ JOB_TEXT = JOB.decode()
 
 
 def played(plan: Plan) -> tuple[Verdict, list[Row]]:
-    bench, rows = judge(plan), list[Row]()
+    checkers, rows = judge(plan), list[Row]()
 
     def observe(row: Row) -> None:
-        bench.see(row)
+        checkers.see(row)
         rows.append(row)
 
     tcp_run.simulate(plan, observe)
-    return bench.finish(), rows
+    return checkers.finish(), rows
 
 
 def servers() -> list[str]:

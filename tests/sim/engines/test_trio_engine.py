@@ -1,4 +1,4 @@
-"""The trio engine: real shells in virtual time."""
+"""The trio engine: whole nodes in virtual time."""
 
 import os
 import subprocess
@@ -33,14 +33,14 @@ class Engine(Protocol):
 
 
 def judged(plan: Plan, engine: Engine) -> tuple[Verdict, Counter[str], Outcome]:
-    bench, kinds = judge(plan), Counter[str]()
+    checkers, kinds = judge(plan), Counter[str]()
 
     def observe(row: Row) -> None:
-        bench.see(row)
+        checkers.see(row)
         kinds[row.kind] += 1
 
     outcome = engine(plan, observe)
-    return bench.finish(), kinds, outcome
+    return checkers.finish(), kinds, outcome
 
 
 # Trio itself.
@@ -99,7 +99,7 @@ def test_tasks_that_only_wait_for_each_other_are_found_out() -> None:
 # The engine.
 
 
-def test_one_task_leads_the_heap_through_the_very_same_history() -> None:
+def test_one_task_plays_the_same_history_as_the_heap() -> None:
     plan = jepsen(cycles=1)
 
     alone = trio_run.simulate_on_one_task(plan)
@@ -112,13 +112,13 @@ def test_the_jepsen_run_loses_nothing_in_either_engine(seed: int) -> None:
     plan = jepsen(seed)
 
     heap, heap_kinds, _ = judged(plan, heap_run.simulate)
-    shell, shell_kinds, _ = judged(plan, trio_run.simulate)
+    nodes, node_kinds, _ = judged(plan, trio_run.simulate)
 
-    assert heap.violations == shell.violations == ()
-    assert heap.lost == shell.lost == 0
-    assert abs(heap_kinds["add.ok"] - shell_kinds["add.ok"]) <= 10
-    assert abs(heap.deliveries - shell.deliveries) <= 10
-    assert shell_kinds["lost"] > 0
+    assert heap.violations == nodes.violations == ()
+    assert heap.lost == nodes.lost == 0
+    assert abs(heap_kinds["add.ok"] - node_kinds["add.ok"]) <= 10
+    assert abs(heap.deliveries - nodes.deliveries) <= 10
+    assert node_kinds["lost"] > 0
 
 
 STORMS = [
@@ -135,7 +135,7 @@ STORMS = [
 
 
 @pytest.mark.parametrize("fault", STORMS, ids=lambda fault: fault.kind)
-def test_a_fault_does_to_shells_what_it_does_to_machines(fault: Fault) -> None:
+def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(fault: Fault) -> None:
     plan = Plan(
         scenario=fault.kind,
         seed=5,
@@ -149,13 +149,13 @@ def test_a_fault_does_to_shells_what_it_does_to_machines(fault: Fault) -> None:
     )
 
     heap, heap_kinds, _ = judged(plan, heap_run.simulate)
-    shell, shell_kinds, _ = judged(plan, trio_run.simulate)
+    nodes, node_kinds, _ = judged(plan, trio_run.simulate)
 
-    assert heap.violations == shell.violations == ()
-    assert shell.lost == 0
-    assert abs(heap.deliveries - shell.deliveries) <= 4
+    assert heap.violations == nodes.violations == ()
+    assert nodes.lost == 0
+    assert abs(heap.deliveries - nodes.deliveries) <= 4
     for kind in ("crash", "start", "pause", "resume", "clog", "wipe", "clock.step", "leave"):
-        assert shell_kinds[kind] == heap_kinds[kind], kind
+        assert node_kinds[kind] == heap_kinds[kind], kind
 
 
 class Fragile(Machine):

@@ -83,7 +83,7 @@ def test_a_file_that_is_no_journal_is_taken_away() -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["torn-aof", "kill-restart-aof"])
-def test_whole_nodes_keep_what_they_have_promised(name: str) -> None:
+def test_whole_nodes_lose_no_job_that_they_have_confirmed(name: str) -> None:
     result = execute(expand(load(Path(ROOT, "scenarios", f"{name}.toml")), 0), "trio").result
 
     assert result.findings == ()

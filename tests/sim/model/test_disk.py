@@ -268,7 +268,7 @@ def test_a_damaged_journal_is_taken_away() -> None:
     assert [row.cause for row in of(sim.rows, "loaded")] == ["damaged"]
 
 
-# The judge sees it.
+# The checkers find it.
 
 
 def test_a_node_that_talks_before_its_disk_has_synced_is_found_out(

@@ -131,7 +131,7 @@ def test_hostile_links_lose_what_a_cut_meets() -> None:
 # Triggers.
 
 
-def test_a_fault_may_strike_upon_the_nth_event() -> None:
+def test_a_fault_may_happen_upon_the_nth_event() -> None:
     fault = Fault(
         kind="crash", when="send.gotjob", nth=3, target="event.node", hold=SECOND, at=5 * SECOND
     )
@@ -143,7 +143,7 @@ def test_a_fault_may_strike_upon_the_nth_event() -> None:
     assert (crash.time, crash.node) == (third.time, third.node)
 
 
-def test_a_triggered_fault_strikes_as_often_as_it_says() -> None:
+def test_a_triggered_fault_happens_as_often_as_it_says() -> None:
     fault = Fault(kind="restart", when="add.ok", nth=2, target="event.node", count=3)
 
     rows = play(plan(fault))
@@ -183,7 +183,7 @@ def test_kinds_of_events_with_and_without_causes_may_be_named() -> None:
         assert times(rows, "clock.step") == [wanted[0].time]
 
 
-def test_nothing_strikes_after_the_chaos() -> None:
+def test_no_fault_happens_after_the_chaos() -> None:
     faults = (
         Fault(kind="restart", when="serve", target="event.node", count=1000),
         at(25, "crash", nodes=(1,)),
@@ -194,7 +194,7 @@ def test_nothing_strikes_after_the_chaos() -> None:
     assert all(time < 20 * SECOND for time in times(rows, "crash"))
 
 
-def test_a_strike_without_effect_does_not_count() -> None:
+def test_an_occurrence_without_effect_does_not_count() -> None:
     faults = (
         at(0, "crash", 10, nodes=(1,)),
         Fault(kind="crash", when="send.ping", nodes=(1,), count=1, hold=SECOND),

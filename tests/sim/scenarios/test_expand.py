@@ -313,7 +313,7 @@ def test_link_faults_take_every_shape(scenario_of: Reader) -> None:
 # Shapes.
 
 
-def _heard(nodes: int, cut: tuple[tuple[int, int], ...]) -> dict[int, list[int]]:
+def _reachable(nodes: int, cut: tuple[tuple[int, int], ...]) -> dict[int, list[int]]:
     return {
         node: [other for other in range(1, nodes + 1) if (other, node) not in cut]
         for node in range(1, nodes + 1)
@@ -322,17 +322,17 @@ def _heard(nodes: int, cut: tuple[tuple[int, int], ...]) -> dict[int, list[int]]
 
 @pytest.mark.parametrize("nodes", [5, 7, 9])
 def test_in_a_ring_each_sees_another_majority(nodes: int) -> None:
-    heard = _heard(nodes, partition_shapes.ring(nodes, 1, random.Random(1)))
+    reachable = _reachable(nodes, partition_shapes.ring(nodes, 1, random.Random(1)))
 
-    assert all(len(others) > nodes // 2 for others in heard.values())
-    assert all(len(others) < nodes for others in heard.values())
-    assert len({tuple(others) for others in heard.values()}) == nodes
+    assert all(len(others) > nodes // 2 for others in reachable.values())
+    assert all(len(others) < nodes for others in reachable.values())
+    assert len({tuple(others) for others in reachable.values()}) == nodes
 
 
 def test_a_bridge_is_the_only_node_that_sees_everybody() -> None:
-    heard = _heard(5, partition_shapes.bridge(5, 1, random.Random(1)))
+    reachable = _reachable(5, partition_shapes.bridge(5, 1, random.Random(1)))
 
-    assert sorted(len(others) for others in heard.values()) == [3, 3, 3, 3, 5]
+    assert sorted(len(others) for others in reachable.values()) == [3, 3, 3, 3, 5]
 
 
 def test_one_way_cuts_one_direction() -> None:

@@ -103,10 +103,10 @@ def test_the_history_of_a_real_cluster_is_judged(cluster: Cluster) -> None:
 
     files = [traces_files.read(str(s.directory / "trace.jsonl")).rows for s in cluster.servers]
     rows = together(files)
-    bench = judge(plan_of(rows), is_live=True)
+    checkers = judge(plan_of(rows), is_live=True)
     for row in rows:
-        bench.see(row)
-    verdict = bench.finish()
+        checkers.see(row)
+    verdict = checkers.finish()
 
     assert verdict.violations == ()
     assert verdict.distinct == 1

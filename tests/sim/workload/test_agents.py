@@ -39,7 +39,7 @@ def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
     assert first.connection != second.connection
 
 
-def test_a_lane_is_used_again_for_its_node() -> None:
+def test_a_connection_is_used_again_for_its_node() -> None:
     producer = Producer("p1", [add(10), add(20), add(20, node=2)])
     producer.wake(10)
     connection = asked(producer).connection
@@ -54,7 +54,7 @@ def test_a_lane_is_used_again_for_its_node() -> None:
     assert (other.connection != connection, other.node) == (True, 2)
 
 
-def test_a_lost_lane_is_not_used_again() -> None:
+def test_a_lost_connection_is_not_used_again() -> None:
     producer = Producer("p1", [add(10), add(20)])
     producer.wake(10)
     connection = asked(producer).connection

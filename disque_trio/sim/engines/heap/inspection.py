@@ -101,7 +101,7 @@ class Inspection:
         )
 
     def _shown(self, peer: Peer, *, is_self: bool) -> str:
-        """``n3``, ``n3~12345678`` (a former id of n3), or ``?12345678`` for an unknown one; then its
+        """``n3``, ``n3~12345678`` (a former id of n3), or ``?12345678`` (unknown), followed by its
         flags and a wrong address: ``n3:fail,at=10.0.0.9:7711``."""
         name = self._world.names.get(peer.id, "")
         host = self._world.hosts.get(int(name[1:])) if name else None
