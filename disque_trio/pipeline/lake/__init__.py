@@ -1,5 +1,5 @@
 """The trace lake: what happened in simulations and on live nodes, as tables (docs/pipeline.md).
 
-`store` is the folder and its commits, `shape` its tables. `ingestion` fills it, `compaction` tidies
-it up; `views` and `checks` are what can be asked of it, `asking` asks.
+`store` is the folder and its commits, `shape` its tables. `ingestion` adds files, `compaction`
+merges small ones; `views` and `checks` are SQL views, and `asking` makes them known to Spark.
 """

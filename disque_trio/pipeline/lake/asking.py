@@ -1,4 +1,4 @@
-"""Asking a lake: its tables and views in a Spark session."""
+"""Makes a lake's tables and views known to a Spark session."""
 
 import re
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ _MADE: Final = {
     **{check.view: check.sql for check in CHECKS.values()},
     "violations": VIOLATIONS,
 }
-"""By name, in order: what each view is made of."""
+"""The SQL of each view, in order."""
 _SMALL: Final = 50_000
-"""Rows of a view that is made at once."""
+"""Most rows of a view that is computed at once."""
 _SMALL_LAKE: Final = 500_000
-"""Rows of a lake in which to make sense of a view takes longer than to make it."""
+"""Rows of a lake in which planning a view takes longer than computing it."""
 _JOINED: Final = ("runs", "adds", "jobs", "deliveries", "copies")
-"""What other views are made of. In a small lake these are made at once."""
+"""Views that others are made of. In a small lake they are computed at once."""
 _WORD: Final = re.compile(r"\w+")
 _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 
@@ -51,14 +51,14 @@ def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
 
 
 def _small(spark: Any, view: Any) -> Any:
-    """The view as it is now, if it is small: others join it, and need not make it each time."""
+    """The view's present rows, if it is small, so that views that join it need not compute it."""
     found = view.limit(_SMALL + 1).toArrow()
     return view if found.num_rows > _SMALL else spark.createDataFrame(found, view.schema)
 
 
 def needed(text: str) -> dict[str, None]:
     """The views that a query names, and those that they are made of. Spark takes a tenth of a
-    second to make sense of each."""
+    second to plan each."""
     names = list(_MADE)
     wanted = _named_in(text, names)
     for place, name in reversed(list(enumerate(names))):
@@ -86,7 +86,7 @@ SELECT r.* FROM results r LEFT ANTI JOIN (
 ) again ON r.ok AND r.scenario = again.scenario AND r.sweep = again.sweep AND r.seed = again.seed
   AND r.version <=> again.version
 """
-"""A seed whose second run differs has a second row, with what both had in common: that counts."""
+"""A seed whose second run differs has a second row, which replaces the first."""
 
 
 def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequence[Part]) -> Any:
@@ -99,7 +99,7 @@ def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequenc
 
 
 def ddl(kind: pa.DataType) -> str:
-    """How Spark calls an Arrow type."""
+    """Spark's name of an Arrow type."""
     if pa.types.is_dictionary(kind):
         return ddl(kind.value_type)
     if pa.types.is_map(kind):

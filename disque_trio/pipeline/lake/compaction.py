@@ -1,4 +1,4 @@
-"""Tidying up: many small parts become few large ones, and what nobody names goes.
+"""Compaction: merges small parts into large ones, and removes parts that no commit names.
 
 The rows of a scenario are put together in order of run and time, so that those of one run lie side
 by side. Readers that have begun may still read what was there: replaced parts go with the first
@@ -32,11 +32,11 @@ class Tidied:
     """Parts."""
     after: int
     removed: int
-    """Files that nobody named any more."""
+    """Files that no commit named any more."""
 
 
 def compact(spark: Any, lake: Lake, *, grace_s: float = GRACE_S) -> Tidied:
-    """Put small parts together. Raises `LakeError`."""
+    """Merge small parts. Raises `LakeError`."""
     with lake.locked():
         commits = lake.commits()
         parts = [part for table in TABLES for part in lake.parts(table, commits)]

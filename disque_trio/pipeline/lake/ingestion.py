@@ -1,4 +1,4 @@
-"""Taking files into the lake: a file counts once, however often it comes, and a bad one is named.
+"""Ingests files into a lake: a file counts once, however often it comes, and bad ones are reported.
 
 Pieces of files are read by Spark's executors, which see the files and the lake under the same
 paths. One commit at the end makes all of it count.
@@ -24,13 +24,13 @@ _TASKS: Final = 200
 
 @attrs.frozen
 class Outcome:
-    """What came of the files."""
+    """The result for the files."""
 
     taken: tuple[Source, ...]
     known: tuple[str, ...]
-    """Of which the lake had everything."""
+    """Files that the lake had already."""
     bad: dict[str, str]
-    """By path: why nothing of it was taken."""
+    """By path: why the file was not ingested."""
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""Reading a piece of a file into a part of the lake. It happens where Spark's executors are.
+"""Reads a piece of a file into a part of the lake, on Spark's executors.
 
 Lines are parsed by Arrow, which is several times as fast as Python; only where it finds a mistake
 is the piece read again, for the number of the line and a better word for what is wrong with it.
@@ -49,7 +49,7 @@ class Piece:
     run: str
     seed: int
     name: str
-    """Of the part: who reads the piece again writes the same part."""
+    """The name of the part; a repeated task writes the same part."""
 
 
 def read(lake: Lake, piece: Piece) -> list[Part]:
@@ -89,7 +89,7 @@ def _numbered(table: pa.Table, piece: Piece, first: int) -> pa.Table:
 
 
 def _filled(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """What is not said is empty, 0 or ()."""
+    """Missing values become empty, 0 or ()."""
     if pa.types.is_list(wanted):
         lists = column.combine_chunks().cast(wanted)
         # Without their validity, lists that are null are empty.
@@ -128,7 +128,7 @@ def _of_lines(piece: Piece) -> Iterator[pa.Table]:
 
 
 def _line_error(piece: Piece) -> str:
-    """Which line is wrong, and how."""
+    """The first wrong line, and what is wrong with it."""
     with Path(piece.path).open("rb") as file:
         before = sum(1 for _ in _Range(file, 0, piece.begin))
     with Path(piece.path).open("rb") as file:
@@ -141,7 +141,7 @@ def _line_error(piece: Piece) -> str:
 
 
 class _Range(io.RawIOBase):
-    """The bytes of a file from here to there."""
+    """A range of the bytes of a file."""
 
     def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
         super().__init__()

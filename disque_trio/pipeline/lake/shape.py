@@ -2,7 +2,7 @@
 
 Every table has `scenario` too, which is the name of the folder that a part lies in. `run` tells
 runs apart: of a sweep it is the beginning of the digest, of an ingested file that of its SHA-256,
-of a live cluster the name that its owner has given.
+of a live cluster the name that the user has given.
 """
 
 import json
@@ -21,7 +21,7 @@ from disque_trio.tracing.rows import Row
 RUN_DIGITS: Final = 16
 """How much of a digest names a run."""
 LIVE: Final = "live"
-"""The scenario of what no plan has made, and the run of a cluster that nobody has named."""
+"""The scenario of traces without a plan, and the run of a cluster without a name."""
 
 _WORD: Final = pa.dictionary(pa.int32(), pa.string())
 _COUNTS: Final = pa.map_(pa.string(), pa.int64())
@@ -98,7 +98,7 @@ RESULTS: Final = pa.schema(
         ("plan", pa.string()),
     ]
 )
-"""One row for each seed of a sweep: what the judge has said of it. `at` is when, in microseconds
+"""One row for each seed of a sweep, with its verdict. `at` is when, in microseconds
 since 1970, `end` how long the run was in simulated ones, `seconds` what it cost of a processor."""
 
 SCHEMAS: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS}

@@ -1,4 +1,4 @@
-"""The folder that is a lake, and the commits that say what counts in it.
+"""The folder of a lake, and the commits that name its valid parts.
 
 A lake is a folder on storage that all who use it share:
 
@@ -6,9 +6,9 @@ A lake is a folder on storage that all who use it share:
     commits/ID.json                      what one commit adds, and which commits it stands for
     TABLE/scenario=NAME/PART.parquet     the tables: rows, traces, results
 
-Readers believe commits and nothing else: a part that none names is not there. A commit is written
-under another name and then renamed, so all of it counts from one moment on, or nothing ever does.
-Whoever dies in the midst leaves parts that the next compaction clears away.
+Only parts that a commit names are valid. A commit is written under another name and then renamed,
+so it counts as a whole or not at all. A process that dies before leaves parts that the next
+compaction removes.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from disque_trio.pipeline.errors import PipelineError
 
 SCHEMA: Final = 1
-"""The version of the tables. One that is not known is refused: guesses would be worse."""
+"""The version of the tables. An unknown version is refused."""
 TABLES: Final = ("rows", "traces", "results")
 _HEAD: Final = "lake.json"
 _COMMITS: Final = "commits"
@@ -134,7 +134,7 @@ class Lake:
         sources: Sequence[Source] = (),
         replaces: Sequence[str] = (),
     ) -> Commit:
-        """From now on these parts count."""
+        """Make these parts valid."""
         at = time.time_ns()
         commit = Commit(
             id=f"{at:020d}-{uuid.uuid4().hex[:8]}",
@@ -148,7 +148,7 @@ class Lake:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else ingests or compacts meanwhile; who comes second waits."""
+        """Ingest or compact alone: wait for the lock."""
         try:
             file = os.open(Path(self.path, _HEAD), os.O_RDWR)
         except OSError as error:
@@ -162,13 +162,13 @@ class Lake:
     # Reading.
 
     def commits(self) -> list[Commit]:
-        """Those that count, oldest first."""
+        """The commits that are not replaced, oldest first."""
         found = self._all_commits()
         replaced = _replaced(found)
         return [commit for commit in found if commit.id not in replaced]
 
     def _all_commits(self) -> list[Commit]:
-        """Those too that others have taken over."""
+        """All commits, with those that others have replaced."""
         folder = Path(self.path, _COMMITS)
         for _ in range(_LOOKS):
             with suppress(FileNotFoundError):  # forgotten meanwhile: another has its parts

@@ -1,4 +1,4 @@
-"""What is in a file, and how much of it the lake has already: before anything is read.
+"""Finds out what a file is, and how much of it the lake has already, before it is read.
 
 A trace of a live node grows. Its beginning is recognised by the digest of what was ingested
 before, and only what has been added since is read. A simulated trace, a table and the results of a
@@ -72,7 +72,7 @@ def files_in(paths: Iterable[str]) -> list[str]:
 
 
 def survey(path: str, run: str, known: Sequence[Source]) -> Found:
-    """What there is to do. `run` is for live nodes. Raises `BadFileError`."""
+    """Examine a file. `run` names the cluster of live nodes. Raises `BadFileError`."""
     try:
         if path.endswith(_TABLES):
             return _of_table(path, run, known)
@@ -178,7 +178,7 @@ def _hash(file: BinaryIO, digest: "hashlib._Hash", count: int) -> None:
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    """Behind the last line that is finished."""
+    """The offset behind the last complete line."""
     end = file.seek(0, 2)
     while end:
         start = max(0, end - _BLOCK)

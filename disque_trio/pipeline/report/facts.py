@@ -1,4 +1,4 @@
-"""What the report shows, asked of a lake."""
+"""The figures of the report, by queries on a lake."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -74,13 +74,13 @@ def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> ReportFacts:
     asking.attach(spark, lake, _USED + (" violations" if with_checks else ""))
     shared = [spark.table(name).cache() for name in (_BY_ALL if with_checks else ("jobs",))]
     try:
-        return _told(spark, lake, with_checks)
+        return _facts(spark, lake, with_checks)
     finally:
         for view in shared:
             view.unpersist()
 
 
-def _told(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
+def _facts(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
     def rows(sql: str) -> list[Facts]:
         return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
 
