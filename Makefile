@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs site clean help
+.PHONY: up test compiled test-compiled machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,19 @@ test: $(SPARK) $(NODE) ## every check and test
 	$(BIN)/python -m pytest -n 2 -m 'not soak and not pins' \
 		--ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/pipeline
 	$(BIN)/python -m pytest -m 'not spark' tests/pipeline  # alone: a JVM and its processes are many
+
+compiled: $(STAMP) ## the compiled form, in build/compiled; needs a C compiler
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[compiled]'
+	$(BIN)/python -m compiling.build
+
+# The folder stands before the source, and Python must not look into the current one first.
+test-compiled: export PYTHONSAFEPATH = 1
+test-compiled: export DISQUE_FORM = compiled
+test-compiled: compiled ## tests of what is compiled, in that form; forty runs of the simulator in both forms
+	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest -q -n 2 -m 'not pure and not soak and not pins' \
+		tests/compiling/test_form.py tests/statemachine tests/wire tests/driver tests/node \
+		tests/sim/engines tests/sim/workload tests/sim/test_determinism.py tests/cluster/test_conformance.py
+	$(BIN)/python -m compiling.digests --seeds 40
 
 machine: $(STAMP)
 	$(BIN)/coverage erase
@@ -104,4 +117,4 @@ site: $(STAMP) ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -8,6 +8,7 @@ from compiling.lower import PLAIN, lower_all
 from compiling.modules import PACKAGE, compiled, extended, module_name
 
 ROOT: Final = PACKAGE.parent
+TARGET: Final = ROOT / "build" / "compiled"
 _READ: Final = ("disque_trio", "tests", "benchmarks")
 
 

@@ -73,10 +73,10 @@ class _Lowering:
         """The lowered text."""
         for node in self._tree.body:
             if isinstance(node, ast.ClassDef):
+                if f"{self._module}.{node.name}" in extended:
+                    self._open(node)
                 if decorator(node) is not None:
                     self._record(node)
-                elif f"{self._module}.{node.name}" in extended:
-                    self._open(node)
         self._evolve()
         for edit in sorted(self._edits, key=lambda edit: edit.start, reverse=True):
             self._apply(edit)
@@ -116,8 +116,10 @@ class _Lowering:
 
     def _open(self, node: ast.ClassDef) -> None:
         """Let it have subclasses that are not compiled. Two lines before a class are free."""
-        before = slice(node.lineno - 3, node.lineno - 1)
-        if node.decorator_list or any(self._lines[before]):
+        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        before = slice(max(first - 3, 0), first - 1)
+        is_other = bool(node.decorator_list) and decorator(node) is None
+        if is_other or self._lines[before] != [b"", b""]:
             raise LoweringError(f"line {node.lineno}: no room for a decorator")
         self._lines[before] = [line.encode() for line in _OPEN]
 

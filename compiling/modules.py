@@ -18,7 +18,7 @@ _SINGLE: Final = (
 COLD: Final = frozenset(
     f"{folder}/{name}"
     for folder, names in {
-        "statemachine": "chores config directives invariants latency nodesfile pattern"
+        "statemachine": "chores config directives form invariants latency nodesfile pattern"
         " redaction slowlog values",
         "statemachine/commands": "clients cluster config greeting info introspection latency"
         " scans server slowlog",

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="disque-trio [-h] [-v] COMMAND ...",
     )
-    parser.add_argument("-v", "--version", action="version", version=_version())
+    parser.add_argument("-v", "--version", action=_Version, nargs=0, help="the version")
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -82,9 +82,14 @@ def _slip(words: Sequence[str]) -> str:
     return f"invalid choice: '{word}' is no command; {hint}"
 
 
-def _version() -> str:
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"disque-trio {__version__} ({python})"
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Tell the version of the package and of Python, and which form of the package runs."""
+        python = f"{platform.python_implementation()} {platform.python_version()}"
+        # Only here: it brings attrs along.
+        form = import_module("disque_trio.statemachine.form").FORM
+        sys.stdout.write(f"disque-trio {__version__} ({python}, {form})\n")
+        parser.exit()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    hints values pattern tombstones config directives redaction
+    form hints values pattern tombstones config directives redaction
     timers messages records events chores stats slowlog latency address cluster
     job client jobtable queue memory outbox
     state

@@ -23,7 +23,8 @@ VERSION: Final = 1
 HEADER_LENGTH: Final = 144
 UNKNOWN_SENDER_LIMIT: Final = 1 << 18
 """More than any PING, PONG or MEET needs; unknown nodes send nothing else."""
-_TYPE: Final = slice(12, 14)
+_TYPE: Final = 12
+"""Offset of the type, which has two bytes."""
 _SENDER_END: Final = 56
 MAX_FRAME: Final = (1 << 30) + (4 << 20)
 """Longer frames are skipped. A job that fits a client's query buffer, with as many holders as
@@ -77,7 +78,7 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
 def one_by_one(frame: bytes) -> list[bytes]:
     """The messages of the frame as frames that original nodes can read. A damaged frame is returned
     as it is: its receiver will refuse it."""
-    if int.from_bytes(frame[_TYPE], "big") != BATCH:
+    if int.from_bytes(frame[_TYPE : _TYPE + 2], "big") != BATCH:
         return [frame]
     found = FrameParser().feed(frame)
     if not found:

@@ -254,6 +254,20 @@ def test_a_class_that_others_extend_may_have_subclasses_that_are_not_compiled() 
     assert lines[3:] == source.splitlines()[3:]
 
 
+def test_a_record_that_others_extend_may_have_them_too() -> None:
+    source = 'import attrs\n\n\n@attrs.define\nclass A:\n    """A."""\n\n    x: int\n'
+
+    lines = lower_all({"a": source}, {"a.A"})["a"].splitlines()
+    assert lines[2] == "@mypyc_attr(allow_interpreted_subclasses=True)"
+    assert lines[3] == "class A(_plain.Record):"
+
+
+@pytest.mark.parametrize("before", ["x = 1\n", "\n\n@final\n"])
+def test_where_there_is_no_room_to_say_so_that_is_refused(before: str) -> None:
+    with pytest.raises(LoweringError, match="no room"):
+        lower_all({"a": f'{before}class A:\n    """A."""\n'}, {"a.A"})
+
+
 @pytest.mark.parametrize(
     ("decorator", "field", "message"),
     [

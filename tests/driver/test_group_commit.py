@@ -39,6 +39,7 @@ async def test_a_client_whose_replies_wait_for_the_disk_is_not_read_for_ever(
     assert session.waiting == world.node.state.facts.traffic.delayed == 0
 
 
+@pytest.mark.pure
 async def test_a_client_with_too_much_that_waits_is_cut_off_where_the_limits_say_so(
     nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

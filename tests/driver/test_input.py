@@ -194,6 +194,7 @@ def _little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("disque_trio.driver.output.most_unread", lambda _: 1_000_000)
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_when_all_together_leave_too_much_unread_those_that_leave_most_are_cut_off() -> None:
     table = Table()
@@ -212,6 +213,7 @@ async def test_when_all_together_leave_too_much_unread_those_that_leave_most_are
     assert "clients cut off: all together have left too much unread" in table.world.log.events()
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_before_that_they_may_leave_less_each() -> None:
     table = Table()
@@ -236,6 +238,7 @@ async def test_a_reply_that_comes_from_the_journal_frees_no_client_that_is_choke
     assert session.is_choked
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_a_single_client_may_have_an_answer_of_any_size() -> None:
     table = Table()
@@ -246,6 +249,7 @@ async def test_a_single_client_may_have_an_answer_of_any_size() -> None:
     assert not reader.is_over
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_a_client_that_has_read_or_has_gone_leaves_nothing_unread() -> None:
     table = Table()

@@ -96,6 +96,7 @@ async def test_a_body_that_came_in_pieces_is_not_accounted_any_more_once_it_is_c
     assert len(table.node.state.jobs) == 1
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_beyond_the_bound_clients_that_have_stalled_for_longest_are_cut_off() -> None:
     table = Table()
@@ -113,6 +114,7 @@ async def test_beyond_the_bound_clients_that_have_stalled_for_longest_are_cut_of
     assert CUT_OFF in table.world.log.events()
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_a_single_client_may_send_a_request_of_any_size() -> None:
     table = Table()
@@ -123,6 +125,7 @@ async def test_a_single_client_may_send_a_request_of_any_size() -> None:
     assert not reader.is_over
 
 
+@pytest.mark.pure
 @pytest.mark.usefixtures("_little")
 async def test_a_client_that_waits_for_this_node_is_not_cut_off_but_less_is_read() -> None:
     table = Table()

@@ -12,6 +12,7 @@ from tests.node.world import until
 pytestmark = pytest.mark.usefixtures("multiplexing")
 
 
+@pytest.mark.pure
 async def test_while_much_waits_less_is_read_at_a_time(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,6 +48,7 @@ def reads(server: Live, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 HALF = b"*2\r\n$4\r\nPING\r\n$99999\r\n" + b"x" * 60_000
 
 
+@pytest.mark.pure
 async def test_a_client_not_known_for_sending_much_is_read_little_of_at_first(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +61,7 @@ async def test_a_client_not_known_for_sending_much_is_read_little_of_at_first(
     assert sizes[0] <= clients.MUCH
 
 
+@pytest.mark.pure
 async def test_an_unauthenticated_client_is_read_little_of_at_a_time(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from disque_trio import __version__
 from disque_trio.__main__ import main
+from disque_trio.statemachine.form import FORM
 from tests.cluster.processes import BUS_OFFSET, eventually, free_port
 from tests.serving.process import WITHIN_S, Talk, run, running, server
 
@@ -346,6 +347,7 @@ def test_the_version_is_one_line(tmp_path: Path, option: str) -> None:
 
     assert status == 0
     assert output.startswith(f"disque-trio {__version__} ")
+    assert output.endswith(f", {FORM})\n")
     assert output.count("\n") == 1
 
 

@@ -326,6 +326,7 @@ def test_a_node_that_was_removed_is_forgotten() -> None:
     assert rig.node.demands == {}
 
 
+@pytest.mark.pure
 def test_of_too_many_queues_the_one_asked_for_longest_ago_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -165,6 +165,7 @@ def test_a_run_has_so_many_bytes_under_way() -> None:
     assert len(asked(rig)) == 4
 
 
+@pytest.mark.pure
 def test_a_run_looks_at_so_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repair, "LOOKS", 2)
     rig = Rig(peers=3, config=CALM)

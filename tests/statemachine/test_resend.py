@@ -150,6 +150,7 @@ def test_jobs_without_an_ack_are_skipped() -> None:
 # Many jobs.
 
 
+@pytest.mark.pure
 def test_many_acks_are_told_in_slices_the_oldest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -182,6 +183,7 @@ def test_the_oldest_come_first_whatever_has_been_collected_before() -> None:
     assert told == [*ids, BY_UNKNOWN_NODE]
 
 
+@pytest.mark.pure
 def test_whoever_returns_meanwhile_has_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resend, "LOOKS", 2)
     rig = with_acks(3)
@@ -195,6 +197,7 @@ def test_whoever_returns_meanwhile_has_the_next_pass(monkeypatch: pytest.MonkeyP
     assert told == [N2, N3, N3, N3]
 
 
+@pytest.mark.pure
 def test_a_job_that_is_collected_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resend, "LOOKS", 2)
     rig = with_acks(3)
@@ -208,6 +211,7 @@ def test_a_job_that_is_collected_meanwhile_is_left_out(monkeypatch: pytest.Monke
     assert rig.sent() == []
 
 
+@pytest.mark.pure
 def test_nothing_is_kept_for_a_node_whose_link_has_gone_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -223,6 +227,7 @@ def test_nothing_is_kept_for_a_node_whose_link_has_gone_again(
     assert rig.node.resend.ids == []
 
 
+@pytest.mark.pure
 def test_a_forgotten_node_is_sent_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resend, "LOOKS", 2)
     rig = with_acks(7)

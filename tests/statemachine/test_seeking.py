@@ -264,6 +264,7 @@ def test_over_a_new_link_a_node_is_told_of_waiting_clients_and_jobs() -> None:
     assert not [each for to, each in sent if to == N3]
 
 
+@pytest.mark.pure
 def test_of_many_queues_some_are_told_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(greetings, "MAX_GREETING", 4)
     rig = rig_of_ours(peers=1)
@@ -279,6 +280,7 @@ def test_of_many_queues_some_are_told_at_a_time(monkeypatch: pytest.MonkeyPatch)
     assert told == [4, 4, 2, 0]
 
 
+@pytest.mark.pure
 def test_a_node_that_goes_meanwhile_is_told_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(greetings, "MAX_GREETING", 4)
     rig = rig_of_ours(peers=1)

@@ -101,6 +101,7 @@ def test_without_a_directory_everything_stays() -> None:
     assert rig.machine.overflow() == []
 
 
+@pytest.mark.pure
 def test_so_much_goes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilling, "BATCH_BYTES", 2000)
     rig, _ = filled()

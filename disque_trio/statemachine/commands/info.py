@@ -11,6 +11,7 @@ from disque_trio.statemachine import metrics, pressure, recovery, sessions
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.state import NodeState
 
 Field = tuple[str, object]
@@ -34,6 +35,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "executable", facts.executable
     yield "config_file", facts.config_file
     yield "python_version", facts.runtime
+    yield "disque_form", FORM
 
 
 def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:

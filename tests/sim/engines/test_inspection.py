@@ -51,6 +51,7 @@ def test_states_that_fit_together_are_not_spoken_of() -> None:
     assert rows("invariant", Fault(kind="crash", at=2 * SECOND, hold=SECOND, nodes=(3,))) == []
 
 
+@pytest.mark.pure
 def test_a_state_that_does_not_fit_together_is_told_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

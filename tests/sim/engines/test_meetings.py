@@ -35,6 +35,7 @@ def test_jobs_and_clients_that_meet_are_not_spoken_of() -> None:
     assert [row.kind for row in found].count("pairs") == 1
 
 
+@pytest.mark.pure
 def test_a_job_and_a_client_that_do_not_meet_are_told_of_ever_more_rarely(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_job_and_a_client_that_do_not_meet_are_told_of_ever_more_rarely(
     assert same[:3] == [SECOND, 2 * SECOND, 4 * SECOND]
 
 
+@pytest.mark.pure
 def test_without_links_between_them_nobody_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offering, "offer", lambda *_: None)
     crash = Fault(kind="crash", at=SECOND // 2, hold=9 * SECOND, nodes=(1,))
@@ -56,6 +58,7 @@ def test_without_links_between_them_nobody_is_to_blame(monkeypatch: pytest.Monke
     assert [row for row in unmet(rows(crash)) if row.time < 9 * SECOND] == []
 
 
+@pytest.mark.pure
 def test_nor_where_the_queue_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offering, "offer", lambda *_: None)
     pause = Fault(

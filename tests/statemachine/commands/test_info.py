@@ -4,6 +4,7 @@ from disque_trio.statemachine.chores import Connection, JournalVitals, Vitals
 from disque_trio.statemachine.commands import info
 from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.stats import Facts
 from tests.rig import Rig
 from tests.statemachine.commands.informed import fields_of, text_of
@@ -94,6 +95,7 @@ def test_server_tells_what_runs() -> None:
         ("executable", "/usr/bin/disque-trio"),
         ("config_file", "/etc/disque.conf"),
         ("python_version", "CPython 3.12.1"),
+        ("disque_form", FORM),
     ]
 
 
