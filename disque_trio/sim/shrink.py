@@ -18,8 +18,8 @@ _ROUND: Final[tuple[Micros, ...]] = (1_000_000, 100_000, 10_000)
 
 
 def operations(plan: Plan) -> int:
-    """The size of a plan: its adds, consumers and faults."""
-    return len(plan.adds) + len(plan.consumers) + len(plan.faults)
+    """The size of a plan: its adds, consumers, observers and faults."""
+    return len(plan.adds) + len(plan.consumers) + len(plan.observers) + len(plan.faults)
 
 
 class Shrinker:
@@ -87,7 +87,8 @@ class Shrinker:
     def _items(self, plan: Plan) -> Plan:
         plan = self._ddmin(plan, "faults", plan.faults)
         plan = self._ddmin(plan, "adds", plan.adds)
-        return self._ddmin(plan, "consumers", plan.consumers)
+        plan = self._ddmin(plan, "consumers", plan.consumers)
+        return self._ddmin(plan, "observers", plan.observers)
 
     def _ddmin(self, plan: Plan, field: str, items: Sequence[_Item]) -> Plan:
         """Leave out smaller and smaller parts of `items` (Zeller's ddmin, complements only)."""

@@ -17,6 +17,9 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
 - ``VERB.invoke`` and then ``VERB.ok`` (`detail` is the reply), ``VERB.refused`` (`cause` is the
   code) or ``VERB.unknown`` (`cause` disconnect or timeout), one for each job named; the verbs are
   ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue`` and ``dequeue``.
+- ``query.invoke``, then ``query.ok``, ``query.refused`` or ``query.unknown``, of simulated clients
+  only: `cause` is the command (qlen, show …), `detail` its other words, then the reply in short
+  (`query_rows`).
 
 Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
 ``acked``, each with the `cause` that `statemachine.events` lists; the `detail` of ``hold`` is what

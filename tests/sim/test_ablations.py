@@ -27,7 +27,14 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from tests.sim.ablations import broken, brokencopies, brokenrecords, upkeep, weather
+from tests.sim.ablations import (
+    broken,
+    brokencopies,
+    brokenrecords,
+    brokenreplies,
+    upkeep,
+    weather,
+)
 from tests.sim.mutants.plans import full
 
 Break = Callable[[broken.Patch], None]
@@ -128,6 +135,12 @@ FOUND: Final = (
     Case(brokenrecords.acks_counted_by_words, upkeep.two_queues, "S19"),
     Case(brokenrecords.acks_not_counted, weather.calm, "S19"),
     Case(brokenrecords.right_to_left, upkeep.two_queues, "S19"),
+    Case(brokenreplies.stale_entries_counted, upkeep.observed, "S22"),
+    Case(brokenreplies.stale_entries_shown, upkeep.observed, "S22"),
+    Case(brokenreplies.newest_first_shown, upkeep.observed, "S22"),
+    Case(brokenreplies.queued_shown_as_active, upkeep.observed, "S22"),
+    Case(brokenreplies.everybody_shown_as_holder, upkeep.observed, "S22"),
+    Case(brokenreplies.other_holders_not_shown, upkeep.observed, "S22"),
     # Acknowledgements.
     Case(brokencopies.collected_at_once, weather.crowd, "S2 D6", seeds=5),
     Case(brokencopies.ack_not_kept, weather.backlog, "S2"),

@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
-from disque_trio.sim.checkers.records import Add, Copy, Job
+from disque_trio.sim.checkers.records import Add, Copy, Job, Query
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -106,6 +106,13 @@ class Case:
     """By client: of which queues it wants jobs, and how many at a time."""
     replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
     """By client: its last GETJOB, and the places of the queues that jobs came from."""
+    queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
+    """By node, then client, command and number: queries under way, and scans that may go on under
+    the number 0 (S22)."""
+    queues: dict[str, None] = attrs.Factory(dict)
+    """Those that anybody may ask for."""
+    node_ids: dict[str, str] = attrs.Factory(dict)
+    """By the beginning of a node's id, as HELLO tells it: which node it is."""
     unpaused: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and queue: when it was last not paused any more."""
     sends: int = 0
@@ -219,4 +226,8 @@ def case_of(plan: Plan, *, is_live: bool) -> Case:
     case = Case(plan, is_live, obligations, world_of(plan, obligations))
     case.has_maxlen = any(add.maxlen is not None for add in plan.adds)
     case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}
+    queues = [queue for each in plan.consumers for queue in each.queues]
+    queues += [add.queue for add in plan.adds]
+    queues += [fault.queue for fault in plan.faults if fault.queue]
+    case.queues = dict.fromkeys(queues)
     return case

@@ -29,7 +29,7 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
     add = case.adds.pop((row.client, row.ref), None)
     if add is None:
         return
-    add.outcome = "ok"
+    add.outcome, add.answered = "ok", row.time
     if job.add is None:
         claim(case, add, job)
     if job.deliveries:

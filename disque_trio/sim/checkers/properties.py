@@ -24,6 +24,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S19": "replies tell what was done, and GETJOB gives what was asked for",
     "S20": "no job is taken beyond MAXLEN, nor by a node that leaves",
     "S21": "after a stop in order what was queued is queued again at once, and nothing else",
+    "S22": "what a node tells of its jobs and queues is so",
     "L1": "every job is delivered within the bound",
     "L2": "and again, if nobody acknowledges it",
     "L3": "acknowledged jobs are collected within the bound",

@@ -26,6 +26,7 @@ class Add:
     options: Options
     outcome: str = ""
     """`ok`, `refused`, `unknown`; empty while it lasts."""
+    answered: Micros = FOREVER
     job: str = ""
     was_leaving: bool = False
     """The node was about to leave, and took only what others would hold."""
@@ -174,6 +175,22 @@ class Request:
     time: Micros
     is_alone: bool = True
     """Does no other one ask the same node the same of this job?"""
+
+
+@attrs.define(eq=False)
+class Query:
+    """What a client has asked a node, or the pages of a scan, until the last reply (S22)."""
+
+    time: Micros
+    before: dict[str, str]
+    """By job that the node had: how it stood when the query was made."""
+    words: list[str] = attrs.Factory(list)
+    changes: list[tuple[str, str]] = attrs.Factory(list)
+    """Since then, in order: a job, and how it stands now."""
+    told: list[str] = attrs.Factory(list)
+    """By the pages so far."""
+    listed: dict[str, None] = attrs.Factory(dict)
+    """Who has copies of the job that it is about, as far as the node had been told."""
 
 
 @attrs.define(eq=False)

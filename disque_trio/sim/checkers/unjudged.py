@@ -7,7 +7,7 @@ from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.properties import PROPERTIES
 
 _OF_NODES: Final = (
-    "S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "L3", "L4", "L7", "L10",
+    "S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "S22", "L3", "L4", "L7", "L10",
 )  # fmt: skip
 _ON_STREAMS: Final = ("S5", "S10", "S11", "S14", "L9")
 

@@ -4,35 +4,25 @@
 the rest in `finish`. What it could not judge it says too: silence would read as a pass.
 """
 
-from collections.abc import Callable
-from typing import Final
-
 import attrs
 
 from disque_trio.sim.checkers import (
     client_events,
     cluster_liveness,
-    copy_options,
     counters,
-    custody,
     duplicates,
     durability,
-    faults,
-    history,
     liveness,
-    meetings,
-    messages,
-    refusals,
+    queries,
     replies,
     returns,
     safety,
-    silence,
-    situations,
     stops,
     tables,
     timers,
 )
-from disque_trio.sim.checkers.case import Case, Violation, case_of
+from disque_trio.sim.checkers.case import Violation, case_of
+from disque_trio.sim.checkers.dispatch import OF_JOBS, OF_THE_WORLD, see_received, see_sent
 from disque_trio.sim.checkers.duplicates import CAUSES, Duplicate
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.metrics import Metrics, measure
@@ -113,19 +103,21 @@ class Judge:
         kind = row.kind
         # Most rows are of messages.
         if kind == "send":
-            _see_sent(case, row)
+            see_sent(case, row)
         elif kind == "recv":
-            _see_received(case, row)
-        elif (steps := _OF_JOBS.get(kind)) is not None:
+            see_received(case, row)
+        elif (steps := OF_JOBS.get(kind)) is not None:
             job = case.jobs.get(row.job) or case.job(row.job)
             for step in steps:
                 step(case, row, job)
+            if case.queries:
+                queries.note(case, row, job)
             if kind == "serve" and case.is_live:
                 self._deliver(row, job)
         elif kind == "get.deliver":
             self._deliver(row, case.job(row.job))
         elif row.cause not in cluster_liveness.GOSSIP:
-            for each in _OF_THE_WORLD.get(kind, ()):
+            for each in OF_THE_WORLD.get(kind, ()):
                 each(case, row)
 
     def _deliver(self, row: Row, job: Job) -> None:
@@ -218,183 +210,3 @@ class Judge:
 def _retry(plan: Plan, number: int) -> Micros:
     retry = plan.adds[number].retry_s
     return (300 if retry is None else retry) * 1_000_000
-
-
-def _see_sent(case: Case, row: Row) -> None:
-    """What gossip says is nobody's business here; that a node asks for an answer is."""
-    cause = row.cause
-    if cause in cluster_liveness.GOSSIP:
-        if cause == "ping":
-            silence.on_ping(case, row)
-        return
-    messages.on_send(case, row)
-    for check in _AFTER_SENDING.get(cause, ()):
-        check(case, row)
-
-
-def _see_received(case: Case, row: Row) -> None:
-    if row.cause not in cluster_liveness.GOSSIP:
-        messages.on_recv(case, row)
-        if row.cause in timers.ANNOUNCEMENTS:
-            timers.on_announcement(case, row)
-        return
-    case.note_row("gossip")
-    if row.cause == "pong":
-        silence.on_pong(case, row)
-    if case.due_again:
-        stops.judge_overdue(case)
-    if case.world.healed is not None:
-        case.received_from[row.node, row.peer] = None
-        if row.cause == "pong":
-            returns.on_pong(case, row)
-
-
-# Who sees which row, in order.
-
-_JobStep = Callable[[Case, Row, Job], None]
-_Step = Callable[[Case, Row], None]
-
-
-def _left(case: Case, _row: Row, job: Job) -> None:
-    safety.after_leaving(case, job)
-
-
-def _retained(case: Case, _row: Row, job: Job) -> None:
-    safety.check_retention(case, job)
-
-
-def _note_kind(case: Case, row: Row, _job: Job) -> None:
-    case.note_row(row.kind)
-
-
-def _forget(_case: Case, _row: Row, job: Job) -> None:
-    duplicates.forget(job)
-
-
-_OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
-    "hold": (
-        _note_kind,
-        custody.before_hold,
-        safety.before_hold,
-        durability.before_hold,
-        history.on_hold,
-        durability.after_hold,
-        copy_options.after_hold,
-        timers.after_hold,
-        safety.after_hold,
-        refusals.after_hold,
-    ),
-    "drop": (
-        situations.on_drop,
-        replies.note,
-        custody.before_drop,
-        timers.before_end,
-        history.on_drop,
-        _left,
-        _retained,
-    ),
-    "queue": (
-        stops.before_queue,
-        replies.note,
-        custody.before_queue,
-        safety.before_queue,
-        timers.before_queue,
-        history.on_queue,
-        safety.after_queue,
-    ),
-    "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
-    "serve": (history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
-    "give": (safety.on_give, history.on_give),
-    "acked": (situations.on_ack, replies.note, timers.before_end, history.on_acked, _left),
-    "add.ok": (
-        custody.before_add_ok,
-        safety.before_add_ok,
-        client_events.on_add_ok,
-        safety.after_add_ok,
-        timers.after_add_ok,
-        durability.on_add_ok,
-        refusals.after_add_ok,
-    ),
-    "ack.invoke": (replies.on_invoke, client_events.on_ack_invoke),
-    "ack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
-    "ack.unknown": (replies.on_end, client_events.on_ack_unknown),
-    "fastack.invoke": (
-        situations.on_fastack,
-        _note_kind,
-        replies.on_invoke,
-        client_events.on_ack_invoke,
-    ),
-    "fastack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
-    "fastack.unknown": (replies.on_end, client_events.on_ack_unknown),
-    "nack.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
-    "enqueue.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
-    **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
-    **dict.fromkeys(
-        (
-            *(f"{verb}.ok" for verb in ("nack", "enqueue", "deljob", "dequeue")),
-            *(f"{verb}.unknown" for verb in ("nack", "enqueue", "deljob", "dequeue")),
-            *(f"{verb}.refused" for verb in replies.VERBS),
-        ),
-        (replies.on_end,),
-    ),
-    "working.invoke": (client_events.on_working_invoke,),
-    "working.ok": (
-        safety.before_working_ok,
-        replies.on_working_ok,
-        client_events.on_working_end,
-        timers.on_working,
-        _forget,
-    ),
-    "working.refused": (client_events.on_working_end,),
-    "working.unknown": (client_events.on_working_end,),
-}
-_AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
-    "deljob": (custody.after_deljob, durability.after_setack),
-    "setack": (durability.after_setack,),
-    "gotack": (custody.after_gotack, durability.after_setack),
-    "gotjob": (durability.after_gotjob,),
-}
-"""By the message's name."""
-_OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
-    "lost": (messages.on_lost,),
-    "add.invoke": (client_events.on_add_invoke,),
-    "add.refused": (cluster_liveness.on_add_end, client_events.on_add_end),
-    "add.unknown": (
-        situations.on_add_unknown,
-        cluster_liveness.on_add_end,
-        client_events.on_add_end,
-    ),
-    "cut": (faults.on_cut,),
-    "clog": (faults.on_clog,),
-    "rule": (faults.on_rule,),
-    **dict.fromkeys(("heal", "release", "unrule", "half-open.end"), (faults.on_heal,)),
-    "half-open": (faults.on_half_open,),
-    "delay": (faults.on_slow,),
-    "slow": (faults.on_slow,),
-    "memory": (faults.on_memory,),
-    "pause-queue": (faults.on_pause_queue,),
-    "crash": (situations.on_crash, durability.on_crash, stops.on_crash, faults.on_crash),
-    "start": (faults.on_start, tables.on_start),
-    "wipe": (faults.on_wipe,),
-    "remove": (situations.on_remove, faults.on_wipe),
-    "loaded": (durability.on_loaded, stops.on_loaded),
-    **dict.fromkeys(durability.TROUBLES, (durability.on_trouble,)),
-    "disk.flip": (durability.on_flip,),
-    "pause": (faults.on_pause,),
-    "resume": (faults.on_resume,),
-    "clock.step": (faults.on_clock,),
-    "clock.rate": (faults.on_clock,),
-    "leave": (faults.on_leave,),
-    "forget": (faults.on_forget, tables.on_forget),
-    "meet": (tables.on_meet,),
-    "nodes": (tables.on_nodes,),
-    "invariant": (tables.on_invariant,),
-    "unmet": (meetings.on_unmet,),
-    "pairs": (meetings.on_pairs,),
-    "chaos.end": (faults.on_core,),
-    "heal.end": (faults.on_core,),
-    "rejoin": (faults.on_rejoin,),
-    "exception": (safety.on_exception,),
-    "error": (safety.on_exception,),
-    "end": (faults.on_end,),
-}

@@ -13,7 +13,7 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
 CLIENT_KINDS = frozenset(
-    {"add", "get", "ack", "fastack", "nack", "working", "deljob", "enqueue", "dequeue"}
+    {"add", "get", "ack", "fastack", "nack", "working", "deljob", "enqueue", "dequeue", "query"}
 )
 """The part before the dot in kinds of rows that clients write."""
 

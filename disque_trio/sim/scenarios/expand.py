@@ -1,8 +1,8 @@
 """From a scenario and a seed to a plan: draws every range, and lists every item.
 
 Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
-what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1. So a change
-of one part of a scenario does not change the draws of the others.
+what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1, ``observers``
+for those. So a change of one part of a scenario does not change the draws of the others.
 """
 
 import random
@@ -20,6 +20,7 @@ from disque_trio.sim.scenarios.plan import (
     Latency,
     LinkPlan,
     Micros,
+    Observer,
     Plan,
 )
 from disque_trio.sim.scenarios.ranges import Range
@@ -52,6 +53,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         config=(*scenario.cluster.config, *_journal(scenario, seed)),
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
+        observers=_observers(scenario, stream(seed, "observers")),
         faults=occurrences(scenario.faults, nodes, chaos, stream(seed, "strikes")),
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),
@@ -227,4 +229,24 @@ def _consumer(
         mix=tuple((way, weight.draw(cfg)) for way, weight in spec.ack),
         start=spec.start.draw_int(cfg),
         stop=0 if spec.stop is None else spec.stop.draw_int(cfg),
+    )
+
+
+# Observers.
+
+
+def _observers(scenario: Scenario, rng: random.Random) -> tuple[Observer, ...]:
+    queues = tuple(dict.fromkeys(queue for spec in scenario.producers for queue in spec.job.queue))
+    counts = [
+        spec.count.draw_int(rng) if rng.random() < spec.share.draw(rng) else 0
+        for spec in scenario.observers
+    ]
+    spans = [
+        spec.every.span
+        for spec, count in zip(scenario.observers, counts, strict=True)
+        for _ in range(count)
+    ]
+    return tuple(
+        Observer(name=f"o{number}", every=span, queues=queues)
+        for number, span in enumerate(spans, 1)
     )

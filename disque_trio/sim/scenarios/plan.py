@@ -102,6 +102,16 @@ class Consumer:
 
 
 @attrs.frozen(kw_only=True)
+class Observer:
+    """A client that asks nodes what they have: any node, one query after the other."""
+
+    name: str
+    every: Span
+    """How long from one query to the next; drawn for each."""
+    queues: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
 class Fault:
     """One fault: what, when or upon which event, where, for how long.
 
@@ -166,6 +176,7 @@ class Plan:
     """Directives of every node, as in disque.conf."""
     adds: tuple[Add, ...] = ()
     consumers: tuple[Consumer, ...] = ()
+    observers: tuple[Observer, ...] = ()
     faults: tuple[Fault, ...] = ()
     chaos: Micros = 60_000_000
     """When faults end and everything heals."""

@@ -217,6 +217,20 @@ class ConsumerSpec:
 
 
 @attrs.frozen(kw_only=True)
+class ObserverSpec:
+    """Clients that ask nodes what they have (QLEN, QPEEK, QSTAT, SHOW, QSCAN, JSCAN, INFO). The
+    checker compares the replies with the rows (S22)."""
+
+    count: Range = key(whole(1), "how many", default=1)
+    every: Range = key(
+        POSITIVE_DURATION,
+        "how long each waits from one query to the next, at any node; drawn for each query",
+        default="100ms..500ms",
+    )
+    share: Range = key(SHARE, "chance that a seed has them", default=1)
+
+
+@attrs.frozen(kw_only=True)
 class SwarmSpec:
     """What a seed may leave out. A feature that is always on hides what it masks."""
 
@@ -304,6 +318,9 @@ class Scenario:
     )
     consumers: tuple[ConsumerSpec, ...] = key(
         array_of(table(ConsumerSpec)), "the consumers", default=[], name="consumer"
+    )
+    observers: tuple[ObserverSpec, ...] = key(
+        array_of(table(ObserverSpec)), "the observers", default=[], name="observer"
     )
     faults: tuple[FaultSpec, ...] = key(
         array_of(table(FaultSpec, check_fault)), "the faults", default=[], name="fault"

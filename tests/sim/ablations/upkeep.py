@@ -3,7 +3,7 @@ killed with their journals."""
 
 import attrs
 
-from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
+from disque_trio.sim.scenarios.plan import Expect, Fault, Observer, Plan
 from tests.sim.ablations.weather import SECOND, TROUBLED, jobs, plan, workers
 
 
@@ -189,5 +189,24 @@ def two_queues(seed: int) -> Plan:
         12,
         adds=adds,
         consumers=tuple(attrs.evolve(worker, queues=("q", "r")) for worker in each),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
+def observed(seed: int) -> Plan:
+    """Two queues fill and are emptied, workers forget jobs and give them back, and clients look at
+    the queues and jobs of all nodes all the time."""
+    mix = (("ackjob", 2.0), ("none", 1.0), ("nack", 1.0), ("dequeue", 1.0))
+    late = workers((1, 2, 3), start=3 * SECOND, mix=mix, work=(SECOND // 10, 3 * SECOND))
+    return plan(
+        "observed",
+        seed,
+        12,
+        adds=tuple(
+            attrs.evolve(add, queue="qr"[number % 2])
+            for number, add in enumerate(jobs(40, every=SECOND // 10, retry_s=2))
+        ),
+        consumers=tuple(attrs.evolve(each, queues=("q", "r")) for each in late),
+        observers=(Observer(name="o1", every=(SECOND // 100, SECOND // 20), queues=("q", "r")),),
         expect=Expect(duplicates=TROUBLED),
     )

@@ -357,3 +357,20 @@ def test_a_single_node_has_no_links(scenario_of: Reader) -> None:
 
 def test_an_empty_scenario_is_a_plan_too(scenario_of: Reader) -> None:
     assert expand(scenario_of(""), 5) == Plan(scenario="x", seed=5, nodes=5)
+
+
+def test_observers_move_nothing_else(scenario_of: Reader) -> None:
+    observed = scenario_of(FULL + "[[observer]]\ncount = 2\nevery = '10ms..20ms'\n")
+
+    for seed in range(5):
+        plan, before = expand(observed, seed), expand(scenario_of(FULL), seed)
+
+        assert [each.name for each in plan.observers] == ["o1", "o2"]
+        assert {each.every for each in plan.observers} == {(10_000, 20_000)}
+        assert attrs.evolve(plan, observers=()) == before
+
+
+def test_a_share_of_the_seeds_has_observers(scenario_of: Reader) -> None:
+    scenario = scenario_of(FULL + "[[observer]]\nshare = 0.3\n")
+
+    assert 10 < sum(bool(expand(scenario, seed).observers) for seed in range(100)) < 50

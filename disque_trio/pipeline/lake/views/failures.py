@@ -4,7 +4,7 @@ from typing import Final
 
 COLUMNS: Final = {
     "scenario": "the scenario's name",
-    "property": "S1 to S21, L1 to L10, a cause that was not expected, forming, hang, determinism",
+    "property": "S1 to S22, L1 to L10, a cause that was not expected, forming, hang, determinism",
     "commit": "of which code",
     "seeds": "how many seeds have violated it",
     "times": "how often in all",

@@ -17,7 +17,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.agents import Agent, Ask, Hang
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
-from disque_trio.tracing import client_rows
+from disque_trio.tracing import client_rows, query_rows
 from disque_trio.tracing.client_rows import Note
 
 DISTANCE: Final[Micros] = 150
@@ -122,7 +122,7 @@ class ClientConnections:
             )
         self._operations += 1
         operation = Operation(wish.words, self._operations, ())
-        for note in client_rows.invoked(wish.words):
+        for note in client_rows.invoked(wish.words) or query_rows.invoked(wish.words):
             self._note(connection, operation, note)
         operation.stamp = actor.vector.stamp()
         connection.unanswered.append(operation)
@@ -139,7 +139,8 @@ class ClientConnections:
         """No reply is accepted any more."""
         connection.is_dropped = True
         for operation in connection.unanswered:
-            for note in client_rows.lost(operation.words, cause):
+            words = operation.words
+            for note in client_rows.lost(words, cause) or query_rows.lost(words, cause):
                 self._note(connection, operation, note)
         connection.unanswered.clear()
 
@@ -149,7 +150,8 @@ class ClientConnections:
             return
         operation = connection.unanswered.popleft()
         connection.actor.vector.join(stamp)
-        for note in client_rows.answered(operation.words, reply):
+        words = operation.words
+        for note in client_rows.answered(words, reply) or query_rows.answered(words, reply):
             self._note(connection, operation, note)
         connection.actor.agent.answered(self._engine.now, connection.number, reply)
         self.settle(connection.actor)

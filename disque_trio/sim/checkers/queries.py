@@ -1,0 +1,356 @@
+"""Queries (S22): what a node tells of its jobs and queues is so.
+
+Rows ``query`` (`tracing.query_rows`) tell what clients have asked and been told. A reply is true if
+it was at some moment between the query and the reply, as the node's own rows have it. So the
+checker notes how all jobs of the node stood when the query was made, and each change until the
+reply. The pages of a scan are one query.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.obligations import MILLI
+from disque_trio.sim.checkers.records import Copy, Job, Query
+from disque_trio.tracing.rows import Row
+
+GONE: Final = ""
+DUMMY: Final = "dummy"
+ACTIVE: Final = "active"
+"""Held, and neither queued nor acknowledged: the copies may still be made."""
+QUEUED: Final = "queued"
+ACKED: Final = "acked"
+_STATES: Final = {
+    "wait-repl": (ACTIVE,),
+    "active": (ACTIVE,),
+    "queued": (QUEUED,),
+    "acked": (ACKED, DUMMY),
+}
+"""By the word in a reply: how the job may stand."""
+
+
+def _standing(copy: Copy | None) -> str:
+    if copy is None or copy.is_offline:
+        return GONE
+    if copy.is_dummy:
+        return DUMMY
+    if copy.is_acked:
+        return ACKED
+    return ACTIVE if copy.queueing is None else QUEUED
+
+
+# What happens meanwhile.
+
+
+def on_invoke(case: Case, row: Row) -> None:
+    """A client asks, or asks for the next page of a scan."""
+    of_node = case.queries.setdefault(row.node, {})
+    words = row.detail.split()
+    scan = of_node.pop((row.client, row.cause, 0), None) if _is_page(row, words) else None
+    if scan is None and _is_page(row, words) and words[0] != "0":
+        return
+    query = scan if scan is not None and words[0] != "0" else _query(case, row)
+    query.words = words
+    of_node[row.client, row.cause, row.ref] = query
+
+
+def _is_page(row: Row, words: list[str]) -> bool:
+    return row.cause in {"qscan", "jscan"} and words[0].isdigit()
+
+
+def _query(case: Case, row: Row) -> Query:
+    before = {job_id: _standing(copy) for job_id, copy in case.table(row.node).items()}
+    listed = case.job(row.job).listed.get(row.node, {}) if row.job else {}
+    return Query(row.time, before, listed=dict(listed))
+
+
+def note(case: Case, row: Row, job: Job) -> None:
+    """Something has become of a job in the node."""
+    of_node = case.queries.get(row.node)
+    if of_node:
+        change = (job.id, _standing(job.copies.get(row.node)))
+        for query in of_node.values():
+            query.changes.append(change)
+
+
+def on_restart(case: Case, row: Row) -> None:
+    """No query outlives the process that was asked."""
+    case.queries.pop(row.node, None)
+
+
+def on_unanswered(case: Case, row: Row) -> None:
+    """There is no reply, or an error."""
+    case.queries.get(row.node, {}).pop((row.client, row.cause, row.ref), None)
+
+
+def on_ok(case: Case, row: Row) -> None:
+    """S22: the reply."""
+    query = case.queries.get(row.node, {}).pop((row.client, row.cause, row.ref), None)
+    if row.cause == "hello":
+        case.node_ids[row.detail] = row.node
+    elif query is not None and case.has_node_rows and not case.is_live:
+        case.check("S22")
+        for problem in _JUDGE[row.cause](case, row, query):
+            told = f"{row.cause.upper()} {row.queue}".strip()
+            case.violate("S22", f"{told}: {problem}", row.job, row.node)
+
+
+# How the jobs stood.
+
+
+def _lengths(case: Case, query: Query) -> dict[str, tuple[int, int]]:
+    """By queue that had jobs: how few it had, and how many."""
+    stands = dict(query.before)
+    now: dict[str, int] = {}
+    for job_id, standing in query.before.items():
+        if standing == QUEUED:
+            queue = case.job(job_id).queue
+            now[queue] = now.get(queue, 0) + 1
+    found = {queue: (count, count) for queue, count in now.items()}
+    for job_id, standing in query.changes:
+        queue = case.job(job_id).queue
+        now[queue] = now.get(queue, 0) + (standing == QUEUED) - (stands.get(job_id) == QUEUED)
+        stands[job_id] = standing
+        least, most = found.get(queue, (0, 0))
+        found[queue] = min(least, now[queue]), max(most, now[queue])
+    return found
+
+
+def _ever(query: Query) -> dict[str, dict[str, None]]:
+    """By job: how it stood, before and after each change."""
+    stood = {job_id: {standing: None} for job_id, standing in query.before.items()}
+    for job_id, standing in query.changes:
+        stood.setdefault(job_id, {GONE: None})[standing] = None
+    return stood
+
+
+def _chosen(
+    stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool]
+) -> tuple[dict[str, None], dict[str, None]]:
+    """The jobs that fitted at some moment, and those that did all the time."""
+    ever = {job: None for job, how in stood.items() if any(fits(job, each) for each in how)}
+    always = {job: None for job in ever if all(fits(job, each) for each in stood[job])}
+    return ever, always
+
+
+def _is_in(case: Case, queue: str, wanted: str) -> Callable[[str, str], bool]:
+    def fits(job_id: str, standing: str) -> bool:
+        return standing == wanted and case.job(job_id).queue == queue
+
+    return fits
+
+
+def _compare(
+    stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool], told: list[str]
+) -> Iterator[str]:
+    """Is each told that must be, once, and none that must not?"""
+    ever, always = _chosen(stood, fits)
+    for job in told:
+        if job not in ever:
+            yield f"names {job}, which {_how(stood, job)}"
+    for job in always:
+        if job not in told:
+            yield f"leaves {job} out, which {_how(stood, job)}"
+    named: dict[str, None] = {}
+    for job in told:
+        if job in named and GONE not in stood.get(job, {}):
+            yield f"names {job} twice"
+        named[job] = None
+
+
+def _how(stood: dict[str, dict[str, None]], job: str) -> str:
+    how = stood.get(job, {GONE: None})
+    return "is " + " or ".join(standing or "not held" for standing in how)
+
+
+# One function for each command: what is wrong with the reply.
+
+
+def _judge_qlen(case: Case, row: Row, query: Query) -> Iterator[str]:
+    least, most = _lengths(case, query).get(row.queue, (0, 0))
+    if not least <= int(row.detail) <= most:
+        yield f"{row.detail} jobs, and there are {_between(least, most)}"
+
+
+def _between(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
+    least, most = _lengths(case, query).get(row.queue, (0, 0))
+    if not row.detail:
+        if least:
+            yield f"no such queue, and there are {_between(least, most)} jobs"
+        return
+    said = read(row.detail)
+    if not least <= said["len"] <= most:
+        yield f"{said['len']} jobs, and there are {_between(least, most)}"
+    if said["in"] - said["out"] < said["len"]:
+        yield f"{said['in']} jobs came, {said['out']} went, {said['len']} are there"
+
+
+def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
+    """So many of the oldest jobs, or of the youngest, in order."""
+    count = int(query.words[0])
+    pairs = [job.rpartition(":") for job in row.detail.split()]
+    told = [id for id, _, _ in pairs]
+    stood = _ever(query)
+    fits = _is_in(case, row.queue, QUEUED)
+    ever, always = _chosen(stood, fits)
+    yield from (f"shows {job}, which {_how(stood, job)}" for job in told if job not in ever)
+    if len(told) > abs(count) or len(dict.fromkeys(told)) < len(told):
+        yield f"shows {len(told)} jobs for a count of {count}, or one of them twice"
+    places = [_age(case, job) for job in told]
+    if any((one > next) != (count < 0) for one, next in itertools.pairwise(places)):
+        yield f"shows jobs in the wrong order: {' '.join(told)}"
+    for job in always:
+        is_before = bool(told) and (_age(case, job) < places[-1]) != (count < 0)
+        if job not in told and (len(told) < abs(count) or is_before):
+            yield f"leaves {job} out, which {_how(stood, job)}"
+    for job, _, body in pairs:
+        yield from _judge_body(case.job(job), body)
+
+
+def _age(case: Case, job_id: str) -> tuple[int, str]:
+    return read(case.job(job_id).first_record).get("made", 0), job_id
+
+
+def _judge_body(job: Job, body: str) -> Iterator[str]:
+    asked = read(job.first_record).get("body")
+    if body and asked is not None and int(body) != asked:
+        yield f"another body of {job.id} than its first record"
+
+
+def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
+    job = case.job(row.job)
+    stood = _ever(query).get(row.job, {GONE: None})
+    if not row.detail:
+        if GONE not in stood:
+            yield f"not held, and it {_how({row.job: stood}, row.job)}"
+        return
+    said = _spelled(row.detail)
+    if not any(each in stood for each in _STATES[said["state"]]):
+        yield f"state {said['state']}, and it {_how({row.job: stood}, row.job)}"
+    elif said["state"] == "wait-repl" and _is_settled(job, row.node, query):
+        yield "state wait-repl, and its ADDJOB does not wait for copies"
+    if said["queue"] and GONE not in stood:
+        yield from _judge_terms(job, said)
+        yield from _judge_life(case, row, job, int(said["ttl"]))
+        yield from _judge_holders(case, row, job, query, said["holders"].split(","))
+
+
+def _spelled(detail: str) -> dict[str, str]:
+    rest, _, queue = detail.partition(" queue=")
+    pairs = (word.partition("=") for word in rest.split())
+    return {**{name: value for name, _, value in pairs}, "queue": queue}
+
+
+def _is_settled(job: Job, node: str, query: Query) -> bool:
+    """Had its ADDJOB been answered before the query, or does another node see to its copies?"""
+    copy = job.copies.get(node)
+    is_elsewhere = copy is not None and copy.cause not in {"add", "loaded"}
+    return is_elsewhere or (job.add is not None and job.add.answered < query.time)
+
+
+def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
+    """What ADDJOB asked for. A copy that repair makes has what is left of DELAY."""
+    first = read(job.first_record)
+    for name in ("replicate", "retry"):
+        if name in first and int(said[name]) != first[name]:
+            yield f"{name}={said[name]}, the first record {first[name]}"
+    if int(said["delay"]) > first.get("delay", int(said["delay"])):
+        yield f"delay={said['delay']}, the first record {first['delay']}"
+    if job.queue and said["queue"] != job.queue:
+        yield f"the queue {said['queue']}, the first record {job.queue}"
+    yield from _judge_body(job, said["body"])
+
+
+def _judge_life(case: Case, row: Row, job: Job, seconds: int) -> Iterator[str]:
+    """What is left of what the node said of its copy when that came, in whole seconds."""
+    copy = job.copies.get(row.node)
+    if copy is None or not copy.left:
+        return
+    passed = case.obligations.longest(row.time - copy.since) // MILLI + 1
+    if not copy.left - passed <= seconds * 1000 <= copy.left + 999:
+        yield f"{seconds} s to live, and it had {copy.left} ms when it came"
+
+
+def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str]) -> Iterator[str]:
+    """Holders are the node, and those of which it was told, or which it has sent a copy. Whether a
+    node listens to one that has a new name is not known."""
+    copy, world = job.copies.get(row.node), case.world
+    if not case.has_messages or copy is None or copy.cause == "loaded":
+        return
+    if world.is_changing or world.renamed:
+        return
+    are_known = len(case.node_ids) == len(world.nodes)
+    names = [case.node_ids.get(id, "") for id in ids]
+    told = {row.node: None, **query.listed, **job.listed.get(row.node, {})}
+    for id, name in zip(ids, names, strict=True):
+        if name not in told and (name or are_known):
+            yield f"the holder {name or id}, of which it was not told"
+    for name in query.listed:
+        if name not in names and are_known:
+            yield f"not the holder {name}, of which it was told"
+
+
+def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
+    cursor, *told = row.detail.split()
+    if not query.words[0].isdigit():
+        _, _, queue, _, state = query.words
+        yield from _compare(_ever(query), _is_in(case, queue, state), told)
+        return
+    query.told += told
+    if cursor != "0":
+        _await_next_page(case, row, query)
+        return
+    held = (ACTIVE, QUEUED, ACKED)
+    yield from _compare(_ever(query), lambda _, standing: standing in held, query.told)
+
+
+def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
+    """A queue with jobs is there. Others may be, or may not."""
+    cursor, *told = row.detail.split()
+    query.told += told
+    if cursor != "0":
+        _await_next_page(case, row, query)
+        return
+    for queue, (least, _) in _lengths(case, query).items():
+        if least and queue not in query.told:
+            yield f"leaves {queue} out, which has {least} jobs"
+    for queue in query.told:
+        if queue not in case.queues:
+            yield f"names {queue}, which nobody has asked for"
+    if len(dict.fromkeys(query.told)) < len(query.told):
+        yield f"names a queue twice: {' '.join(query.told)}"
+
+
+def _await_next_page(case: Case, row: Row, query: Query) -> None:
+    case.queries.setdefault(row.node, {})[row.client, row.cause, 0] = query
+
+
+def _judge_info(case: Case, row: Row, query: Query) -> Iterator[str]:
+    said = read(row.detail)
+    stands = {job for job, standing in query.before.items() if standing}
+    least = most = len(stands)
+    for job, standing in query.changes:
+        (stands.add if standing else stands.discard)(job)
+        least, most = min(least, len(stands)), max(most, len(stands))
+    if not least <= said["registered_jobs"] <= most:
+        yield f"registered_jobs:{said['registered_jobs']}, and there are {_between(least, most)}"
+    queues = sum(least > 0 for least, _ in _lengths(case, query).values())
+    if not queues <= said["registered_queues"] <= len(case.queues):
+        yield f"registered_queues:{said['registered_queues']}, and {queues} have jobs"
+
+
+_JUDGE: Final[dict[str, Callable[[Case, Row, Query], Iterator[str]]]] = {
+    "qlen": _judge_qlen,
+    "qstat": _judge_qstat,
+    "qpeek": _judge_qpeek,
+    "show": _judge_show,
+    "jscan": _judge_jscan,
+    "qscan": _judge_qscan,
+    "info": _judge_info,
+}

@@ -1,0 +1,141 @@
+"""Observers: clients that ask nodes what they have, and change nothing (S22).
+
+An observer asks one node after the other, whatever becomes of the query before. It first asks each
+node for its name, by which SHOW lists holders. It asks for the jobs of which replies have told it,
+also at nodes that may not have them, and goes through scans page by page.
+"""
+
+import random
+from collections import deque
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import Micros, Observer, Plan
+from disque_trio.sim.workload.agents import PATIENCE, Ask, Hang, Wish
+from disque_trio.statemachine.base import Reply, Status
+
+_COMMANDS: Final = ("QLEN", "QPEEK", "QSTAT", "SHOW", "QSCAN", "JSCAN", "JSCAN STATE", "INFO")
+_WEIGHTS: Final = (3, 3, 1, 4, 1, 2, 1, 1)
+_MOST_PEEKED: Final = 8
+_PAGES: Final = (1, 2, 10)
+"""How many items of a scan it asks for. A page of jobs looks at ten times as many."""
+_STATES: Final = (b"queued", b"acked")
+_REMEMBERED: Final = 100
+
+
+@attrs.define(eq=False)
+class _Connection:
+    """To one node."""
+
+    number: int
+    words: list[bytes] | None = None
+    """What it has been asked."""
+    due: Micros = 0
+    """When the observer gives up on the reply."""
+    is_known: bool = False
+    """Has the node told its name?"""
+    scan: list[bytes] | None = None
+    """The command that asks for the next page."""
+
+
+def observers(plan: Plan) -> list["Watcher"]:
+    """The plan's observers."""
+    return [
+        Watcher(each, plan.nodes, stream(plan.seed, "observe", each.name))
+        for each in plan.observers
+    ]
+
+
+class Watcher:
+    """The agent of one observer."""
+
+    def __init__(self, plan: Observer, nodes: int, rng: random.Random) -> None:
+        self.name = plan.name
+        self.wishes: list[Wish] = []
+        self._plan = plan
+        self._nodes = nodes
+        self._rng = rng
+        self._due: Micros = 0
+        self._connections: dict[int, _Connection] = {}
+        """By node."""
+        self._opened = 0
+        self._jobs: deque[bytes] = deque(maxlen=_REMEMBERED)
+
+    def deadline(self) -> Micros:
+        """The next query."""
+        return self._due
+
+    def is_idle(self) -> bool:
+        """Nothing changes because of it."""
+        return True
+
+    def settle(self) -> None:
+        """It was good from the start."""
+
+    def wake(self, now: Micros) -> None:
+        """Ask some node, unless it owes a reply; give up on it in time."""
+        low, high = self._plan.every
+        self._due = now + max(1, self._rng.randint(low, high))
+        node = self._rng.randint(1, self._nodes)
+        connection = self._connections.get(node)
+        if connection is None:
+            self._opened += 1
+            connection = self._connections[node] = _Connection(self._opened)
+        if connection.words is None:
+            connection.words, connection.due = self._query(connection), now + PATIENCE
+            self.wishes.append(Ask(connection.number, node, connection.words))
+        elif connection.due <= now:
+            del self._connections[node]
+            self.wishes.append(Hang(connection.number))
+
+    def _query(self, connection: _Connection) -> list[bytes]:
+        if not connection.is_known:
+            return [b"HELLO"]
+        if connection.scan and self._rng.random() < 0.5:
+            return connection.scan
+        command = self._rng.choices(_COMMANDS, _WEIGHTS)[0]
+        match command:
+            case "QLEN" | "QSTAT":
+                return [command.encode(), self._queue()]
+            case "QPEEK":
+                count = self._rng.randint(1, _MOST_PEEKED) * self._rng.choice((1, -1))
+                return [b"QPEEK", self._queue(), b"%d" % count]
+            case "SHOW" if self._jobs:
+                return [b"SHOW", self._rng.choice(self._jobs)]
+            case "QSCAN" | "JSCAN":
+                return [command.encode(), b"0", b"COUNT", b"%d" % self._rng.choice(_PAGES)]
+            case "JSCAN STATE":
+                state = self._rng.choice(_STATES)
+                return [b"JSCAN", b"BUSYLOOP", b"QUEUE", self._queue(), b"STATE", state]
+        return [b"INFO"]
+
+    def _queue(self) -> bytes:
+        return self._rng.choice(self._plan.queues).encode()
+
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
+        """Remember the jobs that the reply names, and where a scan goes on."""
+        asked = next(each for each in self._connections.values() if each.number == connection)
+        words, asked.words = asked.words or [], None
+        match words[0]:
+            case b"HELLO":
+                asked.is_known = True
+            case b"QPEEK" if isinstance(reply, list):
+                self._jobs += [job[1] for job in reply if isinstance(job, list)]  # type: ignore[misc]
+            case b"QSCAN" | b"JSCAN" if isinstance(reply, list):
+                self._scanned(asked, words, reply)
+
+    def _scanned(self, asked: _Connection, words: list[bytes], reply: list[Reply]) -> None:
+        cursor, items = reply
+        if words[1].isdigit():
+            go_on = isinstance(cursor, bytes) and cursor != b"0"
+            asked.scan = [words[0], cursor, *words[2:]] if go_on else None  # type: ignore[list-item]
+        if words[0] == b"JSCAN" and isinstance(items, list):
+            self._jobs += [item.text for item in items if isinstance(item, Status)]
+
+    def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
+        """The next query opens another."""
+        for node, each in list(self._connections.items()):
+            if each.number == connection:
+                del self._connections[node]

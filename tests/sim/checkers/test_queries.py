@@ -1,0 +1,193 @@
+"""What nodes tell of their jobs and queues (S22)."""
+
+import pytest
+
+from tests.sim.checkers.trace import JOB, Trace
+
+OTHER = "D-01234567-ABBBBBBBBBBBBBBBBBBBBBBB-003d"
+RECORD = "replicate=3 retry=10000 delay=0 made={} body=7 left=3600000 due=10000"
+SHOWN = "state={} replicate=3 ttl=3590 delay=0 retry=10000 body={} holders={} queue=q"
+HOLDERS = "aa,bb,cc"
+
+
+def problems(trace: Trace) -> list[str]:
+    return [v.detail for v in trace.verdict(end=60).violations if v.property == "S22"]
+
+
+def with_two_jobs() -> Trace:
+    """n1 has two jobs queued, of which JOB is the older; n1 to n3 are known as aa, bb and cc."""
+    trace = Trace()
+    trace.add(0, record=RECORD.format(5))
+    trace.add(0.5, OTHER, body="c", record=RECORD.format(6))
+    for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 1, "hello", id, node=node)
+    return trace
+
+
+def ask(
+    trace: Trace,
+    at: float,
+    command: str,
+    reply: str,
+    words: str = "",
+    *,
+    node: str = "n1",
+    job: str = "",
+    lasts: float = 0.002,
+) -> None:
+    """A client asks, and has the reply soon, or later."""
+    queue = "q" if job or command in {"qlen", "qpeek", "qstat"} else ""
+    for time, kind, detail in ((at, "invoke", words), (at + lasts, "ok", reply)):
+        trace.row(
+            time, f"query.{kind}", node, job=job, queue=queue, client="o1", cause=command,
+            detail=detail, ref=round(at * 1000),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "reply", "words", "problem"),
+    [
+        ("qlen", "2", "", ""),
+        ("qlen", "3", "", "QLEN q: 3 jobs, and there are 2"),
+        ("qstat", "len=2 in=4 out=1", "", ""),
+        ("qstat", "len=1 in=4 out=1", "", "QSTAT q: 1 jobs, and there are 2"),
+        ("qstat", "len=2 in=4 out=3", "", "QSTAT q: 4 jobs came, 3 went, 2 are there"),
+        ("qstat", "", "", "QSTAT q: no such queue, and there are 2 jobs"),
+        ("qpeek", f"{JOB}:7 {OTHER}:7", "5", ""),
+        ("qpeek", f"{JOB}:7", "1", ""),
+        ("qpeek", f"{OTHER}:7", "-1", ""),
+        ("qpeek", f"{OTHER}:7 {JOB}:7", "-5", ""),
+        ("qpeek", f"{OTHER}:7", "1", f"QPEEK q: leaves {JOB} out, which is queued"),
+        ("qpeek", f"{JOB}:7", "5", f"QPEEK q: leaves {OTHER} out, which is queued"),
+        ("qpeek", f"{JOB}:7", "-1", f"QPEEK q: leaves {OTHER} out, which is queued"),
+        (
+            "qpeek",
+            f"{OTHER}:7 {JOB}:7",
+            "2",
+            f"QPEEK q: shows jobs in the wrong order: {OTHER} {JOB}",
+        ),
+        ("qpeek", f"{JOB}:8", "1", f"QPEEK q: another body of {JOB} than its first record"),
+        ("jscan", f"0 {OTHER} {JOB}", "0 COUNT 9", ""),
+        ("jscan", f"0 {JOB}", "0 COUNT 9", f"JSCAN: leaves {OTHER} out, which is queued"),
+        ("jscan", f"0 {JOB} {JOB} {OTHER}", "0 COUNT 9", f"JSCAN: names {JOB} twice"),
+        ("jscan", f"0 {JOB} {OTHER}", "BUSYLOOP QUEUE q STATE queued", ""),
+        (
+            "jscan",
+            f"0 {JOB}",
+            "BUSYLOOP QUEUE q STATE acked",
+            f"JSCAN: names {JOB}, which is queued",
+        ),
+        ("qscan", "0 q", "0 COUNT 9", ""),
+        ("qscan", "0", "0 COUNT 9", "QSCAN: leaves q out, which has 2 jobs"),
+        ("qscan", "0 q r", "0 COUNT 9", "QSCAN: names r, which nobody has asked for"),
+        ("qscan", "0 q q", "0 COUNT 9", "QSCAN: names a queue twice: q q"),
+        ("info", "registered_jobs=2 registered_queues=1", "", ""),
+        (
+            "info",
+            "registered_jobs=1 registered_queues=1",
+            "",
+            "INFO: registered_jobs:1, and there are 2",
+        ),
+        (
+            "info",
+            "registered_jobs=2 registered_queues=0",
+            "",
+            "INFO: registered_queues:0, and 1 have jobs",
+        ),
+    ],
+)
+def test_a_reply_is_as_it_is_in_the_node(
+    command: str, reply: str, words: str, problem: str
+) -> None:
+    trace = with_two_jobs()
+    ask(trace, 2, command, reply, words)
+
+    assert problems(trace) == ([problem] if problem else [])
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (SHOWN.format("queued", 7, HOLDERS), ""),
+        (SHOWN.format("active", 7, HOLDERS), "state active, and it is queued"),
+        (SHOWN.format("wait-repl", 7, HOLDERS), "state wait-repl, and it is queued"),
+        (SHOWN.format("queued", 8, HOLDERS), f"another body of {JOB} than its first record"),
+        (SHOWN.format("queued", 7, "aa,bb"), "not the holder n3, of which it was told"),
+        (SHOWN.format("queued", 7, "aa,bb,cc,dd"), "the holder dd, of which it was not told"),
+        (
+            SHOWN.format("queued", 7, HOLDERS).replace("retry=10000", "retry=9000"),
+            "retry=9000, the first record 10000",
+        ),
+        (
+            SHOWN.format("queued", 7, HOLDERS).replace("ttl=3590", "ttl=3610"),
+            "3610 s to live, and it had 3600000 ms when it came",
+        ),
+        ("", "not held, and it is queued"),
+    ],
+)
+def test_a_job_is_shown_as_it_is(reply: str, problem: str) -> None:
+    trace = with_two_jobs()
+    ask(trace, 10, "show", reply, job=JOB)
+
+    assert problems(trace) == ([f"SHOW q: {problem}"] if problem else [])
+
+
+def test_a_holder_of_which_a_node_was_not_told_is_none() -> None:
+    trace = Trace()
+    trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600", record=RECORD.format(5))
+    for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 1, "hello", id, node=node)
+    ask(trace, 10, "show", SHOWN.format("queued", 7, HOLDERS), job=JOB)
+
+    assert problems(trace) == ["SHOW q: the holder n3, of which it was not told"]
+
+
+@pytest.mark.parametrize(
+    ("length", "is_so"), [("0", False), ("1", True), ("2", True), ("3", False)]
+)
+def test_a_reply_may_tell_of_any_moment_since_the_request(length: str, *, is_so: bool) -> None:
+    trace = with_two_jobs()
+    ask(trace, 2, "qlen", length, lasts=2)
+    trace.serve(3)
+
+    assert (problems(trace) == []) == is_so
+
+
+@pytest.mark.parametrize("last", [JOB, ""])
+def test_the_pages_of_a_scan_are_one_reply(last: str) -> None:
+    trace = with_two_jobs()
+    ask(trace, 2, "jscan", f"77 {OTHER}", "0 COUNT 1")
+    ask(trace, 3, "jscan", f"0 {last}".strip(), "77 COUNT 1")
+
+    leaves_out = [f"JSCAN: leaves {JOB} out, which is queued"]
+    assert problems(trace) == ([] if last else leaves_out)
+
+
+def test_what_goes_while_a_scan_runs_may_be_left_out() -> None:
+    trace = with_two_jobs()
+    ask(trace, 2, "jscan", f"77 {OTHER}", "0 COUNT 1")
+    trace.row(2.5, "drop", "n1", job=JOB, cause="client-deljob")
+    ask(trace, 3, "jscan", "0", "77 COUNT 1")
+
+    assert problems(trace) == []
+
+
+def test_a_scan_does_not_go_on_after_a_restart() -> None:
+    trace = with_two_jobs()
+    ask(trace, 2, "jscan", f"77 {OTHER}", "0 COUNT 1")
+    trace.row(2.5, "crash", "n1", cause="kill")
+    trace.row(2.6, "start", "n1", cause="empty")
+    ask(trace, 3, "jscan", "0", "77 COUNT 1")
+
+    assert problems(trace) == []
+
+
+@pytest.mark.parametrize("how", ["refused", "unknown"])
+def test_a_query_without_a_reply_is_not_judged(how: str) -> None:
+    trace = with_two_jobs()
+    for kind in ("invoke", how):
+        trace.row(2, f"query.{kind}", "n1", queue="q", client="o1", cause="qlen", ref=9)
+
+    verdict = trace.verdict(end=60)
+
+    assert "S22" in verdict.not_judged
