@@ -128,12 +128,13 @@ def test_while_all_nodes_are_up_one_copy_alone_is_queued(seven: Cluster) -> None
 def test_a_job_outlives_its_origin_and_one_more_holder(four: Cluster) -> None:
     origin = four[0]
     job = origin.client.add("survivor", "body", "REPLICATE", 3, "RETRY", 1)
-    second, last = [server for server in four.holders(job) if server is not origin]
+    # On a busy machine a copy that is confirmed late is followed by one more.
+    second, *others = [server for server in four.holders(job) if server is not origin]
 
     origin.kill()
     second.kill()
 
-    (delivery,) = last.client.get("survivor", timeout=30_000)
+    (delivery,) = others[0].client.get("survivor", timeout=30_000)
     assert (delivery.id, delivery.body) == (job, b"body")
 
 

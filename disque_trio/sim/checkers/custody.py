@@ -88,8 +88,12 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
 
 
 def _unasked_holders(listed: dict[str, None], confirmed: set[str]) -> str:
-    """Holders that the node knows of and has not even asked."""
-    missing = [peer for peer in sorted(listed) if peer not in confirmed]
+    """Holders that the node knows of and has not even asked.
+
+    A live node writes "?" for a holder that has left its node table, such as the former id of a
+    node that lost its data: nobody can ask it, and no confirmation could be told from another's.
+    """
+    missing = [peer for peer in sorted(listed) if peer not in confirmed and peer != "?"]
     return f"{' '.join(missing)} have not confirmed" if missing else ""
 
 

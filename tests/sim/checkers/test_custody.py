@@ -58,19 +58,36 @@ def test_the_only_holder_asks_nobody() -> None:
     assert problems(trace) == []
 
 
-def test_an_importer_is_asked_too() -> None:
-    trace = Trace(nodes=4)
+def imported(*asked: str, listed: tuple[str, ...] = ()) -> Trace:
+    """n4 imports the job with a list of holders, and these confirm the acknowledgement to n1."""
+    trace = Trace(nodes=5)
     trace.add(0)
+    holders = ",".join(("n1", "n2", "n3", "n4", *listed))
     trace.row(1, "unqueue", "n1", job=JOB, cause="given")
     trace.row(1, "give", "n1", job=JOB, peer="n4", cause="given")
-    trace.send(1, "yourjobs", "n1", "n4", detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    trace.send(1, "yourjobs", "n1", "n4", detail=f"jobs={JOB} holders={holders}")
     trace.row(1.002, "hold", "n4", job=JOB, cause="yourjobs")
     trace.ack(2)
-    trace.setack(2.001, "n1", "n2")
-    trace.setack(2.001, "n1", "n3")
-    trace.collect(2.2, "n1", "n2", "n3")
+    for node in asked:
+        trace.setack(2.001, "n1", node)
+    trace.collect(2.2, "n1", *asked)
+    return trace
+
+
+def test_an_importer_is_asked_too() -> None:
+    trace = imported("n2", "n3")
 
     assert problems(trace) == ["n1 drops it (collected) though n4 have not confirmed"]
+
+
+def test_a_holder_without_a_name_cannot_be_asked() -> None:
+    assert problems(imported("n2", "n3", "n4", listed=("?",))) == []
+
+
+def test_those_with_a_name_are_asked_all_the_same() -> None:
+    trace = imported("n2", "n3", "n4", listed=("?", "n5"))
+
+    assert problems(trace) == ["n1 drops it (collected) though n5 have not confirmed"]
 
 
 def test_a_node_that_came_back_empty_asks_whom_its_new_copy_names() -> None:
