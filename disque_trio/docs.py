@@ -15,43 +15,45 @@ from disque_trio.statemachine.commands.usage import forms, is_optional
 _HEADER: Final = """\
 # Commands
 
-Made by `make docs` from the command table (`disque_trio/statemachine/commands/table.py`).
+This page is the reference of every command: its arguments, options, replies and examples. `make
+docs` writes it from the command table (`disque_trio/statemachine/commands/table.py`) and the pages
+in `disque_trio/manual/`.
 
-Words are separated by spaces on an inline line, or are the bulk strings of a RESP array. Upper-case
-words below are to be typed as they stand, in any case; lower-case ones stand for a value; brackets
-enclose what may be left out; `a|b` is a choice. Options may come in any order. Queue names and
-bodies are any bytes. Numbers are signed 64-bit integers; an empty word counts as 0.
+A request is a RESP array of bulk strings, or a line of words separated by spaces. In the usage
+lines, upper-case words are typed as they are, in upper or lower case. Lower-case words stand for a
+value, brackets enclose optional parts, and `a|b` is a choice. Options may come in any order. Queue
+names and bodies are any bytes. Numbers are signed 64-bit integers; an empty word is 0.
 
 | reply | meaning |
 |---|---|
 | `+text` | a simple string: `+OK`, a job's id, a pause state |
 | `:n` | a number: a count, or seconds |
-| `$...` | a bulk string; `$-1` is nothing: no such job |
-| `*...` | an array; `*-1` is nothing: no job came in time, no such queue |
+| `$...` | a bulk string; `$-1` is null: no such job |
+| `*...` | an array; `*-1` is null: no job came in time, no such queue |
 | `-CODE text` | an error |
 
 | code | when |
 |---|---|
-| `ERR` | the request makes no sense |
-| `BADID` | a word is no job id; nothing is done for the others either |
+| `ERR` | the request is invalid |
+| `BADID` | a word is no job id; the command has no effect on the other jobs either |
 | `NOJOB` | WORKING on a job that this node does not know |
 | `ACKED` | WORKING on a job that is acknowledged |
-| `TOOLATE` | WORKING on a job that is past half of its life |
-| `NOREPL` | ADDJOB could not have as many copies as were asked for |
+| `TOOLATE` | WORKING on a job that is past half of its TTL |
+| `NOREPL` | ADDJOB could not make as many copies as it asked for |
 | `MAXLEN`, `PAUSED` | ADDJOB to a queue that is too long, or paused in input |
 | `LEAVING` | GETJOB would wait, and the node is about to leave the cluster |
 | `NOAUTH` | a password is set, and AUTH comes first |
 | `DENIED` | the node has no password and serves its own machine only; the text says what to do |
-| `OOM` | there is no memory for ADDJOB, ENQUEUE or NACK; what is there goes on |
-| `MISCONF` | the append-only file cannot be written, so nothing is taken that it should hold |
-| `LOADING` | the node still reads its append-only file |
+| `OOM` | there is no memory for ADDJOB, ENQUEUE or NACK; other commands still work |
+| `MISCONF` | the append-only file cannot be written, so commands that change jobs are refused |
+| `LOADING` | the node is loading its append-only file |
 | `NOPROTO` | HELLO for a version of the protocol that does not exist |
-| `WRONGPASS` | AUTH for another user than `default`, who is the only one |
-| `EXECABORT` | EXEC, after MULTI was refused with all that followed it |
+| `WRONGPASS` | AUTH for another user than `default`, which is the only one |
+| `EXECABORT` | EXEC after MULTI, which was refused together with everything after it |
 
 A job is an array of queue, id and body; with WITHCOUNTERS `nacks` and `additional-deliveries`
-follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time and
-closes the connection. The numbers of words below count the command's name. In the examples `$1` is
+follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time, and
+closes the connection. The numbers of words below include the command's name. In the examples `$1` is
 the id of the job that was added last, and `…` any text.
 """
 
