@@ -53,8 +53,8 @@ names and bodies are any bytes. Numbers are signed 64-bit integers; an empty wor
 
 A job is an array of queue, id and body; with WITHCOUNTERS `nacks` and `additional-deliveries`
 follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time, and
-closes the connection. The numbers of words below include the command's name. In the examples `$1` is
-the id of the job that was added last, and `…` any text.
+closes the connection. The numbers of words below include the command's name. In the examples `$1`
+is the id of the job that was added last, and `…` any text.
 """
 
 
