@@ -55,7 +55,8 @@ BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
 """This node has handed the job out at least once."""
 QUEUED_ONCE: Final = 8
-"""An at-most-once job has had its turn in this node's queue. Never leaves the node."""
+"""An at-most-once job has been in this node's queue; of another job, it has been in the queue of a
+node that has said so. Never leaves the node."""
 RECORDED: Final = 16
 """In the journal only: the node that wrote this at-most-once job also records its delivery."""
 LEASED: Final = 32

@@ -28,6 +28,7 @@ from disque_trio.statemachine.copies import (
     named,
     snapshot,
     spread,
+    tell_of_ack,
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import DESYNC, STAMPS, Job, PendingAdd
@@ -247,16 +248,20 @@ def drop(node: NodeState, job: Job, cause: Cause) -> None:
 def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     """Hold a copy and say so, unless this node leaves or the queue refuses jobs.
 
-    A node that has a copy already learns of further holders in any case: it has to ask them before
-    it drops an acknowledged job. A node that is short of memory takes no new copy (original 6.10).
+    A node that has a copy already learns of further holders in any case. If it has the job as
+    acknowledged, it says so to the sender, which still has the job, and to those holders. Short of
+    memory, a node takes no copy that it does not have already (original 6.10).
     """
     if len(message.copies) != 1:
         return
     copy = message.copies[0]
     job = node.jobs.get(copy.id)
-    if job is not None and not job.is_dummy:
+    if job is not None and job.state == ACKED:
+        tell_of_ack(node, sender, job, copy.holders)
+        return
+    if job is not None:
         add_holders(job, named(node, copy.holders))
-    if job is None and is_over(node, sender, copy.id):
+    elif is_over(node, sender, copy.id):
         return
     if node.cluster.is_leaving or lifecycle.is_paused_in(node, copy.queue):
         return

@@ -13,6 +13,7 @@ from disque_trio.statemachine.base import (
     BCAST_WILLQUEUE,
     LEASED,
     QUEUED,
+    QUEUED_ONCE,
     WAIT_REPL,
     JobId,
 )
@@ -116,8 +117,8 @@ def _postpone(node: NodeState, job: Job) -> None:
     If it waits for copies here, it need not be queued when it has them.
     """
     lifecycle.unmark(job, LEASED)
-    if job.retry and job.state == WAIT_REPL:
-        lifecycle.mark(job, BCAST_QUEUED)
+    if job.retry:
+        lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
 
 

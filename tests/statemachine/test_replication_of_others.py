@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED
-from disque_trio.statemachine.messages import GotAck, GotJob, ReplJob
+from disque_trio.statemachine.messages import GotAck, GotJob, ReplJob, SetAck
 from tests.rig import CALM, JOB, ME, N2, N3, UNKNOWN, Rig, copy_of
 from tests.statemachine.replicating import leaving_rig
 
@@ -49,7 +49,22 @@ def test_a_copy_of_a_job_whose_acknowledgement_is_known_does_not_bring_it_back()
 
     job = rig.node.jobs[JOB]
     assert (job.state, job.is_dummy, job.holders) == (ACKED, True, ())
-    assert rig.sent() == [(N2, GotJob(JOB))]
+    assert rig.sent() == [(N2, SetAck(JOB, 0))]
+
+
+@pytest.mark.parametrize("no_reply", [False, True])
+def test_who_sends_a_copy_of_an_acknowledged_job_learns_of_the_ack_and_so_does_who_is_named(
+    no_reply: bool,
+) -> None:
+    rig = Rig(peers=2, config=CALM)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+
+    rig.message(N2, ReplJob((copy_of(holders=(N2, ME, N3)),), no_reply=no_reply))
+
+    assert rig.node.jobs[JOB].holders == (N2, ME, N3)
+    assert rig.sent() == [(N2, SetAck(JOB, 3)), (N3, SetAck(JOB, 3))]
 
 
 @pytest.mark.parametrize("count", [0, 2])

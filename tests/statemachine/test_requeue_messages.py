@@ -277,8 +277,13 @@ def test_an_at_most_once_job_that_had_its_turn_is_given_none(delay: int) -> None
     assert (job.state, job.requeue_at) == (ACTIVE, 0)
 
 
-@pytest.mark.parametrize("message", [Queued(JOB, redelivery=True), Queued(JOB, nack=True)])
-def test_a_job_that_has_been_out_already_is_not_queued_as_if_it_were_new(message: Queued) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [Queued(JOB, redelivery=True), Queued(JOB, nack=True), Queued(JOB), Working(JOB)],
+)
+def test_a_job_that_has_been_out_already_is_not_queued_as_if_it_were_new(
+    message: Queued | Working,
+) -> None:
     rig = holder_rig()
     rig.message(N3, message)
 
