@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
-from disque_trio.sim.checkers.records import Add, Copy, Job, Query
+from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Query
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -208,6 +208,15 @@ class Case:
         return 0 if job.options is None else job.options.retry
 
     # Clues.
+
+    def may_be_named_twice(self, job: Job, node: str) -> bool:
+        """May a list of the job's holders have a name that the node had once, because who made the
+        list did not know the new one yet? Then the node is told everything twice."""
+        since = NEVER if job.created_at is None else job.created_at
+        makers = {job.origin: None, **job.listed}
+        return node in self.world.renamed and any(
+            self.world.is_name_new(node, maker, since) for maker in makers
+        )
 
     @property
     def has_messages(self) -> bool:

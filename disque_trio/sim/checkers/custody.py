@@ -9,6 +9,7 @@ from typing import Final
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import SECOND, dummy_life
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
@@ -75,7 +76,7 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         state == 2 and case.world.has_new_name(peer, created_at) for peer, state in asked.items()
     )
     if row.time - copy.acked_at >= WAIT_FOR_UNMET:
-        excused += sum(case.world.may_not_have_met(row.node, peer, created_at) for peer in listed)
+        excused += sum(_may_be_missing(case, row.node, job, peer, created_at) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
         return f"{waiting} nodes have not confirmed" if waiting > excused else ""
@@ -85,6 +86,12 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     if case.world.is_changing:
         return ""
     return _unasked_holders(listed, {row.node, *(peer for peer in asked if asked[peer] == 2)})
+
+
+def _may_be_missing(case: Case, node: str, job: Job, peer: str, created_at: Micros) -> bool:
+    """May the node wait in vain for a name that it has not met, or that nobody has any more?"""
+    may_be_unmet = case.world.may_not_have_met(node, peer, created_at)
+    return may_be_unmet or case.may_be_named_twice(job, peer)
 
 
 def _unasked_holders(listed: dict[str, None], confirmed: set[str]) -> str:

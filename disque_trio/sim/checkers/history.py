@@ -179,12 +179,13 @@ def on_unqueue(case: Case, row: Row, job: Job) -> None:
         job.expected_since = max(job.expected_since, row.time)
 
 
-def on_serve(_case: Case, row: Row, job: Job) -> None:
+def on_serve(case: Case, row: Row, job: Job) -> None:
     """It was handed to a client, who has it once the reply arrives."""
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
     job.lease = Lease(row.time, row.node, row.client, queueing, job.expected_since, job.lease)
     is_doubtful = copy is not None and copy.came_counted
+    is_doubtful = is_doubtful or case.may_be_named_twice(job, row.node)
     job.lease.counted = None if is_doubtful else (job.nacked, job.requeued)
     job.lease.counted_here = (0, 0) if copy is None else copy.counted
     job.open_serves.append(job.lease)

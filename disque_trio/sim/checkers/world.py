@@ -163,7 +163,7 @@ class World:
     def may_not_have_met(self, node: str, peer: str, since: Micros) -> bool:
         """Of a job that there is since then: may the node not know who has this name now, or may
         its list of holders have the name that the peer had once?"""
-        return (node, peer) in self.unknown_nodes or self._is_name_new(peer, node, since)
+        return (node, peer) in self.unknown_nodes or self.is_name_new(peer, node, since)
 
     def started_at(self, node: str) -> Micros:
         """Since when the node's process runs."""
@@ -175,13 +175,13 @@ class World:
         """May the node not know who speaks? Of one that has a new name it may know the old."""
         if (node, peer) in self.unknown_nodes:
             return True
-        return self._is_name_new(node, peer, now) or self._is_name_new(peer, node, now)
+        return self.is_name_new(node, peer, now) or self.is_name_new(peer, node, now)
 
     def has_new_name(self, node: str, since: Micros) -> bool:
         """Has the node begun anew since then, under another name?"""
         return self.renamed.get(node, NEVER) > since
 
-    def _is_name_new(self, node: str, other: str, now: Micros) -> bool:
+    def is_name_new(self, node: str, other: str, now: Micros) -> bool:
         """Has the node a name of which the other may not know yet? Whatever has been in the way
         since, news of it needs links."""
         since = self.renamed.get(node, NEVER)
@@ -365,7 +365,8 @@ class World:
             return
         del self.unknown_nodes[node, peer]
         for interval in self.link_troubles[_pair(node, peer)]:
-            interval.end = now if interval.end is None else interval.end
+            if interval.is_unknown and interval.end is None:
+                interval.end = now
 
     def on_clock(self, row: Row) -> None:
         """A clock steps, or changes its rate."""

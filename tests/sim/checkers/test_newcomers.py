@@ -106,3 +106,69 @@ def test_a_holder_may_wait_for_another_who_waits_for_one_that_is_away(
     trace.row(20, "heal.end", detail="n1,n2,n3")
 
     assert sorted({*broken(trace.verdict(end=400))}) == due
+
+
+@pytest.mark.parametrize(("heals", "cause"), [(59, "D4"), (10, "DX")])
+def test_who_speaks_to_a_newcomer_has_met_it_which_ends_no_cut(heals: float, cause: str) -> None:
+    trace = with_newcomer(-30, "n2")
+    trace.cut(-1, ["n1"], ["n2"], until=heals)
+    trace.add(0, node="n3", to=("n1", "n2"))
+    trace.send(0.5, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1,n2,n3", lost=0.6)
+    trace.row(50, "unqueue", "n3", job=JOB, cause="yield")
+    trace.requeue(50, "n1")
+    trace.serve(50)
+    trace.working(50, "n1", "n3")
+    trace.requeue(50.5, "n2")
+    trace.serve(50.6, "n2", "c2")
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
+@pytest.mark.parametrize(
+    ("since", "is_cut", "after", "due"),
+    [(-12, True, 30, []), (-12, True, 1, ["S2"]), (-12, False, 30, ["S2"])],
+)
+def test_a_holder_whose_old_name_others_did_not_know_to_be_old_waits_for_it_but_not_for_ever(
+    since: int, after: int, due: list[str], *, is_cut: bool
+) -> None:
+    trace = with_newcomer(since, "n3")
+    if is_cut:
+        trace.cut(since + 1, ["n1"], ["n3"], until=-1)
+    trace.add(0)
+    for peer in ("n1", "n2"):
+        trace.send(1, "repljob", peer, "n3", detail=f"jobs={JOB} holders=n1,n2,n3")
+    trace.row(2, "unqueue", "n1", job=JOB, cause="given")
+    trace.row(2, "queue", "n3", job=JOB, cause="enqueue-message")
+    trace.serve(3, "n3")
+    trace.ack(4, "n3")
+    for peer in ("n1", "n2"):
+        trace.send(4.002, "setack", "n3", peer, detail="holders=4")
+        trace.row(4.004, "acked", peer, job=JOB, cause="setack")
+        trace.send(4.004, "gotack", peer, "n3", detail="known")
+    trace.row(4 + after, "drop", "n3", job=JOB, cause="collected")
+
+    assert broken(trace.verdict()) == due
+
+
+@pytest.mark.parametrize(("is_cut", "due"), [(True, []), (False, ["S14"])])
+def test_a_nack_is_told_twice_where_a_holder_is_listed_under_two_names(
+    due: list[str], *, is_cut: bool
+) -> None:
+    trace = with_newcomer(-12, "n3")
+    if is_cut:
+        trace.cut(-11, ["n1"], ["n3"], until=-1)
+    trace.add(0)
+    trace.serve(1)
+    trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", ref=7)
+    trace.requeue(2, "n1", "nack")
+    for _ in range(2):
+        trace.send(2, "queued", "n1", "n3", detail="nack")
+    trace.row(3, "unqueue", "n1", job=JOB, cause="given")
+    trace.row(3, "give", "n1", peer="n3", job=JOB, cause="given")
+    trace.send(3, "yourjobs", "n1", "n3", detail=f"jobs={JOB} holders=n1,n2,n3")
+    trace.row(3.002, "queue", "n3", job=JOB, cause="import")
+    trace.row(3.1, "unqueue", "n3", job=JOB, cause="served")
+    trace.row(3.1, "serve", "n3", job=JOB, client="c2", cause="served")
+    trace.row(3.2, "get.deliver", "n3", job=JOB, client="c2", detail="nacks=2 additional=0 body=b")
+
+    assert broken(trace.verdict()) == due
