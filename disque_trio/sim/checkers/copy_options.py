@@ -88,7 +88,8 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
     if copy.base is not None and not (row.cause == "loaded" and case.obligations.can_step):
         due = copy.base + job.life - row.mono
         late = _ROUNDED if _is_prompt(case) else job.life
-        if not due - _ROUNDED <= copy.left <= due + late:
+        least = due if copy.lowest_base is None else copy.lowest_base + job.life - row.mono
+        if not least - _ROUNDED <= copy.left <= due + late:
             _report(case, row, f"{copy.left} ms of its TTL left, and {due} are")
     copy.base = row.mono + copy.left - job.life
 

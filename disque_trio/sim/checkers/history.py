@@ -61,7 +61,9 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     elif cause == "loaded":
         _load(row, job, copy, before)
     else:
-        _, copy.base = job.incoming.pop((node, cause), (0, None))
+        incoming = job.incoming.pop((node, cause), None)
+        if incoming is not None:
+            copy.base, copy.lowest_base = incoming.base, incoming.lowest_base
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Bases, Case, Flight
 from disque_trio.sim.checkers.history import ASKED, record_fastack
-from disque_trio.sim.checkers.records import Announcement, Job
+from disque_trio.sim.checkers.records import Announcement, Incoming, Job
 from disque_trio.tracing.rows import Row
 
 QUEUED: Final = "queued"
@@ -166,25 +166,34 @@ def _take_doubtful_announcement(case: Case, row: Row, _flight: Flight | None) ->
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
     """REPLJOB or YOURJOBS: the node may make a record. Of several of a kind in a batch it takes
-    the first, and with the first of all it begins a new list of holders."""
+    the first that it does not refuse, and with the first of all it begins a new list of holders."""
     bases = {} if flight is None or flight[1] is None else flight[1]
     is_disk_faulty = case.world.was_disk_faulty(row.node, row.time)
     for job_id, holders in _lists_in(row):
-        base = bases.get(job_id)
+        age = bases.get(job_id)
         job = case.job(job_id)
         kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
-        is_first = all(last is None or last[0] != row.time for last in kinds)
-        last = job.incoming.get((row.node, row.cause))
-        if last is None or last[0] != row.time:
-            job.incoming[row.node, row.cause] = (
-                row.time,
-                None if base is None else row.mono + base,
-            )
+        is_first = all(last is None or last.time != row.time for last in kinds)
+        _note_incoming(case, row, job, None if age is None else row.mono + age)
         if is_first and row.node not in job.copies:
             job.listed.pop(row.node, None)
         if row.node not in job.copies or not is_disk_faulty:
             # A node in trouble with its disk learns nothing new.
             _learn_list(row, job, holders)
+
+
+def _note_incoming(case: Case, row: Row, job: Job, base: int | None) -> None:
+    last = job.incoming.get((row.node, row.cause))
+    if last is None or last.time != row.time:
+        job.incoming[row.node, row.cause] = Incoming(row.time, base, base)
+    elif _may_have_refused(case, row.node, job.queue):
+        last.lowest_base = base
+
+
+def _may_have_refused(case: Case, node: str, queue: str) -> bool:
+    """May the node have refused copies until it was told otherwise, in the middle of the batch?"""
+    is_paused = (node, queue) in case.world.paused_queues or (node, queue) in case.unpaused
+    return is_paused or node in case.world.have_left
 
 
 def _take_list(case: Case, row: Row, flight: Flight | None) -> None:

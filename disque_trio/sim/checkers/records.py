@@ -95,6 +95,8 @@ class Copy:
     is_dummy: bool = False
     base: Millis | None = None
     """By the node's monotonic clock, when it would expire with a TTL of 0; None if unknown."""
+    lowest_base: Millis | None = None
+    """The same if it is of a later message of the batch, the node having refused those before."""
     is_acked: bool = False
     acked_at: Micros = NEVER
     acked_by: str = ""
@@ -128,6 +130,17 @@ class Copy:
     """It has come back after a stop in order, and a worker may have it (S21)."""
     before: "Copy | None" = None
     """What it was before the crash, until all is loaded."""
+
+
+@attrs.define(eq=False)
+class Incoming:
+    """The copies of a job that a node has received in one batch."""
+
+    time: Micros
+    base: Millis | None
+    """Of the first (see `Copy.base`)."""
+    lowest_base: Millis | None
+    """Of the last that the node may have taken."""
 
 
 @attrs.define(eq=False)
@@ -250,8 +263,8 @@ class Job:
     """Under way."""
     announcements: dict[tuple[str, str, str], Announcement] = attrs.Factory(dict)
     """By sender, receiver and sort."""
-    incoming: dict[tuple[str, str], tuple[Micros, Millis | None]] = attrs.Factory(dict)
-    """By node and message: the base of the copy that it has just received, and when."""
+    incoming: dict[tuple[str, str], Incoming] = attrs.Factory(dict)
+    """By node and message: what it has just received."""
     dropped: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped its copy."""
     not_held: dict[str, Micros] = attrs.Factory(dict)

@@ -101,6 +101,37 @@ def test_a_life_is_told_in_whole_seconds() -> None:
     assert UPTIME  # the tale's clocks
 
 
+@pytest.mark.parametrize(
+    ("refuses", "left", "due"),
+    [
+        (("leave", "yes", "no"), HOUR - 3000, []),
+        (("pause-queue", "q in", "q none"), HOUR - 3000, []),
+        (("leave", "yes", "no"), HOUR - 7000, ["3593000 ms of its TTL left, and 3601000 are"]),
+        (None, HOUR - 3000, ["3597000 ms of its TTL left, and 3601000 are"]),
+    ],
+)
+def test_of_the_copies_of_a_batch_the_first_is_taken_that_is_not_refused(
+    refuses: tuple[str, str, str] | None, left: int, due: list[str]
+) -> None:
+    trace = Trace(nodes=2)
+    trace.row(
+        0, "add.invoke", "n1", queue="q", client="p1", ref=90,
+        detail="timeout=1000 replicate=2 retry=10 ttl=3600 body=b",
+    )  # fmt: skip
+    trace.row(0, "hold", "n1", job=JOB, cause="add", detail=says(replicate=2))
+    if refuses:
+        trace.row(
+            1, refuses[0], "n2", detail=refuses[1].replace("no", "yes").replace("yesne", "in")
+        )
+        trace.row(4, refuses[0], "n2", detail=refuses[1])
+    for sent in (0, 5):
+        detail = f"jobs={JOB} holders=n1"
+        trace.send(sent, "repljob", "n1", "n2", lag=6 - sent, detail=detail)
+    trace.row(6, "hold", "n2", job=JOB, cause="repljob", detail=says(replicate=2, left=left))
+
+    assert problems(trace) == [f"the record (repljob) has {each}" for each in due]
+
+
 def test_a_record_that_does_not_say_is_not_judged() -> None:
     trace = Trace()
     trace.add(0)
