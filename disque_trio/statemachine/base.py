@@ -59,6 +59,9 @@ QUEUED_ONCE: Final = 8
 node that has said so. Never leaves the node."""
 RECORDED: Final = 16
 """In the journal only: the node that wrote this at-most-once job also records its delivery."""
+TAKEN: Final = 16
+"""The last that was said of this at-least-once job is that another node has given it to a worker.
+Never leaves the node."""
 LEASED: Final = 32
 """This node has given the lease that runs, or ran last. Never leaves the node."""
 GIVEN: Final = 64

@@ -21,6 +21,7 @@ from disque_trio.statemachine.base import (
     PAUSE_OUT,
     QUEUED,
     QUEUED_ONCE,
+    TAKEN,
     WAIT_REPL,
     Millis,
 )
@@ -221,7 +222,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if not may_be_queued(job) or job.queue is None:
         return False
     job.state = QUEUED
-    job.flags &= ~LEASED
+    job.flags &= ~(LEASED | TAKEN)
     if not job.retry:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0

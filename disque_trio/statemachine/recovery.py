@@ -29,6 +29,7 @@ from disque_trio.statemachine.base import (
     QUEUED,
     QUEUED_ONCE,
     RECORDED,
+    TAKEN,
     Failure,
     JobId,
     Millis,
@@ -134,7 +135,7 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
 
 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
-    flags = copy.flags & ~(RECORDED | QUEUED_ONCE | LEASED)
+    flags = copy.flags & ~(RECORDED | TAKEN | QUEUED_ONCE | LEASED)
     until_due = copy.ctime // 1_000_000 + copy.delay * 1000 - node.wall if copy.delay else 0
     if copy.retry:
         flags |= BCAST_WILLQUEUE

@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     LEASED,
     QUEUED,
     QUEUED_ONCE,
+    TAKEN,
     WAIT_REPL,
     JobId,
 )
@@ -48,7 +49,7 @@ def _announce(node: NodeState, job: Job) -> None:
         introduce(node, job)
         send.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
-    lifecycle.unmark(job, BCAST_WILLQUEUE | LEASED)
+    lifecycle.unmark(job, BCAST_WILLQUEUE | LEASED | TAKEN)
 
 
 def _requeue(node: NodeState, job: Job) -> None:
@@ -116,7 +117,7 @@ def _postpone(node: NodeState, job: Job) -> None:
 
     If it waits for copies here, it need not be queued when it has them.
     """
-    lifecycle.unmark(job, LEASED)
+    lifecycle.unmark(job, LEASED | TAKEN)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
@@ -129,6 +130,8 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
         return
     lifecycle.dequeue(node, job, Cause.WORKING)
     _postpone(node, job)
+    if job.retry:
+        lifecycle.mark(job, TAKEN)
 
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:

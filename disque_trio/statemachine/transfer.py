@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.statemachine import journaling, lifecycle, send, trace
-from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, Millis
+from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, TAKEN, Millis
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, adopt, is_over, named, snapshot, tell_of_ack
 from disque_trio.statemachine.events import Cause, Kind
@@ -112,12 +112,22 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         # The giver does not know of the lease yet: it may even have given the job twice.
         send.to_node(node, sender, Working(job.id))
         return None
+    if _is_outdated(job, copy):
+        return None
     queue = _queue(node, sender, job)
     if queue is not None and (queue.waiting or not is_for_clients):
         _count_import(node, queue)
     if is_new:
         journaling.hold(node, job)
     return queue
+
+
+def _is_outdated(job: Job, copy: JobCopy) -> bool:
+    """Has another node given the job to a worker since the giver queued it? Whoever queues it later
+    counts that as a NACK or a delivery more, or says so before the job comes."""
+    if not (job.retry and job.flags & TAKEN):
+        return False
+    return copy.nacks <= job.nacks and copy.deliveries <= job.deliveries
 
 
 def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
