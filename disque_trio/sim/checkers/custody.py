@@ -85,7 +85,9 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         return f"only {confirmed} of {holders - 1} other holders have confirmed"
     if case.world.is_changing:
         return ""
-    return _unasked_holders(listed, {row.node, *(peer for peer in asked if asked[peer] == 2)})
+    # Of whom it learns in the same batch, it may have learned when the record was gone.
+    told = [peer for peer, since in listed.items() if since < row.time]
+    return _unasked_holders(told, {row.node, *(peer for peer in asked if asked[peer] == 2)})
 
 
 def _may_be_missing(case: Case, node: str, job: Job, peer: str, created_at: Micros) -> bool:
@@ -94,7 +96,7 @@ def _may_be_missing(case: Case, node: str, job: Job, peer: str, created_at: Micr
     return may_be_unmet or case.may_be_named_twice(job, peer)
 
 
-def _unasked_holders(listed: dict[str, None], confirmed: set[str]) -> str:
+def _unasked_holders(listed: list[str], confirmed: set[str]) -> str:
     """Holders that the node knows of and has not even asked.
 
     A live node writes "?" for a holder that has left its node table, such as the former id of a

@@ -134,7 +134,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
             # It is gone for good, whatever later crashes leave.
             del job.given[giver, receiver]
         else:
-            job.listed.setdefault(giver, {})[receiver] = None
+            job.listed.setdefault(giver, {})[receiver] = at
 
 
 def on_loaded(case: Case, row: Row) -> None:

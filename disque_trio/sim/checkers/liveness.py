@@ -7,6 +7,7 @@ that ends before a bound proves nothing for the jobs concerned, which `Findings.
 from disque_trio.sim.bounds import absence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole, judge_rejoin, judge_unanswered
+from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.messages import ACK, QUEUED
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, backlog
@@ -278,7 +279,7 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
     return bool(holders) and all(
         sum(
             peer == node or peer in job.copies or peer not in had_it
-            for peer in {node: None, **job.listed.get(node, {})}
+            for peer in {node: 0, **job.listed.get(node, {})}
             if peer in fit
         )
         >= due
@@ -292,11 +293,20 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
     holders = {job.origin: None, **job.copies, **job.not_held, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
-    options = job.options
-    if options is not None and options.is_async and len(job.sent_to) < options.replicate - 1:
+    if _is_async(job) and len(job.sent_to) < _replicas_of(job) - 1:
         # Some of its holders are nodes that no copy could be sent to, of which no row tells.
         asked = world.nodes
     return bool(world.names_forgotten) or not all(world.in_core(node) for node in asked)
+
+
+def _is_async(job: Job) -> bool:
+    return job.options is not None and job.options.is_async
+
+
+def _replicas_of(job: Job) -> int:
+    """How many copies there shall be: what the first record says, for ADDJOB need not say it."""
+    options = job.options
+    return read(job.first_record).get("replicate", 1 if options is None else options.replicate)
 
 
 def _will_expire(case: Case, job: Job, copy: Copy) -> bool:

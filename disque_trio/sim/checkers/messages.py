@@ -211,7 +211,7 @@ def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
     job = case.job(row.job)
     is_known = row.detail.startswith("known")
     if is_known:
-        _list(job, row.node, row.peer)
+        _list(row, job, row.peer)
     if is_known or (row.node, row.peer) in job.asked_gc:
         job.asked_gc[row.node, row.peer] = 2
 
@@ -243,7 +243,7 @@ def _learn_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
     if copy is not None and copy.is_acked:
         case.mark("setack.answers")
     elif copy is not None:
-        _list(job, row.node, row.peer)
+        _list(row, job, row.peer)
 
 
 _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
@@ -266,11 +266,11 @@ _RECEIVING_FROM_UNKNOWN: Final[dict[str, Callable[[Case, Row, Flight | None], No
 }
 
 
-def _list(job: Job, node: str, holder: str) -> None:
-    listed = job.listed.get(node)
+def _list(row: Row, job: Job, holder: str) -> None:
+    listed = job.listed.get(row.node)
     if listed is None:
-        listed = job.listed[node] = {}
-    listed[holder] = None
+        listed = job.listed[row.node] = {}
+    listed.setdefault(holder, row.time)
 
 
 def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
@@ -286,9 +286,9 @@ def _learn_list(row: Row, job: Job, holders: list[str]) -> None:
     """The row's node learns who has copies. Who gets one has one, and who gives a job to be
     delivered at least once keeps one."""
     for holder in holders:
-        _list(job, row.node, holder)
+        _list(row, job, holder)
     if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
-        _list(job, row.node, row.peer)
+        _list(row, job, row.peer)
 
 
 def on_lost(case: Case, row: Row) -> None:

@@ -295,8 +295,8 @@ class Job:
     nacked: int = 0
     requeued: int = 0
     """How often it was queued by NACKs, and otherwise after the first time."""
-    listed: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """By node: who has a copy, as far as it has been told."""
+    listed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
+    """By node: who has a copy, as far as it has been told, and since when it knows."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """Who was sent a copy of the new job."""
     given: dict[tuple[str, str], Micros] = attrs.Factory(dict)

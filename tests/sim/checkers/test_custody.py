@@ -354,3 +354,21 @@ def test_a_node_in_trouble_with_its_disk_learns_of_no_more_holders(
     trace.collect(4.01, "n1", "n2")
 
     assert broken(trace.verdict()) == due
+
+
+@pytest.mark.parametrize(("at", "due"), [(2.1, []), (2.099, ["n4"])])
+def test_a_list_that_comes_in_the_batch_in_which_a_record_goes_may_come_after_it(
+    at: float, due: list[str]
+) -> None:
+    trace = Trace(nodes=4)
+    trace.add(0)
+    trace.serve(1)
+    trace.ack(2)
+    for peer in ("n2", "n3"):
+        trace.setack(2.001, "n1", peer)
+    trace.send(2, "repljob", "n3", "n1", lag=at - 2, detail=f"jobs={JOB} holders=n1,n2,n3,n4")
+    trace.collect(2.1, "n1", "n2", "n3")
+
+    assert problems(trace) == [
+        f"n1 drops it (collected) though {n} have not confirmed" for n in due
+    ]

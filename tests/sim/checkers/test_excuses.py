@@ -123,11 +123,18 @@ def test_a_copy_that_came_and_went_is_none_of_these() -> None:
 
 
 @pytest.mark.parametrize("to", [("n2", "n3"), ("n2",)])
+@pytest.mark.parametrize("says", ["replicate=3 retry=10 ttl=3600 async", "retry=10 ttl=3600 async"])
 def test_an_async_job_waits_for_a_lost_node_only_if_a_copy_could_not_be_sent(
-    to: tuple[str, ...],
+    to: tuple[str, ...], says: str
 ) -> None:
     trace = Trace(nodes=4, consumers=())
-    trace.add(0, to=to, options="replicate=3 retry=10 ttl=3600 async")
+    record = (
+        "replicate=3 retry=10000 delay=0 made=7000000000 body=1908338681 left=3600000 due=10000"
+    )
+    if "replicate" not in says:
+        # Then the node decides, by how many nodes it knows.
+        trace.row(0.1, "start", "n5", cause="fresh")
+    trace.add(0.5, to=to, options=says, record=record)
     trace.ack(1)
     for node in to:
         trace.setack(1.01, "n1", node)
