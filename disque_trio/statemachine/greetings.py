@@ -16,7 +16,7 @@ from disque_trio.statemachine.state import Greetings, NodeState
 GREETING_EVERY: Final[Millis] = 20
 GREET_AGAIN: Final[Millis] = 500
 NEWCOMER: Final[Millis] = 3000
-"""How long a node that has joined may take to know all the others."""
+"""How long a node may take to know this one, after its first answer here."""
 MAX_GREETING: Final = 500
 """Queues that are announced on a new link at a time."""
 
@@ -25,14 +25,22 @@ def greet(node: NodeState, peer: Peer) -> None:
     """A link to a node of ours is new: announce where clients wait and where jobs are, some queues
     at a time. Clients that come later are broadcast at once.
 
-    A node that has just joined ignores messages until it knows this one, so it is told a few times.
+    A node ignores messages until it knows this one. The handshake in the other direction may still
+    be under way when it answers here for the first time, so it is told a few times.
     """
     greetings = node.greetings
     greetings.began = node.mono
     _plan_greeting(node, peer)
-    if node.mono - peer.created < NEWCOMER:
+    if not peer.resent_on:
+        greetings.since[peer.id] = node.mono
+    if _is_new(node, peer.id):
         greetings.again[peer.id] = node.mono + GREET_AGAIN
     on_due(node, greetings)
+
+
+def _is_new(node: NodeState, id: NodeId) -> bool:
+    since = node.greetings.since.get(id)
+    return since is not None and node.mono - since < NEWCOMER
 
 
 def greet_again(node: NodeState, link_id: LinkId) -> None:
@@ -72,9 +80,11 @@ def _plan_greeting_again(node: NodeState, greetings: Greetings, id: NodeId) -> N
     peer = node.cluster.nodes.get(id)
     if peer is not None:
         _plan_greeting(node, peer)
-        age = node.mono - peer.created
-        if age < NEWCOMER:
-            greetings.again[id] = node.mono + max(age, GREET_AGAIN)
+    if peer is not None and _is_new(node, id):
+        age = node.mono - greetings.since[id]
+        greetings.again[id] = node.mono + max(age, GREET_AGAIN)
+    else:
+        greetings.since.pop(id, None)
 
 
 def _arm_greetings(node: NodeState) -> None:

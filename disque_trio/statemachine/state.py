@@ -114,6 +114,8 @@ class Greetings(Timed):
     names: dict[NodeId, list[bytes]] = attrs.Factory(dict)
     again: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that are to be told once more, and when."""
+    since: dict[NodeId, Millis] = attrs.Factory(dict)
+    """When those that may not know this one yet answered for the first time."""
     began: Millis = 0
     """When a link last came up."""
 

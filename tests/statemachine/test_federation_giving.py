@@ -16,7 +16,6 @@ from disque_trio.statemachine.messages import (
 )
 from tests.rig import CALM, JOB, ME, N2, N3, ONCE, Rig, copy_of
 from tests.statemachine.federating import give, ids
-from tests.statemachine.requeuing import GRAIN, advance_to
 
 SPREAD = range(-250, 250)
 
@@ -240,40 +239,6 @@ def test_a_job_that_is_queued_here_already_counts_as_nothing() -> None:
     assert rig.queue().jobs_in == len(rig.queue()) == 1
     assert rig.queue().responders == {N2: rig.now.mono - 100}
     assert rig.queue().import_count == 1
-
-
-def test_a_transfer_that_was_overtaken_by_news_of_a_worker_is_not_queued() -> None:
-    rig = Rig(peers=2)
-    job = rig.hold(copy_of(holders=(N2, N3, ME)))
-    rig.message(N3, Working(JOB))
-
-    give(rig, N2, JOB)
-
-    assert job.state == ACTIVE
-    assert rig.sent() == []
-
-
-@pytest.mark.parametrize("since", ["nack", "delivery", "queued", "a period", "a client"])
-def test_a_job_that_was_queued_again_after_the_worker_is_taken(since: str) -> None:
-    rig = Rig(peers=2)
-    job = rig.hold(copy_of(holders=(N2, N3, ME)))
-    rig.message(N3, Working(JOB))
-    copy = copy_of(holders=(N2, N3, ME))
-    if since == "nack":
-        copy.nacks = 1
-    elif since == "delivery":
-        copy.deliveries = 1
-    elif since == "queued":
-        rig.message(N2, Queued(JOB, redelivery=True))
-    elif since == "a period":
-        advance_to(rig, job.requeue_at - 500 + GRAIN)
-    else:
-        rig.ask("ENQUEUE", JOB)
-        rig.ask("DEQUEUE", JOB)
-
-    rig.message(N2, YourJobs((copy,)))
-
-    assert job.state == QUEUED
 
 
 def test_an_imported_at_most_once_job_has_its_turn_here() -> None:

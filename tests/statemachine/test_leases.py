@@ -1,10 +1,11 @@
 import pytest
 
-from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE
+from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, QUEUED
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import Queued, WillQueue, Working
+from disque_trio.statemachine.messages import Queued, WillQueue, Working, YourJobs
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
+from tests.statemachine.federating import give
 from tests.statemachine.requeuing import GRAIN, I_WIN, SPREAD, advance_to, holder_rig
 
 
@@ -134,3 +135,40 @@ def test_without_leases_a_delivery_defends_nothing() -> None:
     rig.message(N2, Queued(JOB))
 
     assert rig.sent() == []
+
+
+# Transfers after news of a worker.
+
+
+def test_a_transfer_that_was_overtaken_by_news_of_a_worker_is_not_queued() -> None:
+    rig = Rig(peers=2)
+    job = rig.hold(copy_of(holders=(N2, N3, ME)))
+    rig.message(N3, Working(JOB))
+
+    give(rig, N2, JOB)
+
+    assert job.state == ACTIVE
+    assert rig.sent() == []
+
+
+@pytest.mark.parametrize("since", ["nack", "delivery", "queued", "a period", "a client"])
+def test_a_job_that_was_queued_again_after_the_worker_is_taken(since: str) -> None:
+    rig = Rig(peers=2)
+    job = rig.hold(copy_of(holders=(N2, N3, ME)))
+    rig.message(N3, Working(JOB))
+    copy = copy_of(holders=(N2, N3, ME))
+    if since == "nack":
+        copy.nacks = 1
+    elif since == "delivery":
+        copy.deliveries = 1
+    elif since == "queued":
+        rig.message(N2, Queued(JOB, redelivery=True))
+    elif since == "a period":
+        advance_to(rig, job.requeue_at - 500 + GRAIN)
+    else:
+        rig.ask("ENQUEUE", JOB)
+        rig.ask("DEQUEUE", JOB)
+
+    rig.message(N2, YourJobs((copy,)))
+
+    assert job.state == QUEUED

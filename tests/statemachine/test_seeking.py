@@ -340,17 +340,33 @@ def test_a_node_that_cannot_write_its_journal_asks_for_nothing() -> None:
     assert offered(rig) == [(N2, Waiting(b"q", 0))]
 
 
-def test_a_node_that_has_just_joined_is_told_a_few_times_for_it_may_not_know_us_yet() -> None:
+def test_a_node_that_answers_for_the_first_time_is_told_often_for_it_may_not_know_us_yet() -> None:
     rig = waiting()
-    rig.node.cluster.nodes[N2].created = rig.now.mono
+    rig.node.cluster.nodes[N2].resent_on = 0
+    # Its entry may be old: the handshake took long.
+    rig.node.cluster.nodes[N2].created = rig.now.mono - 10_000
     come_up(rig, N2)
-    start = rig.now.mono
     rig.sent()
 
-    told = []
-    while rig.now.mono < start + 10_000:
-        rig.advance(10)
-        told += [rig.now.mono - start for to, each in rig.sent() if (to, each) == (N2, WAITS)]
+    told = when_told(rig)
 
     # After 4 s everybody is told anyway.
     assert len([moment for moment in told if moment < 3700]) == 3
+    assert rig.node.greetings.since == {}
+
+
+def test_a_node_that_has_answered_before_is_told_once() -> None:
+    rig = waiting()
+    rig.node.cluster.nodes[N2].resent_on = rig.node.cluster.nodes[N2].link
+    come_up(rig, N2)
+    rig.sent()
+
+    assert [moment for moment in when_told(rig) if moment < 3000] == []
+
+
+def when_told(rig: Rig) -> list[int]:
+    told, start = [], rig.now.mono
+    while rig.now.mono < start + 10_000:
+        rig.advance(10)
+        told += [rig.now.mono - start for to, each in rig.sent() if (to, each) == (N2, WAITS)]
+    return told
