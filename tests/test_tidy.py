@@ -146,7 +146,7 @@ OWNERS: Final = {
         Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.unmet
         Supply.known Supply.asked Supply.asked_at Memory.held
     """,
-    "greetings": "Greetings.names Greetings.again Greetings.began",
+    "greetings": "Greetings.names Greetings.again Greetings.since Greetings.began",
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client
