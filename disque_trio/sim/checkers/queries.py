@@ -63,7 +63,7 @@ def _is_page(row: Row, words: list[str]) -> bool:
 def _query(case: Case, row: Row) -> Query:
     before = {job_id: _standing(copy) for job_id, copy in case.table(row.node).items()}
     listed = case.job(row.job).listed.get(row.node, {}) if row.job else {}
-    return Query(row.time, before, listed=dict(listed))
+    return Query(row.time, before, listed=dict.fromkeys(listed))
 
 
 def note(case: Case, row: Row, job: Job) -> None:
@@ -287,7 +287,7 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
         return
     are_known = len(case.node_ids) == len(world.nodes)
     names = [case.node_ids.get(id, "") for id in ids]
-    told = {row.node: None, **query.listed, **job.listed.get(row.node, {})}
+    told = dict.fromkeys([row.node, *query.listed, *job.listed.get(row.node, ())])
     for id, name in zip(ids, names, strict=True):
         if name not in told and (name or are_known):
             yield f"the holder {name or id}, of which it was not told"
