@@ -66,7 +66,7 @@ class Case:
 _LAGGING: Final = weather.shipped("ack-vs-federation")
 _MOVED: Final = weather.shipped("moved-jobs")
 _CARELESS: Final = weather.shipped("careless-clients", first=2)
-_LEAVING: Final = weather.shipped("leaving-adders", first=40)
+_LEAVING: Final = weather.shipped("leaving-adders", first=104)
 FOUND: Final = (
     # Who has it queued.
     Case(broken.ignoring(Queued), weather.backlog, "S10 D5", name="ignoring-queued"),
@@ -153,7 +153,7 @@ FOUND: Final = (
     Case(brokencopies.not_told_on_return, weather.returners, "L10", seeds=6),
     Case(brokencopies.acks_overruled, _LAGGING, "S8", seeds=2),
     Case(brokencopies.strangers_not_fastacked, _MOVED, "S19", seeds=1),
-    Case(brokencopies.leaving_adders_deaf, _LEAVING, "DX", seeds=12),
+    Case(brokencopies.leaving_adders_deaf, _LEAVING, "D3c", seeds=2),
     Case(broken.without_tombstones, _LAGGING, "D7", seeds=2),
     # Federation and queues.
     Case(broken.given_and_kept, weather.once, "S5"),
