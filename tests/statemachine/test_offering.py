@@ -315,6 +315,20 @@ def test_a_node_that_has_said_nothing_for_a_minute_is_forgotten() -> None:
     assert rig.node.memory.held < held + 2000
 
 
+def test_a_node_that_is_forgotten_does_not_hasten_the_next_offer_to_others() -> None:
+    rig = wanted()
+    add(rig)
+    rig.advance(40_000)
+    rig.message(N3, Waiting(b"q", 1))
+    rig.advance(24_000)
+    rig.sent()
+
+    rig.advance(2_000)
+
+    assert list(rig.node.demands[b"q"].askers) == [N3]
+    assert offers(rig) == []
+
+
 def test_a_node_that_was_removed_is_forgotten() -> None:
     rig = wanted()
     remove(rig.node, rig.node.cluster.nodes[N2])
