@@ -12,33 +12,33 @@ from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.messages import GotAck
 from tests.pipeline.lake.runs import TracedRun, traced
-from tests.sim.ablations import broken, brokencopies, weather
+from tests.sim.ablations import broken, brokencopies, conditions
 
 
 def once_for_few(seed: int) -> Plan:
     """A job that is given and kept is offered for ever: 40 of them make 270,000 rows."""
-    plan = weather.once(seed)
+    plan = conditions.once(seed)
     return attrs.evolve(plan, adds=plan.adds[:3])
 
 
 _CASES: Final = {
-    "calm": (weather.calm, None),
-    "careless": (weather.careless, None),
-    "once": (weather.once, None),
-    "delays": (weather.delays, None),
-    "pauses": (weather.pauses, None),
-    "short-lives": (weather.short_lives, None),
-    "refusals": (weather.refusals, None),
-    "S3": (weather.calm, broken.bodies_cut_short),
-    "S4": (weather.once, brokencopies.ids_told_wrong),
+    "calm": (conditions.calm, None),
+    "careless": (conditions.careless, None),
+    "once": (conditions.once, None),
+    "delays": (conditions.delays, None),
+    "pauses": (conditions.pauses, None),
+    "short-lives": (conditions.short_lives, None),
+    "refusals": (conditions.refusals, None),
+    "S3": (conditions.calm, broken.bodies_cut_short),
+    "S4": (conditions.once, brokencopies.ids_told_wrong),
     "S5": (once_for_few, broken.given_and_kept),
-    "S6": (weather.delays, broken.without_delay),
-    "S6-in": (weather.pauses, broken.paused_queues_take_back),
-    "S6-out": (weather.pauses, broken.paused_queues_deliver),
-    "S7": (weather.short_lives, broken.without_expiry),
-    "L1": (weather.orphans, brokencopies.sleeping_copies),
-    "L3": (weather.calm, broken.ignoring(GotAck)),
-    "duplicates": (weather.queue_and_work, broken.without_lease),
+    "S6": (conditions.delays, broken.without_delay),
+    "S6-in": (conditions.pauses, broken.paused_queues_take_back),
+    "S6-out": (conditions.pauses, broken.paused_queues_deliver),
+    "S7": (conditions.short_lives, broken.without_expiry),
+    "L1": (conditions.orphans, brokencopies.sleeping_copies),
+    "L3": (conditions.calm, broken.ignoring(GotAck)),
+    "duplicates": (conditions.queue_and_work, broken.without_lease),
 }
 
 

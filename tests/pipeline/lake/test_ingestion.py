@@ -15,7 +15,7 @@ from disque_trio.pipeline.lake.survey import BadFileError, survey
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.runs import traced
-from tests.sim.ablations import weather
+from tests.sim.ablations import conditions
 
 ROWS = [Row(number, "hold", "a1", f"J{number}", "q", cause="add", mono=7) for number in range(50)]
 
@@ -121,7 +121,7 @@ def test_tables_and_folders_are_taken_too(
 ) -> None:
     folder = tmp_path / "traces"
     folder.mkdir()
-    case = traced("calm", weather.calm(3), folder, form=form)
+    case = traced("calm", conditions.calm(3), folder, form=form)
 
     outcome = ingest(spark, store, [str(folder)])
 

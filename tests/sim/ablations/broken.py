@@ -39,11 +39,11 @@ Patch = pytest.MonkeyPatch
 
 
 def nothing(*_: object, **__: object) -> None:
-    """What a missing verb does."""
+    """Do nothing, whatever the arguments."""
 
 
 def ignoring(message: type) -> Callable[[Patch], None]:
-    """Do nothing upon a message of this kind."""
+    """Ignore messages of this type."""
     return lambda patch: patch.setitem(dispatch.ON_MESSAGE, message, nothing)
 
 
@@ -51,12 +51,12 @@ def ignoring(message: type) -> Callable[[Patch], None]:
 
 
 def without_tie_break(patch: Patch) -> None:
-    """Of two that have queued a job nobody gives way."""
+    """Of two nodes that have queued a job, neither gives way."""
     patch.setattr(requeue, "wins", lambda *_: False)
 
 
 def never_armed_again(patch: Patch) -> None:
-    """The retry period begins anew, and nobody looks at it."""
+    """The retry period begins anew, but its timer is not armed."""
 
     def restart(node: NodeState, job: Job) -> None:
         if job.retry:
@@ -67,7 +67,7 @@ def never_armed_again(patch: Patch) -> None:
 
 
 def on_some_nodes_reversed(patch: Patch) -> None:
-    """Of two that have queued a job, every other node thinks that it is the other way round."""
+    """When two nodes have queued a job, every second node reverses the tie-break."""
     intact = job_module.wins
 
     def wins(mine: NodeId, other: NodeId, job_id: JobId) -> bool:
@@ -77,7 +77,7 @@ def on_some_nodes_reversed(patch: Patch) -> None:
 
 
 def paused_queues_take_back(patch: Patch) -> None:
-    """A job whose period is over comes back into a queue that is paused."""
+    """A job whose RETRY is over is queued again in a paused queue."""
     intact = requeue._requeue
 
     def again(node: NodeState, job: Job) -> None:
@@ -89,13 +89,13 @@ def paused_queues_take_back(patch: Patch) -> None:
 
 
 def paused_queues_deliver(patch: Patch) -> None:
-    """PAUSE out keeps nobody from being served."""
+    """PAUSE out does not stop deliveries."""
     patch.setattr(delivery, "PAUSE_OUT", 0)
     patch.setattr(lifecycle, "PAUSE_OUT", 0)
 
 
 def silent_import(patch: Patch) -> None:
-    """Who has taken a job over tells nobody."""
+    """A node that imports a job does not announce it."""
     patch.setattr(transfer, "_show_to_holders", nothing)
 
 
@@ -114,12 +114,12 @@ def silent_requeue(patch: Patch) -> None:
 
 
 def without_lease(patch: Patch) -> None:
-    """A delivery does not begin the period anew."""
+    """A delivery does not restart the retry period."""
     patch.setattr(lifecycle, "start_lease", nothing)
 
 
 def lease_not_told(patch: Patch) -> None:
-    """A delivery begins the period anew, but at this node only."""
+    """A delivery restarts the retry period at its node only."""
 
     def start_lease(node: NodeState, job: Job) -> None:
         if job.retry:
@@ -129,7 +129,7 @@ def lease_not_told(patch: Patch) -> None:
 
 
 def delivered_and_done(patch: Patch) -> None:
-    """What has been delivered is not looked at again."""
+    """A delivered job is never queued again."""
 
     def restart(node: NodeState, job: Job) -> None:
         intact(node, job)
@@ -142,7 +142,7 @@ def delivered_and_done(patch: Patch) -> None:
 
 
 def half_a_period(patch: Patch) -> None:
-    """The period is half of RETRY."""
+    """The retry period is half of RETRY."""
 
     def restart(node: NodeState, job: Job) -> None:
         if job.retry:
@@ -154,7 +154,7 @@ def half_a_period(patch: Patch) -> None:
 
 
 def by_the_wall_clock(patch: Patch) -> None:
-    """All timers go by the wall clock."""
+    """All timers use the wall clock."""
     epoch = 1_799_999_000_000
 
     def set_clocks(self: machine.Machine, now: Any) -> None:
@@ -171,7 +171,7 @@ def by_the_wall_clock(patch: Patch) -> None:
 
 
 def without_expiry(patch: Patch) -> None:
-    """Nobody looks at the TTL."""
+    """TTL is ignored."""
 
     def on_due(node: NodeState, job: Job) -> None:
         life, job.expires = job.expires, 1 << 60
@@ -191,8 +191,8 @@ def without_expiry(patch: Patch) -> None:
     patch.setattr(lifecycle, "fetch", fetch)
 
 
-def never_buried(patch: Patch) -> None:
-    """Nobody looks at the TTL of what is not in a queue."""
+def never_expired(patch: Patch) -> None:
+    """TTL is ignored for jobs that are not queued."""
 
     def on_due(node: NodeState, job: Job) -> None:
         life, job.expires = job.expires, 1 << 60
@@ -205,7 +205,7 @@ def never_buried(patch: Patch) -> None:
 
 
 def without_delay(patch: Patch) -> None:
-    """DELAY is not waited for at all."""
+    """DELAY is ignored."""
 
     def begin(node: NodeState, job: Job) -> None:
         job.delay = 0
@@ -216,7 +216,7 @@ def without_delay(patch: Patch) -> None:
 
 
 def half_the_delay(patch: Patch) -> None:
-    """Half of DELAY is waited for."""
+    """A job is queued after half of its DELAY."""
 
     def begin(node: NodeState, job: Job) -> None:
         job.requeue_at -= job.delay // 2
@@ -230,7 +230,7 @@ def half_the_delay(patch: Patch) -> None:
 
 
 def given_and_kept(patch: Patch) -> None:
-    """A job with RETRY 0 is given away, and stays here too."""
+    """A job with RETRY 0 that moves to another node also stays at the old one."""
     intact = transfer._give
 
     def give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
@@ -280,7 +280,7 @@ def youngest_first(patch: Patch) -> None:
 
 
 def bodies_cut_short(patch: Patch) -> None:
-    """Bodies lose their end when they cross machines."""
+    """Bodies are cut short when they are sent to another node."""
     intact = snapshot
 
     def cut(node: NodeState, job: Job) -> JobCopy:
@@ -316,12 +316,12 @@ def raising(patch: Patch) -> None:
 
 
 def without_repair(patch: Patch) -> None:
-    """Copies that are gone for good are not made again."""
+    """Copies that are gone for good are not replaced."""
     patch.setitem(due.ON_TIMER, Repair, nothing)
 
 
-def promised_before_synced(patch: Patch) -> None:
-    """Nodes talk of what their disks have not kept yet."""
+def confirmed_before_synced(patch: Patch) -> None:
+    """Replies and messages do not wait until the journal is synced."""
     patch.setattr(Journal, "_safe", lambda journal: journal._handed)
 
 
@@ -335,12 +335,12 @@ def anything_evicted(patch: Patch) -> None:
 
 
 def without_tombstones(patch: Patch) -> None:
-    """Nobody remembers which jobs are over."""
+    """There are no tombstones."""
     patch.setattr(Tombstones, "bury", nothing)
 
 
 def in_step(patch: Patch) -> None:
-    """All holders of a job wake at the same time."""
+    """The retry timers of all holders of a job expire at the same time."""
     patch.setattr(lifecycle, "desync", lambda _: 0)
 
 
@@ -348,10 +348,10 @@ def in_step(patch: Patch) -> None:
 
 
 def maxlen_ignored(patch: Patch) -> None:
-    """Nobody looks at MAXLEN."""
+    """MAXLEN is ignored."""
     patch.setattr(addjob, "_check_length", nothing)
 
 
 def stays_while_leaving(patch: Patch) -> None:
-    """A node that was told to leave goes on as before, but for new jobs of its own clients."""
+    """A leaving node behaves as before, but refuses new jobs of its own clients."""
     patch.setattr(Cluster, "is_leaving", False)

@@ -34,30 +34,30 @@ from tests.sim.ablations.broken import Patch, nothing
 
 
 def senders_unlisted(patch: Patch) -> None:
-    """Nobody learns of a holder by hearing from it."""
+    """The sender of a message is not added to the list of holders."""
     for name in ("add_holder", "learn"):
         patch.setattr(requeue, name, nothing)
 
 
 def holders_not_introduced(patch: Patch) -> None:
-    """Nobody tells holders of each other that it has heard from."""
+    """Holders are not told of each other (HOLDERS is not sent)."""
     patch.setattr(requeue, "introduce", nothing)
 
 
 def lists_not_joined(patch: Patch) -> None:
-    """Of a job that is here already, the holders that a copy names are not learned."""
+    """The holders that REPLJOB names are ignored where the job is already known."""
     for room in (replication, transfer):
         patch.setattr(room, "named", lambda *_: ())
 
 
 def importers_unlisted(patch: Patch) -> None:
-    """Who gives a job away does not know afterwards who has it, nor who takes it from whom."""
+    """When a job moves, neither node adds the other to its list of holders."""
     for name in ("add_holder", "learn"):
         patch.setattr(transfer, name, nothing)
 
 
 def without_widening(patch: Patch) -> None:
-    """If nodes do not confirm, no other node is asked for a copy."""
+    """When a node does not confirm its copy, no other node is asked."""
 
     def widen(node: NodeState, addition: Any, job: Job) -> None:
         pending_adds.widen_in(node, addition, replication.RESEND_EVERY)
@@ -67,7 +67,7 @@ def without_widening(patch: Patch) -> None:
 
 
 def sleeping_copies(patch: Patch) -> None:
-    """Copies never queue a job by themselves."""
+    """Only the node where a job was added queues it again."""
 
     def sleeping(node: NodeState, copy: JobCopy) -> Job:
         job = adopt(node, copy)
@@ -91,7 +91,7 @@ def _only_for(
 
 
 def refused_by_minorities(patch: Patch) -> None:
-    """A node that cannot reach a majority takes no jobs, whatever is asked."""
+    """A node that cannot reach a majority refuses every job."""
 
     def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
         if len(node.cluster.reachable) + 1 <= node.cluster.size // 2:
@@ -104,7 +104,7 @@ def refused_by_minorities(patch: Patch) -> None:
 
 
 def links_not_restored(patch: Patch) -> None:
-    """A link that has ended is not opened again."""
+    """A broken link is not dialled again."""
     dialled: dict[tuple[int, NodeId], None] = {}
 
     def dial(node: NodeState, peer: Peer) -> int:
@@ -118,7 +118,7 @@ def links_not_restored(patch: Patch) -> None:
 
 
 def confirmed_by_one(patch: Patch) -> None:
-    """ADDJOB is answered as soon as one node has confirmed its copy."""
+    """ADDJOB succeeds as soon as one node has confirmed its copy."""
 
     def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
         job = node.jobs.get(message.id)
@@ -129,7 +129,7 @@ def confirmed_by_one(patch: Patch) -> None:
 
 
 def confirmed_without_a_copy(patch: Patch) -> None:
-    """GOTJOB is sent, and no copy kept."""
+    """GOTJOB is sent, but no copy is kept."""
 
     def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         if not message.no_reply:
@@ -139,7 +139,7 @@ def confirmed_without_a_copy(patch: Patch) -> None:
 
 
 def cleaned_up_after_success(patch: Patch) -> None:
-    """Copies are dropped when the producer has been told that they exist."""
+    """The copies are deleted after a successful ADDJOB."""
     intact = replication.achieved
 
     def achieved(node: NodeState, job: Job) -> None:
@@ -150,7 +150,7 @@ def cleaned_up_after_success(patch: Patch) -> None:
 
 
 def without_clean_up(patch: Patch) -> None:
-    """When an ADDJOB fails, the copies stay where they are."""
+    """The copies are not deleted after a failed ADDJOB."""
 
     def give_up(node: NodeState, job: Job, reply: Any) -> None:
         pending_adds.settle(node, job, reply)
@@ -160,7 +160,7 @@ def without_clean_up(patch: Patch) -> None:
 
 
 def ids_told_wrong(patch: Patch) -> None:
-    """The ids of jobs with RETRY 0 look like those of others."""
+    """The ids of jobs with RETRY 0 say at least once."""
 
     def always_odd(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
         return make_id(node, bits, ttl_s, at_least_once=True)
@@ -172,12 +172,12 @@ def ids_told_wrong(patch: Patch) -> None:
 
 
 def collected_at_once(patch: Patch) -> None:
-    """Nobody's confirmation is waited for."""
+    """An acknowledged job is collected without waiting for confirmations."""
     patch.setattr(acks, "unconfirmed", lambda *_: [])
 
 
 def ack_not_kept(patch: Patch) -> None:
-    """Upon ACKJOB the copy here is dropped, and nobody told."""
+    """ACKJOB deletes the local copy, and no other node is told."""
 
     def ack(node: NodeState, job_id: JobId) -> bool:
         job = node.jobs.get(job_id)
@@ -190,7 +190,7 @@ def ack_not_kept(patch: Patch) -> None:
 
 
 def acked_holders_silent(patch: Patch) -> None:
-    """Who has a job as acknowledged does not say so to one that works on it or will queue it."""
+    """A holder that knows of an ack does not answer QUEUED, WORKING or WILLQUEUE with SETACK."""
 
     def pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
         job = node.jobs.get(job_id)
@@ -202,8 +202,8 @@ def acked_holders_silent(patch: Patch) -> None:
     patch.setattr(requeue, "_pending", pending)
 
 
-def setack_not_heeded(patch: Patch) -> None:
-    """SETACK is confirmed, and nothing noted."""
+def setack_ignored(patch: Patch) -> None:
+    """SETACK is confirmed, but not applied."""
 
     def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         acks.answer_setack(node, sender, message.id, node.jobs.get(message.id))
@@ -212,7 +212,7 @@ def setack_not_heeded(patch: Patch) -> None:
 
 
 def dummies_vouch(patch: Patch) -> None:
-    """A dummy ack answers SETACK as if it were a copy."""
+    """A dummy ack confirms SETACK as if it were a copy."""
 
     def answer(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
         send.to_node(node, sender, GotAck(job_id, known=job is not None))
@@ -221,7 +221,7 @@ def dummies_vouch(patch: Patch) -> None:
 
 
 def acks_overruled(patch: Patch) -> None:
-    """A job that moves here is queued, acknowledged or not."""
+    """An imported job is queued even if it is acknowledged here."""
 
     def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) -> Queue | None:
         job = node.jobs.get(copy.id)
@@ -235,38 +235,38 @@ def acks_overruled(patch: Patch) -> None:
 
 
 def without_dummies(patch: Patch) -> None:
-    """An ack for a job that is not here is forgotten."""
+    """An ack for an unknown job leaves no dummy ack."""
     patch.setattr(acks, "_remember_unknown", nothing)
 
 
 def without_back_off(patch: Patch) -> None:
-    """The collection of an ack is tried every second."""
+    """The garbage collection of acks retries every second, without back-off."""
     patch.setattr(lifecycle, "gc_wait", lambda _: 1000)
 
 
 def not_told_on_return(patch: Patch) -> None:
-    """A holder that returns hears of acks when the next attempt to collect them is due."""
+    """A holder that returns is told of acks only by the next attempt to collect them."""
     patch.setattr(resend, "begin", nothing)
 
 
-def leaving_adders_deaf(patch: Patch) -> None:
-    """A leaving node whose ADDJOB waits for copies takes no notice of an acknowledgement."""
+def leaving_adders_ignore_acks(patch: Patch) -> None:
+    """A leaving node whose ADDJOB waits for copies ignores acknowledgements."""
     ack, on_setack = acks.ack, acks.on_setack
 
-    def is_deaf(node: NodeState, job_id: JobId) -> bool:
+    def is_ignoring(node: NodeState, job_id: JobId) -> bool:
         job = node.jobs.get(job_id)
         return job is not None and job.state == WAIT_REPL and node.cluster.is_leaving
 
     def hear(node: NodeState, sender: Peer, message: SetAck) -> None:
-        if not is_deaf(node, message.id):
+        if not is_ignoring(node, message.id):
             on_setack(node, sender, message)
 
-    patch.setattr(acks, "ack", lambda node, id: not is_deaf(node, id) and ack(node, id))
+    patch.setattr(acks, "ack", lambda node, id: not is_ignoring(node, id) and ack(node, id))
     patch.setitem(dispatch.ON_MESSAGE, SetAck, hear)
 
 
-def strangers_not_fastacked(patch: Patch) -> None:
-    """FASTACK at a node that does not know the job is told to nobody."""
+def unknown_jobs_not_fastacked(patch: Patch) -> None:
+    """FASTACK at a node that does not know the job is not passed on."""
     intact = acks.fast_ack
 
     def fast_ack(node: NodeState, job_id: JobId) -> bool:

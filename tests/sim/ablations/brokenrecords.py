@@ -52,12 +52,12 @@ def _altered(patch: Patch, **changes: Any) -> None:
 
 
 def retry_of_copies_doubled(patch: Patch) -> None:
-    """A copy has twice the RETRY that was asked for."""
+    """A copy has twice the RETRY of the ADDJOB."""
     _altered(patch, retry=4)
 
 
 def copies_live_anew(patch: Patch) -> None:
-    """A copy lives for the whole TTL from when it comes, however old the job is."""
+    """The TTL of a copy begins when it arrives, however old the job is."""
     intact = copies.adopt
 
     def adopt(node: NodeState, copy: JobCopy) -> Job:
@@ -67,17 +67,17 @@ def copies_live_anew(patch: Patch) -> None:
 
 
 def copies_want_no_others(patch: Patch) -> None:
-    """A copy says that one copy was asked for, so nobody would make others again."""
+    """A copy has REPLICATE 1, so that lost copies are not replaced."""
     _altered(patch, replicas=1)
 
 
 def copies_without_delay(patch: Patch) -> None:
-    """A copy knows nothing of DELAY."""
+    """A copy has no DELAY."""
     _altered(patch, delay=0)
 
 
 def copies_born_now(patch: Patch) -> None:
-    """A copy is as old as its record, and so stands at the end of its queue."""
+    """The creation time of a copy is its arrival, so that it is queued behind younger jobs."""
     intact = copies.adopt
 
     def adopt(node: NodeState, copy: JobCopy) -> Job:
@@ -87,7 +87,7 @@ def copies_born_now(patch: Patch) -> None:
 
 
 def copies_cut_short(patch: Patch) -> None:
-    """The body of a copy loses its end."""
+    """The body of a copy is cut short."""
     intact = copies.adopt
 
     def adopt(node: NodeState, copy: JobCopy) -> Job:
@@ -100,22 +100,22 @@ def copies_cut_short(patch: Patch) -> None:
 
 
 def offers_not_made(patch: Patch) -> None:
-    """Nobody is told of jobs for which no client waits."""
+    """Jobs for which no local client waits are not offered."""
     patch.setattr(offering, "offer", nothing)
 
 
 def offered_once(patch: Patch) -> None:
-    """Jobs are offered to one node, whether or not it has an answer."""
+    """Jobs are offered to one node only, even if it does not answer."""
     patch.setitem(due.ON_TIMER, Demand, nothing)
 
 
 def not_told_who_waits(patch: Patch) -> None:
-    """Over a new link a node is not told that clients wait here."""
+    """A node is not told over a new link that clients wait here."""
     patch.setattr(greetings, "greet", nothing)
 
 
 def asked_later(patch: Patch) -> None:
-    """Who has declined an offer does not ask when a client comes."""
+    """A node that declined an offer does not ask for the jobs when a client arrives."""
     patch.setattr(federation, "_ask_for_clients", nothing)
 
 
@@ -123,12 +123,12 @@ def asked_later(patch: Patch) -> None:
 
 
 def paused_queues_give(patch: Patch) -> None:
-    """PAUSE out keeps no other node from being given jobs."""
+    """PAUSE out does not stop jobs from moving to other nodes."""
     patch.setattr(offering, "PAUSE_OUT", 0)
 
 
 def paused_queues_take_copies(patch: Patch) -> None:
-    """PAUSE in keeps no copies out."""
+    """PAUSE in does not stop copies."""
     intact = replication.on_repljob
 
     def on_repljob(node: NodeState, sender: Peer, message: Any) -> None:
@@ -140,7 +140,7 @@ def paused_queues_take_copies(patch: Patch) -> None:
 
 
 def paused_queues_deliver_once(patch: Patch) -> None:
-    """PAUSE out keeps nobody from being served with jobs of RETRY 0."""
+    """PAUSE out does not stop deliveries of jobs with RETRY 0."""
     patch.setattr(delivery, "PAUSE_OUT", 0)
     patch.setattr(lifecycle, "PAUSE_OUT", 0)
 
@@ -149,7 +149,7 @@ def paused_queues_deliver_once(patch: Patch) -> None:
 
 
 def a_second_late(patch: Patch) -> None:
-    """Periods last for a second more than RETRY."""
+    """The retry period is a second too long."""
     intact = lifecycle.restart_retry
 
     def restart(node: NodeState, job: Job) -> None:
@@ -162,7 +162,7 @@ def a_second_late(patch: Patch) -> None:
 
 
 def late_after_delay(patch: Patch) -> None:
-    """A DELAY lasts for a second more."""
+    """DELAY is a second too long."""
 
     def begin(node: NodeState, job: Job) -> None:
         if job.delay:
@@ -174,7 +174,7 @@ def late_after_delay(patch: Patch) -> None:
 
 
 def put_off_for_ever(patch: Patch) -> None:
-    """A node that hears WILLQUEUE says that somebody works on the job, whoever gave it away."""
+    """A node that receives WILLQUEUE always answers WORKING."""
 
     def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
         send.to_node(node, sender, Working(message.id))
@@ -183,7 +183,7 @@ def put_off_for_ever(patch: Patch) -> None:
 
 
 def queued_once_told(patch: Patch) -> None:
-    """A new job waits for a whole period before it is queued."""
+    """A new job is queued only after RETRY."""
     intact = lifecycle.enqueue
 
     def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -199,22 +199,22 @@ def queued_once_told(patch: Patch) -> None:
 
 
 def forgetting_nobody(patch: Patch) -> None:
-    """CLUSTER FORGET is answered with OK, and that is all."""
+    """CLUSTER FORGET answers OK and does nothing."""
     patch.setattr(membership, "remove", nothing)
 
 
 def back_by_gossip(patch: Patch) -> None:
-    """Who was forgotten comes back with the next gossip."""
+    """Gossip adds a forgotten node again at once."""
     patch.setattr(gossip, "is_banned", lambda *_: False)
 
 
 def failed_for_good(patch: Patch) -> None:
-    """Who has been suspected once stays so."""
+    """A suspicion is never withdrawn."""
     patch.setattr(gossip, "recover", nothing)
 
 
 def left_for_good(patch: Patch) -> None:
-    """Who has announced once that it leaves is believed to for ever."""
+    """A node that once announced to leave counts as leaving for ever."""
     intact = nodetable.mark_leaving
 
     def mark(node: NodeState, peer: Peer, *, leaving: bool) -> None:
@@ -225,7 +225,7 @@ def left_for_good(patch: Patch) -> None:
 
 
 def names_made_up(patch: Patch) -> None:
-    """A node that completes its handshake keeps the name that it was given for it."""
+    """A node keeps its temporary name after the handshake."""
     intact = nodetable.rename
 
     def rename(node: NodeState, peer: Peer, name: NodeId) -> None:
@@ -238,7 +238,7 @@ def names_made_up(patch: Patch) -> None:
 
 
 def memory_not_let_off(patch: Patch) -> None:
-    """Jobs that are collected stay on the account."""
+    """Collected jobs still count as used memory."""
     intact = lifecycle.unregister
 
     def unregister(node: NodeState, job: Job, cause: Cause) -> None:
@@ -254,12 +254,12 @@ def memory_not_let_off(patch: Patch) -> None:
 
 
 def acks_not_written(patch: Patch) -> None:
-    """An acknowledgement is told, and not written down."""
+    """An acknowledgement is announced, but not written to the journal."""
     patch.setattr(acks, "_record", nothing)
 
 
 def dummies_not_written(patch: Patch) -> None:
-    """An acknowledgement of a job that is elsewhere is told, and not written down."""
+    """A dummy ack is not written to the journal."""
     intact = acks._record
 
     def record(node: NodeState, job: Job) -> None:
@@ -270,12 +270,12 @@ def dummies_not_written(patch: Patch) -> None:
 
 
 def drops_not_written(patch: Patch) -> None:
-    """That a job is over is told, and not written down."""
+    """The deletion of a job is announced, but not written to the journal."""
     patch.setattr(journaling, "drop", nothing)
 
 
 def copies_not_written(patch: Patch) -> None:
-    """GOTJOB vouches for a copy that is only in memory."""
+    """A copy is confirmed with GOTJOB, but not written to the journal."""
     intact = journaling.hold
 
     def hold(node: NodeState, job: Job) -> None:
@@ -286,12 +286,12 @@ def copies_not_written(patch: Patch) -> None:
 
 
 def stopped_without_mark(patch: Patch) -> None:
-    """A stop in order leaves its mark out, or the start passes over it."""
+    """The mark of a clean stop is not written, or not read."""
     patch.setattr(recovery, "STOPPED", journaling.STARTED)
 
 
 def mark_never_void(patch: Patch) -> None:
-    """The mark of a stop is heeded though the node has started since."""
+    """The mark of a clean stop stays valid after the next start."""
     intact = recovery.load
 
     def load(node: NodeState, records: Iterable[Record]) -> None:
@@ -303,12 +303,12 @@ def mark_never_void(patch: Patch) -> None:
 
 
 def queues_not_followed(patch: Patch) -> None:
-    """What comes into a queue and leaves it while a node stops is not recorded."""
+    """Changes of queues during a clean stop are not written to the journal."""
     patch.setattr(journaling, "moved", nothing)
 
 
 def receivers_not_written(patch: Patch) -> None:
-    """The journal does not say to whom its node has given a job."""
+    """The journal does not record to which node a job has moved."""
     intact = transfer._give
 
     def give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
@@ -322,7 +322,7 @@ def receivers_not_written(patch: Patch) -> None:
 
 
 def once_not_written(patch: Patch) -> None:
-    """A job with RETRY 0 is not written down."""
+    """A job with RETRY 0 is not written to the journal."""
     intact = journaling.hold
 
     def hold(node: NodeState, job: Job) -> None:
@@ -336,7 +336,7 @@ def once_not_written(patch: Patch) -> None:
 
 
 def acks_counted_by_words(patch: Patch) -> None:
-    """ACKJOB tells how many jobs it was given, known or not."""
+    """ACKJOB answers with the number of its arguments."""
     intact = acks.ack_all
 
     def ack_all(node: NodeState, ids: list[JobId]) -> int:
@@ -347,7 +347,7 @@ def acks_counted_by_words(patch: Patch) -> None:
 
 
 def acks_not_counted(patch: Patch) -> None:
-    """ACKJOB tells 0."""
+    """ACKJOB answers 0."""
     intact = acks.ack_all
 
     def ack_all(node: NodeState, ids: list[JobId]) -> int:
@@ -358,7 +358,7 @@ def acks_not_counted(patch: Patch) -> None:
 
 
 def right_to_left(patch: Patch) -> None:
-    """GETJOB begins with the last of its queues."""
+    """GETJOB begins with the last queue."""
     intact = delivery._round
 
     def one_round(

@@ -1,5 +1,5 @@
-"""What is broken, and what the judge makes of it, as people read it: `scenarios/ablations.toml` and
-the table in `docs/simulation.md`. Run it to write both anew."""
+"""The list of ablations and of what the judge finds in each: `scenarios/ablations.toml` and the
+table in `docs/simulation.md`. Run this module to write both."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ _HEAD: Final = """\
 #   finds    properties and causes of duplicates, each of which is found
 #   seeds    within so many seeds
 #   costs    what is more than in the intact node; no promise is broken
-#   plan     the plan of tests/sim/ablations/weather.py, or the scenario, that shows it
+#   plan     the plan of tests/sim/ablations/conditions.py, or the scenario, that shows it
 
 schema = 1
 """
@@ -53,7 +53,7 @@ def _told(name: str, breaks: Break) -> str:
 
 
 def table() -> str:
-    """By property: what must be broken for it not to hold."""
+    """By property: the ablations that violate it."""
     rows = ["| property | does not hold if |", "|---|---|"]
     for name, meaning in PROPERTIES.items():
         shown = [f"`{named(case)}`" for case in FOUND if shows(case, name)]
@@ -62,7 +62,7 @@ def table() -> str:
 
 
 def shows(case: Case, name: str) -> bool:
-    """Does this case prove that the judge can find this property violated?"""
+    """Does this case show that the judge can find this property violated?"""
     return name in case.finds.split()
 
 

@@ -4,11 +4,11 @@ killed with their journals."""
 import attrs
 
 from disque_trio.sim.scenarios.plan import Expect, Fault, Observer, Plan
-from tests.sim.ablations.weather import SECOND, TROUBLED, jobs, plan, workers
+from tests.sim.ablations.conditions import SECOND, TROUBLED, jobs, plan, workers
 
 
 def paused_once(seed: int) -> Plan:
-    """A queue with jobs of at most one delivery is paused where they are and where workers are."""
+    """A queue with jobs of at most one delivery is paused at their nodes and at the workers'."""
     faults = tuple(
         Fault(
             kind="pause-queue", at=3 * SECOND, hold=5 * SECOND, nodes=(node,), queue="q", mode="out"
@@ -146,18 +146,18 @@ def stoppings(seed: int) -> Plan:
     )
 
 
-def killings_of_strangers(seed: int) -> Plan:
-    """The same with workers that ack elsewhere, mostly where the job is not known."""
+def killings_of_unknown_jobs(seed: int) -> Plan:
+    """The same with workers that acknowledge elsewhere, mostly where the job is unknown."""
     return attrs.evolve(
         killings(seed),
-        scenario="killings-of-strangers",
+        scenario="killings-of-unknown-jobs",
         adds=jobs(200, replicate=1, every=SECOND // 12),
         consumers=workers((1, 2, 3), mix=(("elsewhere", 1.0),)),
     )
 
 
 def killings_once(seed: int) -> Plan:
-    """The same with jobs of at most one delivery, which wait for a worker that comes late."""
+    """The same with jobs of at most one delivery, and workers that come late."""
     faults = tuple(
         Fault(kind="crash", at=at * SECOND, hold=SECOND // 2, nodes=((at + seed) % 3 + 1,))
         for at in range(2, 9)
@@ -178,7 +178,7 @@ def killings_once(seed: int) -> Plan:
 
 
 def two_queues(seed: int) -> Plan:
-    """Jobs wait in two queues until workers come who want several of both."""
+    """Jobs wait in two queues until workers come that ask for several from both."""
     first = jobs(20, nodes=(1, 2))
     adds = first + tuple(attrs.evolve(add, queue="r", body=f"r {add.body}") for add in first)
     mix = (("ackjob", 1.0), ("elsewhere", 1.0), ("nack", 1.0))

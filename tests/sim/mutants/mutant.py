@@ -33,7 +33,7 @@ class Mutant:
     wrong: str
     """What the engineer got wrong."""
     plans: tuple[str, ...] = ()
-    """Functions of `ablations.weather`, or shipped scenarios: their seeds are run in turn."""
+    """Functions of `ablations.conditions`, or shipped scenarios: their seeds are run in turn."""
     finds: tuple[str, ...] = ()
     """Properties and causes of duplicates, of which at least one is expected."""
     equivalent: str = ""

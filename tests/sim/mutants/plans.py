@@ -1,11 +1,11 @@
-"""Plans for mutants that `ablations.weather` has no occasion for."""
+"""Plans for mutants that `ablations.conditions` has no occasion for."""
 
 from typing import Final
 
 import attrs
 
 from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
-from tests.sim.ablations.weather import SECOND, jobs, plan, workers
+from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
 
 EVERYWHERE: Final = (1, 2, 3, 4, 5)
 

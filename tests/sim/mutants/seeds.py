@@ -10,7 +10,7 @@ from typing import Any, Final
 from disque_trio.cli.sim.execution import OverdueError, Result, execute
 from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.scenarios.plan import Plan
-from tests.sim.ablations import upkeep, weather
+from tests.sim.ablations import conditions, upkeep
 from tests.sim.mutants import plans
 
 LIMIT_S: Final = 10
@@ -35,8 +35,8 @@ def run(names: Sequence[str], first: int, last: int) -> Iterator[dict[str, Any]]
 
 
 def _plan_called(name: str) -> Callable[[int], Plan]:
-    ours = (getattr(each, name, None) for each in (plans, weather, upkeep))
-    plan: Callable[[int], Plan] = next(filter(None, ours), None) or weather.shipped(name)
+    ours = (getattr(each, name, None) for each in (plans, conditions, upkeep))
+    plan: Callable[[int], Plan] = next(filter(None, ours), None) or conditions.shipped(name)
     return plan
 
 

@@ -1,4 +1,4 @@
-"""Plans in which safeguards are put to the test, each with its own kind of weather."""
+"""Plans in which safeguards are put to the test, each with its own kind of conditions."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ def workers(nodes: Sequence[int], **rest: Any) -> tuple[Consumer, ...]:
 
 
 def plan(name: str, seed: int, seconds: int, **rest: Any) -> Plan:
-    """Five nodes that soon notice who is away."""
+    """Five nodes with a short node timeout."""
     base: dict[str, Any] = {
         "scenario": name,
         "seed": seed,
@@ -63,18 +63,18 @@ def plan(name: str, seed: int, seconds: int, **rest: Any) -> Plan:
 
 
 def calm(seed: int) -> Plan:
-    """Nothing goes wrong, consumers are at two nodes only, and no duplicate is excused."""
+    """No faults, consumers at two nodes only, and no duplicate is expected."""
     return plan("calm", seed, 10, adds=jobs(40), consumers=workers((1, 2), mix=(("ackjob", 1.0),)))
 
 
 def crowd(seed: int) -> Plan:
-    """The same, with a consumer that acks at nodes that may never have heard of the job."""
+    """The same, with consumers that acknowledge at nodes that may not know the job."""
     mix = (("elsewhere", 1.0),)
     return plan("crowd", seed, 10, adds=jobs(40), consumers=workers((1, 2, 3), mix=mix))
 
 
 def backlog(seed: int) -> Plan:
-    """Jobs wait in queues for longer than RETRY until consumers come at last."""
+    """Jobs wait in queues for longer than RETRY until consumers come."""
     adds = jobs(30, retry_s=1)
     late = workers((1, 2, 3, 4, 5), start=9 * SECOND)
     return plan("backlog", seed, 15, adds=adds, consumers=late)
@@ -95,14 +95,14 @@ def careless(seed: int) -> Plan:
 
 
 def queue_and_work(seed: int) -> Plan:
-    """A job is served when most of its RETRY is over, and the worker needs most of another."""
+    """Jobs are served when most of RETRY is over, and the work takes most of another RETRY."""
     adds = jobs(20, every=SECOND // 2, retry_s=3)
     slow = workers((1, 2, 3, 4, 5), start=2_200_000, work=(2 * SECOND, 2_500_000))
     return plan("queue-and-work", seed, 30, adds=adds, consumers=slow)
 
 
 def island(seed: int) -> Plan:
-    """One node is cut off for long, with jobs that others ack meanwhile."""
+    """A node is cut off for long, with copies of jobs that are acknowledged elsewhere."""
     lonely = 1 + seed % 5
     others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
     cut = Fault(kind="partition", at=2 * SECOND, hold=40 * SECOND, groups=((lonely,), others))
@@ -121,7 +121,7 @@ def island(seed: int) -> Plan:
 
 
 def refusals(seed: int) -> Plan:
-    """Jobs want more copies than nodes can be reached."""
+    """Jobs ask for more copies than nodes can be reached."""
     lonely = 1 + seed % 5
     others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
     cut = Fault(kind="partition", at=2 * SECOND, hold=3 * SECOND, groups=((lonely,), others))
@@ -137,7 +137,7 @@ def refusals(seed: int) -> Plan:
 
 
 def unsure(seed: int) -> Plan:
-    """A node hears REPLJOB, and is not heard; it is still taken for reachable."""
+    """REPLJOB to a node is lost, but the node still counts as reachable."""
     deaf = 1 + seed % 5
     drop = Fault(kind="drop", nodes=(deaf,), mode="repljob", amount=MILLION)
     return plan(
@@ -146,7 +146,7 @@ def unsure(seed: int) -> Plan:
 
 
 def once(seed: int) -> Plan:
-    """Jobs of at most one delivery, added where nobody works."""
+    """Jobs of at most one delivery, added at nodes without consumers."""
     return plan(
         "once",
         seed,
@@ -157,7 +157,7 @@ def once(seed: int) -> Plan:
 
 
 def short_lives(seed: int) -> Plan:
-    """Jobs expire before anybody asks for them, or after somebody has forgotten them."""
+    """Jobs expire before they are delivered, or after a worker has forgotten them."""
     adds = jobs(30, retry_s=1, ttl_s=4)
     return plan(
         "short-lives",
@@ -170,7 +170,7 @@ def short_lives(seed: int) -> Plan:
 
 
 def jumps(seed: int) -> Plan:
-    """Wall clocks jump by an hour while workers take their time."""
+    """Wall clocks jump by an hour while workers are slow."""
     rng = random.Random(f"{seed}/jumps")
     faults = tuple(
         Fault(
@@ -197,7 +197,7 @@ def delays(seed: int) -> Plan:
 
 
 def shipped(name: str, first: int = 0) -> Callable[[int], Plan]:
-    """A scenario that is shipped, its seeds from `first` on: few show what is rare."""
+    """A shipped scenario, its seeds from `first` on, because few seeds show what is rare."""
 
     def drawn(seed: int) -> Plan:
         return expand(load(SCENARIOS / f"{name}.toml"), first + seed)
@@ -207,7 +207,7 @@ def shipped(name: str, first: int = 0) -> Callable[[int], Plan]:
 
 
 def pauses(seed: int) -> Plan:
-    """Queues are paused at some nodes, one way or the other, while workers forget jobs."""
+    """Queues are paused at some nodes, in or out, while workers forget jobs."""
     faults = tuple(
         Fault(
             kind="pause-queue",
@@ -230,11 +230,11 @@ def pauses(seed: int) -> Plan:
     )
 
 
-def deaf(seed: int) -> Plan:
-    """What nodes say of acks is lost for a while, which ends before the jobs would come again."""
+def lost_setacks(seed: int) -> Plan:
+    """SETACK is lost for a while, which ends before the jobs are queued again."""
     drop = Fault(kind="drop", hold=4_700_000, nodes=(1, 2, 3, 4, 5), mode="setack", amount=MILLION)
     return plan(
-        "deaf",
+        "lost-setacks",
         seed,
         15,
         adds=jobs(30, every=SECOND // 100, retry_s=6),
@@ -244,7 +244,7 @@ def deaf(seed: int) -> Plan:
 
 
 def orphans(seed: int) -> Plan:
-    """Where jobs were added nodes die before anybody asks, and nobody else has them queued."""
+    """The node where jobs were added dies before they are delivered."""
     dead = 1 + seed % 5
     others = tuple(node for node in (1, 2, 3, 4, 5) if node != dead)
     return plan(
@@ -275,7 +275,7 @@ def alone(seed: int) -> Plan:
 
 
 def movers(seed: int) -> Plan:
-    """Jobs move to slow workers, more at a time than these get done within RETRY."""
+    """Jobs move to slow workers, more at a time than they finish within RETRY."""
     return plan(
         "movers",
         seed,
@@ -287,12 +287,12 @@ def movers(seed: int) -> Plan:
 
 
 def nobody(seed: int) -> Plan:
-    """Jobs that nobody ever asks for."""
+    """Jobs without consumers."""
     return plan("nobody", seed, 10, adds=jobs(20, ttl_s=4), consumers=())
 
 
 def far_acks(seed: int) -> Plan:
-    """A node with jobs is cut off, and those who had them acknowledge them elsewhere, twice."""
+    """A node with jobs is cut off, and its workers acknowledge them elsewhere, twice."""
     lonely = 1 + seed % 5
     others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
     cut = Fault(kind="partition", at=2 * SECOND, hold=10 * SECOND, groups=((lonely,), others))
@@ -309,7 +309,7 @@ def far_acks(seed: int) -> Plan:
 
 
 def distant(seed: int) -> Plan:
-    """Messages take so long that two nodes often queue the same job before they hear of it."""
+    """Messages are so slow that two nodes often queue the same job at once."""
     return plan(
         "distant",
         seed,
@@ -323,7 +323,7 @@ def distant(seed: int) -> Plan:
 
 
 def blackouts(seed: int) -> Plan:
-    """All nodes lose their power at once, and have kept on disk what they promised."""
+    """All nodes lose power at once, with a synced journal."""
     durable = (("appendonly", "yes"), ("appendfsync", "always"))
     faults = tuple(
         Fault(kind="crash", mode="power", at=at * SECOND, hold=SECOND, nodes=(1, 2, 3, 4, 5))
@@ -343,7 +343,7 @@ def blackouts(seed: int) -> Plan:
 
 
 def squeezed(seed: int) -> Plan:
-    """Nodes are short of memory while one is cut off that may hold a copy of everything."""
+    """Nodes are short of memory while one that may hold copies of all jobs is cut off."""
     lonely = 1 + seed % 5
     others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
     cut = Fault(kind="partition", at=2 * SECOND, hold=8 * SECOND, groups=((lonely,), others))
