@@ -1,9 +1,8 @@
 """Options of copies (S16): what ADDJOB asked for is what every holder's record says.
 
-The row ``hold`` tells what the record says (`statemachine.trace.hold`). The first one of a job is
-compared with what the client asked for, once it is known which ADDJOB that was, and every other one
-with the first. The life that is left and the time until a copy is queued depend on when the copy
-came, and on how long it travelled.
+The row ``hold`` has the options of the record (`statemachine.trace.hold`). The first one of a job is
+compared with its ADDJOB, once that is known, and every other one with the first. The remaining life
+and the time until a copy is queued depend on when the copy came, and on how long it was under way.
 """
 
 from typing import Final
