@@ -1,9 +1,11 @@
-"""The judge: rows in, violations out, and a cause for every duplicate (docs/guarantees.md).
+"""The checker of runs, called the judge: it reads rows, and finds violations of properties and a
+cause for every duplicate (docs/guarantees.md).
 
-`verdict.judge(plan)` gives a judge that `see`s every row in order and `finish`es with a verdict. It
-reads rows and nothing else, so the history of a live cluster is judged like a simulated one; what
-a trace has no rows for is reported as not judged.
+`verdict.judge(plan)` gives a `Judge`, which `see`s each row in order and `finish`es with a verdict.
+It reads nothing but rows, so that traces of live clusters are judged like simulated ones. What a
+trace has no rows for is reported as not judged.
 
-`terms` is what the plan entitles to, `history` what became of each job, `world` what went wrong and
-when; `safety`, `custody`, `liveness`, `company` and `duplicates` judge, and `metrics` counts.
+`obligations` derives periods and bounds from the plan; `history`, `messages` and `client_events`
+record what is known of each job, and `world` the faults. The other modules check properties;
+`metrics` computes figures. Import `verdict`.
 """

@@ -1,6 +1,6 @@
-"""The case: everything that the judge has before it, and the list of what it has found.
+"""The state of the judge: what it knows of a run so far, and the violations found.
 
-Checkers are functions over a `Case`; each says in its docstring what it notes.
+Checkers are functions over a `Case`.
 """
 
 import heapq
@@ -17,13 +17,13 @@ from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 MOST_VIOLATIONS = 1_000
-"""Of a run that goes wrong altogether the rest would say nothing new."""
+"""Further ones are dropped: they would say nothing new."""
 SLACK: Micros = 60 * SECOND
 
 
 @attrs.frozen
 class Violation:
-    """A property that does not hold. `detail` says what was seen and what was due."""
+    """A property that does not hold. `detail` says what was seen and what was expected."""
 
     property: str
     time: Micros
@@ -33,14 +33,14 @@ class Violation:
 
 
 Bases = dict[str, int | None]
-"""By job: how much of its life a copy that travels has behind it, in milliseconds."""
+"""By job: the age of the copy that a message carries, in milliseconds."""
 Flight = tuple[Micros, Bases | None]
-"""A message about jobs that is under way: when it was sent, and what copies it carries."""
+"""A message under way about jobs: when it was sent, and the copies that it carries."""
 
 
 @attrs.frozen
 class Missed:
-    """An acknowledgement that `knower` knows and `holder` does not, though it has a copy."""
+    """An acknowledgement that `knower` knows, and `holder`, which has a copy, does not."""
 
     job: str
     knower: str
@@ -50,62 +50,62 @@ class Missed:
 
 @attrs.define(eq=False)
 class Case:
-    """One run before the judge."""
+    """What is known of one run."""
 
     plan: Plan
     is_live: bool
-    """The rows come from live nodes: a serve is as good as a delivery, and there may be holes."""
+    """The rows come from live nodes: a serve counts as a delivery, and rows may be missing."""
     obligations: Obligations
     world: World
     now: Micros = 0
     jobs: dict[str, Job] = attrs.Factory(dict)
     tables: dict[str, dict[str, Copy]] = attrs.Factory(dict)
-    """By node and job: the copies."""
+    """Copies, by node and job."""
     adds: dict[tuple[str, int], Add] = attrs.Factory(dict)
-    """ADDJOBs that wait for their outcome."""
+    """ADDJOBs without an outcome yet."""
     unclaimed: dict[tuple[str, str], list[Add]] = attrs.Factory(dict)
-    """By queue and body: ADDJOBs whose job nobody has named yet."""
+    """By queue and body: ADDJOBs whose job is not known yet."""
     adds_of_body: dict[tuple[str, str], int] = attrs.Factory(dict)
-    """By queue and body: how often producers have said it."""
+    """By queue and body: how often producers have added it."""
     repeated: int = 0
-    """Jobs that came out with what another had brought before (D13)."""
+    """Jobs delivered with the queue and body of another one (D13)."""
     first_with_body: dict[tuple[str, str], str] = attrs.Factory(dict)
-    """By queue and body, where it was said more than once: the first job that came out with it."""
+    """By queue and body, where added more than once: the job that was delivered first."""
     flights: dict[int, Flight] = attrs.Factory(dict)
     operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
-    """When a request for more time was made."""
+    """When a WORKING was invoked, by client and number."""
     has_maxlen: bool = False
     """Does any ADDJOB say MAXLEN?"""
     creations: dict[str, int] = attrs.Factory(dict)
-    """By node: how many jobs it has made."""
+    """By node: how many jobs it has created."""
     waiting_by_age: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
-    """By node and queue: its own jobs that wait there, a heap by age (S13)."""
+    """By node and queue: the node's own jobs that are queued there, a heap by age (S13)."""
     received_from: dict[tuple[str, str], None] = attrs.Factory(dict)
-    """Who has heard of whom since the heal (L6)."""
+    """Pairs of nodes of which the first has received gossip of the second since the heal (L6)."""
     stopped: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """Nodes that were stopped in order, until they have started: what was queued there (S21)."""
+    """What was queued at nodes that an orderly stop has ended, until they have started (S21)."""
     due_again: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """Node and job that was queued there: since when the node runs again (S21)."""
+    """By node and job that was queued there: when the node started again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
-    """Who has had an answer from whom since the heal (L10)."""
+    """Pairs of nodes of which the first has received a PONG of the second since the heal (L10)."""
     pending_orders: dict[str, Row] = attrs.Factory(dict)
-    """The last order to leave, or not to, to a node that was down."""
+    """By node that is down: the last order to leave, or not to leave."""
     unanswered: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """Who has asked whom whether it is there, and had no answer since; see `silence`."""
+    """By node and peer: when the PING was sent that has no answer yet; see `silence`."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)
-    """When a node last had no link to another because it had no answer on it."""
+    """When a node last had no link to another because a PING was not answered."""
     missed: deque[Missed] = attrs.Factory(deque)
-    """Acknowledgements that a node has to tell another, in order of time (L10)."""
+    """Acknowledgements that a node has to announce to another, in order of time (L10)."""
     node_tables: dict[str, dict[str, list[str]]] = attrs.Factory(dict)
-    """By node: whom it knows, and what it thinks of each (S18)."""
+    """By node: the nodes in its table, with their flags (S18)."""
     forgotten: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """Node and name: since when the node shall have forgotten the name (S18)."""
+    """By node and name: when the node was told to forget the name (S18)."""
     requests: dict[tuple[str, int], None] = attrs.Factory(dict)
     """Requests about jobs that are under way, by client and number (S19)."""
     asked_for: dict[str, tuple[tuple[str, ...], int]] = attrs.Factory(dict)
-    """By client: of which queues it wants jobs, and how many at a time."""
+    """By client: the queues of its GETJOB, and its COUNT."""
     replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
-    """By client: its last GETJOB, and the places of the queues that jobs came from."""
+    """By client: its last GETJOB, and by delivered job the index of its queue."""
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
     """By node, then client, command and number: queries under way, and scans that may go on under
     the number 0 (S22)."""
@@ -114,64 +114,64 @@ class Case:
     node_ids: dict[str, str] = attrs.Factory(dict)
     """By the beginning of a node's id, as HELLO tells it: which node it is."""
     unpaused: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and queue: when it was last not paused any more."""
+    """By node and queue: when its pause last ended."""
     sends: int = 0
-    """How many messages about jobs have left."""
+    """How many messages about jobs were sent."""
     seen: dict[str, int] = attrs.Factory(dict)
-    """How many rows of the kinds that some properties cannot do without."""
+    """How many rows there were of kinds that some properties need."""
     violations: list[Violation] = attrs.Factory(list)
     reported: dict[tuple[str, str, str], None] = attrs.Factory(dict)
-    """What has been said already."""
+    """What has been reported already."""
     marks: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MARKS, 0))
     checks: dict[str, int] = attrs.Factory(dict)
-    """By property: how often it could have failed."""
+    """By property: how often it was checked."""
     retired: list[tuple[Micros, str]] = attrs.Factory(list)
-    """Jobs that no node holds any more, by when they can be forgotten."""
+    """When to forget jobs that no node holds any more, a heap."""
     alive: int = 0
     """Jobs that are not finished."""
     jobs_created: int = 0
     collection_times: list[Micros] = attrs.Factory(list)
-    """How long jobs stayed after their first ack."""
+    """How long jobs were still held after their first ack."""
 
-    # Finding.
+    # Findings.
 
     def violate(self, name: str, detail: str, job: str = "", node: str = "") -> None:
-        """A property does not hold. Said once of each job and node."""
+        """Report a violation, once for each property, job and node."""
         key = (name, job, node)
         if key not in self.reported and len(self.violations) < MOST_VIOLATIONS:
             self.reported[key] = None
             self.violations.append(Violation(name, self.now, job, node, detail))
 
     def check(self, name: str, times: int = 1) -> None:
-        """A property was put to the test."""
+        """Count a check of a property."""
         self.checks[name] = self.checks.get(name, 0) + times
 
     def mark(self, name: str) -> None:
-        """Something happened that a scenario may be about."""
+        """Count an event that scenarios may require."""
         self.marks[name] += 1
 
     def note_row(self, kind: str) -> None:
-        """The trace has such rows."""
+        """Count a row of this kind."""
         self.seen[kind] = self.seen.get(kind, 0) + 1
 
     # Jobs.
 
     def job(self, job_id: str) -> Job:
-        """What is known of a job, which may be nothing yet."""
+        """The record of a job, new if nothing is known yet."""
         job = self.jobs.get(job_id)
         if job is None:
             job = self.jobs[job_id] = Job(job_id, self.now)
         return job
 
     def table(self, node: str) -> dict[str, Copy]:
-        """What a node holds."""
+        """The copies of a node."""
         table = self.tables.get(node)
         if table is None:
             table = self.tables[node] = {}
         return table
 
     def finish(self, job: Job, why: str) -> None:
-        """Nobody need work on the job any more."""
+        """The job is over: it need not be delivered any more."""
         if job.ended is None:
             job.ended = self.now
             job.ended_by = why
@@ -179,8 +179,8 @@ class Case:
                 self.alive -= 1
 
     def retire(self, job: Job) -> None:
-        """No node holds the job: keep less of it once messages under way have arrived, and nothing
-        for ever."""
+        """No node holds the job: drop details once messages under way have arrived, and the whole
+        record when its id has expired."""
         if job.first_ack is not None:
             self.collection_times.append(self.now - job.first_ack)
             self.check("L3")
@@ -204,10 +204,10 @@ class Case:
             del self.jobs[job_id]
 
     def retry_of(self, job: Job) -> Micros:
-        """RETRY, as far as it is known."""
+        """RETRY; 0 if it is not known."""
         return 0 if job.options is None else job.options.retry
 
-    # Clues.
+    # What the trace has.
 
     def may_be_named_twice(self, job: Job, node: str) -> bool:
         """May a list of the job's holders have a name that the node had once, because who made the
@@ -220,12 +220,12 @@ class Case:
 
     @property
     def has_messages(self) -> bool:
-        """Does the trace tell what nodes say to each other?"""
+        """Does the trace have messages between nodes?"""
         return self.sends > 0
 
     @property
     def has_node_rows(self) -> bool:
-        """Does the trace tell what becomes of jobs inside nodes?"""
+        """Does the trace have the nodes' own rows about jobs?"""
         return bool(self.seen.get("hold"))
 
 

@@ -11,7 +11,7 @@ from disque_trio.sim.checkers.records import NEVER, Ack
 from disque_trio.sim.scenarios.plan import Micros
 
 AHEAD: Final = 500 * MILLI
-"""WILLQUEUE goes out so long before a requeue."""
+"""WILLQUEUE is sent so long before a requeue."""
 
 
 Rule = Callable[[DuplicateCase], bool]
@@ -25,9 +25,9 @@ def _asked(duplicate: DuplicateCase) -> bool:
 
 
 def _lease_was_over(duplicate: DuplicateCase) -> bool:
-    """D1: queued again in time, before any node had taken note that the job is done.
+    """D1: queued again in time, before any node had applied an acknowledgement.
 
-    An ack on its way to a node, or waiting at one that is stopped, is none yet.
+    An ack under way to a node, or waiting at one that is stopped, does not count yet.
     """
     job, root = duplicate.job, duplicate.root
     if root.cause not in {"retry", "delay-over"}:
@@ -46,12 +46,11 @@ def _lease_was_over(duplicate: DuplicateCase) -> bool:
 
 
 def _ack_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D2: a cut or a loss lay between a node that had taken note and one that queued it.
+    """D2: a cut or a loss lay between a node that had applied the ack and one that queued the job.
 
-    By what the messages say rather than by vector clocks: news of other things may find a way
-    round a cut that this news has no right to take. `is_dominated` tells such duplicates apart.
-    Those that were told of the ack count if those to whom it was said had no link either, or have
-    forgotten it.
+    Decided by messages, not by vector clocks: other messages may have found a way round the cut on
+    which the ack is not passed on. `is_dominated` marks such duplicates. Nodes that were told of
+    the ack count if those to which the client said it had no link either, or have forgotten it.
     """
     acks = duplicate.acks("ackjob")
     if not acks or _was_told_of_ack(duplicate, acks[0].time):
@@ -73,7 +72,7 @@ def _ack_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
-    """Is word on its way that the node has sent before it forgot the ack, of which others know?"""
+    """Is a message about the ack under way that the node sent before it forgot the ack?"""
     announcements = [
         duplicate.job.announcement(ack.node, node, ACK)
         for node in duplicate.nodes()
@@ -86,7 +85,7 @@ def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
 
 
 def _is_cut_yet(duplicate: DuplicateCase, acks: list[Ack]) -> bool:
-    """Could a node that has forgotten the ack since not have told of it, had it remembered?"""
+    """Could a node that has forgotten the ack not have announced it anyway, because of a cut?"""
     is_cut, since = duplicate.case.world.is_cut, duplicate.root.time
     return not (duplicate.job.acks_crashed or duplicate.job.acks_evicted) or any(
         is_cut(ack.node, queuer, since, duplicate.serve.time)
@@ -106,7 +105,7 @@ def _outcomes_of_ack(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> li
 
 
 def _was_told_of_ack(duplicate: DuplicateCase, since: Micros) -> bool:
-    """Had the server heard of it before it queued the job, and not forgotten it since?"""
+    """Had the serving node received the ack before it queued the job, in the same process?"""
     server, stay = duplicate.serve.node, duplicate.chain[0]
     since = max(since, duplicate.case.world.started_at(server))
     return any(
@@ -119,7 +118,8 @@ def _was_told_of_ack(duplicate: DuplicateCase, since: Micros) -> bool:
 
 
 def _ack_crashed(duplicate: DuplicateCase) -> bool:
-    """D3a: everybody who had taken note has crashed, or has had no disk to tell of it."""
+    """D3a: all nodes that had applied the ack have crashed, or could not announce it because of
+    their disks."""
     world, since = (
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,
@@ -132,7 +132,7 @@ def _ack_crashed(duplicate: DuplicateCase) -> bool:
 
 
 def _is_known(duplicate: DuplicateCase) -> bool:
-    """Does some node still know of the ack?"""
+    """Does any node still know of the ack?"""
     return any(copy.is_acked for copy in duplicate.job.copies.values())
 
 
@@ -144,15 +144,15 @@ def _ack_evicted(duplicate: DuplicateCase) -> bool:
 
 
 def _ack_collected(duplicate: DuplicateCase) -> bool:
-    """D3c: a queuer had its copy already when the ack was collected."""
+    """D3c: a node that queued the job had its copy when the ack was collected."""
     over = duplicate.job.collected_over
     return bool(duplicate.acks("ackjob")) and any(node in over for node in duplicate.nodes())
 
 
 def _acked_in_flight(duplicate: DuplicateCase) -> bool:
-    """D11: the giver took note after it had given, of an ack that it can only pass on.
+    """D11: the giver applied an ack after it had given the job away.
 
-    If somebody has been served meanwhile, then two have queued the job, and D4 or D5 says why.
+    If the job was served meanwhile, two nodes had queued it, and D4 or D5 applies.
     """
     return any(
         ack.node == giver.node and duplicate.before.time <= taken.given_at <= ack.time
@@ -162,8 +162,8 @@ def _acked_in_flight(duplicate: DuplicateCase) -> bool:
 
 
 def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D4: a cut, an outage or a loss lay between those who knew of the lease and those who
-    queued the job. What the node of the lease has said itself counts first."""
+    """D4: a cut, an outage or a loss lay between the nodes that knew of the lease and those that
+    queued the job. The node of the lease itself is examined first."""
     if _knew_of_lease(duplicate):
         return False
     for node in duplicate.nodes_of_lease():
@@ -178,9 +178,10 @@ def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _knew_of_lease(duplicate: DuplicateCase) -> bool:
-    """Had the one who queued it heard of the lease, or the server while it had it queued?
+    """Was the first node that queued the job told of the lease, or the serving node while it had it
+    queued?
 
-    Then it should have let go of the job. QUEUED does not count: of two, one keeps the job.
+    Then it should have unqueued the job. QUEUED does not count: of two nodes one keeps the job.
     """
     if _was_told_of_lease(
         duplicate, duplicate.root.node, duplicate.before.time, duplicate.root_end
@@ -193,7 +194,7 @@ def _knew_of_lease(duplicate: DuplicateCase) -> bool:
 
 
 def _was_told_of_lease(duplicate: DuplicateCase, node: str, after: Micros, until: Micros) -> bool:
-    """Did news of the lease reach the node between these times?"""
+    """Was the node told of the lease between these times?"""
     lease = duplicate.before
     if lease.node == node:
         return after <= lease.time < until
@@ -206,7 +207,7 @@ def _was_told_of_lease(duplicate: DuplicateCase, node: str, after: Micros, until
 
 
 def _message_was_late(duplicate: DuplicateCase) -> bool:
-    """D5: the news was under way, or one of the nodes was stopped; nothing was cut."""
+    """D5: a message was under way, or one of the nodes was stopped; nothing was cut."""
     if _acked_in_flight(duplicate):
         return False
     if _ack_is_late(duplicate):
@@ -225,8 +226,8 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
 
 
 def _ack_is_late(duplicate: DuplicateCase) -> bool:
-    """Word of an ack came too late, from who had it or from who had been told; or one of the two
-    was stopped, which ends links. Of a FASTACK only if nothing else was in the way (D9)."""
+    """The ack was announced too late, by the node that received it or one that was told; or one of
+    the two was stopped, which ends links. For FASTACK, only if nothing else hindered it (D9)."""
     acks = duplicate.acks("ackjob")
     if acks and not _was_told_of_ack(duplicate, acks[0].time):
         knowing = duplicate.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
@@ -253,8 +254,8 @@ def _is_passed_on_late(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> 
 
 
 def _list_was_short(duplicate: DuplicateCase) -> bool:
-    """D6: of those who knew of the ack or of the lease, nobody had on its list any of those who had
-    the job queued, or told it all the same."""
+    """D6: no node that knew of the ack or of the lease had one that queued the job on its list of
+    holders, or told it anyway."""
     if not duplicate.case.has_messages:
         return False
     knowing = _knowing(duplicate)
@@ -264,7 +265,7 @@ def _list_was_short(duplicate: DuplicateCase) -> bool:
         for ack in duplicate.job.acks
         if ack.time <= duplicate.serve.time
     ):
-        # Without a copy it has told all nodes: not its list was short, a holder was out of reach.
+        # Without a copy, FASTACK is sent to all nodes: the list plays no part.
         return False
     if any(
         _has_missed_list(duplicate, ack, node)
@@ -292,21 +293,21 @@ def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
 
 
 def _has_told_of_ack(duplicate: DuplicateCase, one: str, other: str) -> bool:
-    """Who has no copy, and so no list, tells everybody."""
+    """A node without a copy, and so without a list, tells all nodes."""
     return duplicate.job.announcement(one, other, ACK).sent >= duplicate.before.time
 
 
 def _knowing(duplicate: DuplicateCase) -> list[str]:
-    """Who should have told the server: of an ack if there is one, else of the lease."""
+    """The nodes that should have told the serving node: of an ack if any, else of the lease."""
     acks = [ack.node for ack in duplicate.job.acks if ack.time <= duplicate.serve.time]
     knowing = [copy.node for copy in duplicate.job.copies.values() if copy.is_acked and acks]
     return list(dict.fromkeys(acks + knowing)) or [duplicate.before.node]
 
 
 def _copy_was_late(duplicate: DuplicateCase) -> bool:
-    """D7: a copy reached a queuer after it had taken note of the ack, and kept nothing of it.
+    """D7: a copy reached a node that queued it after that node had forgotten the ack.
 
-    Whoever let go of the job before anybody had acknowledged it has forgotten no ack.
+    A node that dropped the job before its first ack has forgotten none.
     """
     if not duplicate.job.acks:
         return False
@@ -319,8 +320,8 @@ def _copy_was_late(duplicate: DuplicateCase) -> bool:
 
 
 def _came_from_disk(duplicate: DuplicateCase) -> bool:
-    """D8: a queuer had dropped its copy before, and loaded it again; or somebody had, and of all
-    acks since nobody knows. No disk may lose what a kill leaves on it, or what was synced."""
+    """D8: a node that queued the job had dropped its copy, and loaded it again; or another had, and
+    no ack has come since. Losing what was synced, or what a kill leaves, is no excuse."""
     job = duplicate.job
     copies = [job.copies.get(node) for node in duplicate.nodes() if node not in job.drop_on_disk]
     if any(copy is not None and copy.is_late and copy.cause == "loaded" for copy in copies):
@@ -343,7 +344,7 @@ def _fastack_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _clock_was_wrong(duplicate: DuplicateCase) -> bool:
-    """D10: the queuer's clock has stepped or changed its rate since the lease."""
+    """D10: the clock of the node that queued the job was changed after the lease."""
     times = duplicate.case.world.wrong_clocks.get(duplicate.root.node, ())
     return any(duplicate.before.time <= time <= duplicate.root.time for time in times)
 

@@ -1,4 +1,4 @@
-"""Folding rows into what is known of each job: what clients ask and learn (see `history`)."""
+"""Records of jobs: what clients request and receive (see `history`)."""
 
 from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
@@ -9,7 +9,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_add_invoke(case: Case, row: Row) -> None:
-    """A producer asks for a job."""
+    """ADDJOB."""
     options = read_options(row.detail, case.obligations.nodes)
     add = Add(row.ref, row.client, row.node, row.queue, row.time, options)
     add.was_leaving = row.node in case.world.leaving
@@ -25,7 +25,7 @@ def on_add_invoke(case: Case, row: Row) -> None:
 
 
 def on_add_ok(case: Case, row: Row, job: Job) -> None:
-    """The producer knows the job."""
+    """ADDJOB has succeeded."""
     add = case.adds.pop((row.client, row.ref), None)
     if add is None:
         return
@@ -38,7 +38,7 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def claim(case: Case, add: Add, job: Job) -> None:
-    """It is this ADDJOB that has made the job."""
+    """This ADDJOB has created the job."""
     add.job, job.add = job.id, add
     copy_options.compare_with_request(case, job)
     body = add.options.body
@@ -52,7 +52,7 @@ def claim(case: Case, add: Add, job: Job) -> None:
 
 
 def on_add_end(case: Case, row: Row) -> None:
-    """The producer is refused, or will never know."""
+    """ADDJOB was refused, or its outcome stays unknown."""
     add = case.adds.pop((row.client, row.ref), None)
     if add is not None:
         add.outcome = row.kind.partition(".")[2]
@@ -66,15 +66,15 @@ def on_add_end(case: Case, row: Row) -> None:
 
 
 def _withdraw(case: Case, add: Add) -> None:
-    """It has made no job."""
+    """This ADDJOB has created no job."""
     waiting = case.unclaimed.get((add.queue, add.options.body or ""), [])
     if add in waiting:
         waiting.remove(add)
 
 
 def on_deliver(case: Case, row: Row, job: Job) -> Lease | None:
-    """A consumer has the job in hand: the serve that gave it; None if the trace has none. Of
-    several it is the last: the replies before it were lost, with their node or for want of disk."""
+    """A consumer has received the job. Return the serve, or None if the trace has none; of several
+    the last, because the replies to earlier ones were lost."""
     found = None
     for lease in reversed(job.open_serves):
         if lease.node == row.node and lease.client == row.client:
@@ -90,13 +90,13 @@ def on_deliver(case: Case, row: Row, job: Job) -> Lease | None:
 
 
 def note_recovery(case: Case, job: Job) -> None:
-    """The first delivery of a job: does its producer know of it?"""
+    """The first delivery of a job, maybe of one whose ADDJOB failed."""
     if job.add is not None and job.add.outcome in {"unknown", "refused"}:
         case.mark("add.recovered")
 
 
 def _compare_bodies(case: Case, row: Row, job: Job) -> None:
-    """D13: a producer may have added the same twice. The queue has no part in that."""
+    """D13: count jobs with the queue and body of another: a producer may have added both."""
     _, _, body = row.detail.partition("body=")
     key = (row.queue, body)
     if case.adds_of_body.get(key, 0) > 1 and case.first_with_body.setdefault(key, job.id) != job.id:
@@ -104,7 +104,7 @@ def _compare_bodies(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
-    """A consumer says that it is done."""
+    """ACKJOB or FASTACK."""
     if job.ack_invoked is None:
         job.ack_invoked = row.time
     if row.kind == "ack.invoke" and row.node not in job.copies:
@@ -114,9 +114,8 @@ def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_ok(case: Case, row: Row, job: Job) -> None:
-    """A node has answered. Whether it has taken note its own rows tell, if there are any.
-
-    It does not of jobs with RETRY 0 that it does not have, nor if it leaves.
+    """A node has answered ACKJOB or FASTACK. Whether it has applied it is in its own rows, if there
+    are any: it ignores jobs with RETRY 0 that it does not have, and all jobs while it leaves.
     """
     kind = "fastack" if row.kind == "fastack.ok" else "ackjob"
     if case.has_messages if kind == "fastack" else case.has_node_rows:
@@ -126,22 +125,22 @@ def on_ack_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_unknown(case: Case, _row: Row, _job: Job) -> None:
-    """Nobody knows whether the node has taken note."""
+    """It is unknown whether the node has applied the ack."""
     case.mark("ack.unknown")
 
 
 def on_requeue_invoke(_case: Case, row: Row, job: Job) -> None:
-    """A consumer wants the job queued again."""
+    """NACK or ENQUEUE."""
     job.asked_again = row.time
 
 
 def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
-    """A worker asks for more time."""
+    """WORKING."""
     case.operations[row.client, row.ref] = row.time
 
 
 def on_working_end(case: Case, row: Row, job: Job) -> None:
-    """It gets it, or not."""
+    """The outcome of WORKING."""
     invoked = case.operations.pop((row.client, row.ref), row.time)
     if row.kind != "working.ok":
         case.mark("working.refused")

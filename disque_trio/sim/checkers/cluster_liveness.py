@@ -1,4 +1,4 @@
-"""What nodes owe to whoever adds a job, and to each other: L5 and L6 (docs/guarantees.md)."""
+"""Liveness of the cluster: ADDJOB is answered (L5), and nodes are linked again (L6)."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,14 @@ from disque_trio.tracing.rows import Row
 
 GOSSIP = ("ping", "pong", "meet")
 REPLY: Micros = 2 * SECOND
-"""So long after its timeout an ADDJOB that needs other nodes has its answer at the latest."""
+"""An ADDJOB that needs other nodes is answered at most so long after its timeout."""
 FORGOTTEN_FOR: Micros = 60 * SECOND
-"""For so long no gossip brings a forgotten node back."""
+"""For so long gossip does not add a forgotten node again."""
 
 
 def on_add_end(case: Case, row: Row) -> None:
-    """L5: a node that is up answers an ADDJOB in time, and takes one with REPLICATE 1, whatever
-    goes on; in calm it takes each that there are enough nodes for."""
+    """L5: a node that is up answers an ADDJOB in time, and accepts one with REPLICATE 1 whatever
+    happens; in calm it accepts each for which there are enough nodes."""
     add = case.adds.get((row.client, row.ref))
     if add is None:
         return
@@ -37,14 +37,14 @@ def on_add_end(case: Case, row: Row) -> None:
 
 
 def _check_answer(case: Case, row: Row, add: Add) -> None:
-    """Of an ADDJOB that needs other nodes."""
+    """L5 for an ADDJOB that needs other nodes."""
     case.check("L5")
     late = row.time - add.invoked - add.options.timeout
     is_silent = row.cause == "timeout" and late > REPLY and add.options.timeout > 0
     if is_silent and not _was_disturbed(case, row.node, add.invoked, row.time):
         detail = "an ADDJOB was not answered in time, though the node was up"
         case.violate("L5", detail, node=row.node)
-    # One that is refused at once, or has waited for the whole time.
+    # Refused at once, or only after the whole timeout.
     is_due = row.kind == "add.refused" or late >= 0
     if row.cause == "NOREPL" and is_due and _has_live_peers(case, row, add):
         detail = f"NOREPL with REPLICATE {add.options.replicate}, with nothing wrong"
@@ -52,7 +52,7 @@ def _check_answer(case: Case, row: Row, add: Add) -> None:
 
 
 def _has_live_peers(case: Case, row: Row, add: Add) -> bool:
-    """Could all nodes be reached, soon enough, and did all keep copies?"""
+    """Could all nodes be reached soon enough, and keep copies?"""
     world, least = case.world, 4 * case.obligations.latency + SECOND // 4
     return (
         not world.is_changing
@@ -83,12 +83,12 @@ def _report_no_answer(case: Case, add: Add) -> None:
 
 
 def _has_left(case: Case, add: Add) -> bool:
-    """Was its node about to leave at any time? Then it needs others for a single copy."""
+    """Was its node leaving at any time? Then it needs others even for a single copy."""
     return add.was_leaving or add.node in case.world.leaving
 
 
 def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
-    world, known = case.world, since - MILLI  # a client hears of a crash a moment later
+    world, known = case.world, since - MILLI  # a client notices a crash a moment later
     return (
         world.was_out(node, known + case.obligations.reconnect, until)
         or world.is_stopped(node, since, until)
@@ -99,7 +99,7 @@ def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
 def judge_rejoin(case: Case, findings: Findings) -> None:
     """L6: after the heal all nodes of the core have links to each other.
 
-    The engine says when (`rejoin`); where it does not, each must at least have heard the others.
+    The row `rejoin` says when; without it each must at least have received gossip of the others.
     """
     world = case.world
     assert world.healed is not None
@@ -127,8 +127,8 @@ def judge_rejoin(case: Case, findings: Findings) -> None:
 
 
 def is_whole(case: Case) -> bool:
-    """Are the nodes of the core one cluster? A CLUSTER MEET during a cut comes to nothing, and
-    nobody repeats it."""
+    """Are the nodes of the core one cluster? A CLUSTER MEET during a cut fails, and is not
+    repeated."""
     return case.world.rejoined is not None or not case.world.is_changing
 
 

@@ -1,8 +1,9 @@
-"""Options of copies (S16): what ADDJOB asked for is what every holder's record says.
+"""Options of copies (S16): every holder's record has the options of the ADDJOB.
 
-The row ``hold`` has the options of the record (`statemachine.trace.hold`). The first one of a job is
-compared with its ADDJOB, once that is known, and every other one with the first. The remaining life
-and the time until a copy is queued depend on when the copy came, and on how long it was under way.
+The row ``hold`` has the options of the record (`statemachine.trace.hold`). The first one of a job
+is compared with its ADDJOB, once that is known, and every other one with the first. The remaining
+life and the time until a copy is queued depend on when the copy came, and on how long it was under
+way.
 """
 
 from typing import Final
@@ -16,12 +17,12 @@ from disque_trio.statemachine.base import Millis
 from disque_trio.tracing.rows import Row
 
 SPREAD: Final[Millis] = 250
-"""By how much the time until a copy is queued is spread, either way."""
+"""The random part of the time until a copy is queued, in either direction."""
 _LONGEST: Final[Micros] = ((1 << 31) // 1000) * SECOND
-"""A longer RETRY is cut to this."""
+"""A longer RETRY is limited to this."""
 _ROUNDED: Final[Millis] = 1010
-"""What the life that is left may be off: messages and journals tell it in whole seconds, and of
-several copies in a batch it is not known which one was taken."""
+"""Tolerance of the remaining life: messages and journals have it in whole seconds, and of several
+copies in a batch it is not known which one was taken."""
 _LATE: Final[Millis] = 10
 
 
@@ -48,7 +49,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def read(record: str) -> dict[str, int]:
-    """Names and numbers of a record's options; nothing for a number that is not told."""
+    """Names and numbers of a record's options; options without a number are left out."""
     pairs = [word.partition("=") for word in record.split()]
     return {name: int(value) for name, _, value in pairs if value}
 
@@ -94,13 +95,13 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _is_prompt(case: Case) -> bool:
-    """Does every message leave once it has been made? They wait for a disk that is not well."""
+    """Is every message sent at once? A faulty disk delays messages."""
     world = case.world
     return not any(world.was_disk_faulty(node, case.now) for node, _ in world.disks)
 
 
 def _judge_due(case: Case, row: Row, copy: Copy, record: dict[str, int]) -> None:
-    """Who has a copy waits for what is left of DELAY and a whole RETRY."""
+    """A holder waits for the rest of DELAY and a whole RETRY."""
     if not record["retry"]:
         if copy.due:
             _report(case, row, f"a time to be queued at ({copy.due} ms) with RETRY 0")
@@ -115,7 +116,7 @@ def _report(case: Case, row: Row, what: str) -> None:
 
 
 def compare_with_request(case: Case, job: Job) -> None:
-    """S16: it is known which ADDJOB has made the job; does the first record say what that said?"""
+    """S16: the ADDJOB of the job is known; does the first record have its options?"""
     add, record = job.add, job.first_record
     if add is None or not record:
         return

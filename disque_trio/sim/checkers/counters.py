@@ -1,7 +1,7 @@
-"""Counters (S14): what GETJOB WITHCOUNTERS tells of NACKs and additional deliveries.
+"""Counters (S14): NACKs and additional deliveries in replies of GETJOB WITHCOUNTERS.
 
-A node tells what its own record counts: at least what it has done itself since it has that, at most
-what was ever done, and never less than before.
+A node counts at least what it has done itself since it has its copy, at most what has happened in
+the whole cluster, and never less than before.
 """
 
 import bisect
@@ -16,17 +16,14 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 MOST: Final = 0xFFFF
-"""Then they begin at 0 again."""
+"""A larger count wraps to 0."""
 
 _Count = tuple[Micros, int, int]
 
 
 def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
-    """S14: counters never go down from serve to serve of a node, and count no more than there was,
-    and no less.
-
-    Replies may arrive in another order.
-    """
+    """S14: the counters of a node never decrease from serve to serve, and are exact. Replies may
+    arrive in another order."""
     if "additional=" not in row.detail or not case.obligations.is_stream:
         return
     case.check("S14")
@@ -51,7 +48,7 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
 
 
 def _neighbours(job: Job, serve: Lease, now: _Count) -> Iterator[tuple[_Count, _Count]]:
-    """What this copy told when the job was served before and afterwards."""
+    """The counters of this copy at the serves before and after this one."""
     copy = job.copies.get(serve.node)
     if copy is not None and serve.time < copy.since:
         return iter(())

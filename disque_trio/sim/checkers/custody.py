@@ -1,6 +1,6 @@
-"""The chain of custody (S2): every copy that goes has a right to go, and every DELJOB a reason.
+"""Custody (S2): copies are held, queued and dropped, and DELJOB is sent, only for valid reasons.
 
-This finds a loss when its cause happens, long before somebody misses the job.
+This finds the cause of a loss when it happens, long before the job is missed.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """A node takes only what it does not have, for a known reason."""
+    """A node makes a copy only if it has none, for a known reason."""
     case.check("S2")
     copy = job.copies.get(row.node)
     if row.cause not in HOLDS:
@@ -48,16 +48,16 @@ def before_drop(case: Case, row: Row, job: Job) -> None:
 
 
 def _report(case: Case, row: Row, what: str) -> None:
-    """A live node's trace may have a hole where it was killed."""
+    """The trace of a live node may lack rows where it was killed."""
     if not (case.is_live and case.world.outages.get(row.node)):
         case.violate("S2", f"{row.node} {what}", row.job, row.node)
 
 
 WAIT_FOR_UNMET: Final = 10 * SECOND
-"""For so long at least a holder that has not been met is waited for: it may have a new name."""
+"""For so long at least the collection waits for a holder that may have a new name."""
 
 Rule = Callable[[Case, Row, Job, Copy], str]
-"""What speaks against it; empty if nothing does."""
+"""Why the reason does not hold; empty if it does."""
 
 
 def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
@@ -71,7 +71,7 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
     created_at = NEVER if job.created_at is None else job.created_at
-    # Who has begun anew since may have confirmed under both names: two holders, one node.
+    # A node that was wiped since may have confirmed under both names: two holders, one node.
     excused += sum(
         state == 2 and case.world.has_new_name(peer, created_at) for peer, state in asked.items()
     )
@@ -97,7 +97,7 @@ def _may_be_missing(case: Case, node: str, job: Job, peer: str, created_at: Micr
 
 
 def _unasked_holders(listed: list[str], confirmed: set[str]) -> str:
-    """Holders that the node knows of and has not even asked.
+    """Known holders that have not confirmed.
 
     A live node writes "?" for a holder that has left its node table, such as the former id of a
     node that lost its data: nobody can ask it, and no confirmation could be told from another's.
@@ -118,7 +118,7 @@ def _deleted(case: Case, row: Row, job: Job, _copy: Copy) -> str:
 
 
 def _fastacked(case: Case, _row: Row, job: Job, _copy: Copy) -> str:
-    """A client has said FASTACK."""
+    """A client has sent FASTACK."""
     asked = bool(job.may_delete) or not case.seen.get("fastack.invoke")
     return "" if asked else "no client has asked for it"
 
@@ -137,8 +137,7 @@ def _expired(case: Case, row: Row, job: Job, copy: Copy) -> str:
 
 
 def _forgotten_early(case: Case, row: Row, job: Job, copy: Copy) -> str:
-    """A dummy ack is kept for as long as the id says that the job may live; one that has come back
-    from a disk is older than its hold."""
+    """A dummy ack is kept for the life in the id; one from a disk is older than its `hold`."""
     age, life = row.time - copy.since, dummy_life(job.id)
     if copy.cause != "dummy" or age >= case.obligations.shortest(life):
         return ""
@@ -146,13 +145,12 @@ def _forgotten_early(case: Case, row: Row, job: Job, copy: Copy) -> str:
 
 
 def _moved(_case: Case, _row: Row, job: Job, _copy: Copy) -> str:
-    """Jobs of at most one delivery leave the giver."""
+    """Jobs of at most one delivery leave the giver when they move."""
     return "it is to be delivered at least once" if job.is_at_least_once else ""
 
 
 def _handed_over(case: Case, row: Row, _job: Job, copy: Copy) -> str:
-    """A node that leaves, or is short of memory, keeps no copy of a new job, which is on as many
-    others."""
+    """A node that leaves, or lacks memory, keeps no copy of a new job that other nodes hold."""
     if copy.cause != "add":
         return "it was not added here"
     may = row.node in case.world.have_left or case.obligations.has_limit
@@ -160,25 +158,25 @@ def _handed_over(case: Case, row: Row, _job: Job, copy: Copy) -> str:
 
 
 def _failed(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
-    """Nobody has been told that the job exists."""
+    """The ADDJOB failed: no client was told that the job exists."""
     if job.is_added:
         return "its producer has been told that it exists"
     return "" if copy.cause == "add" else "it was not added here"
 
 
 def _dismissed(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
-    """Somebody has the real job as acknowledged."""
+    """Another node has the real job as acknowledged."""
     return "" if copy.is_dummy else "it is not a dummy ack"
 
 
 def _evicted(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
-    """Memory is short, and the job is done, or may not be delivered any more."""
+    """Memory is short, and the job is acknowledged or may not be delivered any more."""
     is_over = not job.is_at_least_once and job.serves > 0
     return "" if copy.is_acked or copy.is_dummy or is_over else "it is not acknowledged"
 
 
 def _unconditional(_case: Case, _row: Row, _job: Job, _copy: Copy) -> str:
-    """A client wanted it so."""
+    """A client has requested it."""
     return ""
 
 
@@ -198,13 +196,13 @@ _RULES: Final[dict[str, Rule]] = {
 
 
 def before_add_ok(case: Case, row: Row, job: Job) -> None:
-    """A job that was cleaned up is never confirmed."""
+    """ADDJOB never succeeds for a job that was cleaned up."""
     if job.may_delete.get(row.node) == "add-failed":
         _report(case, row, "confirms the job to its producer, and has cleaned it up")
 
 
 def after_deljob(case: Case, row: Row) -> None:
-    """DELJOB is sent only by a node that may: it has collected, been told to, or failed to add."""
+    """DELJOB is sent only to end a collection, for FASTACK, or after an ADDJOB that failed."""
     case.check("S2")
     job = case.job(row.job)
     why = job.may_delete.get(row.node)
@@ -215,9 +213,9 @@ def after_deljob(case: Case, row: Row) -> None:
 
 
 def after_gotack(case: Case, row: Row) -> None:
-    """GOTACK vouches for a copy only where there is one. A dummy ack that is vouched for goes, so
-    who does it must have the job, or have had it when it was asked, within the same batch; which
-    may have waited for a disk."""
+    """GOTACK confirms a copy only where there is one. It ends a dummy ack, so its sender must have
+    the job, or have had it when it was asked: in the same batch, which may have waited for a
+    disk."""
     if not row.detail.startswith("known"):
         return
     job = case.job(row.job)

@@ -42,12 +42,12 @@ CAUSES: Final[dict[str, str]] = {
     "DX": "nothing explains it",
 }
 UNAVOIDABLE: Final = ("D0", "D1", "D2", "D4", "D9", "D12")
-"""What no queue can do anything about without waiting; D0 is wanted."""
+"""Causes that no queue can avoid without waiting; D0 is wanted."""
 
 
 @attrs.frozen
 class Duplicate:
-    """One delivery too many."""
+    """A second or later delivery of a job."""
 
     job: str
     time: Micros
@@ -57,17 +57,17 @@ class Duplicate:
     queued: Micros
     """When the job was queued for it."""
     leased: Micros
-    """When it had been handed out before."""
+    """When it had been delivered or leased before."""
     is_after_ack: bool
-    """Somebody had acknowledged it by then."""
+    """It had been acknowledged by then."""
     is_dominated: bool
-    """Its node could have known of the ack, if news travelled by any way at all."""
+    """Messages of any kind could have told its node of the ack (by vector clocks)."""
     since_heal: Micros | None
-    """How long after the last cut; 0 while there is one, None if there was none."""
+    """How long after the last cut; 0 during a cut, None without any."""
 
 
 def on_serve(case: Case, _row: Row, job: Job) -> None:
-    """A serve that is not the first gets its cause now, while what was under way is known."""
+    """Find the cause of a serve that is not the first now, while messages under way are known."""
     serve = job.lease
     if serve is None or serve.before is None:
         return
@@ -79,7 +79,7 @@ def on_serve(case: Case, _row: Row, job: Job) -> None:
 
 
 def forget(job: Job) -> None:
-    """The lease before is not needed any more, once its successor has been judged."""
+    """Drop the lease before the last: its successor has been judged."""
     if job.lease is not None and job.lease.before is not None:
         job.lease.before.before = None
 
@@ -87,10 +87,8 @@ def forget(job: Job) -> None:
 def on_deliver(
     case: Case, row: Row, job: Job, serve: Lease, partition: Partition | None
 ) -> Duplicate:
-    """A delivery after the first, with its cause.
-
-    One that another has overtaken on the way to the clients repeats that one.
-    """
+    """A delivery after the first, with its cause. If a later serve has arrived before it, it
+    repeats that one."""
     if partition is not None:
         partition.duplicates += 1
     case.mark("duplicate.any")
@@ -113,12 +111,12 @@ def on_deliver(
 
 
 def note_first(job: Job, serve: Lease) -> None:
-    """The first delivery of a job, which need not be of its first serve."""
+    """Record the first delivery of a job, which need not be of its first serve."""
     job.first_cause = serve.cause
 
 
 def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
-    """The trace has no word of the node about it: take it as queued just now, by itself."""
+    """The trace has no serve: assume that the node has just queued the job by its retry timer."""
     copy = job.copies.get(row.node)
     stay = None if copy is None else copy.last_queueing
     stay = stay or Queueing(row.time, row.mono, row.node, "retry")
@@ -133,7 +131,7 @@ def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
 
 
 def describe(found: Duplicate, scenario: str) -> str:
-    """One that no scenario, or not this one, expects."""
+    """The description of a duplicate that the scenario does not expect."""
     waited = (found.time - found.leased) / 1e6
     told = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
     if found.cause not in DUPLICATE_CAUSES:
