@@ -1,7 +1,7 @@
-"""Disks (S15): what a journal was promised to keep comes back.
+"""Disks (S15): what a journal must keep comes back after a crash.
 
-A copy is promised once its node has told anybody of it: the producer, or with GOTJOB the node that
-sent it; so is an acknowledgement, and that a copy has gone, once its client has been answered, or
+A copy is confirmed once its node has told the producer, or with GOTJOB the node that sent it. An
+acknowledgement, or the deletion of a copy, is confirmed once its client has been answered, or
 another node has been told with SETACK, GOTACK or DELJOB. When the process was killed all of that
 must be on the disk, and no job is there as pending that is over. When power has failed it must if
 `appendfsync` is `always`, and with `everysec` if it is older than two seconds and the disk was
@@ -22,19 +22,19 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 LAG: Final = 2 * SECOND
-"""How far `everysec` may be behind."""
+"""How far the journal may be behind with `everysec`."""
 WRITE: Final = 100 * MILLI
 """For so long `always` may sync what nobody has been told of yet."""
 TROUBLES: Final = ("disk.full", "disk.error", "disk.stall")
 
 
 def on_add_ok(_case: Case, row: Row, job: Job) -> None:
-    """A producer knows of the copy that its node has."""
+    """The producer is told of the copy of its node."""
     _confirm(job.copies.get(row.node), row)
 
 
 def after_gotjob(case: Case, row: Row) -> None:
-    """Another node knows of it."""
+    """GOTJOB: another node is told of the copy."""
     _confirm(case.job(row.job).copies.get(row.node), row)
 
 
@@ -49,13 +49,13 @@ def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
 
 
 def on_deliver(_case: Case, row: Row, job: Job) -> None:
-    """A client has it in hand: with RETRY 0 it has gone from its node for good."""
+    """A client has received the job: with RETRY 0 it is over at its node."""
     if not job.is_at_least_once:
         job.end_told.setdefault(row.node, row.time)
 
 
 def after_setack(case: Case, row: Row) -> None:
-    """SETACK, GOTACK and DELJOB: another node has been told that nobody here works on it again."""
+    """SETACK, GOTACK and DELJOB: another node is told that the job is over here."""
     _confirm_end(case.jobs.get(row.job) or case.job(row.job), row)
 
 
@@ -70,7 +70,7 @@ def _confirm_end(job: Job, row: Row) -> None:
 
 
 def on_trouble(case: Case, row: Row) -> None:
-    """A disk is in trouble, or well again."""
+    """A fault of a disk begins or ends."""
     case.mark(row.kind)
     # What a node has to say waits for its disk, so it is slow for others.
     case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
@@ -84,8 +84,8 @@ def on_trouble(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """What a node had handed out, and was about to say when it ended, nobody has got: under
-    `always` a reply waits for the disk, and power may take the record that it waits for (S5)."""
+    """Count serves that never left the node: with `always` a reply waits for the disk, and a power
+    failure may lose the record for which it waits (S5)."""
     if case.obligations.fsync != "always" or not case.obligations.has_disk:
         return
     for job_id in case.table(row.node):
@@ -109,8 +109,8 @@ def on_flip(case: Case, _row: Row) -> None:
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy comes back from the disk; it remembers what it was before. Any other copy is a new
-    one, of which nobody has been told anything yet."""
+    """A copy from the disk keeps what it was before. Any other copy is new: nothing is confirmed of
+    it yet."""
     if row.cause == "loaded":
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
         before = job.copies.get(row.node)
@@ -124,7 +124,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """A record says to whom its node has given the job: it was written before the job left."""
+    """A loaded record lists the node to which the job had moved: it was written before the move."""
     if row.cause != "loaded" or not job.is_at_least_once or case.seen.get("disk.flip"):
         return
     for (giver, receiver), at in list(job.given.items()):
@@ -138,7 +138,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def on_loaded(case: Case, row: Row) -> None:
-    """The journal has been read: what has not come back is gone."""
+    """The journal has been read: copies that have not come back are lost."""
     case.world.loading.pop(row.node, None)
     if row.cause != "kept":
         case.mark(f"journal.{row.cause}")
@@ -169,7 +169,7 @@ def _is_over(case: Case, job: Job) -> bool:
 
 
 def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """It is gone: a job of which somebody had been told, or the record that it is acknowledged."""
+    """S15: a confirmed copy, or a confirmed acknowledgement, is lost."""
     confirmed_at = copy.ack_confirmed_at if copy.is_acked else copy.confirmed_at
     if confirmed_at == NEVER or not _should_return(case, job, copy):
         return
@@ -187,8 +187,7 @@ def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _should_return(case: Case, job: Job, copy: Copy) -> bool:
-    """A job of at most one delivery has gone from the journal once it was handed out; what has
-    expired is not loaded."""
+    """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal."""
     if copy.is_dummy:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
         return case.now - copy.since < case.obligations.shortest(life) - SECOND
@@ -197,7 +196,7 @@ def _should_return(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """It is pending there, though the node had told somebody that it is over."""
+    """S15: a job that the node had confirmed to be over is pending there."""
     told_at = job.end_told.get(row.node)
     if told_at is None or copy.is_acked or copy.is_dummy:
         return
@@ -215,7 +214,7 @@ def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:
-    """The copy is there again; is it acknowledged again, if it was?"""
+    """S15: a copy that was acknowledged is loaded as acknowledged."""
     if not before.is_acked or copy.is_acked:
         return
     job.acks_crashed += 1
@@ -245,7 +244,7 @@ def _must_survive(case: Case, node: str, confirmed_at: int) -> bool:
 
 
 def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
-    """What was written down then, may the journal have lost it, whether anybody was told or not?"""
+    """May the journal have lost what was recorded at that time, confirmed or not?"""
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:
         return True

@@ -1,4 +1,4 @@
-"""Rows about the world: what they change in it, what they destroy, and who may complain of that."""
+"""Rows about faults: what they change in the world, and which copies they destroy."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 ORDER_DELAY: Final[Micros] = 10 * MILLI
-"""For so long an operator's order may be on its way."""
+"""For so long an operator's order may be under way."""
 
 
 def on_cut(case: Case, row: Row) -> None:
@@ -20,7 +20,7 @@ def on_cut(case: Case, row: Row) -> None:
 
 
 def on_clog(case: Case, row: Row) -> None:
-    """A link keeps what is sent."""
+    """A link holds messages back."""
     case.mark("clog")
     case.world.on_block(row, case.alive)
 
@@ -32,7 +32,7 @@ def on_rule(case: Case, row: Row) -> None:
 
 
 def on_half_open(case: Case, row: Row) -> None:
-    """Connections are gone at one end, and the other end has not noticed."""
+    """A connection is closed at one end only."""
     case.mark("half-open")
     case.world.on_block(row, case.alive)
 
@@ -59,7 +59,7 @@ def on_memory(case: Case, row: Row) -> None:
 
 
 def on_heal(case: Case, row: Row) -> None:
-    """It is as before."""
+    """A fault of links ends."""
     case.world.on_heal(row)
 
 
@@ -73,7 +73,7 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process begins, maybe not for the first time."""
+    """A process starts, maybe again."""
     if row.node in case.world.down:
         case.mark("restart")
     elif row.time > 0:
@@ -124,8 +124,8 @@ def on_clock(case: Case, row: Row) -> None:
 
 
 def on_leave(case: Case, row: Row) -> None:
-    """A node announces that it will leave, or takes it back. Either outlives a restart; one that is
-    down hears of neither, unless it starts in that moment."""
+    """A node is told to leave, or not to leave. Both outlast a restart. A node that is down gets
+    neither, unless it starts at that moment."""
     case.mark("leave")
     if row.node in case.world.down:
         case.pending_orders[row.node] = row
@@ -148,7 +148,7 @@ def on_forget(case: Case, row: Row) -> None:
 
 
 def on_core(case: Case, row: Row) -> None:
-    """The chaos is over, or all is healed."""
+    """The faults end, or the heal is complete."""
     case.world.on_core(row)
 
 

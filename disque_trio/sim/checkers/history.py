@@ -1,8 +1,8 @@
-"""Folding rows into what is known of each job: its life in nodes, and what faults destroy of it.
+"""Records of jobs: their copies on nodes, and the copies that faults destroy.
 
-Owns the records of `records`, with `mail` (messages between nodes) and `agents` (clients). Each
-function takes in one kind of row, judges nothing, and notes the marks that the row itself shows.
-`verdict` says which checkers look before and after it.
+Writes the records of `records`, with `messages` (between nodes) and `client_events`. Each function
+applies one kind of row, checks no property, and counts marks. `verdict` says which checkers run
+before and after it.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Give, Job, Lease,
 from disque_trio.tracing.rows import Row
 
 ASKED: Final = "fastack asked"
-"""A client has asked a node for FASTACK, and the node has not been seen to act yet."""
+"""A client has sent FASTACK to a node, and no row shows yet that the node has applied it."""
 _QUEUE_MARKS: Final = {
     "delay-over": "delay.elapsed",
     "retry": "requeue.retry",
@@ -69,7 +69,7 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
-    """What its node knew beyond the record it has forgotten. Only a dummy has no queue."""
+    """A copy from the disk: what its record does not have is lost. Only a dummy has no queue."""
     copy.before = before
     copy.is_dummy = not row.queue
     copy.confirmed_at = row.time
@@ -99,7 +99,7 @@ def _make_dummy(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def on_acked(case: Case, row: Row, job: Job) -> None:
-    """The node's record says that nobody shall work on the job any more."""
+    """The node's record says that the job is acknowledged."""
     copy = job.copies.get(row.node)
     if copy is not None:
         _acknowledge(case, row, job, copy, row.cause)
@@ -116,7 +116,7 @@ def _acknowledge(case: Case, row: Row, job: Job, copy: Copy, cause: str) -> None
 
 
 def record_ack(case: Case, job: Job, ack: Ack) -> None:
-    """Somebody's acknowledgement has reached a node."""
+    """An acknowledgement has reached a node."""
     job.acks.append(ack)
     if job.first_ack is None:
         job.first_ack = ack.time
@@ -146,7 +146,7 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
-    """What the job's counters can have come to at most, and those of this copy at least."""
+    """Upper bounds of the job's counters, and lower bounds of this copy's."""
     if cause == "nack":
         job.nacked += 1
     elif cause not in {"first", "import"}:
@@ -158,7 +158,7 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
 
 
 def _link_import(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
-    """The job has moved: link this stay to that at the giver."""
+    """The job has moved: link this queueing to the giver's."""
     case.mark("federation.moved")
     for give in job.gives:
         if give.receiver == row.node:
@@ -182,7 +182,7 @@ def on_unqueue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """It was handed to a client, who has it once the reply arrives."""
+    """It was served to a client, which has it once the reply arrives."""
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
     job.lease = Lease(row.time, row.node, row.client, queueing, job.expected_since, job.lease)
@@ -227,7 +227,7 @@ def _drop_quietly(_case: Case, _row: Row, _job: Job, _copy: Copy) -> None:
 
 
 def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """Remember who had a copy all the same."""
+    """Note which nodes had an unacknowledged copy."""
     job.may_delete[row.node] = "collected"
     if not copy.is_dummy:
         for other in job.copies.values():
@@ -256,7 +256,7 @@ def _drop_failed(_case: Case, row: Row, job: Job, _copy: Copy) -> None:
 
 
 def _drop_told(case: Case, row: Row, job: Job, _copy: Copy) -> None:
-    """DELJOB came. If the trace has no messages, a FASTACK that was asked for explains it."""
+    """DELJOB came. Without messages in the trace, a FASTACK that was requested explains it."""
     for node, why in job.may_delete.items():
         if why == ASKED and job.ended is None:
             record_fastack(case, job, row, node)
@@ -294,7 +294,7 @@ _DROPS: Final = {
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """A process has ended: what it held is gone, or waits on its disk."""
+    """A process has ended: its copies are lost, or on its disk."""
     for job_id in list(case.table(row.node)):
         job = case.jobs[job_id]
         copy = job.copies[row.node]
@@ -306,7 +306,7 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process has begun. Without its disk it holds nothing of what it held."""
+    """A process has started: without its disk its copies are lost."""
     if row.cause != "loaded":
         on_wipe(case, row)
 

@@ -1,4 +1,4 @@
-"""Times during which something was wrong."""
+"""Intervals of time during which there was a fault."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from disque_trio.sim.scenarios.plan import Micros
 
 @attrs.define(eq=False)
 class Interval:
-    """Something lasted from `start` to `end`, or still lasts."""
+    """A fault from `start` to `end`, or one that still lasts."""
 
     start: Micros
     end: Micros | None = None
     is_unknown: bool = attrs.field(default=False, kw_only=True)
     """Two nodes did not know each other; nothing else was wrong."""
     lag: Micros = attrs.field(default=0, kw_only=True)
-    """By how much more what is sent in it is late."""
+    """The additional delay of messages that are sent in it."""
 
     def meets(self, since: Micros, until: Micros) -> bool:
         """Was any of it between these times?"""
@@ -30,7 +30,7 @@ def meets_any(intervals: Sequence[Interval], since: Micros, until: Micros) -> bo
 
 @attrs.define(eq=False)
 class Partition(Interval):
-    """A time during which some link or other was cut without a break."""
+    """A time during which at least one link was cut."""
 
     alive: int = 0
     """Unfinished jobs at its start."""

@@ -1,7 +1,7 @@
-"""Liveness: what must happen once all is healed, and by when (docs/guarantees.md, "Liveness").
+"""Liveness: what must happen after the heal, and by when (docs/guarantees.md, "Liveness").
 
-T0 is the end of the heal, the core is who was healed. Most is judged at the end of the run; a run
-that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
+T0 is the end of the heal; the core are the healed nodes. Most is judged at the end of the run. A
+run that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
 """
 
 from disque_trio.sim.bounds import absence
@@ -20,7 +20,7 @@ from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 
 def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
-    """L1, L2: a job that was waited for has come, and not too late."""
+    """L1, L2: a job that was due after the heal is delivered in time."""
     expected_since = serve.expected_since
     healed = case.world.healed
     if healed is None or job.options is None or not job.options.retry or job.ended is not None:
@@ -40,8 +40,8 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
 
 
 def _postponed_at(case: Case, job: Job) -> Micros:
-    """When a node outside the core last told all holders in it that it has the job queued, so that
-    their periods begin anew. What it does with the job then nobody can promise."""
+    """When a node outside the core last told all holders in the core that it has the job queued, so
+    that their periods began anew. Whether it delivers the job is not guaranteed."""
     told = [
         max(
             (
@@ -58,7 +58,7 @@ def _postponed_at(case: Case, job: Job) -> Micros:
 
 
 def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
-    """B of this job: by when it must have come (again), counted from `since`."""
+    """B of this job: how long after `since` it must have been delivered (again)."""
     options = job.options
     assert options is not None, job.id
     workers = _workers(case, job.queue)
@@ -74,8 +74,8 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
 
 
 def _workers(case: Case, queue: str) -> list[Consumer]:
-    """Who asks for the queue at nodes of the core until the end. Those of a node that has ever left
-    have gone to another, nobody knows which."""
+    """Consumers of the queue at nodes of the core until the end. Those of a node that has ever left
+    have moved to another, which may be outside the core."""
     world = case.world
     is_anywhere_core = all(world.in_core(node) for node in world.nodes)
     return [
@@ -92,7 +92,7 @@ def _workers(case: Case, queue: str) -> list[Consumer]:
 
 
 def finish(case: Case, findings: Findings) -> None:
-    """Everything that only the end can tell."""
+    """Checks that need the end of the run."""
     for job in list(case.jobs.values()):
         after_leaving(case, job)
         if job.is_added and job.ended is None:
@@ -111,7 +111,7 @@ def finish(case: Case, findings: Findings) -> None:
 
 
 def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
-    """L1, L2, and who was lost."""
+    """L1 and L2 for a job that is not over, and whether it is lost."""
     options = job.options
     assert options is not None, job.id
     if not options.retry:
@@ -124,7 +124,7 @@ def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _judge_loss(case: Case, job: Job, findings: Findings) -> None:
-    """No node has it, and nobody has said that it is done."""
+    """No node has the job, and it is not over."""
     options = job.options
     assert options is not None, job.id
     if _has_expired(case, job) or job.deliveries or not case.has_node_rows:
@@ -144,7 +144,7 @@ def _has_expired(case: Case, job: Job) -> bool:
 
 
 def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
-    """Some node has it, and it does not come (again)."""
+    """Some node has the job, and it is not delivered (again)."""
     healed = case.world.healed
     options = job.options
     assert healed is not None
@@ -169,8 +169,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _is_held_back(case: Case, job: Job) -> bool:
-    """Does a node have it in a queue that an operator has paused? It keeps the others from
-    queueing it, as it should."""
+    """Does a node have it in a paused queue? Then the others rightly do not queue it."""
     return any(
         copy.queueing is not None and (copy.node, job.queue) in case.world.paused_queues
         for copy in job.copies.values()
@@ -207,7 +206,7 @@ def _judge_once(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
-    """L3: once acknowledged, all copies go, if all who may hold one can be asked."""
+    """L3: all copies of an acknowledged job are collected, if all possible holders can be asked."""
     world = case.world
     assert world.healed is not None
     for copy in job.copies.values():
@@ -235,9 +234,9 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
-    """L7: of the copies on nodes that are gone for good, as many are made again as can be.
+    """L7: copies on nodes that are gone for good are replaced as far as possible.
 
-    A node that comes back with nothing is no loss that the others could see.
+    The other nodes cannot notice one that comes back without its data.
     """
     world, options = case.world, job.options
     assert world.healed is not None
@@ -342,7 +341,7 @@ def _was_unsent(case: Case, job: Job, ack: Ack, node: str) -> bool:
 
 
 def _judge_leaks(case: Case) -> None:
-    """L4: when its time is over, a job is nowhere, whatever has happened."""
+    """L4: no copy is left when the TTL is over, whatever has happened."""
     for node, table in case.tables.items():
         if not case.world.is_up(node) or node in case.world.paused:
             continue
@@ -356,7 +355,7 @@ def _judge_leaks(case: Case) -> None:
 
 
 def _expires_by(case: Case, job: Job, copy: Copy) -> Micros | None:
-    """When the copy must have expired; None if nobody can tell."""
+    """When the copy must have expired; None if that is not known."""
     if copy.base is None:
         return None
     ttl = 0 if copy.is_dummy else (None if job.options is None else job.options.ttl)

@@ -11,7 +11,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_unmet(case: Case, row: Row) -> None:
-    """The node has the job queued, and a client waits for it at the other."""
+    """A node has the job queued, and a client waits for it at another node."""
     since = int(row.detail.removeprefix("since="))
     waited = row.time - since
     if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
@@ -24,17 +24,17 @@ def on_unmet(case: Case, row: Row) -> None:
 
 
 def on_pairs(case: Case, row: Row) -> None:
-    """So many jobs and clients were apart for a moment at least."""
+    """Count pairs of a queued job and a waiting client at different nodes."""
     case.check("L9", int(row.detail))
 
 
 def bound(case: Case) -> Micros:
-    """A second, and the ways of the four messages that it takes."""
+    """A second, and the latency of the four messages that are needed."""
     return case.obligations.longest(SECOND) + 4 * case.obligations.latency
 
 
 def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
-    """Was anything in the way of a message, or one of the nodes?"""
+    """Was anything wrong with the links between the nodes, or with one of them?"""
     world = case.world
     for node, other in ((row.node, row.peer), (row.peer, row.node)):
         if world.is_held(node, other, since, row.time) or world.may_be_unknown(

@@ -1,4 +1,4 @@
-"""Folding rows into what is known of each job: messages between nodes (see `history`)."""
+"""Records of jobs: messages between nodes (see `history`)."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -11,9 +11,9 @@ from disque_trio.tracing.rows import Row
 QUEUED: Final = "queued"
 """The job is queued elsewhere. A holder that has it queued too may keep it."""
 WORKING: Final = "working"
-"""Somebody has it in hand: nobody keeps it queued."""
+"""A worker has the job: no node keeps it queued."""
 ACK: Final = "ack"
-"""Messages that tell a holder that nobody shall work on it any more."""
+"""Messages that tell a holder that the job is acknowledged or deleted."""
 SORTS: Final = {"queued": QUEUED, "working": WORKING, "setack": ACK, "deljob": ACK}
 
 
@@ -30,7 +30,7 @@ def on_send(case: Case, row: Row) -> None:
 
 
 def _send_announcement(case: Case, row: Row) -> None:
-    """News of a lease or an ack leaves."""
+    """An announcement of a lease or an ack is sent."""
     announcements = (case.jobs.get(row.job) or case.job(row.job)).announcements
     key = (row.node, row.peer, SORTS[row.cause])
     announcement = announcements.get(key)
@@ -40,7 +40,7 @@ def _send_announcement(case: Case, row: Row) -> None:
 
 
 def _send_deljob(case: Case, row: Row) -> None:
-    """A FASTACK of a job that is not here goes to everybody."""
+    """DELJOB. A FASTACK of a job that is unknown here is sent to all nodes."""
     _send_announcement(case, row)
     job = case.job(row.job)
     if job.may_delete.get(row.node) == ASKED and row.node not in job.copies:
@@ -118,9 +118,8 @@ def number_in(detail: str, name: str) -> int:
 
 
 def _bases(case: Case, row: Row) -> Bases:
-    """What the receiver will reckon from: the life that is left, in seconds plus one.
-
-    Given as how much of its life the copy has behind it, in milliseconds.
+    """By job: the age in milliseconds that the receiver computes from the remaining life, which the
+    message has in seconds plus one.
     """
     ages: Bases = {}
     for job_id in jobs_in(row):
@@ -155,11 +154,11 @@ def on_recv(case: Case, row: Row) -> None:
 
 
 def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
-    """Whoever says it is not known."""
+    """The sender is unknown to the receiver, which ignores the message."""
 
 
 def _take_doubtful_announcement(case: Case, row: Row, _flight: Flight | None) -> None:
-    """Whether it is heard nobody knows."""
+    """It is not known whether the receiver knows the sender."""
     key = (row.peer, row.node, SORTS[row.cause])
     case.job(row.job).announcements.setdefault(key, Announcement(sent=row.time)).got_at = row.time
 
@@ -197,7 +196,7 @@ def _may_have_refused(case: Case, node: str, queue: str) -> bool:
 
 
 def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
-    """HOLDERS: whoever has a copy learns who else may have one."""
+    """HOLDERS: a node with a copy learns of other holders."""
     _learn_of_copy(case, row, flight)
     for job_id, holders in _lists_in(row):
         job = case.job(job_id)
@@ -217,7 +216,7 @@ def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
 
 
 def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
-    """News of a lease or an ack has come."""
+    """An announcement of a lease or an ack has arrived."""
     job = case.jobs.get(row.job) or case.job(row.job)
     sort = SORTS[row.cause]
     key = (row.peer, row.node, sort)
@@ -274,7 +273,7 @@ def _list(row: Row, job: Job, holder: str) -> None:
 
 
 def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
-    """Who has copies, as REPLJOB and YOURJOBS tell of each job."""
+    """By job: the holders that REPLJOB or YOURJOBS names."""
     _, _, rest = row.detail.partition("holders=")
     lists = rest.partition(" ")[0].split(";")
     for number, job_id in enumerate(jobs_in(row)):
@@ -283,8 +282,8 @@ def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
 
 
 def _learn_list(row: Row, job: Job, holders: list[str]) -> None:
-    """The row's node learns who has copies. Who gets one has one, and who gives a job to be
-    delivered at least once keeps one."""
+    """The row's node learns of holders: those named, the receiver of a copy, and the giver of a job
+    with at least one delivery, which keeps its copy."""
     for holder in holders:
         _list(row, job, holder)
     if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):
@@ -292,7 +291,7 @@ def _learn_list(row: Row, job: Job, holders: list[str]) -> None:
 
 
 def on_lost(case: Case, row: Row) -> None:
-    """A message will never come."""
+    """A message is lost."""
     flight = case.flights.pop(row.ref, None)
     sort = SORTS.get(row.cause)
     for job_id in jobs_in(row):

@@ -1,9 +1,8 @@
-"""What a plan entitles its jobs to: options, periods and bounds (docs/guarantees.md, "Terms").
+"""Obligations of a plan: options of jobs, periods and bounds (docs/guarantees.md, "Terms").
 
-All are true time, in microseconds.
-
-Every number here errs on the side of the node: a period is as short as the fastest clock makes it
-where something must not happen before its end, and as long as the slowest where it must have.
+All are true time, in microseconds. Each is chosen in favour of the node: a period is as short as on
+the fastest clock where nothing may happen before its end, and as long as on the slowest clock where
+something must have happened by then.
 """
 
 from typing import Final
@@ -18,22 +17,22 @@ MILLI: Final[Micros] = 1_000
 DESYNC: Final[Micros] = 250 * MILLI
 """Requeue times are spread by up to so much either way."""
 GRAIN: Final[Micros] = 10 * MILLI
-"""Timers come up to eight milliseconds late, and clocks are read in whole milliseconds."""
+"""Timers are up to eight milliseconds late, and clocks are read in whole milliseconds."""
 DISCOVERY: Final[Micros] = 35 * SECOND
 """The longest pause between two broadcasts of NEEDJOBS, and the time for which a node that has
 imported jobs itself gives none."""
 GOSSIP_ROUND: Final[Micros] = 1 * SECOND
-"""Every node pings some other so often."""
+"""Every node pings another one so often."""
 GC_WAIT: Final[Micros] = 180 * SECOND
 """The longest pause between two attempts to collect an acknowledged job."""
 BREAKS_AFTER: Final[Micros] = 16 * SECOND
 """How long a connection or a dial may take to find out that there was a cut."""
 TAKE_OVER: Final[Micros] = 15 * SECOND
-"""How long a holder leaves the repair of copies to the one before it in line."""
+"""How long a holder leaves the repair of copies to the one before it in order."""
 REPAIR_PASS: Final[Micros] = 40 * SECOND
-"""The longest from one look at all jobs to the end of the next."""
+"""The longest time from one pass over all jobs to the end of the next."""
 TRANSFER: Final[Micros] = 400 * MILLI
-"""The longest that jobs take each when they move to where the consumers are: five to a request."""
+"""The longest time for each job to move to the consumers' node: five to a request."""
 
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
@@ -41,10 +40,10 @@ MAX_DEFAULT_RETRY_S: Final = 300
 
 @attrs.define
 class Options:
-    """One ADDJOB as the row of its invocation tells it, with what is said nowhere made explicit."""
+    """The options of an ADDJOB, from the row of its invocation, with defaults filled in."""
 
     replicate: int
-    """Where nothing was said, what a node says that knows the whole cluster."""
+    """The default is that of a node that knows the whole cluster."""
     retry: Micros
     ttl: Micros
     delay: Micros = 0
@@ -81,7 +80,7 @@ def read_options(detail: str, nodes: int) -> Options:
 
 
 def _pairs(words: list[str]) -> dict[str, int]:
-    """Names and numbers, however they stand."""
+    """Names and numbers, in either form."""
     said: dict[str, int] = {}
     name = "timeout"
     for word in words:
@@ -121,7 +120,7 @@ def _minutes(job_id: str) -> int:
 
 @attrs.frozen(kw_only=True)
 class Obligations:
-    """What holds for the whole run."""
+    """Periods and bounds for the whole run."""
 
     nodes: int
     is_stream: bool
@@ -130,7 +129,7 @@ class Obligations:
     latency: Micros
     """How long a message takes at most while nothing is wrong."""
     has_tail: bool
-    """Some messages are so slow that links may be given up for it."""
+    """Some messages are so slow that nodes may give links up."""
     node_timeout: Micros
     has_lease: bool
     repair_after: Micros
@@ -151,7 +150,7 @@ class Obligations:
 
     @property
     def calm_after(self) -> Micros:
-        """How long after the last trouble the cluster counts as calm."""
+        """How long after the last fault the cluster counts as calm."""
         return self.reconnect + 2 * self.latency
 
     @property
@@ -197,7 +196,7 @@ class Obligations:
 
 
 def obligations_of(plan: Plan) -> Obligations:
-    """The terms of a plan."""
+    """The obligations of a plan."""
     config = dict(plan.config)
     drifts = [abs(clock.drift_ppm) for clock in plan.clocks]
     drifts += [abs(fault.amount) for fault in plan.faults if fault.kind == "clock-rate"]

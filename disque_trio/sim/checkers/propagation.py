@@ -1,8 +1,8 @@
-"""What became of the news that one node had for another: for the causes of duplicates.
+"""Propagation of leases and acks from node to node, for the causes of duplicates.
 
-A `Story` is a serve that is not the first, with what it goes back to. `fate` says of two nodes why
-the one that queued the job did not hear in time what the other knew. Where the trace has messages
-they decide: a cut that had healed before the news was sent has not kept it.
+A `DuplicateCase` is a serve that is not the first. An `Outcome` says of two nodes why the one that
+queued the job did not learn in time what the other knew. If the trace has messages, they decide: a
+cut that had healed before the message was sent has not blocked it.
 """
 
 import enum
@@ -25,7 +25,7 @@ WRITE: Final[Micros] = 100 * MILLI
 
 
 class Outcome(enum.Enum):
-    """What became of the news."""
+    """Why a node did not learn what another knew."""
 
     ARRIVED = "it came in time"
     BLOCKED = "a cut, an outage or a loss kept it"
@@ -36,7 +36,7 @@ class Outcome(enum.Enum):
 
 @attrs.frozen
 class DuplicateCase:
-    """A serve that is not the first, and what it goes back to."""
+    """A serve that is not the first, with the lease before it and its queueings."""
 
     case: Case
     job: Job
@@ -52,7 +52,7 @@ class DuplicateCase:
         return self.chain[-1]
 
     def nodes(self) -> list[str]:
-        """Who had it queued, the server first."""
+        """The nodes that had it queued, the serving node first."""
         return list(dict.fromkeys(stay.node for stay in self.chain))
 
     @property
@@ -61,7 +61,7 @@ class DuplicateCase:
         return self.chain[-2].given_at if len(self.chain) > 1 else self.serve.time
 
     def nodes_of_lease(self) -> list[str]:
-        """Who knew better: the node of the lease, and where that had been queued first."""
+        """The nodes that knew of the lease: its own, and the one that had queued the job for it."""
         found = {self.before.node: None}
         if self.before.queueing is not None:
             found[self.before.queueing.root().node] = None

@@ -1,7 +1,4 @@
-"""What the judge keeps of each job: its copies, deliveries, acknowledgements and messages.
-
-`history` alone writes these records, but for what duplicates and metrics note of their own.
-"""
+"""What the judge knows of each job: its copies, deliveries, acknowledgements and messages."""
 
 import attrs
 
@@ -45,14 +42,14 @@ class Queueing:
     given_at: Micros = NEVER
 
     def root(self) -> "Queueing":
-        """The stay that began it all: why the job was queued at the first of the givers."""
+        """The first queueing: why the job was queued at the first giver."""
         queueing = self
         while queueing.given_by is not None:
             queueing = queueing.given_by
         return queueing
 
     def chain(self) -> "list[Queueing]":
-        """This stay and those of the givers, the last first."""
+        """This queueing and those of the givers, the last first."""
         found = [self]
         while (giver := found[-1].given_by) is not None:
             found.append(giver)
@@ -61,7 +58,7 @@ class Queueing:
 
 @attrs.define(eq=False)
 class Lease:
-    """Somebody has the job in hand from now on: a delivery, or a worker that asks for more time."""
+    """A worker has the job from this time on: a delivery, or a WORKING."""
 
     time: Micros
     node: str
@@ -85,7 +82,7 @@ class Lease:
 
 @attrs.define(eq=False)
 class Copy:
-    """A node's record of the job."""
+    """A node's copy of the job."""
 
     node: str
     since: Micros
@@ -183,11 +180,11 @@ class Announcement:
 
 @attrs.define(eq=False)
 class Request:
-    """A client has asked a node for something that concerns a job, and has no reply yet."""
+    """A client's request about a job, without a reply yet."""
 
     time: Micros
     is_alone: bool = True
-    """Does no other one ask the same node the same of this job?"""
+    """Is it the only such request for this job at this node?"""
 
 
 @attrs.define(eq=False)
@@ -208,7 +205,7 @@ class Query:
 
 @attrs.define(eq=False)
 class Job:
-    """Everything about one job."""
+    """What is known of one job."""
 
     id: str
     first_seen: Micros
@@ -233,7 +230,7 @@ class Job:
     lost_on: dict[str, None] = attrs.Factory(dict)
     """The nodes whose copies they were, made again or not."""
     ended: Micros | None = None
-    """When somebody settled that nobody shall work on it any more, or when it expired."""
+    """When it was acknowledged, deleted or expired."""
     ended_by: str = ""
     first_queueing: Queueing | None = None
     serves: int = 0
@@ -247,7 +244,7 @@ class Job:
     first_cause: str = ""
     """Why the delivery that came first was a duplicate, if it has overtaken one served before."""
     expected_since: Micros = NEVER
-    """Since when it may be expected to come (again)."""
+    """Since when its delivery may be expected (again)."""
     unqueued_at: Micros = NEVER
     """When it last left the queue of some node."""
     was_recalled: bool = False
@@ -324,7 +321,7 @@ class Job:
 
     @property
     def must_be_retained(self) -> bool:
-        """Was it promised to survive W-1 losses? (S1)"""
+        """Must it survive W-1 losses? (S1)"""
         options = self.options
         return (
             options is not None and self.is_added and bool(options.retry) and not options.is_async
@@ -335,5 +332,5 @@ class Job:
         return sum(not copy.is_dummy for copy in self.copies.values())
 
     def announcement(self, sender: str, receiver: str, sort: str) -> Announcement:
-        """The last such message; one that never was, if there was none."""
+        """The last such message; one without times if there was none."""
         return self.announcements.get((sender, receiver, sort)) or Announcement()

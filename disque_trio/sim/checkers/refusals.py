@@ -9,7 +9,7 @@ from disque_trio.tracing.rows import Row
 
 
 def _has_long_been_leaving(case: Case, row: Row) -> bool:
-    """One that is stopped has not heard of it yet; one that crashes at once may have forgotten."""
+    """A stopped node has not received the order yet; one that crashes at once may have lost it."""
     world, since = case.world, case.world.leaving.get(row.node)
     if since is None or case.is_live:
         return False
@@ -23,8 +23,8 @@ def _has_long_been_leaving(case: Case, row: Row) -> bool:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S20: a node that leaves takes no copies. And notes how long the queue is that a new job comes
-    to, if that may be a reason to refuse it."""
+    """S20: a leaving node accepts no copies. Also note the length of the queue of a new job, if any
+    ADDJOB has MAXLEN."""
     if row.cause == "repljob" and _has_long_been_leaving(case, row):
         case.violate("S20", "a node that is about to leave takes a copy", job.id, row.node)
     if row.cause == "add" and case.has_maxlen:
@@ -35,7 +35,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_add_ok(case: Case, row: Row, job: Job) -> None:
-    """S20: no job is taken into a queue that has MAXLEN jobs already."""
+    """S20: no job is accepted into a queue that has MAXLEN jobs already."""
     most = None if job.add is None else job.add.options.maxlen
     if most is None or not case.has_maxlen:
         return

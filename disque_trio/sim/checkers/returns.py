@@ -1,10 +1,8 @@
-"""L10: a holder that returns hears at once of the acknowledgements that it has missed.
+"""L10: a returning holder is told at once of the acknowledgements that it missed.
 
-Counted from the first PONG that a node gets from another after the heal: by then the link is up,
-and the one knows that the other is back.
-
-A message that a rule swallows on a link that stays up tells the sender nothing: TCP does not lose
-single messages. Until the next attempt nobody is judged for it.
+The time counts from the first PONG that a node receives from the holder after the heal: then the
+link is up, and the node knows that the holder is back. If a rule has dropped the message on a link
+that stays up, the sender cannot know (TCP loses no single messages): that is not judged.
 """
 
 from disque_trio.sim.checkers.case import Case, Missed
@@ -58,7 +56,7 @@ def bound(case: Case) -> Micros:
 
 
 def _judge(case: Case) -> None:
-    """Those whose time is over."""
+    """Judge the acknowledgements that are due."""
     allowed = bound(case)
     while case.missed and case.missed[0].since + allowed < case.now:
         _judge_one(case, case.missed.popleft(), allowed)
@@ -81,7 +79,7 @@ def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
 
 
 def _was_hindered(case: Case, missed: Missed) -> bool:
-    """Has something kept the one from saying it, or the other from hearing it?"""
+    """Was one of the two, or the link between them, hindered?"""
     world = case.world
     pair = (missed.knower, missed.holder)
     if world.is_lagging(*pair, missed.since, case.now):

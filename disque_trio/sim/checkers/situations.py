@@ -1,4 +1,4 @@
-"""Marks of situations that take several rows to see. They judge nothing."""
+"""Marks of situations that several rows show. They check no property."""
 
 from typing import Final
 
@@ -8,12 +8,12 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 TOGETHER: Final[Micros] = 500_000
-"""Nodes that are lost within so much of each other are lost to one pass of repair."""
+"""Nodes that are lost within so short a time are replaced by one pass of repair."""
 OFTEN: Final = 3
 
 
 def on_add_unknown(case: Case, row: Row) -> None:
-    """A producer will never know what has become of its ADDJOB."""
+    """The outcome of an ADDJOB stays unknown."""
     if row.cause == "quit":
         case.mark("producer.died")
 

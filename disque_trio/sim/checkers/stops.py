@@ -1,4 +1,4 @@
-"""S21: a node that is stopped in order and started again has its queues as they were.
+"""S21: after an orderly stop and a start a node has its queues as they were.
 
 What was queued when it ended is queued there again at once, unless another holder has it queued or
 in hand. What was not, for a worker has it, or its DELAY is not over, is not: neither at once nor
@@ -71,7 +71,7 @@ def on_loaded(case: Case, row: Row) -> None:
 
 
 def judge_overdue(case: Case) -> None:
-    """S21: is something queued still not there that should be?"""
+    """S21: is a job that should be queued again overdue?"""
     allowed = case.obligations.longest(REQUEUE_WITHIN) + 2 * case.obligations.latency
     for (node, job_id), since in list(case.due_again.items()):
         if case.now - since <= allowed:
@@ -90,7 +90,7 @@ def judge_overdue(case: Case) -> None:
 
 
 def _is_taken(job: Job, copy: Copy, since: Micros) -> bool:
-    """Has another holder the job queued or in hand, or said so?"""
+    """Has another holder the job queued or delivered, or announced that?"""
     if job.ended is not None or any(other.queueing for other in job.copies.values()):
         return True
     if job.lease is not None and (job.lease.node != copy.node or job.lease.time >= since):

@@ -17,7 +17,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 SLACK: Final[Micros] = 20 * MILLI
-"""For a batch to end, and a timer that comes up late."""
+"""For the end of a batch, and a late timer."""
 ANNOUNCEMENTS: Final = ("queued", "working")
 """Messages after which a holder begins its period anew."""
 
@@ -74,7 +74,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def after_unqueue(case: Case, row: Row, job: Job) -> None:
-    """It was handed out, given away, or taken back: a period begins."""
+    """The job was served, given away or unqueued: a period begins."""
     copy = job.copies.get(row.node)
     job.unqueued_at = row.time
     if copy is not None and row.cause not in {"acked", "dropped"}:
@@ -123,7 +123,7 @@ def _arm(case: Case, copy: Copy, wait: Micros) -> None:
 
 
 def _judge(case: Case, job: Job, copy: Copy) -> None:
-    """Has the copy's time passed, with its node well all along?"""
+    """L8: is the copy overdue, though nothing hindered its node?"""
     if copy.due_by == FOREVER or not job.first_record:
         return
     case.check("L8")

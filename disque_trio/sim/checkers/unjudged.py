@@ -1,4 +1,4 @@
-"""What the judge cannot judge of a run, or judges by weaker rules, and why."""
+"""Properties that are not judged in a run, or by weaker rules, and why."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _ON_STREAMS: Final = ("S5", "S10", "S11", "S14", "L9")
 
 
 def not_judged(case: Case, findings: Findings) -> dict[str, str]:
-    """By property: why nothing was found out, or not about everything."""
+    """By property: why it was not judged, or not in all cases."""
     reasons = {
         name: "nothing put it to the test" for name in PROPERTIES if not case.checks.get(name)
     }

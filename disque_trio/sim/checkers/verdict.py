@@ -1,7 +1,7 @@
-"""The judge, and what it says in the end.
+"""The judge and its verdict.
 
-`judge(plan)` gives a `Judge`. It takes rows one by one, finds what can be found at once, and says
-the rest in `finish`. What it could not judge it says too: silence would read as a pass.
+`judge(plan)` gives a `Judge`, which checks row by row what can be checked at once, and the rest in
+`finish`. The verdict also says what was not judged, which would else look like a pass.
 """
 
 import attrs
@@ -34,7 +34,7 @@ from disque_trio.tracing.rows import Row
 
 @attrs.frozen(kw_only=True)
 class Verdict:
-    """What the judge says of a run."""
+    """The result of judging a run."""
 
     ok: bool
     violations: tuple[Violation, ...]
@@ -43,12 +43,12 @@ class Verdict:
     distinct: int
     """Jobs that came out at all."""
     lost: int
-    """Jobs that were confirmed, never came out and are nowhere, without an excuse."""
+    """Jobs that were added, never delivered and are on no node, without an excuse."""
     lost_jobs: tuple[str, ...]
     excused: int
-    """The same, though faults have destroyed as many copies as were promised."""
+    """The same, but faults have destroyed as many copies as there had to be."""
     lost_once: int
-    """Jobs of at most one delivery that never came out, for which there is a cause."""
+    """Jobs of at most one delivery that were never delivered, with a known cause."""
     duplicates: dict[str, int]
     """By cause."""
     records: tuple[Duplicate, ...]
@@ -57,11 +57,11 @@ class Verdict:
     """By mark (`marks.MARKS`): how often it was hit."""
     metrics: Metrics
     checks: dict[str, int]
-    """By property: how often it could have failed."""
+    """By property: how often it was checked."""
     not_judged: dict[str, str]
-    """By property: why nothing can be said of it, or not of all."""
+    """By property: why it was not judged, or not in all cases."""
     notes: tuple[str, ...]
-    """What the trace had not, and what was judged by weaker rules for that."""
+    """What the trace lacked, so that weaker rules were applied."""
 
     def missing(self, sometimes: tuple[str, ...]) -> tuple[str, ...]:
         """The marks among these that were not hit."""

@@ -1,7 +1,7 @@
-"""What went wrong, where and when: cuts, crashes, pauses, clocks, and when all was calm.
+"""The faults of a run, where and when: cuts, crashes, pauses, clocks; and when all was calm.
 
-Owns `World`, which the world's rows alone change. Spells are kept for good: a run has few, and the
-cause of a duplicate may lie long before it.
+Only rows about faults change `World`. Intervals are never dropped: a run has few, and the cause of
+a duplicate may lie long before it.
 """
 
 import re
@@ -19,7 +19,7 @@ MEMBERSHIP = ("join", "leave", "forget")
 """Faults whose whole time counts as troubled, as the plan tells: no row tells of their end."""
 
 DISK_RECOVERY: Micros = 3 * SECOND
-"""How long a node may still refuse or be behind once its disk is well again."""
+"""How long a node may still refuse or be behind after a fault of its disk."""
 
 
 Pair = tuple[str, str]
@@ -31,9 +31,9 @@ class World:
 
     obligations: Obligations
     planned: list[Interval]
-    """Troubles that leave no rows."""
+    """Faults without rows."""
     nodes: dict[str, None] = attrs.Factory(dict)
-    """Every node that there was."""
+    """Every node that has existed."""
     blocked: dict[tuple[str, Pair], Interval] = attrs.Factory(dict)
     """Cuts, clogs and rules of loss that last, by kind and direction."""
     cuts: list[tuple[Pair, Interval]] = attrs.Factory(list)
@@ -46,7 +46,7 @@ class World:
     crashes: dict[str, Row] = attrs.Factory(dict)
     """The last of each node; but one that could not load its journal has died of the one before."""
     mutes: dict[str, list[Interval]] = attrs.Factory(dict)
-    """When a node had trouble with its disk, and said nothing of jobs."""
+    """When a node had a faulty disk, and sent no messages about jobs."""
     loading: dict[str, None] = attrs.Factory(dict)
     """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
@@ -67,7 +67,7 @@ class World:
     """Nodes that have ever been told to leave. When they learn that it is over no row tells."""
     removed: dict[str, None] = attrs.Factory(dict)
     unknown_nodes: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """Whom a node has forgotten and not met again, since when: it refuses what they say of jobs."""
+    """By node and peer: since when the node does not know the peer, and ignores its messages."""
     is_changing: bool = False
     """Nodes have come or gone, so that a node may not have known how many there are."""
     renamed: dict[str, Micros] = attrs.Factory(dict)
@@ -133,7 +133,7 @@ class World:
         )
 
     def was_out(self, node: str, since: Micros, until: Micros) -> bool:
-        """The same for the node being down, or silent about jobs for want of its disk."""
+        """The same for outages of the node, and for times when its disk silenced it."""
         since -= self.obligations.reconnect
         return meets_any(self.outages.get(node, ()), since, until) or self.was_mute(
             node, since, until
