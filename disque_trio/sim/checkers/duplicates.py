@@ -4,9 +4,9 @@ From the serve back to the stay in a queue that enabled it, over the givers if t
 from there to what the nodes concerned did not know: the first rule that fits names the cause
 (docs/guarantees.md, "Causes of duplicates").
 
-Our nodes lease jobs, so what a requeuer should have known of is the last *lease* (a delivery, or
-more time for a worker), and D1 asks that the lease was over. A holder that could not be told of it
-is D4 if a cut, an outage or a loss kept the news, D5 if the news was merely late.
+Nodes lease jobs: a node that queues a job again should have known of the last *lease* (a delivery,
+or a WORKING), and D1 requires that it was over. If a holder was not told of the lease, it is D4
+where a cut, an outage or a loss blocked the message, D5 where the message was late.
 """
 
 from typing import Final

@@ -58,7 +58,7 @@ class Metrics:
     avoidable: int
     """Duplicates of causes that a better queue would not have."""
     dominated: int
-    """Duplicates after an ack that news could have prevented, had it found any way."""
+    """Duplicates after an ack of which messages of any kind could have told the node."""
     recovered: int
     """Jobs that came out though their producers do not know of them."""
     repeated: int

@@ -130,7 +130,7 @@ def of_lease(duplicate: DuplicateCase, knower: str, queuer: str) -> Outcome:
 
 
 def span(duplicate: DuplicateCase) -> tuple[Micros, Micros]:
-    """From when on news should have travelled, until it was too late."""
+    """From when on a message should have been sent, until it was too late."""
     begins = [duplicate.before.time]
     if duplicate.before.queueing is not None:
         begins.append(duplicate.before.queueing.root().time)
@@ -170,7 +170,7 @@ def _outcome_of_messages(
 ) -> Outcome | None:
     """What became of those that were sent; None if there were none.
 
-    That somebody had queued the job, and the other knew it, is no news of the lease that followed.
+    A QUEUED before the lease does not tell of the lease.
     """
     announcements = [duplicate.job.announcement(sender, receiver, sort) for sort in sorts]
     if any(announcement.lost >= since for announcement in announcements):

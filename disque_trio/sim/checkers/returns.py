@@ -14,8 +14,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_pong(case: Case, row: Row) -> None:
-    """A node hears that another is there. If it is the first time since the heal, what the other
-    has missed is noted."""
+    """A PONG arrives. If it is the first since the heal, note what its sender has missed."""
     _judge(case)
     pair = (row.node, row.peer)
     if pair in case.answered or not case.obligations.is_stream:

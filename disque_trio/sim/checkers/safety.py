@@ -219,7 +219,7 @@ def after_leaving(case: Case, job: Job) -> None:
 
 
 def _double_queue_bound(case: Case) -> Micros:
-    """How long the news of a queueing and the answer to it take."""
+    """How long QUEUED and the answer to it take."""
     return 3 * case.obligations.latency + 50 * MILLI
 
 
@@ -317,7 +317,7 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
 
 
 def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
-    """Had it left the node that had queued it too before that could hear of the lease?"""
+    """Had it left the other node that had queued it before that could be told of the lease?"""
     queueing = None if job.lease is None else job.lease.queueing
     chain = [] if queueing is None else queueing.chain()
     return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.latency

@@ -61,7 +61,7 @@ def _judge_return(case: Case, row: Row, name: str) -> None:
 
 
 def on_forget(case: Case, row: Row) -> None:
-    """An operator tells a node to forget another, which may not hear of it."""
+    """An operator tells a node to forget another. One that is down does not receive the order."""
     if case.world.is_up(row.node) and row.node not in case.world.loading:
         name = f"{row.peer}~{row.detail[:8]}" if row.detail else row.peer
         case.forgotten[row.node, name] = row.time
@@ -130,5 +130,5 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
 def _should_know_that_it_stays(case: Case, peer: str) -> bool:
     """Whether a node leaves its next PONG says, on links that are up after half a node timeout."""
     since = case.world.rejoined or 0
-    heard = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
-    return peer not in case.world.leaving and case.now >= heard
+    latest = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
+    return peer not in case.world.leaving and case.now >= latest

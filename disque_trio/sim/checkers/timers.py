@@ -1,11 +1,11 @@
 """Timers (L8): a job is queued when its time has come, and not later.
 
-Each holder on its own: from whatever last began the period of its copy (the copy came, the job left
-its queue, or it heard that another node has it queued or in hand) it queues the job within RETRY,
-or says so that it has a reason to wait anew. This holds whatever happens to links. And all of them
-together, while nothing is wrong: a job is queued somewhere as soon as its ADDJOB succeeds, or its
-DELAY is over, and again within RETRY of its last delivery; for if each of two holders puts the
-other off, each keeps to its own period. Judged of traces that tell what records say (`hold`).
+Each holder by itself: from what last restarted the period of its copy (the copy came, the job left
+its queue, or another node announced that it has it queued or delivered) it queues the job within
+RETRY, or announces why it waits anew. This holds whatever happens to links. All holders together,
+in calm: a job is queued as soon as its ADDJOB succeeds or its DELAY is over, and again within RETRY
+of its last delivery. The second check is needed because two holders that keep postponing each other
+both keep to their own periods. Judged only if the trace has the options of records (`hold`).
 """
 
 from typing import Final
@@ -52,7 +52,7 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
-    """It waits for its DELAY, unless it has heard of another that did not."""
+    """It waits for its DELAY, unless it was told of a queueing or a lease elsewhere."""
     has_received = any(
         receiver == copy.node and sort in ANNOUNCEMENTS and announcement.got_at >= copy.since
         for (_, receiver, sort), announcement in job.announcements.items()

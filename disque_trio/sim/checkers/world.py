@@ -183,7 +183,7 @@ class World:
 
     def is_name_new(self, node: str, other: str, now: Micros) -> bool:
         """Has the node a name of which the other may not know yet? Whatever has been in the way
-        since, news of it needs links."""
+        since, gossip needs links."""
         since = self.renamed.get(node, NEVER)
         if now - since < self.obligations.introduction:
             return True
@@ -338,7 +338,7 @@ class World:
             self.paused_queues[row.node, queue] = (mode, row.time)
 
     def resume(self, node: str, now: Micros) -> None:
-        """A stopped process goes on, or ends. What it was told meanwhile it hears now."""
+        """A stopped process goes on, or ends. It receives now what was sent meanwhile."""
         interval = self.paused.pop(node, None)
         if interval is None:
             return
@@ -359,7 +359,7 @@ class World:
     def meet(self, node: str, peer: str, now: Micros) -> None:
         """A node says something about jobs to one that it had forgotten: they have met.
 
-        Unless it has not heard yet that it shall forget.
+        Unless the order to forget may still be under way.
         """
         if now - self.unknown_nodes[node, peer] < SECOND:
             return

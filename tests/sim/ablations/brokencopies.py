@@ -257,12 +257,12 @@ def leaving_adders_ignore_acks(patch: Patch) -> None:
         job = node.jobs.get(job_id)
         return job is not None and job.state == WAIT_REPL and node.cluster.is_leaving
 
-    def hear(node: NodeState, sender: Peer, message: SetAck) -> None:
+    def receive(node: NodeState, sender: Peer, message: SetAck) -> None:
         if not is_ignoring(node, message.id):
             on_setack(node, sender, message)
 
     patch.setattr(acks, "ack", lambda node, id: not is_ignoring(node, id) and ack(node, id))
-    patch.setitem(dispatch.ON_MESSAGE, SetAck, hear)
+    patch.setitem(dispatch.ON_MESSAGE, SetAck, receive)
 
 
 def unknown_jobs_not_fastacked(patch: Patch) -> None:

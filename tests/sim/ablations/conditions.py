@@ -62,6 +62,19 @@ def plan(name: str, seed: int, seconds: int, **rest: Any) -> Plan:
     return Plan(**(base | rest))
 
 
+def one_of_five(seed: int) -> tuple[int, tuple[int, ...]]:
+    """A node, another one for each seed, and the other four."""
+    chosen = 1 + seed % 5
+    return chosen, tuple(node for node in (1, 2, 3, 4, 5) if node != chosen)
+
+
+def cut_off(seed: int, hold: Micros) -> tuple[int, tuple[int, ...], Fault]:
+    """A node, the other four, and the partition between them."""
+    node, others = one_of_five(seed)
+    cut = Fault(kind="partition", at=2 * SECOND, hold=hold, groups=((node,), others))
+    return node, others, cut
+
+
 def calm(seed: int) -> Plan:
     """No faults, consumers at two nodes only, and no duplicate is expected."""
     return plan("calm", seed, 10, adds=jobs(40), consumers=workers((1, 2), mix=(("ackjob", 1.0),)))
@@ -103,9 +116,7 @@ def queue_and_work(seed: int) -> Plan:
 
 def island(seed: int) -> Plan:
     """A node is cut off for long, with copies of jobs that are acknowledged elsewhere."""
-    lonely = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
-    cut = Fault(kind="partition", at=2 * SECOND, hold=40 * SECOND, groups=((lonely,), others))
+    lonely, others, cut = cut_off(seed, 40 * SECOND)
     return plan(
         "island",
         seed,
@@ -122,9 +133,7 @@ def island(seed: int) -> Plan:
 
 def refusals(seed: int) -> Plan:
     """Jobs ask for more copies than nodes can be reached."""
-    lonely = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
-    cut = Fault(kind="partition", at=2 * SECOND, hold=3 * SECOND, groups=((lonely,), others))
+    _, _, cut = cut_off(seed, 3 * SECOND)
     return plan(
         "refusals",
         seed,
@@ -138,8 +147,8 @@ def refusals(seed: int) -> Plan:
 
 def unsure(seed: int) -> Plan:
     """REPLJOB to a node is lost, but the node still counts as reachable."""
-    deaf = 1 + seed % 5
-    drop = Fault(kind="drop", nodes=(deaf,), mode="repljob", amount=MILLION)
+    node, _ = one_of_five(seed)
+    drop = Fault(kind="drop", nodes=(node,), mode="repljob", amount=MILLION)
     return plan(
         "unsure", seed, 8, adds=jobs(40, timeout_ms=500), consumers=workers((1, 2)), faults=(drop,)
     )
@@ -245,8 +254,7 @@ def lost_setacks(seed: int) -> Plan:
 
 def orphans(seed: int) -> Plan:
     """The node where jobs were added dies before they are delivered."""
-    dead = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != dead)
+    dead, others = one_of_five(seed)
     return plan(
         "orphans",
         seed,
@@ -260,9 +268,7 @@ def orphans(seed: int) -> Plan:
 
 def alone(seed: int) -> Plan:
     """A node that is cut off goes on taking jobs that need no other node."""
-    lonely = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
-    cut = Fault(kind="partition", at=2 * SECOND, hold=30 * SECOND, groups=((lonely,), others))
+    lonely, _, cut = cut_off(seed, 30 * SECOND)
     return plan(
         "alone",
         seed,
@@ -293,9 +299,7 @@ def nobody(seed: int) -> Plan:
 
 def far_acks(seed: int) -> Plan:
     """A node with jobs is cut off, and its workers acknowledge them elsewhere, twice."""
-    lonely = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
-    cut = Fault(kind="partition", at=2 * SECOND, hold=10 * SECOND, groups=((lonely,), others))
+    lonely, _, cut = cut_off(seed, 10 * SECOND)
     work = (1_500_000, 3_500_000)
     return plan(
         "far-acks",
@@ -344,9 +348,7 @@ def blackouts(seed: int) -> Plan:
 
 def squeezed(seed: int) -> Plan:
     """Nodes are short of memory while one that may hold copies of all jobs is cut off."""
-    lonely = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
-    cut = Fault(kind="partition", at=2 * SECOND, hold=8 * SECOND, groups=((lonely,), others))
+    _, others, cut = cut_off(seed, 8 * SECOND)
     adds = jobs(150, every=SECOND // 15, retry_s=5)
     return plan(
         "squeezed",
@@ -363,9 +365,7 @@ def squeezed(seed: int) -> Plan:
 def returners(seed: int) -> Plan:
     """A node is cut off while others work on its jobs, and comes back between two attempts to tell
     it of the acks."""
-    lonely = 1 + seed % 5
-    others = tuple(node for node in (1, 2, 3, 4, 5) if node != lonely)
-    cut = Fault(kind="partition", at=2 * SECOND, hold=30 * SECOND, groups=((lonely,), others))
+    lonely, others, cut = cut_off(seed, 30 * SECOND)
     return plan(
         "returners",
         seed,

@@ -27,7 +27,7 @@ def paused_once(seed: int) -> Plan:
 
 def forgotten(seed: int) -> Plan:
     """An operator lets all nodes forget one that is alive, and meet it again later; one of them is
-    down meanwhile, and does not hear of it."""
+    down meanwhile, and does not receive the command."""
     victim = 1 + seed % 5
     absent = victim % 5 + 1
     return plan(

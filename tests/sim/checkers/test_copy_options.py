@@ -98,7 +98,7 @@ def test_a_life_is_told_in_whole_seconds() -> None:
     trace = told(says(), says(left=HOUR + 2000))
 
     assert problems(trace) == []
-    assert UPTIME  # the tale's clocks
+    assert UPTIME  # the trace's clocks
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,11 @@ def test_a_delay_is_over_in_time() -> None:
     ]
 
 
-@pytest.mark.parametrize(("heard", "queued", "due"), [(True, 15, 0), (True, 16, 1), (False, 6, 1)])
+@pytest.mark.parametrize(
+    ("is_told", "queued", "due"), [(True, 15, 0), (True, 16, 1), (False, 6, 1)]
+)
 def test_who_learns_of_a_delivery_before_its_add_succeeds_keeps_a_period_from_then_on(
-    heard: bool, queued: float, due: int
+    is_told: bool, queued: float, due: int
 ) -> None:
     trace = Trace()
     record = RECORD.replace("delay=0", "delay=4000").replace("due=10000", "due=14000")
@@ -126,7 +128,7 @@ def test_who_learns_of_a_delivery_before_its_add_succeeds_keeps_a_period_from_th
     trace.copy(0, "n1", "n2", record=record)
     trace.requeue(4, "n2", cause="delay-over")
     trace.serve(4.1, "n2")
-    if heard:
+    if is_told:
         trace.working(4.1, "n2", "n1")
     trace.row(5, "add.ok", "n1", job=JOB, client="p1", ref=77)
     trace.requeue(queued, "n1")

@@ -1,4 +1,4 @@
-"""A tale of a job that waits, for the checks of liveness."""
+"""The trace of a job that waits, for the tests of liveness."""
 
 from disque_trio.sim.scenarios.plan import Expect
 from tests.sim.checkers.trace import Trace
