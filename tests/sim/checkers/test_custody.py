@@ -41,7 +41,7 @@ def test_it_does_not_go_before() -> None:
     ]
 
 
-def test_who_has_asked_nobody_has_no_confirmations() -> None:
+def test_a_node_that_has_asked_no_other_has_no_confirmations() -> None:
     trace = acknowledged()
     trace.collect(2.2, "n1", "n2", "n3")
 

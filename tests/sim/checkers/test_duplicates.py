@@ -84,7 +84,7 @@ def test_d2_a_cut_lay_between_ack_and_queuer() -> None:
     assert verdict.records[0].since_heal == 0
 
 
-def test_d2_when_news_found_a_way_round_the_cut() -> None:
+def test_d2_when_other_messages_found_a_way_round_the_cut() -> None:
     trace = leased()
     trace.cut(2, ["n1"], ["n2"], until=50)
     trace.ack(5)
@@ -100,7 +100,7 @@ def test_d2_when_news_found_a_way_round_the_cut() -> None:
 
 
 @pytest.mark.parametrize(("is_cut", "cause"), [(True, "D2"), (False, "D5")])
-def test_word_of_an_ack_counts_though_its_sender_has_forgotten_it(
+def test_an_announced_ack_counts_though_its_sender_has_forgotten_it(
     *, is_cut: bool, cause: str
 ) -> None:
     trace = leased()
@@ -172,7 +172,7 @@ def test_d4_the_first_queue_still_had_it_after_the_heal() -> None:
     assert verdict.records[0].since_heal == 30_000_000
 
 
-def test_d4_who_had_heard_of_the_queueing_need_not_have_heard_of_the_lease() -> None:
+def test_d4_a_node_told_of_the_queueing_need_not_know_of_the_lease() -> None:
     trace = Trace()
     trace.add(0)
     trace.send(3, "queued", "n1", "n2")
@@ -183,7 +183,7 @@ def test_d4_who_had_heard_of_the_queueing_need_not_have_heard_of_the_lease() -> 
     assert trace.verdict().duplicates == {"D4": 1}
 
 
-def test_d4_the_news_was_lost_without_a_cut() -> None:
+def test_d4_the_message_was_lost_without_a_cut() -> None:
     trace = Trace()
     trace.add(0)
     trace.serve(5)
@@ -193,7 +193,7 @@ def test_d4_the_news_was_lost_without_a_cut() -> None:
     assert trace.verdict().duplicates == {"D4": 1}
 
 
-def test_d5_the_news_was_under_way() -> None:
+def test_d5_the_message_was_under_way() -> None:
     trace = Trace()
     trace.add(0)
     trace.serve(9.9)
@@ -279,11 +279,11 @@ def moved(*, told: float = 0.002, lost: float | None = None) -> Trace:
     return trace
 
 
-def test_d5_the_importer_had_told_of_its_copy_and_the_word_was_under_way() -> None:
+def test_d5_the_importers_message_about_its_copy_was_under_way() -> None:
     assert moved(told=0.1).verdict().duplicates == {"D5": 1}
 
 
-def test_d2_the_importers_word_was_lost() -> None:
+def test_d2_the_importers_message_was_lost() -> None:
     assert moved(lost=11.003).verdict().duplicates == {"D2": 1}
 
 
@@ -297,7 +297,7 @@ def test_d5_the_link_was_given_up_for_slowness() -> None:
     assert trace.verdict().duplicates == {"D5": 1}
 
 
-def test_a_node_that_tells_nobody_explains_nothing() -> None:
+def test_a_node_that_tells_no_other_explains_nothing() -> None:
     trace = Trace()
     trace.add(0)
     trace.serve(5)

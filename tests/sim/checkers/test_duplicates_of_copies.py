@@ -164,7 +164,9 @@ def test_d5_of_a_giver_whose_copy_was_cleaned_up_before_the_ack() -> None:
 
 
 @pytest.mark.parametrize(("lag", "cause"), [(12, "D5"), (1, "DX")])
-def test_d5_the_ack_had_not_come_yet_to_who_alone_could_pass_it_on(lag: int, cause: str) -> None:
+def test_d5_the_ack_had_not_reached_the_only_node_that_could_pass_it_on(
+    lag: int, cause: str
+) -> None:
     trace = leased(Trace(nodes=4))
     trace.requeue(10.9, "n2")
     trace.row(10.9, "unqueue", "n2", job=JOB, cause="given")

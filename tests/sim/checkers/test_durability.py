@@ -114,7 +114,7 @@ def test_an_ack_that_comes_back_is_content() -> None:
     assert problems(trace) == []
 
 
-def test_whom_a_copy_from_the_disk_lists_no_message_has_told() -> None:
+def test_no_message_tells_the_holders_that_a_copy_from_the_disk_lists() -> None:
     trace = held()
     trace.serve(1)
     trace.working(1, "n1", "n2", "n3")
@@ -147,7 +147,7 @@ def test_what_was_told_before_a_crash_and_not_written_was_not_told() -> None:
     assert trace.verdict().duplicates == {"D2": 1}
 
 
-def test_news_may_wait_for_the_disk_for_a_moment() -> None:
+def test_messages_may_wait_for_the_disk_for_a_moment() -> None:
     trace = held()
     trace.serve(9.9)
     trace.requeue(9.91, "n2")
@@ -192,7 +192,7 @@ def test_what_was_told_before_a_crash_is_not_known_after_it_however_the_job_came
     assert trace.verdict().duplicates == {"D2": 1}
 
 
-def test_a_node_that_cannot_write_down_an_ack_tells_nobody_of_it() -> None:
+def test_a_node_that_cannot_write_an_ack_announces_it_to_no_other() -> None:
     trace = held()
     trace.serve(1)
     trace.working(1, "n1", "n2", "n3")

@@ -110,11 +110,11 @@ def unrepaired(*, removed: str = "n1", had_it: bool = False) -> Trace:
     return trace
 
 
-def test_who_was_told_of_a_copy_that_never_came_by_one_that_is_gone_counts_it() -> None:
+def test_a_holder_told_of_a_copy_that_never_came_by_a_node_that_is_gone_counts_it() -> None:
     assert "L7" not in broken(unrepaired().verdict(end=800))
 
 
-def test_who_can_be_asked_by_one_that_knows_better_has_no_excuse() -> None:
+def test_a_holder_that_a_node_with_a_full_list_can_ask_has_no_excuse() -> None:
     assert "L7" in broken(unrepaired(removed="n2").verdict(end=800))
 
 

@@ -144,7 +144,7 @@ def lost(destroyed: int, expect: Expect | None = None) -> Trace:
     return trace
 
 
-def test_who_loses_all_copies_loses_the_job_and_is_excused() -> None:
+def test_a_job_of_which_faults_destroy_all_copies_is_excused() -> None:
     verdict = lost(3).verdict(end=200)
 
     assert verdict.ok
@@ -232,7 +232,7 @@ def test_they_may_not_stay_for_ever() -> None:
 
 
 @pytest.mark.parametrize("is_told", [False, True])
-def test_a_job_without_retries_that_was_moved_stays_until_it_expires_or_its_node_hears_of_the_ack(
+def test_a_job_without_retries_that_was_moved_stays_until_it_expires_or_its_node_is_told_of_the_ack(
     *, is_told: bool
 ) -> None:
     trace = Trace()

@@ -45,7 +45,7 @@ def test_a_process_that_is_stopped_is_an_excuse_but_not_a_third_one() -> None:
         assert ("L9" not in broken(trace.verdict(end=25))) == is_excused, node
 
 
-def test_who_is_about_to_leave_takes_no_jobs() -> None:
+def test_a_leaving_node_takes_no_jobs() -> None:
     trace = calm()
     trace.row(5.5, "leave", "n2", detail="yes")
     trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")

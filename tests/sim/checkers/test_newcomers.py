@@ -19,7 +19,7 @@ def with_newcomer(time: float, node: str) -> Trace:
     ("since", "is_cut", "is_heard"),
     [(14, False, False), (5, False, True), (5, True, False), (-30, False, True)],
 )
-def test_word_from_one_who_is_not_known_yet_may_not_be_heard(
+def test_a_message_from_an_unknown_node_may_be_ignored(
     since: int, *, is_cut: bool, is_heard: bool
 ) -> None:
     trace = with_newcomer(since, "n1")
@@ -73,7 +73,7 @@ def test_a_node_that_begins_anew_has_forgotten_nothing_that_it_could_know() -> N
     assert trace.verdict().duplicates == {"D9": 1}
 
 
-def test_what_the_one_who_was_asked_has_forgotten_those_may_say_who_were_told() -> None:
+def test_nodes_that_were_told_may_say_what_the_acked_node_has_forgotten() -> None:
     trace = Trace(expect=Expect(duplicates=ALL_CAUSES))
     trace.add(0)
     trace.serve(1)

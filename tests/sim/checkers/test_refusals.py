@@ -32,7 +32,7 @@ def test_a_node_that_leaves_takes_no_copies(left: float, due: list[str]) -> None
     assert broken(trace.verdict()) == due
 
 
-def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
+def test_a_stopped_node_has_not_received_the_order_to_leave() -> None:
     trace = Trace()
     trace.row(0.4, "pause", "n2")
     trace.row(0.5, "leave", "n2", detail="yes")
@@ -45,7 +45,7 @@ def test_a_node_that_is_stopped_has_not_heard_that_it_leaves() -> None:
 @pytest.mark.parametrize(
     ("crash", "start", "due"), [(0.3, 0.7, []), (0.5001, 0.8, []), (1.6, 1.7, ["S20"])]
 )
-def test_a_node_that_is_down_does_not_hear_that_it_leaves_and_remembers_it_if_it_has_heard(
+def test_a_node_that_is_down_gets_no_order_to_leave_and_keeps_one_that_it_got(
     crash: float, start: float, due: list[str]
 ) -> None:
     trace = Trace()
@@ -58,7 +58,7 @@ def test_a_node_that_is_down_does_not_hear_that_it_leaves_and_remembers_it_if_it
 
 
 @pytest.mark.parametrize(("start", "due"), [(1, []), (1.1, ["S20"])])
-def test_an_order_that_comes_just_before_the_start_may_be_heard(
+def test_an_order_that_comes_just_before_the_start_may_be_received(
     start: float, due: list[str]
 ) -> None:
     trace = Trace()

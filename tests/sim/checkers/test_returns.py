@@ -18,7 +18,7 @@ def returning(*, told_at: float | None) -> Trace:
     return trace
 
 
-def test_a_holder_that_returns_hears_of_the_ack_within_a_second() -> None:
+def test_a_holder_that_returns_is_told_of_the_ack_within_a_second() -> None:
     verdict = returning(told_at=21.1).verdict(end=25)
 
     assert "L10" not in broken(verdict)
@@ -53,7 +53,7 @@ def test_nothing_is_said_of_a_run_that_ends_before() -> None:
     assert "L10" in verdict.not_judged
 
 
-def test_whoever_ends_meanwhile_tells_nobody() -> None:
+def test_a_node_that_ends_meanwhile_tells_no_other() -> None:
     for node in ("n1", "n2"):
         trace = returning(told_at=None)
         trace.row(21.5, "crash", node)
@@ -112,7 +112,7 @@ def test_nor_if_one_of_them_has_begun_anew_since() -> None:
     assert broken(answered(trace).verdict(end=25)) == ["L10"]
 
 
-def test_word_that_follows_others_on_a_slow_link_may_be_late_but_not_on_another() -> None:
+def test_a_message_behind_others_on_a_slow_link_may_be_late_but_not_on_another() -> None:
     for pair, lag, is_excused in (
         (("n1", "n2"), 3000, True),
         (("n2", "n1"), 3000, True),

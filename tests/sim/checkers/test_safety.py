@@ -113,7 +113,7 @@ def test_a_job_comes_out_as_it_was_put_in(queue: str, body: str) -> None:
     assert broken(trace.verdict()) == ["S3"]
 
 
-def test_a_job_whose_producer_never_heard_of_it_is_found_by_its_body() -> None:
+def test_a_job_with_an_unknown_add_is_found_by_its_body() -> None:
     trace = Trace()
     trace.add(0, outcome="unknown")
     trace.serve(1)

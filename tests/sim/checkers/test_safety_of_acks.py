@@ -44,7 +44,7 @@ def test_a_node_that_was_told_does_not_deliver() -> None:
     assert "S9" in broken(trace.verdict())
 
 
-def test_in_calm_a_holder_that_hears_of_anything_hears_of_the_ack() -> None:
+def test_in_calm_a_holder_that_is_told_anything_is_told_of_the_ack() -> None:
     trace = Trace()
     trace.add(0)
     trace.serve(1)
@@ -60,7 +60,7 @@ def test_in_calm_a_holder_that_hears_of_anything_hears_of_the_ack() -> None:
     assert verdict.duplicates == {"DX": 1}
 
 
-def test_nobody_can_be_blamed_for_an_ack_behind_a_cut() -> None:
+def test_no_node_is_to_blame_for_an_ack_behind_a_cut() -> None:
     trace = Trace()
     trace.add(0)
     trace.serve(1)
@@ -129,7 +129,7 @@ def test_in_calm_a_lease_lasts_for_retry() -> None:
 
 
 @pytest.mark.parametrize(("given", "due"), [(10.01, []), (10.1, ["S11"])])
-def test_a_job_that_was_on_its_way_to_another_node_could_not_hear_of_the_lease(
+def test_a_job_under_way_to_another_node_could_not_be_told_of_the_lease(
     given: float, due: list[str]
 ) -> None:
     trace = Trace()

@@ -126,7 +126,7 @@ def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
         ("stream", 1.9, "pfail", True),
     ],
 )
-def test_who_waits_for_a_lost_answer_may_suspect_the_other_until_the_link_is_given_up(
+def test_a_node_that_waits_for_a_lost_answer_may_suspect_the_other_until_it_gives_the_link_up(
     *, model: str, asked: float, opinion: str, is_due: bool
 ) -> None:
     trace = tale_of(model, consumers=())

@@ -56,7 +56,7 @@ def test_after_a_kill_or_a_stop_without_the_mark_it_may() -> None:
         assert problems(told(ends=ends, queued_at=None)) == [], ends
 
 
-def test_who_is_killed_queues_nothing_at_once() -> None:
+def test_a_killed_node_queues_nothing_at_once() -> None:
     for ends in ("kill", "stop"):
         [problem] = problems(told(ends=ends))
         assert problem.startswith("n1 queues it as it starts"), ends

@@ -45,7 +45,7 @@ def test_nobody_looks_for_a_node_where_it_never_was() -> None:
     assert problems(trace) == [("n1", "believes n2 to be at 10.0.0.9:7711, where it never was")]
 
 
-def test_who_was_told_to_forget_a_node_does_not_know_it() -> None:
+def test_a_node_that_was_told_to_forget_another_does_not_know_it() -> None:
     trace = Trace()
     trace.row(1, "forget", "n1", peer="n2")
     knows(trace, 1.05, "n1", "n1 n2 n3")  # the command has not arrived
@@ -80,7 +80,7 @@ def test_an_operator_may_bring_it_back_at_once() -> None:
     assert problems(trace) == []
 
 
-def test_a_node_that_is_down_or_stopped_does_not_hear_that_it_shall_forget() -> None:
+def test_a_node_that_is_down_or_stopped_gets_no_order_to_forget() -> None:
     trace = Trace()
     trace.crash(0.5, "n1", back=2)
     trace.row(0.5, "pause", "n3")
@@ -106,7 +106,7 @@ def test_in_the_end_all_of_the_core_know_each_other_and_think_well_of_each_other
     ]
 
 
-def test_who_leaves_is_believed_to() -> None:
+def test_a_leaving_node_counts_as_leaving() -> None:
     trace = Trace()
     trace.row(1, "leave", "n3", detail="yes")
     trace.heal(2)

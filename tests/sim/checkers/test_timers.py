@@ -50,7 +50,7 @@ def test_so_is_one_that_never_does() -> None:
     assert len(late(trace, end=12)) >= 3
 
 
-def test_news_of_another_holder_begins_the_period_anew() -> None:
+def test_an_announcement_of_another_holder_restarts_the_period() -> None:
     trace = served()
     trace.requeue(11, "n2")
     trace.send(11, "queued", "n2", "n1")
@@ -114,7 +114,7 @@ def test_a_delay_is_over_in_time() -> None:
 @pytest.mark.parametrize(
     ("is_told", "queued", "due"), [(True, 15, 0), (True, 16, 1), (False, 6, 1)]
 )
-def test_who_learns_of_a_delivery_before_its_add_succeeds_keeps_a_period_from_then_on(
+def test_a_node_told_of_a_delivery_before_its_add_succeeds_keeps_a_period_from_then_on(
     is_told: bool, queued: float, due: int
 ) -> None:
     trace = Trace()
