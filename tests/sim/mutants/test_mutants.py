@@ -53,10 +53,6 @@ def test_there_are_as_many_as_were_asked_for() -> None:
         "retry-counts-before-delay",
         "gotack-from-non-holders-is-ignored",
     ],
-        "all-but-one-holder-is-asked",
-        "retry-counts-before-delay",
-        "gotack-from-non-holders-is-ignored",
-    ],
 )
 def test_the_judge_catches_it_within_two_seeds(name: str) -> None:
     catch = Hunt(seeds=2).run(MUTANTS[name])
