@@ -187,5 +187,6 @@ def rank(node: NodeId, job_id: JobId) -> int:
 
 
 def wins(mine: NodeId, other: NodeId, job_id: JobId) -> bool:
-    """Does `other` keep a job that both have queued? The job's id decides (original 5.12)."""
+    """Does `other` win, that is, keep a job that both have queued? The ids of the nodes decide,
+    mixed with the id of the job (original 5.12)."""
     return rank(other, job_id) > rank(mine, job_id)

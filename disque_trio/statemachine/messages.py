@@ -140,7 +140,7 @@ class SetAck(JobMessage):
 
 @attrs.define
 class WillQueue(JobMessage):
-    """I will queue it in half a second, unless another holder has it queued."""
+    """I will queue it in half a second, unless another holder has it queued, delivered or acked."""
 
 
 @attrs.define

@@ -1,8 +1,8 @@
 """Requeueing: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (original 6.4, 5.11).
 
-The first holder whose retry period ends warns the others, and half a second later queues the job
-unless one of them has it queued. Adds nodes whose messages show that they hold a copy to
-`Job.holders`.
+The first holder whose retry period ends warns the others, and half a second later queues the job,
+unless one of them answers that it has the job queued, delivered or acknowledged. A node whose
+message shows that it has a copy is added to `Job.holders`.
 """
 
 from disque_trio.statemachine import acks, journaling, lifecycle, replication, send

@@ -171,8 +171,14 @@ POSITIVE_SECONDS: Final = ranges(
 )
 SHARE: Final = ranges("a number or range from 0 to 1, such as `0.05`", {"": 1}, 0, 1)
 RATE: Final = ranges("a number or range above 0, such as `2.0` or `0.1..10 log`", {"": 1}, 1e-9)
+MAX_PPM: Final = 500_000
+"""A clock that loses a million parts per million stands still, and no wait on it ever ends."""
 PPM: Final = ranges(
-    "parts per million, such as `200` or `-200..200`", {"": 1, "ppm": 1}, -500_000, 500_000, step=1
+    "parts per million, such as `200` or `-200..200`",
+    {"": 1, "ppm": 1},
+    -MAX_PPM,
+    MAX_PPM,
+    step=1,
 )
 SIZE: Final = ranges("a size, such as `200`, `64kB` or `1..2 MB`", dict(SIZE_UNITS), 0, step=1)
 
@@ -197,6 +203,8 @@ def _read_amount(value: Any, _spot: Spot) -> tuple[str, Range]:
     for sort, (units, step) in _AMOUNTS.items():
         if value.endswith(tuple(units)):
             found = _range_from(value, units)
+            if sort == "ppm" and max(abs(found.low), abs(found.high)) > MAX_PPM:
+                raise ValueError(_limits(-MAX_PPM, MAX_PPM).strip())
             return sort, _in_steps(found, step) if step else found
     raise ValueError
 

@@ -177,6 +177,10 @@ p = 0.3
             "3: amount is missing: clock-step takes a duration",
         ),
         (
+            HEAD + "[[fault]]\nkind = 'clock-rate'\nat = '1s'\namount = '-1000000ppm'\n",
+            "6: amount",
+        ),
+        (
             HEAD + "[[fault]]\nkind = 'clock-rate'\nat = '1s'\namount = '3s'\n",
             "6: amount of clock-rate is parts per million (200ppm)",
         ),
