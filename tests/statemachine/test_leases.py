@@ -140,7 +140,7 @@ def test_without_leases_a_delivery_defends_nothing() -> None:
 # Transfers after news of a worker.
 
 
-def test_a_transfer_that_was_overtaken_by_news_of_a_worker_is_not_queued() -> None:
+def test_a_transfer_that_comes_after_working_is_not_queued() -> None:
     rig = Rig(peers=2)
     job = rig.hold(copy_of(holders=(N2, N3, ME)))
     rig.message(N3, Working(JOB))

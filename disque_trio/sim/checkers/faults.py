@@ -66,6 +66,7 @@ def on_heal(case: Case, row: Row) -> None:
 def on_crash(case: Case, row: Row) -> None:
     """A process ends, and with it its memory."""
     case.mark("crash")
+    case.pending_orders.pop(row.node, None)
     case.world.on_crash(row)
     jobs = list(case.table(row.node))
     history.on_crash(case, row)
@@ -113,8 +114,11 @@ def on_pause(case: Case, row: Row) -> None:
 
 
 def on_resume(case: Case, row: Row) -> None:
-    """It goes on."""
+    """It goes on, and receives what has come meanwhile."""
     case.world.resume(row.node, row.time)
+    order = case.pending_orders.pop(row.node, None)
+    if order is not None:
+        _apply(case, order)
 
 
 def on_clock(case: Case, row: Row) -> None:
@@ -125,9 +129,9 @@ def on_clock(case: Case, row: Row) -> None:
 
 def on_leave(case: Case, row: Row) -> None:
     """A node is told to leave, or not to leave. Both outlast a restart. A node that is down gets
-    neither, unless it starts at that moment."""
+    neither, unless it starts at that moment; one whose process is stopped, when it goes on."""
     case.mark("leave")
-    if row.node in case.world.down:
+    if row.node in case.world.down or row.node in case.world.paused:
         case.pending_orders[row.node] = row
     else:
         _apply(case, row)

@@ -59,8 +59,8 @@ def importers_unlisted(patch: Patch) -> None:
 def without_widening(patch: Patch) -> None:
     """When a node does not confirm its copy, no other node is asked."""
 
-    def widen(node: NodeState, addition: Any, job: Job) -> None:
-        pending_adds.widen_in(node, addition, replication.RESEND_EVERY)
+    def widen(node: NodeState, pending: Any, job: Job) -> None:
+        pending_adds.widen_in(node, pending, replication.RESEND_EVERY)
         replication._send_to(node, job, job.holders, no_reply=False)
 
     patch.setattr(replication, "_widen", widen)

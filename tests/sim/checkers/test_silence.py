@@ -10,7 +10,7 @@ TIMEOUT = (("cluster-node-timeout", "4000"),)
 """A link is given up two seconds after the PING that was not answered."""
 
 
-def tale_of(model: str = "hostile", **options: object) -> Trace:
+def trace_of(model: str = "hostile", **options: object) -> Trace:
     return Trace(link=LinkPlan(model=model), config=TIMEOUT, **options)  # type: ignore[arg-type]
 
 
@@ -23,7 +23,7 @@ def unsent_serves(
     pair: tuple[str, str] = ("n1", "n2"),
 ) -> Trace:
     """Two nodes queue the job at once, and n1, the first, does not say so to n2."""
-    trace = tale_of(model)
+    trace = trace_of(model)
     trace.add(0)
     trace.serve(1)
     trace.working(1, "n1", "n2", "n3")
@@ -76,7 +76,7 @@ def test_all_else_is(trace: Trace) -> None:
 
 def fastacked(*, job: str = ONCE, lost: float | None = 2.5, is_sent: bool = True) -> Trace:
     """A job that n1 has delivered; FASTACK comes to n2, which has no copy and tells all."""
-    trace = tale_of(consumers=())
+    trace = trace_of(consumers=())
     retry = 0 if job == ONCE else 900
     trace.add(0, job=job, to=(), options=f"replicate=1 retry={retry} ttl=3600")
     trace.serve(1, job=job)
@@ -129,7 +129,7 @@ def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
 def test_a_node_that_waits_for_a_lost_answer_may_suspect_the_other_until_it_gives_the_link_up(
     *, model: str, asked: float, opinion: str, is_due: bool
 ) -> None:
-    trace = tale_of(model, consumers=())
+    trace = trace_of(model, consumers=())
     trace.send(asked, "ping", "n1", "n2", "", lag=None)
     trace.heal(2)
     for node in ("n1", "n2", "n3"):

@@ -1,3 +1,5 @@
+import pytest
+
 from tests.sim.checkers.trace import Trace, broken
 
 
@@ -104,6 +106,26 @@ def test_in_the_end_all_of_the_core_know_each_other_and_think_well_of_each_other
         ("n2", "does not know n3 in the end"),
         ("n3", "believes of n3 in the end: leaving"),
     ]
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_stopped_process_that_is_killed_never_receives_the_order_to_stay(
+    is_killed: bool,
+) -> None:
+    trace = Trace()
+    trace.row(0.1, "leave", "n3", detail="yes")
+    trace.row(1, "pause", "n3")
+    trace.row(1.1, "leave", "n3", detail="no")
+    if is_killed:
+        trace.crash(1.2, "n3", back=1.3)
+    else:
+        trace.row(1.2, "resume", "n3")
+    trace.heal(2)
+    for node in ("n1", "n2", "n3"):
+        knows(trace, 6, node, "n1 n2 n3:leaving")
+
+    told = [text for _, text in problems(trace, end=6)]
+    assert told == ([] if is_killed else ["believes of n3 in the end: leaving"] * 3)
 
 
 def test_a_leaving_node_counts_as_leaving() -> None:
