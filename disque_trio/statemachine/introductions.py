@@ -1,10 +1,10 @@
-"""Holders of a job that do not know each other learn of each other: HOLDERS (decision 62).
+"""HOLDERS: holders of a job that do not know each other learn of each other (decision 62).
 
-A holder sends what it does with a job to the holders that it knows. Two nodes that were given the
-job on the two sides of a partition do not know each other: each queues it again and again, and
-neither learns that the other has a worker on it. But each has told the node that gave it the job.
-So a node that learns of a new holder sends its list to all holders on it, once, when the job is to
-be queued again: most jobs are acknowledged before that.
+A holder announces what it does with a job to the holders that it knows. Two nodes that received the
+job on different sides of a partition do not know each other: both queue it again and again, and
+neither learns that the other has delivered it. But both are known to the node that gave them the
+job. So a node that learns of a new holder sends its list to all holders in it, once, when the job
+is about to be queued again: most jobs are acknowledged before that.
 """
 
 from disque_trio.statemachine import lifecycle, send
@@ -25,7 +25,7 @@ from disque_trio.statemachine.state import NodeState
 
 
 def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
-    """These nodes may hold a copy. If this node did not know, the others may not know either."""
+    """Add nodes to the job's holders. If one is new here, other holders may not know it either."""
     known = job.holders
     add_holders(job, ids)
     if job.holders is not known and job.retry:
@@ -33,8 +33,7 @@ def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
 
 
 def introduce(node: NodeState, job: Job) -> None:
-    """The job is about to be queued again: send its holders the list, if they may not know it
-    all."""
+    """Send the list to its holders before the job is queued again, if it has grown."""
     if not job.flags & GROWN:
         return
     lifecycle.unmark(job, GROWN)
@@ -46,7 +45,7 @@ def introduce(node: NodeState, job: Job) -> None:
 
 
 def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
-    """Learn which nodes may hold the job, and send the new ones its state here."""
+    """Add the nodes to the job's holders, and send the new ones the job's state here."""
     job = node.jobs.get(message.id)
     if job is None:
         is_over(node, sender, message.id)
@@ -67,7 +66,7 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
 
 
 def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
-    """Send what the other holders have been sent since the period began."""
+    """Send the announcement that the other holders have received in this period."""
     if job.state == QUEUED:
         send.to_ids(node, ids, Queued(job.id))
     elif lifecycle.lease_runs(node, job):

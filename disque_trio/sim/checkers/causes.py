@@ -1,4 +1,4 @@
-"""The rules by which a duplicate gets its cause, in their order (see `duplicates`)."""
+"""The rules that assign a cause to a duplicate, in their order (see `duplicates`)."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,23 +11,23 @@ from disque_trio.sim.checkers.records import NEVER, Ack
 from disque_trio.sim.scenarios.plan import Micros
 
 AHEAD: Final = 500 * MILLI
-"""WILLQUEUE is sent so long before a requeue."""
+"""WILLQUEUE is sent this long before a requeue."""
 
 
 Rule = Callable[[DuplicateCase], bool]
 
 
 def _asked(duplicate: DuplicateCase) -> bool:
-    """D0: NACK or ENQUEUE after the last lease, or DELJOB of the ack itself."""
+    """D0: NACK or ENQUEUE came after the last lease, or DELJOB removed the ack everywhere."""
     if duplicate.root.cause in {"nack", "enqueue"} and duplicate.root.time >= duplicate.before.time:
         return True
     return duplicate.job.ack_deleted and not _is_known(duplicate)
 
 
 def _lease_was_over(duplicate: DuplicateCase) -> bool:
-    """D1: queued again in time, before any node had applied an acknowledgement.
+    """D1: the lease was over when the job was queued again, and no node had applied an ack.
 
-    An ack under way to a node, or waiting at one that is stopped, does not count yet.
+    An ack under way to a node, or waiting at a stopped one, does not count yet.
     """
     job, root = duplicate.job, duplicate.root
     if root.cause not in {"retry", "delay-over"}:
@@ -40,7 +40,7 @@ def _lease_was_over(duplicate: DuplicateCase) -> bool:
     retry = 0 if job.options is None else job.options.retry
     before = duplicate.before
     if before.queueing is None and before.time > root.time and before.before is not None:
-        # More time, asked for when the job was queued again already, comes too late.
+        # A WORKING that came after the job had been queued again is too late.
         before = before.before
     return root.time - before.time >= duplicate.case.obligations.lease(retry)
 
@@ -48,9 +48,9 @@ def _lease_was_over(duplicate: DuplicateCase) -> bool:
 def _ack_was_cut_off(duplicate: DuplicateCase) -> bool:
     """D2: a cut or a loss lay between a node that had applied the ack and one that queued the job.
 
-    Decided by messages, not by vector clocks: other messages may have found a way round the cut on
-    which the ack is not passed on. `is_dominated` marks such duplicates. Nodes that were told of
-    the ack count if those to which the client said it had no link either, or have forgotten it.
+    Decided by messages, not by vector clocks: other messages may have gone round the cut by nodes
+    that do not pass on the ack. `is_dominated` marks such duplicates. Nodes that have the ack from
+    others count if those that received ACKJOB had no link either, or have forgotten the ack.
     """
     acks = duplicate.acks("ackjob")
     if not acks or _was_told_of_ack(duplicate, acks[0].time):
@@ -72,7 +72,7 @@ def _ack_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
-    """Is a message about the ack under way that the node sent before it forgot the ack?"""
+    """Did the node send a message about the ack, not lost, before it forgot the ack?"""
     announcements = [
         duplicate.job.announcement(ack.node, node, ACK)
         for node in duplicate.nodes()
@@ -85,7 +85,7 @@ def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
 
 
 def _is_cut_yet(duplicate: DuplicateCase, acks: list[Ack]) -> bool:
-    """Could a node that has forgotten the ack not have announced it anyway, because of a cut?"""
+    """Did a cut, and not the forgetting, keep the nodes from announcing the ack?"""
     is_cut, since = duplicate.case.world.is_cut, duplicate.root.time
     return not (duplicate.job.acks_crashed or duplicate.job.acks_evicted) or any(
         is_cut(ack.node, queuer, since, duplicate.serve.time)
@@ -105,7 +105,7 @@ def _outcomes_of_ack(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> li
 
 
 def _was_told_of_ack(duplicate: DuplicateCase, since: Micros) -> bool:
-    """Had the serving node received the ack before it queued the job, in the same process?"""
+    """Had the serving process received the ack before it queued the job?"""
     server, stay = duplicate.serve.node, duplicate.chain[0]
     since = max(since, duplicate.case.world.started_at(server))
     return any(
@@ -118,8 +118,8 @@ def _was_told_of_ack(duplicate: DuplicateCase, since: Micros) -> bool:
 
 
 def _ack_crashed(duplicate: DuplicateCase) -> bool:
-    """D3a: all nodes that had applied the ack have crashed, or could not announce it because of
-    their disks."""
+    """D3a: all nodes that had applied the ack have crashed, or were silent because of their
+    disks."""
     world, since = (
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,
@@ -132,19 +132,19 @@ def _ack_crashed(duplicate: DuplicateCase) -> bool:
 
 
 def _is_known(duplicate: DuplicateCase) -> bool:
-    """Does any node still know of the ack?"""
+    """Does any node still have the job as acknowledged?"""
     return any(copy.is_acked for copy in duplicate.job.copies.values())
 
 
 def _ack_evicted(duplicate: DuplicateCase) -> bool:
-    """D3b."""
+    """D3b: the ack was evicted for want of memory, and no node has it any more."""
     return bool(duplicate.acks("ackjob") and duplicate.job.acks_evicted) and not _is_known(
         duplicate
     )
 
 
 def _ack_collected(duplicate: DuplicateCase) -> bool:
-    """D3c: a node that queued the job had its copy when the ack was collected."""
+    """D3c: the ack was collected while a node that queued the job still had its copy."""
     over = duplicate.job.collected_over
     return bool(duplicate.acks("ackjob")) and any(node in over for node in duplicate.nodes())
 
@@ -163,7 +163,7 @@ def _acked_in_flight(duplicate: DuplicateCase) -> bool:
 
 def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
     """D4: a cut, an outage or a loss lay between the nodes that knew of the lease and those that
-    queued the job. The node of the lease itself is examined first."""
+    queued the job. The node that gave the lease is examined first."""
     if _knew_of_lease(duplicate):
         return False
     for node in duplicate.nodes_of_lease():
@@ -178,10 +178,10 @@ def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _knew_of_lease(duplicate: DuplicateCase) -> bool:
-    """Was the first node that queued the job told of the lease, or the serving node while it had it
-    queued?
+    """Did the first node that queued the job, or the serving node, learn of the lease in time?
 
-    Then it should have unqueued the job. QUEUED does not count: of two nodes one keeps the job.
+    Then it should have unqueued the job. QUEUED does not count: after it, one of the two nodes
+    keeps the job queued.
     """
     if _was_told_of_lease(
         duplicate, duplicate.root.node, duplicate.before.time, duplicate.root_end
@@ -207,7 +207,7 @@ def _was_told_of_lease(duplicate: DuplicateCase, node: str, after: Micros, until
 
 
 def _message_was_late(duplicate: DuplicateCase) -> bool:
-    """D5: a message was under way, or one of the nodes was stopped; nothing was cut."""
+    """D5: a message was under way, or one of the nodes was stopped, without a cut."""
     if _acked_in_flight(duplicate):
         return False
     if _ack_is_late(duplicate):
@@ -226,8 +226,8 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
 
 
 def _ack_is_late(duplicate: DuplicateCase) -> bool:
-    """The ack was announced too late, by the node that received it or one that was told; or one of
-    the two was stopped, which ends links. For FASTACK, only if nothing else hindered it (D9)."""
+    """The announcement of the ack came too late, or one of the two nodes was stopped, which ends
+    links. For FASTACK, only if nothing else hindered it (D9)."""
     acks = duplicate.acks("ackjob")
     if acks and not _was_told_of_ack(duplicate, acks[0].time):
         knowing = duplicate.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
@@ -254,8 +254,8 @@ def _is_passed_on_late(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> 
 
 
 def _list_was_short(duplicate: DuplicateCase) -> bool:
-    """D6: no node that knew of the ack or of the lease had one that queued the job on its list of
-    holders, or told it anyway."""
+    """D6: no node that knew of the ack or of the lease had a node that queued the job in its list
+    of holders, nor announced the ack to one."""
     if not duplicate.case.has_messages:
         return False
     knowing = _knowing(duplicate)
@@ -283,8 +283,10 @@ def _list_was_short(duplicate: DuplicateCase) -> bool:
 
 
 def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
-    """Had the one that added the job given it to this node too, and could not say so to the one to
-    which FASTACK came? That is said once, and FASTACK does not wait until all know all holders."""
+    """Did the node of FASTACK lack this holder in its list because a fault kept the list from it?
+
+    The node that added the job sends the list once, and FASTACK does not wait for it.
+    """
     job = duplicate.job
     added = job.listed.get(job.origin, ())
     if job.created_at is None or node not in added or node in job.listed.get(ack.node, ()):
@@ -293,21 +295,21 @@ def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
 
 
 def _has_told_of_ack(duplicate: DuplicateCase, one: str, other: str) -> bool:
-    """A node without a copy, and so without a list, tells all nodes."""
+    """Did a node announce the ack? One without a copy, and so without a list, sends it to all."""
     return duplicate.job.announcement(one, other, ACK).sent >= duplicate.before.time
 
 
 def _knowing(duplicate: DuplicateCase) -> list[str]:
-    """The nodes that should have told the serving node: of an ack if any, else of the lease."""
+    """The nodes that should have announced the ack, or the lease if there is no ack."""
     acks = [ack.node for ack in duplicate.job.acks if ack.time <= duplicate.serve.time]
     knowing = [copy.node for copy in duplicate.job.copies.values() if copy.is_acked and acks]
     return list(dict.fromkeys(acks + knowing)) or [duplicate.before.node]
 
 
 def _copy_was_late(duplicate: DuplicateCase) -> bool:
-    """D7: a copy reached a node that queued it after that node had forgotten the ack.
+    """D7: a late copy reached a node that had dropped the job with its ack, and queued it again.
 
-    A node that dropped the job before its first ack has forgotten none.
+    A node that dropped the job before the first ack does not count.
     """
     if not duplicate.job.acks:
         return False
@@ -320,8 +322,11 @@ def _copy_was_late(duplicate: DuplicateCase) -> bool:
 
 
 def _came_from_disk(duplicate: DuplicateCase) -> bool:
-    """D8: a node that queued the job had dropped its copy, and loaded it again; or another had, and
-    no ack has come since. Losing what was synced, or what a kill leaves, is no excuse."""
+    """D8: a node that queued the job had dropped its copy and loaded it again from its journal; or
+    another node had, and no ack has come since.
+
+    A drop whose record the disk must still have, synced or after a mere kill, is no excuse.
+    """
     job = duplicate.job
     copies = [job.copies.get(node) for node in duplicate.nodes() if node not in job.drop_on_disk]
     if any(copy is not None and copy.is_late and copy.cause == "loaded" for copy in copies):
@@ -330,7 +335,7 @@ def _came_from_disk(duplicate: DuplicateCase) -> bool:
 
 
 def _fastack_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D9: DELJOB was lost, or there was no link to send it on, or to send the list of holders."""
+    """D9: DELJOB was lost, or there was no link for it or for the list of holders."""
     return any(
         ack.node != node
         and (
@@ -344,19 +349,19 @@ def _fastack_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _clock_was_wrong(duplicate: DuplicateCase) -> bool:
-    """D10: the clock of the node that queued the job was changed after the lease."""
+    """D10: the clock of the node that queued the job changed between the lease and the queueing."""
     times = duplicate.case.world.wrong_clocks.get(duplicate.root.node, ())
     return any(duplicate.before.time <= time <= duplicate.root.time for time in times)
 
 
 def _add_had_failed(duplicate: DuplicateCase) -> bool:
-    """D12."""
+    """D12: the ADDJOB was refused, or its producer does not know the outcome."""
     add = duplicate.job.add
     return add is not None and add.outcome in {"unknown", "refused"}
 
 
 def _unexplained(_duplicate: DuplicateCase) -> bool:
-    """DX."""
+    """DX: no other rule fits."""
     return True
 
 
@@ -378,4 +383,4 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("D12", _add_had_failed),
     ("DX", _unexplained),
 )
-"""D7 and D8 stand before rules of which they are special cases."""
+"""D7 and D8 come before the rules of which they are special cases."""

@@ -1,8 +1,8 @@
 """Propagation of leases and acks from node to node, for the causes of duplicates.
 
-A `DuplicateCase` is a serve that is not the first. An `Outcome` says of two nodes why the one that
-queued the job did not learn in time what the other knew. If the trace has messages, they decide: a
-cut that had healed before the message was sent has not blocked it.
+A `DuplicateCase` is a serve that is not the first. An `Outcome` tells why a node that queued a job
+did not learn in time what another node knew. If the trace has messages, they decide: a cut that had
+healed before the message was sent has not blocked it.
 """
 
 import enum
@@ -21,7 +21,7 @@ OF_LEASE: Final = (QUEUED, WORKING)
 """Messages that a holder sends because of a lease."""
 OF_ACK: Final = (ACK,)
 WRITE: Final[Micros] = 100 * MILLI
-"""For so long a message may wait until what it says has been written to a disk that is well."""
+"""How long a message may wait until a disk without faults has written what it announces."""
 
 
 class Outcome(enum.Enum):
@@ -42,13 +42,13 @@ class DuplicateCase:
     job: Job
     serve: Lease
     before: Lease
-    """What was known of the job's last lease, or should have been."""
+    """The job's last lease before the serve, which the server should have known."""
     chain: list[Queueing]
-    """The stays in queues, from the server's back to the first giver's."""
+    """The stays in queues, from the server's back to that of the first giver."""
 
     @property
     def root(self) -> Queueing:
-        """Why it was queued at all."""
+        """The first queueing of the chain."""
         return self.chain[-1]
 
     def nodes(self) -> list[str]:
@@ -61,7 +61,7 @@ class DuplicateCase:
         return self.chain[-2].given_at if len(self.chain) > 1 else self.serve.time
 
     def nodes_of_lease(self) -> list[str]:
-        """The nodes that knew of the lease: its own, and the one that had queued the job for it."""
+        """The nodes that knew of the lease: its own, and the one that had first queued the job."""
         found = {self.before.node: None}
         if self.before.queueing is not None:
             found[self.before.queueing.root().node] = None
@@ -74,15 +74,15 @@ class DuplicateCase:
         ]
 
     def acked_copies(self) -> dict[str, Micros]:
-        """Which nodes know of an ack, and since when."""
+        """The nodes that know of an ack, with the time since when."""
         return {copy.node: copy.acked_at for copy in self.job.copies.values() if copy.is_acked}
 
 
 def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
-    """Why word of an ack that `knower` had `since` then has not kept `queuer` from serving.
+    """Why the ack that `knower` has had `since` then has not kept `queuer` from serving.
 
-    What came before a crash counts for nothing: a copy that knows it would not be queued. But that
-    nothing came, and nothing was in its way, is no fault of the crash.
+    What `queuer` received before a crash does not count. But if nothing was sent to it before the
+    crash, with nothing in the way, the crash is not the cause.
     """
     begin = duplicate.case.world.started_at(queuer)
     if begin > since and _was_never_told(duplicate, knower, queuer, since):
@@ -93,8 +93,10 @@ def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) ->
 def is_ack_passed_on_late(
     duplicate: DuplicateCase, knower: str, queuer: str, since: Micros
 ) -> bool:
-    """Is word of the ack on its way to somebody who alone knows of the queuer's copy, having given
-    it the job, and would have told it in turn?"""
+    """Is the announcement of the ack late on its way to a node that would have passed it on?
+
+    Only that node has the queuer in its list of holders.
+    """
     listed = duplicate.job.listed
     return queuer not in listed.get(knower, ()) and any(
         queuer in listed.get(between, ())
@@ -105,8 +107,10 @@ def is_ack_passed_on_late(
 
 
 def _was_never_told(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> bool:
-    """Has the queuer its copy from before the crash back from its disk, and had the other known of
-    the copy, and never told it, although there was a link?"""
+    """Did `knower` not announce the ack before the crash of `queuer`, although it could?
+
+    It had the queuer in its list and a link to it, and the queuer has loaded its copy again.
+    """
     copy = duplicate.job.copies.get(queuer)
     crash = duplicate.case.world.outages[queuer][-1].start
     if copy is None or copy.cause != "loaded" or queuer not in duplicate.job.listed.get(knower, ()):
@@ -125,12 +129,12 @@ def _was_never_told(duplicate: DuplicateCase, knower: str, queuer: str, since: M
 
 
 def of_lease(duplicate: DuplicateCase, knower: str, queuer: str) -> Outcome:
-    """The same for word of the lease before, which had to come before the job was queued."""
+    """The same for the lease, whose announcement had to come before the job was queued."""
     return _outcome(duplicate, knower, queuer, OF_LEASE, span(duplicate)[0], duplicate.root.time)
 
 
 def span(duplicate: DuplicateCase) -> tuple[Micros, Micros]:
-    """From when on a message should have been sent, until it was too late."""
+    """From when to when a message about the lease or the ack would have helped."""
     begins = [duplicate.before.time]
     if duplicate.before.queueing is not None:
         begins.append(duplicate.before.queueing.root().time)
@@ -153,7 +157,7 @@ def _outcome(
 
 
 def _outcome_by_times(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
-    """The trace has no messages: cuts and stops are all there is to go by."""
+    """The outcome by cuts and stops alone, for traces without messages."""
     if duplicate.case.world.is_separated(knower, queuer, since, duplicate.serve.time):
         return Outcome.BLOCKED
     is_slow = _was_stopped(duplicate, knower, queuer, since, duplicate.serve.time)
@@ -168,9 +172,9 @@ def _outcome_of_messages(
     since: Micros,
     by: Micros,
 ) -> Outcome | None:
-    """What became of those that were sent; None if there were none.
+    """The outcome of the messages that were sent; None if there were none.
 
-    A QUEUED before the lease does not tell of the lease.
+    A QUEUED before the lease does not announce the lease.
     """
     announcements = [duplicate.job.announcement(sender, receiver, sort) for sort in sorts]
     if any(announcement.lost >= since for announcement in announcements):
@@ -196,8 +200,11 @@ def _outcome_of_silence(
     since: Micros,
     by: Micros,
 ) -> Outcome:
-    """Nothing was sent: was there no link, or no disk for what is to be said, or did the knower not
-    know of the queuer's copy, of which that may have told it, or tried to?"""
+    """The outcome if nothing was sent.
+
+    There was no link, or a faulty disk kept the knower silent, or the knower did not know of the
+    queuer's copy: then the outcome of the queuer's own announcements decides.
+    """
     if duplicate.case.world.was_mute(knower, since, duplicate.serve.time):
         return Outcome.BLOCKED
     listed = duplicate.job.listed
@@ -224,7 +231,7 @@ def _outcome_of_silence(
 
 
 def _is_list_unsaid(copy: Copy) -> bool:
-    """A dummy has no list and asks everybody; that of a copy from the disk no message has told."""
+    """A dummy has no list and asks all nodes; the list of a loaded copy is in no message."""
     return copy.is_dummy or copy.cause == "loaded"
 
 
@@ -237,9 +244,11 @@ def _outcome_without_link(
     *,
     is_ack: bool,
 ) -> Outcome:
-    """A link may be down for a while after a cut or an outage, because one of the two was too slow,
-    or because a PONG was lost before that was to be said. Who has lost an ack to a crash cannot be
-    asked for it."""
+    """The outcome if the knower should have sent a message: why was there no link?
+
+    A link may be down for a while after a cut or an outage, because one of the two was too slow, or
+    because a PONG was lost. An outage of the knower does not count if it has lost the ack by it.
+    """
     case = duplicate.case
     said = since if is_ack else max(since, duplicate.before.time)
     if silence.had_given_up(case, knower, queuer, since, said):
@@ -259,7 +268,7 @@ def _outcome_without_link(
 def _was_stopped(
     duplicate: DuplicateCase, one: str, other: str, since: Micros, until: Micros
 ) -> bool:
-    """Was one of them stopped or slow, maybe for so long that links to it ended?"""
+    """Was one of them stopped or slow, then or so shortly before that links may still be down?"""
     world = duplicate.case.world
     since -= duplicate.case.obligations.reconnect
     return world.is_stopped(one, since, until) or world.is_stopped(other, since, until)
@@ -268,7 +277,7 @@ def _was_stopped(
 def was_hindered(
     duplicate: DuplicateCase, node: str, other: str, since: Micros, until: Micros | None = None
 ) -> bool:
-    """Was there a cut, an outage or a stop, or its aftermath, before that time or the serve?"""
+    """Was there a cut, an outage or a stop, or its aftermath, until that time or the serve?"""
     case = duplicate.case
     until = duplicate.serve.time if until is None else until
     is_separated = case.world.is_separated(node, other, since, until)

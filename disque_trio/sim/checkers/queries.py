@@ -1,9 +1,9 @@
-"""Queries (S22): what a node tells of its jobs and queues is so.
+"""Queries (S22): what a node replies about its jobs and queues is true.
 
-Rows ``query`` (`tracing.query_rows`) tell what clients have asked and been told. A reply is true if
-it was at some moment between the query and the reply, as the node's own rows have it. So the
-checker notes how all jobs of the node stood when the query was made, and each change until the
-reply. The pages of a scan are one query.
+Rows ``query`` (`tracing.query_rows`) have the questions of clients and the replies. A reply is true
+if it agrees with the node's own rows at some moment between the query and the reply. So the checker
+records the states of all jobs of the node at the query, and each change until the reply. The pages
+of a scan are one query.
 """
 
 import itertools
@@ -28,7 +28,7 @@ _STATES: Final = {
     "queued": (QUEUED,),
     "acked": (ACKED, DUMMY),
 }
-"""By the word in a reply: how the job may stand."""
+"""By the state in a reply: the states that the job may have."""
 
 
 def _standing(copy: Copy | None) -> str:
@@ -41,11 +41,11 @@ def _standing(copy: Copy | None) -> str:
     return ACTIVE if copy.queueing is None else QUEUED
 
 
-# What happens meanwhile.
+# Events between a query and its reply.
 
 
 def on_invoke(case: Case, row: Row) -> None:
-    """A client asks, or asks for the next page of a scan."""
+    """A client sends a query, or asks for the next page of a scan."""
     of_node = case.queries.setdefault(row.node, {})
     words = row.detail.split()
     scan = of_node.pop((row.client, row.cause, 0), None) if _is_page(row, words) else None
@@ -67,7 +67,7 @@ def _query(case: Case, row: Row) -> Query:
 
 
 def note(case: Case, row: Row, job: Job) -> None:
-    """Something has become of a job in the node."""
+    """The state of a job in the node changes."""
     of_node = case.queries.get(row.node)
     if of_node:
         change = (job.id, _standing(job.copies.get(row.node)))
@@ -76,7 +76,7 @@ def note(case: Case, row: Row, job: Job) -> None:
 
 
 def on_restart(case: Case, row: Row) -> None:
-    """No query outlives the process that was asked."""
+    """A query ends with the process that received it."""
     case.queries.pop(row.node, None)
 
 
@@ -97,11 +97,11 @@ def on_ok(case: Case, row: Row) -> None:
             case.violate("S22", f"{told}: {problem}", row.job, row.node)
 
 
-# How the jobs stood.
+# The states of the jobs.
 
 
 def _lengths(case: Case, query: Query) -> dict[str, tuple[int, int]]:
-    """By queue that had jobs: how few it had, and how many."""
+    """For each queue that had jobs: its least and its greatest length."""
     stands = dict(query.before)
     now: dict[str, int] = {}
     for job_id, standing in query.before.items():
@@ -119,7 +119,7 @@ def _lengths(case: Case, query: Query) -> dict[str, tuple[int, int]]:
 
 
 def _ever(query: Query) -> dict[str, dict[str, None]]:
-    """By job: how it stood, before and after each change."""
+    """For each job: its states, at the query and after each change."""
     stood = {job_id: {standing: None} for job_id, standing in query.before.items()}
     for job_id, standing in query.changes:
         stood.setdefault(job_id, {GONE: None})[standing] = None
@@ -129,7 +129,7 @@ def _ever(query: Query) -> dict[str, dict[str, None]]:
 def _chosen(
     stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool]
 ) -> tuple[dict[str, None], dict[str, None]]:
-    """The jobs that fitted at some moment, and those that did all the time."""
+    """The jobs that fitted at some moment, and those that fitted all the time."""
     ever = {job: None for job, how in stood.items() if any(fits(job, each) for each in how)}
     always = {job: None for job in ever if all(fits(job, each) for each in stood[job])}
     return ever, always
@@ -145,7 +145,7 @@ def _is_in(case: Case, queue: str, wanted: str) -> Callable[[str, str], bool]:
 def _compare(
     stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool], told: list[str]
 ) -> Iterator[str]:
-    """Is each told that must be, once, and none that must not?"""
+    """Find jobs that are missing from the reply, wrongly in it, or in it twice."""
     ever, always = _chosen(stood, fits)
     for job in told:
         if job not in ever:
@@ -165,7 +165,7 @@ def _how(stood: dict[str, dict[str, None]], job: str) -> str:
     return "is " + " or ".join(standing or "not held" for standing in how)
 
 
-# One function for each command: what is wrong with the reply.
+# One function for each command, which finds errors in the reply.
 
 
 def _judge_qlen(case: Case, row: Row, query: Query) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
 
 
 def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
-    """So many of the oldest jobs, or of the youngest, in order."""
+    """The reply has up to COUNT of the oldest jobs, or of the newest if COUNT < 0, in order."""
     count = int(query.words[0])
     pairs = [job.rpartition(":") for job in row.detail.split()]
     told = [id for id, _, _ in pairs]
@@ -248,14 +248,14 @@ def _spelled(detail: str) -> dict[str, str]:
 
 
 def _is_settled(job: Job, node: str, query: Query) -> bool:
-    """Had its ADDJOB been answered before the query, or does another node see to its copies?"""
+    """Had its ADDJOB been answered before the query, or does another node make the copies?"""
     copy = job.copies.get(node)
     is_elsewhere = copy is not None and copy.cause not in {"add", "loaded"}
     return is_elsewhere or (job.add is not None and job.add.answered < query.time)
 
 
 def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
-    """What ADDJOB asked for. A copy that repair makes has what is left of DELAY."""
+    """The options agree with ADDJOB. A copy made by repair has the rest of DELAY."""
     first = read(job.first_record)
     for name in ("replicate", "retry"):
         if name in first and int(said[name]) != first[name]:
@@ -268,7 +268,7 @@ def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
 
 
 def _judge_life(case: Case, row: Row, job: Job, seconds: int) -> Iterator[str]:
-    """What is left of what the node said of its copy when that came, in whole seconds."""
+    """The time to live agrees with that of the copy when it came, in whole seconds."""
     copy = job.copies.get(row.node)
     if copy is None or not copy.left:
         return
@@ -278,8 +278,8 @@ def _judge_life(case: Case, row: Row, job: Job, seconds: int) -> Iterator[str]:
 
 
 def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str]) -> Iterator[str]:
-    """Holders are the node, and those of which it was told, or which it has sent a copy. Whether a
-    node listens to one that has a new name is not known."""
+    """The holders are the node itself, those that it was told of, and those it has sent a copy. Not
+    checked once nodes have new names: messages of a renamed node may be ignored."""
     copy, world = job.copies.get(row.node), case.world
     if not case.has_messages or copy is None or copy.cause == "loaded":
         return
@@ -311,7 +311,7 @@ def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
 
 
 def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
-    """A queue with jobs is there. Others may be, or may not."""
+    """Queues with jobs are in the reply. Empty queues may be."""
     cursor, *told = row.detail.split()
     query.told += told
     if cursor != "0":

@@ -1,9 +1,9 @@
-"""Replies (S19): what a node answers is what it has done.
+"""Replies (S19): a node's reply agrees with what its rows show that it has done.
 
-ACKJOB, FASTACK, NACK, ENQUEUE, DEQUEUE and DELJOB tell how many jobs they concerned, which the
-node's own rows show; WORKING tells RETRY. A FASTACK of a job that is not there (0) goes to the
-other nodes. GETJOB gives no more jobs than were asked for, of the
-queues that were asked for, one of each from left to right, round after round.
+ACKJOB, FASTACK, NACK, ENQUEUE, DEQUEUE and DELJOB reply with the number of jobs that they affected;
+WORKING replies with RETRY. A FASTACK of an unknown job (reply 0) is forwarded to the other nodes.
+GETJOB returns at most COUNT jobs, only of the queues that it names, and takes one job from each
+queue, from left to right, in rounds.
 """
 
 import itertools
@@ -23,16 +23,16 @@ _VERBS_OF_ROWS: Final = {
     ("queue", "enqueue"): "enqueue",
     ("unqueue", "dequeue"): "dequeue",
 }
-"""By the row of a node: what a client had asked for."""
+"""By kind and cause of a node's row: the command of the client that causes it."""
 VERBS: Final = tuple(_VERBS_OF_ROWS.values())
 
 
 def on_invoke(case: Case, row: Row, job: Job) -> None:
-    """A client asks a node for something that concerns a job."""
+    """A client sends a node a command about a job."""
     verb = row.kind.partition(".")[0]
     key = (row.client, row.ref)
     request = Request(row.time)
-    # Of a request about several jobs the reply tells the sum.
+    # The reply to a request about several jobs is their total.
     request.is_alone = key not in case.requests
     for other in job.requests.get((row.node, verb), {}).values():
         other.is_alone = request.is_alone = False
@@ -46,7 +46,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
     key = (row.client, row.ref)
     case.requests.pop(key, None)
     if how == "unknown":
-        # The node may carry it out yet, and then the next one finds it done.
+        # The node may still execute it, so that a later request finds it done.
         return
     request = job.requests.get((row.node, verb), {}).pop(key, None)
     if request is None or how != "ok" or not case.has_node_rows or case.is_live:
@@ -62,7 +62,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 
 
 def _was_passed_on(case: Case, row: Row, job: Job, request: Request) -> bool:
-    """Has the node, which does not know the job, told another that it is over? It must, if it has
+    """Has the node, which does not hold the job, announced the ack to another node? It must, if it
     had a link to any."""
     if not case.has_messages or not case.obligations.is_stream or not request.is_alone:
         return True
@@ -78,7 +78,7 @@ def _was_passed_on(case: Case, row: Row, job: Job, request: Request) -> bool:
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
-    """S19: WORKING tells for how long the job is left alone."""
+    """S19: WORKING replies with RETRY, the time by which redelivery is postponed."""
     options = job.options
     if options is None or case.is_live:
         return
@@ -88,7 +88,7 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def note(_case: Case, row: Row, job: Job) -> None:
-    """Something has become of the job in a node, maybe because a client wanted it."""
+    """The state of the job in a node changes, maybe by the command of a client."""
     verb = _VERBS_OF_ROWS.get((row.kind, row.cause))
     if verb is not None:
         job.done[row.node, verb] = row.time
@@ -97,7 +97,7 @@ def note(_case: Case, row: Row, job: Job) -> None:
 
 
 def on_deliver(case: Case, row: Row, job: Job) -> None:
-    """S19: one job of a GETJOB's reply, if the trace tells of which."""
+    """S19: one job of the reply to a GETJOB, if the trace names that GETJOB."""
     asked = case.asked_for.get(row.client)
     if asked is None or not row.ref:
         return
@@ -119,7 +119,7 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_in_rounds(places: list[int]) -> bool:
-    """Has each round, from left to right, only queues that the round before had?"""
+    """Does each round, from left to right, contain only queues of the round before?"""
     rounds: list[list[int]] = [[]]
     for place in places:
         if rounds[-1] and place <= rounds[-1][-1]:

@@ -1,7 +1,7 @@
-"""Safety: what must hold at every instant but for custody (S2; docs/guarantees.md, "Safety").
+"""Safety: what must hold at every instant, except custody (S2; docs/guarantees.md, "Safety").
 
-Each function looks at one kind of row. Those named `before_…` look before `history` has folded the
-row, the others afterwards.
+Each function checks one kind of row. Those named `before_…` run before `history` has applied the
+row to its records, the others after.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
-"""Why a node queues a job that no client has asked it to queue."""
+"""Causes of queueings that no client has asked for."""
 _BY_TIME: Final = ("retry", "delay-over")
 
 
@@ -25,7 +25,7 @@ _BY_TIME: Final = ("retry", "delay-over")
 
 
 def check_retention(case: Case, job: Job) -> None:
-    """S1: of W copies promised, no more are gone than faults have destroyed."""
+    """S1: of the W confirmed copies, no more are missing than faults have destroyed."""
     options = job.options
     if options is None or not job.must_be_retained or job.ended is not None:
         return
@@ -45,7 +45,7 @@ def check_retention(case: Case, job: Job) -> None:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S1: what has been made again is promised again, so a job outlives any number of losses."""
+    """S1: a copy that repair has restored counts as confirmed again and must be retained."""
     options = job.options
     if row.cause == "repljob" and job.destroyed and options is not None and job.must_be_retained:
         owed = max(options.replicate - job.holders(), 0)
@@ -54,7 +54,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
             case.mark("copy.restored")
 
 
-# S3, S4: what comes out is what was put in.
+# S3, S4: a delivered job is one that was added, unchanged.
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
@@ -69,12 +69,12 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_handed_back(job: Job, row: Row) -> bool:
-    """An external job may be begun at its origin after it was registered there: never twice."""
+    """Is it the same creation? An origin may register an external job before it begins it."""
     return job.origin == row.node and job.created_at == row.time
 
 
 def before_add_ok(case: Case, row: Row, job: Job) -> None:
-    """S4: an id is given out once, and tells what RETRY was."""
+    """S4: an id is given out once, and its parity tells whether RETRY is 0."""
     add = case.adds.get((row.client, row.ref))
     if add is None:
         return
@@ -87,7 +87,7 @@ def before_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def after_add_ok(case: Case, _row: Row, job: Job) -> None:
-    """S1 begins with the producer's knowledge; S6 is caught up with."""
+    """S1 holds from the reply of ADDJOB on; S6 is checked now if the DELAY was not known before."""
     _check_delay(case, job)
     if not case.has_node_rows:
         return
@@ -95,14 +95,14 @@ def after_add_ok(case: Case, _row: Row, job: Job) -> None:
     knew_fewer = case.world.is_changing or case.is_live
     was_done = bool(job.asked_gc) if case.has_messages else job.ack_invoked is not None
     if options is not None and (was_done or (options.is_default and knew_fewer)):
-        # The node has made fewer copies if it knew fewer nodes, or if it has passed on an ack that
-        # came before the job was added, of which it keeps no record.
+        # The node has made fewer copies if it knew fewer nodes, or if the job was acknowledged
+        # before ADDJOB had succeeded: the node passed on the ack and keeps no record of it.
         options.replicate = max(1, min(options.replicate, job.holders() + job.destroyed))
     check_retention(case, job)
 
 
 def on_deliver(case: Case, row: Row, job: Job) -> None:
-    """S3: every job that comes out was put in, into this queue, with these bytes."""
+    """S3: every delivered job was added, to this queue, with this body."""
     case.check("S3")
     _, has_body, body = row.detail.partition("body=")
     if not has_body:
@@ -119,7 +119,10 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
 
 
 def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
-    """An ADDJOB that may have made the job, if its producer does not know. The job is its own."""
+    """An ADDJOB whose outcome its producer does not know and that may have created the job.
+
+    The job is assigned to it.
+    """
     waiting = case.unclaimed.get((queue, body))
     if not waiting:
         return None
@@ -136,16 +139,16 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S8: not where it is acknowledged. S6: a node does not take it back into a paused queue, but
-    for a job with RETRY 0, which has one chance to be queued."""
+    """S8: a node that has the job as acknowledged does not queue it. S6: nor does a node requeue it
+    while the queue is paused, except a job with RETRY 0, which is queued only once."""
     _check_ack_is_final(case, row, job)
     if row.cause == "enqueue-message" or (row.cause in _BY_TIME and job.is_at_least_once):
         check_pause(case, row, job, "in")
 
 
 def _check_delay(case: Case, job: Job) -> None:
-    """S6: not before its delay. Asked when it is queued for the first time, and when it turns out
-    what its delay was, if that is later."""
+    """S6: a job is not queued before its DELAY is over. Checked when it is queued for the first
+    time, or when its DELAY becomes known, whichever is later."""
     options, first = job.options, job.first_queueing
     if first is None or first.cause not in _OWN_DOING:
         return
@@ -169,9 +172,9 @@ def _check_ack_is_final(case: Case, row: Row, job: Job) -> None:
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
-    """S6; S10: in calm, no two nodes have it queued for longer than they need to find out.
+    """S6; S10: in calm, two nodes have it queued only for as long as they need to notice.
 
-    What two sides queued while they were parted stays queued, and may move to other nodes.
+    Jobs that both sides of a partition have queued stay queued, and may move to other nodes.
     """
     first = job.first_queueing
     if first is not None and (first.node, first.time) == (row.node, row.time):
@@ -186,12 +189,12 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
-    """S6: no node takes jobs out of a queue that is paused, for whomever."""
+    """S6: no node takes jobs out of a paused queue, for clients or for other nodes."""
     check_pause(case, row, job, "out")
 
 
 def check_pause(case: Case, row: Row, job: Job, way: str) -> None:
-    """S6: a queue that is paused in that way is left alone."""
+    """S6: no job enters or leaves (`way`) a queue that is paused for it."""
     queue = job.queue or row.queue
     if (row.node, queue) not in case.world.paused_queues:
         return
@@ -206,7 +209,7 @@ def _queued(job: Job) -> list[str]:
 
 
 def after_leaving(case: Case, job: Job) -> None:
-    """S10: the job has left some queue, or its run has ended."""
+    """S10: checked when the job leaves a queue, and at the end of the run."""
     if job.double_queued_since is None:
         return
     case.check("S10")
@@ -219,7 +222,7 @@ def after_leaving(case: Case, job: Job) -> None:
 
 
 def _double_queue_bound(case: Case) -> Micros:
-    """How long QUEUED and the answer to it take."""
+    """The time that QUEUED and the answer to it may take."""
     return 3 * case.obligations.latency + 50 * MILLI
 
 
@@ -243,8 +246,8 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 
 def _check_once(case: Case, row: Row, job: Job) -> None:
-    """S5: a job of at most one delivery is served once, ever. Promised on stream links. What had
-    not left a node when its power failed was not served."""
+    """S5: a job with RETRY 0 is served at most once. This holds on stream links only. A reply that
+    had not left its node when the power failed does not count."""
     if job.is_at_least_once or not case.obligations.is_stream:
         return
     case.check("S5")
@@ -254,7 +257,7 @@ def _check_once(case: Case, row: Row, job: Job) -> None:
 
 
 def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S7: not after its TTL, as the node's own clock tells."""
+    """S7: a job is not served after its TTL, measured by the node's own clock."""
     options = job.options
     if options is None or copy.base is None:
         return
@@ -266,7 +269,8 @@ def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _check_known_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None:
-    """S9: not by a node that was told of the ack, nor in calm by one that should have been."""
+    """S9: a job is not served by a node that has received the ack, nor, in calm, by one that should
+    have received it."""
     case.check("S9")
     if copy is not None and copy.since <= copy.ack_received_at < row.time:
         detail = "served by a node that had been told that the job is acknowledged"
@@ -287,7 +291,7 @@ def _check_known_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None
 
 
 def _is_ack_under_way(case: Case, job: Job) -> bool:
-    """Is there a message about the ack that has not arrived, or never will?"""
+    """Is there a message about the ack that has not arrived, or was lost?"""
     return not case.has_messages or any(
         sort == ACK and announcement.sent > announcement.got
         for (_, _, sort), announcement in job.announcements.items()
@@ -295,7 +299,7 @@ def _is_ack_under_way(case: Case, job: Job) -> bool:
 
 
 def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
-    """S11: whoever has the job in hand has it for RETRY, if nothing goes wrong meanwhile."""
+    """S11: in calm, a lease lasts for RETRY: the job is not served again before."""
     options = job.options
     if options is None or not options.retry or job.asked_again >= lease.time:
         return
@@ -317,14 +321,14 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
 
 
 def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
-    """Had it left the other node that had queued it before that could be told of the lease?"""
+    """Had the other node that had it queued given it away before it could learn of the lease?"""
     queueing = None if job.lease is None else job.lease.queueing
     chain = [] if queueing is None else queueing.chain()
     return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.latency
 
 
 def before_working_ok(case: Case, row: Row, job: Job) -> None:
-    """S11: more time is refused once half of the TTL is over. Ages are by wall clocks."""
+    """S11: WORKING is refused once half of the TTL is over. Ages are measured by wall clocks."""
     options = job.options
     invoked = case.operations.get((row.client, row.ref))
     if options is None or invoked is None or job.created_at is None or case.obligations.can_step:
@@ -360,5 +364,5 @@ def _check_order(case: Case, row: Row, job: Job) -> None:
 
 
 def on_exception(case: Case, row: Row) -> None:
-    """S12: nothing that a client or a node says makes a machine raise."""
+    """S12: no message of a client or a node makes a state machine raise."""
     case.violate("S12", f"{row.cause}: {row.detail}", row.job, row.node)

@@ -1,9 +1,8 @@
-"""Links that nodes have given up because nobody answered on them.
+"""Links that nodes have closed because a PING was not answered.
 
-Where messages are lost one by one, the loss of a PING or of its PONG is enough: half a node timeout
-later the node that has asked takes the connection for dead, and has no link until it has dialled
-again. What it had to say meanwhile it could not send. No row tells of that, but PINGs do: a node
-whose PING is unanswered sends another only over a new link.
+Where single messages are lost, the loss of a PING or of its PONG is enough: half a node timeout
+later the sender closes the connection, and can send nothing until it has connected again. No row
+records that, but PINGs show it: a node with an unanswered PING sends another only over a new link.
 """
 
 from disque_trio.sim.checkers.case import Case
@@ -14,7 +13,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_ping(case: Case, row: Row) -> None:
-    """A node asks another whether it is there."""
+    """A node sends a PING to another."""
     pair = (row.node, row.peer)
     asked = case.unanswered.get(pair)
     if asked is not None:
@@ -23,13 +22,13 @@ def on_ping(case: Case, row: Row) -> None:
 
 
 def on_pong(case: Case, row: Row) -> None:
-    """The other is there."""
+    """The other node has answered."""
     case.unanswered.pop((row.node, row.peer), None)
 
 
 def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros) -> bool:
-    """Had the node no link at some time between, though nothing but chance was in the way? Links
-    that are streams lose nothing by chance."""
+    """Had the node no link to the peer at some time between, because of a random loss? Stream links
+    have no random losses."""
     if case.obligations.is_stream:
         return False
     pair = (node, peer)
@@ -40,8 +39,8 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:
-    """Has the node lost an answer by chance, and keeps its link for the time being? It gives none
-    up that is younger than the node timeout."""
+    """May the node still wait for an answer that was lost at random? It closes no link that is
+    younger than the node timeout."""
     asked = case.unanswered.get((node, peer))
     if case.obligations.is_stream or asked is None:
         return False
@@ -50,5 +49,5 @@ def is_waiting(case: Case, node: str, peer: str) -> bool:
 
 
 def _gives_up_at(case: Case, asked: Micros) -> Micros:
-    """When the node gives the link up."""
+    """When the node closes the link."""
     return asked + case.obligations.shortest(case.obligations.node_timeout // 2)

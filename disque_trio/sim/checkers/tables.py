@@ -1,9 +1,9 @@
-"""Node tables (S18), and whether the state of a node fits together (S17).
+"""Node tables (S18), and the invariants of a node's state (S17).
 
-What a table says comes as rows ``nodes`` (`sim.inspection`): ``n1 n2:fail n3~1a2b3c4d:leaving``. A
-node has nobody in it that never was; whom it was told to forget is gone, and gossip does not bring
-it back for a minute; in the end the nodes of the core know each other, by their addresses, and
-think nothing wrong of each other.
+Rows ``nodes`` (`sim.inspection`) give the content of a table: ``n1 n2:fail n3~1a2b3c4d:leaving``. A
+table has no node that never existed. A forgotten node is removed, and gossip does not bring it back
+for a minute. At the end of a run the nodes of the core know each other, by their correct addresses,
+and have no wrong flags for each other.
 """
 
 from typing import Final
@@ -17,19 +17,19 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 FORGETS_WITHIN: Final[Micros] = SECOND // 10
-"""So soon after an operator says FORGET the node has gone from the table."""
+"""Within this time of FORGET the node has been removed from the table."""
 BANNED_FOR: Final[Micros] = 60 * SECOND
 OPINIONS: Final = ("fail", "pfail", "noaddr")
 LEAVING: Final = "leaving"
 
 
 def on_invariant(case: Case, row: Row) -> None:
-    """S17: what must hold between any two inputs of a node does not."""
+    """S17: an invariant that must hold between any two inputs of a node is violated."""
     case.violate("S17", row.detail, node=row.node)
 
 
 def on_nodes(case: Case, row: Row) -> None:
-    """S18: whom a node knows."""
+    """S18: a table has only nodes that exist, at their addresses, and no forgotten ones."""
     case.check("S17")
     case.check("S18")
     table = case.node_tables[row.node] = {
@@ -49,7 +49,7 @@ def on_nodes(case: Case, row: Row) -> None:
 
 
 def _judge_return(case: Case, row: Row, name: str) -> None:
-    """It stands in the table of a node that was told to forget it."""
+    """A node is in the table of one that was told to forget it."""
     since = case.forgotten[row.node, name]
     passed = row.time - since
     world = case.world
@@ -61,21 +61,21 @@ def _judge_return(case: Case, row: Row, name: str) -> None:
 
 
 def on_forget(case: Case, row: Row) -> None:
-    """An operator tells a node to forget another. One that is down does not receive the order."""
+    """An operator sends FORGET to a node. A node that is down does not receive it."""
     if case.world.is_up(row.node) and row.node not in case.world.loading:
         name = f"{row.peer}~{row.detail[:8]}" if row.detail else row.peer
         case.forgotten[row.node, name] = row.time
 
 
 def on_meet(case: Case, row: Row) -> None:
-    """An operator lets two nodes meet, and each brings those along whom it knows: whoever has lost
-    sight of a node that has banned it says MEET to it, which counts."""
+    """An operator lets two nodes meet. They gossip about the nodes that they know, and a node that
+    learns of a peer again sends it MEET, which lifts the ban even at a peer that had banned it."""
     _lift_bans(case)
     del row
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A restart forgets whom a node was told to forget for a minute; a new name meets everybody."""
+    """A restart drops the node's own bans; a node that starts with a new name sends MEET to all."""
     if row.cause == "fresh":
         _lift_bans(case)
     for key in [key for key in case.forgotten if key[0] == row.node]:
@@ -83,13 +83,13 @@ def on_start(case: Case, row: Row) -> None:
 
 
 def _lift_bans(case: Case) -> None:
-    """Of names that nobody bears any more nobody says MEET."""
+    """Bans on former names stay: no node sends MEET under such a name."""
     for key in [key for key in case.forgotten if "~" not in key[1]]:
         del case.forgotten[key]
 
 
 def finish(case: Case, findings: Findings) -> None:
-    """S18: in the end all of the core know each other, and think nothing wrong of each other."""
+    """S18: at the end all nodes of the core know each other, without wrong flags."""
     world = case.world
     rejoined = world.rejoined
     if not case.node_tables or world.healed is None:
@@ -109,8 +109,8 @@ def finish(case: Case, findings: Findings) -> None:
 
 
 def _settling(case: Case) -> Micros:
-    """How long after all links are up again a node may still think badly of another: on a new link
-    it says PING at once, and the next PONG says otherwise."""
+    """How long after all links are up again a node may still suspect another: on a new link it
+    sends PING at once, and the PONG clears the flags."""
     return case.obligations.longest(2 * SECOND) + 4 * case.obligations.latency
 
 
@@ -128,7 +128,8 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
 
 
 def _should_know_that_it_stays(case: Case, peer: str) -> bool:
-    """Whether a node leaves its next PONG says, on links that are up after half a node timeout."""
+    """Does the peer stay, and must the others know it by now? PONGs tell whether a node leaves;
+    the next one comes within half a node timeout of the links' return."""
     since = case.world.rejoined or 0
     latest = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
     return peer not in case.world.leaving and case.now >= latest

@@ -1,11 +1,14 @@
-"""Timers (L8): a job is queued when its time has come, and not later.
+"""Timers (L8): a job is queued when it is due, and not later.
 
-Each holder by itself: from what last restarted the period of its copy (the copy came, the job left
-its queue, or another node announced that it has it queued or delivered) it queues the job within
-RETRY, or announces why it waits anew. This holds whatever happens to links. All holders together,
-in calm: a job is queued as soon as its ADDJOB succeeds or its DELAY is over, and again within RETRY
-of its last delivery. The second check is needed because two holders that keep postponing each other
-both keep to their own periods. Judged only if the trace has the options of records (`hold`).
+The first check concerns each holder separately, whatever happens to links. A holder's period starts
+when the copy comes, when the job leaves its queue, and when another node announces that it has the
+job queued or delivered. Within RETRY of that the holder queues the job, or its period starts again.
+
+The second check concerns all holders together, in calm: a job is queued as soon as its ADDJOB has
+succeeded or its DELAY is over, and again within RETRY of its last delivery. It is needed because
+two holders that keep postponing each other both keep to their own periods.
+
+Both need a trace that has the options of records (`hold`).
 """
 
 from typing import Final
@@ -17,21 +20,21 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 SLACK: Final[Micros] = 20 * MILLI
-"""For the end of a batch, and a late timer."""
+"""Tolerance for the end of a batch and for a late timer."""
 ANNOUNCEMENTS: Final = ("queued", "working")
 """Messages after which a holder begins its period anew."""
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy has come, and says itself when it will be queued. One that waits for its copies does
-    not wait for its time yet."""
+    """A copy has come, and its row tells when it is due. The timer of one whose ADDJOB still waits
+    for copies does not run yet."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.due and row.cause != "add":
         _arm(case, copy, copy.due * MILLI)
 
 
 def after_add_ok(case: Case, row: Row, job: Job) -> None:
-    """L8: it was queued before its producer knew of it, unless it has a DELAY."""
+    """L8: a job without DELAY is queued before its producer receives its id."""
     copy = job.copies.get(row.node)
     options = job.options
     if copy is None or options is None or copy.cause != "add" or not job.first_record:
@@ -42,7 +45,7 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
         return
     case.check("L8")
     if copy.queueing is None and copy.due_by == FOREVER and not copy.is_acked:
-        # Another holder has queued it, or was about to, and this one keeps a period from now on.
+        # Another holder has queued it, or was about to, and the period of this one starts now.
         _arm_for_retry(case, job, copy)
     is_period_over = bool(options.retry) and (
         row.time - copy.since >= case.obligations.shortest(options.retry - DESYNC)
@@ -52,7 +55,8 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
-    """It waits for its DELAY, unless it was told of a queueing or a lease elsewhere."""
+    """The copy is due after its DELAY, or after RETRY if another holder has announced a queueing or
+    a lease."""
     has_received = any(
         receiver == copy.node and sort in ANNOUNCEMENTS and announcement.got_at >= copy.since
         for (_, receiver, sort), announcement in job.announcements.items()
@@ -64,7 +68,7 @@ def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """L8: not later than it had to."""
+    """L8: a job is queued no later than it is due."""
     copy = job.copies.get(row.node)
     if copy is not None:
         _judge(case, job, copy)
@@ -74,7 +78,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def after_unqueue(case: Case, row: Row, job: Job) -> None:
-    """The job was served, given away or unqueued: a period begins."""
+    """The job was served, given away or unqueued: its period starts."""
     copy = job.copies.get(row.node)
     job.unqueued_at = row.time
     if copy is not None and row.cause not in {"acked", "dropped"}:
@@ -82,27 +86,27 @@ def after_unqueue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_announcement(case: Case, row: Row) -> None:
-    """Another node has the job queued, or knows who works on it."""
+    """Another node announces that it has the job queued, or that a worker has it."""
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
     if job is None or copy is None or copy.queueing is not None or copy.is_acked:
         return
     if copy.cause == "add" and (job.add is None or not job.add.outcome):
-        # It waits for its copies, and not for its time.
+        # It waits for its copies: its timer does not run yet.
         return
     _judge(case, job, copy)
     _arm_for_retry(case, job, copy)
 
 
 def on_working(case: Case, row: Row, job: Job) -> None:
-    """A client has got more time there."""
+    """A client has extended its lease at this node."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.queueing is None and not copy.is_acked:
         _arm_for_retry(case, job, copy)
 
 
 def before_end(case: Case, row: Row, job: Job) -> None:
-    """It is acknowledged there, or gone: should it have been queued before?"""
+    """L8: a copy that is acknowledged or dropped was not overdue."""
     copy = job.copies.get(row.node)
     if copy is not None:
         _judge(case, job, copy)
@@ -123,7 +127,7 @@ def _arm(case: Case, copy: Copy, wait: Micros) -> None:
 
 
 def _judge(case: Case, job: Job, copy: Copy) -> None:
-    """L8: is the copy overdue, though nothing hindered its node?"""
+    """L8: a copy is not overdue, unless its node was hindered."""
     if copy.due_by == FOREVER or not job.first_record:
         return
     case.check("L8")
@@ -138,7 +142,7 @@ def _judge(case: Case, job: Job, copy: Copy) -> None:
 
 
 def _was_hindered(case: Case, job: Job, copy: Copy) -> bool:
-    """Was the node stopped, or its queue paused? Then it tries again a period later."""
+    """Was the node stopped or silent, or its queue paused? Then it tries again a period later."""
     world, since = case.world, copy.armed_at
     if world.is_stopped(copy.node, since, case.now) or world.was_mute(copy.node, since, case.now):
         return True
@@ -147,8 +151,8 @@ def _was_hindered(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _judge_all(case: Case, job: Job) -> None:
-    """L8: with nothing wrong, it is queued within RETRY of the last delivery, or of when it last
-    left a queue."""
+    """L8: in calm, a job is queued within RETRY of its last delivery, or of the time at which it
+    last left a queue."""
     retry = case.retry_of(job)
     since = max(job.expected_since, job.unqueued_at)
     if since == NEVER or not job.first_record or case.is_live:
@@ -169,7 +173,7 @@ def _judge_all(case: Case, job: Job) -> None:
 
 
 def finish(case: Case) -> None:
-    """L8: what should be queued by now."""
+    """L8: at the end no copy is overdue."""
     for job in case.jobs.values():
         is_waiting = job.ended is None and bool(job.copies)
         for copy in job.copies.values():

@@ -1,4 +1,4 @@
-"""The faults of a run, where and when: cuts, crashes, pauses, clocks; and when all was calm.
+"""The faults of a run, with places and times: cuts, crashes, pauses, clocks; and times of calm.
 
 Only rows about faults change `World`. Intervals are never dropped: a run has few, and the cause of
 a duplicate may lie long before it.
@@ -16,10 +16,10 @@ from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 MEMBERSHIP = ("join", "leave", "forget")
-"""Faults whose whole time counts as troubled, as the plan tells: no row tells of their end."""
+"""Faults whose whole planned time counts as troubled, because no row records their end."""
 
 DISK_RECOVERY: Micros = 3 * SECOND
-"""How long a node may still refuse or be behind after a fault of its disk."""
+"""How long a node may still refuse jobs or lag behind after a fault of its disk."""
 
 
 Pair = tuple[str, str]
@@ -35,22 +35,22 @@ class World:
     nodes: dict[str, None] = attrs.Factory(dict)
     """Every node that has existed."""
     blocked: dict[tuple[str, Pair], Interval] = attrs.Factory(dict)
-    """Cuts, clogs and rules of loss that last, by kind and direction."""
+    """Cuts, clogs and rules of loss that are in force, by kind and direction."""
     cuts: list[tuple[Pair, Interval]] = attrs.Factory(list)
     """All cuts, with their directions."""
     link_troubles: dict[Pair, list[Interval]] = attrs.Factory(dict)
-    """All of them between two nodes, whichever the direction; the pair is in order."""
+    """Cuts, clogs and rules between two nodes, in either direction; the pair is sorted."""
     down: dict[str, Interval] = attrs.Factory(dict)
     outages: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
-    """The last of each node; but one that could not load its journal has died of the one before."""
+    """The last crash of each node, except crashes while it was loading its journal."""
     mutes: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node had a faulty disk, and sent no messages about jobs."""
     loading: dict[str, None] = attrs.Factory(dict)
     """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
-    """By node and trouble: since when its disk is well again; None if it is not."""
+    """By node and kind of disk fault: since when it is over; None if it lasts."""
     paused: dict[str, Interval] = attrs.Factory(dict)
     slow: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """What is slow: nodes, or links."""
@@ -59,49 +59,49 @@ class World:
     paused_queues: dict[tuple[str, str], tuple[str, Micros]] = attrs.Factory(dict)
     """Queues that are paused, by node: how, and since when."""
     lags: dict[Pair, list[Interval]] = attrs.Factory(dict)
-    """When a link was slow in one direction, and until when its last messages are on their way."""
+    """When a link was slow in one direction, until its last slow messages have arrived."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
     """When a node's clock stepped or changed its rate."""
     leaving: dict[str, Micros] = attrs.Factory(dict)
     have_left: dict[str, None] = attrs.Factory(dict)
-    """Nodes that have ever been told to leave. When they learn that it is over no row tells."""
+    """Nodes that have ever been told to leave. No row records when they learn that it is over."""
     removed: dict[str, None] = attrs.Factory(dict)
     unknown_nodes: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and peer: since when the node does not know the peer, and ignores its messages."""
     is_changing: bool = False
-    """Nodes have come or gone, so that a node may not have known how many there are."""
+    """Nodes have come or gone, so that a node may not know how many there are."""
     renamed: dict[str, Micros] = attrs.Factory(dict)
-    """Nodes that have begun anew under a name of which others learn by and by: since when."""
+    """When nodes started again with a new name. The others learn of it by gossip."""
     names_forgotten: int = 0
-    """How many names of nodes have been forgotten, of those that live and of those that do not."""
+    """How many names of nodes have been forgotten, current and former ones."""
     partitions: list[Partition] = attrs.Factory(list)
     last_trouble: Micros = NEVER
     """When the last trouble ended."""
     last_heal: Micros | None = None
     healed: Micros | None = None
-    """T0: since when nothing goes wrong any more, but outside the core."""
+    """T0: since when there are no faults any more, except outside the core."""
     rejoined: Micros | None = None
     """When all nodes of the core had links to each other again."""
     ended: Micros | None = None
     core: tuple[str, ...] = ()
     """The nodes that were healed; empty before."""
 
-    # What may be asked.
+    # Queries.
 
     @property
     def is_troubled(self) -> bool:
-        """Is anything wrong just now?"""
+        """Is any fault in force now?"""
         return bool(self.blocked or self.down or self.paused or self.slow or self.paused_queues)
 
     def is_calm(self, since: Micros, until: Micros) -> bool:
-        """Has nothing been wrong from `since` until now, nor for long enough before?"""
+        """Was there no fault from `since` until `until`, nor for long enough before?"""
         settled = since - self.obligations.calm_after
         if not self.obligations.is_stream or self.is_troubled or self.last_trouble > settled:
             return False
         return not meets_any(self.planned, settled, until)
 
     def was_disk_faulty(self, node: str, until: Micros) -> bool:
-        """Is the node's disk in trouble, or was it so lately that its effects go on?"""
+        """Has the node's disk a fault, or had it one so recently that its effects may last?"""
         return any(
             since is None or until - since < DISK_RECOVERY
             for (each, _), since in self.disks.items()
@@ -120,20 +120,20 @@ class World:
         )
 
     def is_cut(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """The same without outages."""
+        """Like `is_separated`, without outages."""
         troubles = self.link_troubles.get(_pair(one, other), ())
         return meets_any(troubles, since - self.obligations.reconnect, until)
 
     def is_held(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Has a cut, a clog, a rule or an outage been in the way of what was sent then? Links were
-        up; what a cut had kept before follows within `MAX_BACKOFF` of the heal."""
+        """Could a cut, a clog, a rule or an outage have kept a message sent at `since` on a link
+        that was up? What a cut has held arrives within `MAX_BACKOFF` of the heal."""
         troubles = self.link_troubles.get(_pair(one, other), ())
         return meets_any(troubles, since - MAX_BACKOFF, until) or meets_any(
             self.outages.get(other, ()), since, until
         )
 
     def was_out(self, node: str, since: Micros, until: Micros) -> bool:
-        """The same for outages of the node, and for times when its disk silenced it."""
+        """Was the node down, or silent because of its disk, or were its links not up again yet?"""
         since -= self.obligations.reconnect
         return meets_any(self.outages.get(node, ()), since, until) or self.was_mute(
             node, since, until
@@ -148,21 +148,20 @@ class World:
         return meets_any(self.pauses.get(node, ()), since, until)
 
     def is_lagging(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Was a link between these two slow at any time between, in either direction? What left on
-        a slow link is still on its way when the link is quick again, and what leaves later comes
-        behind it."""
+        """Was a link between these two slow at any time between, in either direction? It stays slow
+        until the last slow message has arrived: later messages do not overtake it."""
         lags = (*self.lags.get((one, other), ()), *self.lags.get((other, one), ()))
         return meets_any(lags, since, until)
 
     def is_queue_paused(self, node: str, queue: str, way: str, now: Micros) -> bool:
-        """Is the queue surely paused in that way, `in` or `out`? A restart forgets it."""
+        """Is the queue certainly paused in that way, `in` or `out`? A restart ends the pause."""
         mode, since = self.paused_queues.get((node, queue), ("", now))
         has_received = now - since > SECOND and not self.was_out(node, since, now)
         return mode in {way, "all"} and has_received
 
     def may_not_have_met(self, node: str, peer: str, since: Micros) -> bool:
-        """Of a job that there is since then: may the node not know who has this name now, or may
-        its list of holders have the name that the peer had once?"""
+        """For a job created at `since`: may the node not know the peer, or may its list of holders
+        have the peer's former name?"""
         return (node, peer) in self.unknown_nodes or self.is_name_new(peer, node, since)
 
     def started_at(self, node: str) -> Micros:
@@ -172,18 +171,18 @@ class World:
         return NEVER if end is None else end
 
     def may_be_unknown(self, node: str, peer: str, now: Micros) -> bool:
-        """May the node not know who speaks? Of one that has a new name it may know the old."""
+        """May the node not know the peer? Of a renamed node it may know only the former name."""
         if (node, peer) in self.unknown_nodes:
             return True
         return self.is_name_new(node, peer, now) or self.is_name_new(peer, node, now)
 
     def has_new_name(self, node: str, since: Micros) -> bool:
-        """Has the node begun anew since then, under another name?"""
+        """Has the node started again since then, with a new name?"""
         return self.renamed.get(node, NEVER) > since
 
     def is_name_new(self, node: str, other: str, now: Micros) -> bool:
-        """Has the node a name of which the other may not know yet? Whatever has been in the way
-        since, gossip needs links."""
+        """Has the node a new name that the other may not know yet? Gossip takes longer if links or
+        nodes were hindered since."""
         since = self.renamed.get(node, NEVER)
         if now - since < self.obligations.introduction:
             return True
@@ -191,8 +190,8 @@ class World:
         return not is_late and self._was_hindered(node, other, since, now)
 
     def _was_hindered(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Was a link between the two in trouble, or one of them, between these times? That they do
-        not know each other is none."""
+        """Was a fault in the way between the two, or at one of them, between these times? That they
+        do not know each other does not count."""
         intervals = [
             interval
             for interval in self.link_troubles.get(_pair(one, other), ())
@@ -209,7 +208,7 @@ class World:
         return node not in self.down and node not in self.removed
 
     def in_core(self, node: str) -> bool:
-        """Is it among the nodes of which liveness is asked?"""
+        """Is it one of the nodes for which liveness is checked?"""
         return node in self.core and self.is_up(node)
 
     def since_heal(self, now: Micros) -> Micros | None:
@@ -219,7 +218,7 @@ class World:
         return None if self.last_heal is None else now - self.last_heal
 
     def met_by(self, since: Micros, until: Micros, reach: Micros) -> Partition | None:
-        """The last partition that a span of time meets, if its consequences last for `reach`."""
+        """The last partition that overlaps a span of time, if its effects last for `reach`."""
         for partition in reversed(self.partitions):
             end = None if partition.end is None else partition.end + reach
             if partition.start <= until and (end is None or end >= since):
@@ -227,7 +226,7 @@ class World:
         return None
 
     def one_way_cuts(self) -> int:
-        """How many cuts let the other direction be."""
+        """How many cuts affect only one direction."""
         return sum(
             not any(
                 other == (pair[1], pair[0])
@@ -237,7 +236,7 @@ class World:
             for pair, interval in self.cuts
         )
 
-    # What rows tell.
+    # Updates from rows.
 
     def on_block(self, row: Row, alive: int) -> None:
         """A cut, a clog or a rule begins."""
@@ -251,7 +250,7 @@ class World:
             self.link_troubles.setdefault(_pair(row.node, row.peer), []).append(interval)
 
     def on_heal(self, row: Row) -> None:
-        """One of them ends; without names all of the kind do."""
+        """A cut, a clog or a rule ends; if the row names no nodes, all of the kind do."""
         kind = _BEGINS[row.kind]
         for key in list(self.blocked):
             if key[0] == kind and (not row.node or key[1] == (row.node, row.peer)):
@@ -276,7 +275,7 @@ class World:
             self.outages.setdefault(row.node, []).append(interval)
 
     def on_start(self, row: Row) -> None:
-        """A process begins. A newcomer's links are not up at once, as after an outage."""
+        """A process starts. The links of a new node are not up at once, as after an outage."""
         self.nodes[row.node] = None
         if row.cause == "fresh":
             self.leaving.pop(row.node, None)
@@ -310,7 +309,7 @@ class World:
             self.pauses.setdefault(row.node, []).append(interval)
 
     def on_slow(self, row: Row) -> None:
-        """A node is slow, or a link, or not any more."""
+        """A node or a link becomes slow, or normal again."""
         key = (row.node, row.peer)
         interval = self.slow.pop(key, None)
         if interval is not None:
@@ -329,7 +328,7 @@ class World:
             lags.append(Interval(now, lag=lag))
 
     def on_pause_queue(self, row: Row) -> None:
-        """A queue is paused, or not any more."""
+        """A queue is paused or resumed."""
         queue, _, mode = row.detail.rpartition(" ")
         if mode == "none":
             self.paused_queues.pop((row.node, queue), None)
@@ -338,7 +337,7 @@ class World:
             self.paused_queues[row.node, queue] = (mode, row.time)
 
     def resume(self, node: str, now: Micros) -> None:
-        """A stopped process goes on, or ends. It receives now what was sent meanwhile."""
+        """A stopped process continues, or ends. It receives what was sent meanwhile only now."""
         interval = self.paused.pop(node, None)
         if interval is None:
             return
@@ -348,7 +347,7 @@ class World:
                 self.paused_queues[host, queue] = (mode, now)
 
     def on_forget(self, row: Row) -> None:
-        """A node forgets another; if the row has a name, one that this does not bear any more."""
+        """A node forgets another. If the row has a name, it is a former name of that node."""
         self.names_forgotten += 1
         self.is_changing = True
         if not row.detail:
@@ -357,9 +356,9 @@ class World:
             self.link_troubles.setdefault(pair, []).append(Interval(row.time, is_unknown=True))
 
     def meet(self, node: str, peer: str, now: Micros) -> None:
-        """A node says something about jobs to one that it had forgotten: they have met.
+        """A node sends a message about jobs to one that it had forgotten: they have met again.
 
-        Unless the order to forget may still be under way.
+        The message does not count while FORGET may still be under way.
         """
         if now - self.unknown_nodes[node, peer] < SECOND:
             return
@@ -373,7 +372,7 @@ class World:
         self.wrong_clocks.setdefault(row.node, []).append(row.time)
 
     def on_core(self, row: Row) -> None:
-        """The heal is complete: T0. The row names the core, unless it is everybody."""
+        """The heal is complete: T0. The row names the core, unless that is all nodes."""
         if not self.core or row.kind == "heal.end":
             self.healed = row.time
             named = tuple(re.findall(r"\bn\d+\b", row.detail))
