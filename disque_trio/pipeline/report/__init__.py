@@ -1,5 +1,5 @@
 """The report: one page about the contents of a lake (docs/pipeline.md).
 
-`facts` asks the lake, `charts` draws, `page` puts the drawings together. The page needs nothing
-from anywhere: no script, no font, no file.
+`facts` queries the lake, `charts` draws SVG, `page` writes the HTML. The page is self-contained: it
+loads no script, font or other file.
 """

@@ -1,4 +1,4 @@
-"""Drawing: small SVG charts, made of text."""
+"""Small SVG charts, as text."""
 
 import html
 import math
@@ -17,7 +17,7 @@ _BELOW: Final = 24
 
 @attrs.frozen
 class Line:
-    """One curve. `colour` is the name of a variable of the page's style."""
+    """One curve. `colour` names a CSS variable of the page."""
 
     name: str
     colour: str
@@ -26,19 +26,19 @@ class Line:
 
 @attrs.frozen
 class Axis:
-    """From data to the length of an axis, with ticks: where, and what stands there."""
+    """Maps values to positions on an axis. A tick is a value and its label."""
 
     low: float
     high: float
     ticks: Sequence[tuple[float, str]]
 
     def at(self, value: float) -> float:
-        """0 to 1."""
+        """The position of a value: 0 at `low`, 1 at `high`."""
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.0
 
 
 def linear(low: float, high: float, unit: str = "", most: int = 5) -> Axis:
-    """An axis with round numbers. It ends at one of them."""
+    """An axis with ticks at round numbers; the last tick is its end."""
     step = _round_step((high - low) / most or 1.0)
     last = math.ceil(high / step - 1e-9) * step
     count = round((last - low) / step)
@@ -49,7 +49,7 @@ def linear(low: float, high: float, unit: str = "", most: int = 5) -> Axis:
 
 
 def decades(low: float, high: float, names: Sequence[tuple[float, str]]) -> Axis:
-    """A logarithmic axis over whole decades; data are given as their logarithms."""
+    """A logarithmic axis over whole decades; values are given as decimal logarithms."""
     first, last = math.floor(low), max(math.ceil(high - 1e-9), math.floor(low) + 1)
     ticks = [(at, name) for at, name in names if first <= at <= last]
     return Axis(first, last, ticks)
@@ -61,7 +61,7 @@ def _round_step(rough: float) -> float:
 
 
 def short(value: float) -> str:
-    """A number that takes little room: 1.2k, 3M."""
+    """A number with a unit prefix: 1.2k, 3M."""
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{sign}"
@@ -76,7 +76,7 @@ def plot(
     says: str,
     mark: tuple[float, str] | None = None,
 ) -> str:
-    """Curves over an axis. `says` tells those who do not see it; `mark` is a place to point at."""
+    """A line chart. `says` is its text alternative; `mark` is a labelled vertical line."""
     parts = [
         f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{html.escape(says)}">',
         *_grid(across, up),
@@ -120,11 +120,11 @@ def _y(axis: Axis, value: float) -> float:
     return round(_TOP + (1 - axis.at(value)) * (HIGH - _TOP - _BELOW), 1)
 
 
-# Tables that are read like pictures.
+# Bars and shaded cells, for tables.
 
 
 def bar(share: float, colour: str = "accent", end: float = 0.0) -> str:
-    """A bar of so much of the room; a fine line goes on to `end`."""
+    """A bar of this share of the full width; a thin line continues to `end`."""
     return (
         f'<span class="bar"><i style="width:{_percent(share)};background:var(--{colour})"></i>'
         f'<u style="left:{_percent(share)};width:{_percent(max(end - share, 0))}"></u></span>'
@@ -136,7 +136,7 @@ def _percent(share: float) -> str:
 
 
 def shade(value: float, largest: float, colour: str) -> str:
-    """The style of a cell: the more, the stronger, by orders of magnitude."""
+    """The background of a cell: the strength grows with the logarithm of the value."""
     if value <= 0 or largest <= 0:
         return ""
     part = math.log1p(value) / math.log1p(largest)

@@ -1,4 +1,4 @@
-"""The figures of the report, by queries on a lake."""
+"""The figures of the report, from queries on a lake."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,26 +10,26 @@ from disque_trio.pipeline.lake.store import Lake
 
 QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0)
 _STRETCHES: Final = 150
-"""Points of a curve over time."""
+"""How many intervals a curve over time has."""
 _USED: Final = "runs jobs deliveries seeds causes failures coverage"
 _BY_ALL: Final = ("adds", "jobs", "copies", "deliveries")
-"""Views that the checks are made of: each is made once, not once for each check."""
+"""Views that several checks use; they are cached, so that each is computed once."""
 Facts = dict[str, Any]
 """One row: values by column."""
 
 
 @attrs.frozen
 class Curve:
-    """Unseen jobs of one scenario over time."""
+    """Undelivered jobs of one scenario over time."""
 
     scenario: str
     runs: int
     points: Sequence[tuple[float, float]]
-    """Seconds since the run began, and jobs that no consumer had seen yet: the mean of all runs."""
+    """Seconds since the run began, and the mean number of undelivered jobs over all runs."""
     left: int
-    """Jobs of all runs that were unseen at the end, and not over in another way."""
+    """Jobs of all runs that were neither delivered nor ended otherwise when their run ended."""
     healed: float | None
-    """When all was healed, in seconds: the mean."""
+    """Seconds until all faults were healed: the mean over all runs."""
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Latency:
     stage: str
     jobs: int
     at: Sequence[float]
-    """Milliseconds, by `QUANTILES`."""
+    """Milliseconds at each of `QUANTILES`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,13 +51,13 @@ class ReportFacts:
     rows: int
     runs: int
     live: int
-    """Of these, how many are of live clusters."""
+    """How many of the runs are of live clusters."""
     added: int
-    """Jobs that producers know of, in all traces."""
+    """Jobs whose ids producers received, in all traces."""
     seeds: Sequence[Facts]
     failures: Sequence[Facts]
     violations: Sequence[Facts] | None
-    """By property, what the queries find in traces; None if they were not asked."""
+    """What the checks find in traces, by property; None if they were not run."""
     causes: Sequence[Facts]
     coverage: Sequence[Facts]
     unseen: Sequence[Curve]
@@ -65,12 +65,12 @@ class ReportFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing to show?"""
+        """Has the lake neither rows nor results?"""
         return not self.rows and not self.seeds
 
 
 def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> ReportFacts:
-    """Everything, by some ten queries. Raises `LakeError`."""
+    """All figures, from about ten queries. Raises `LakeError`."""
     asking.attach(spark, lake, _USED + (" violations" if with_checks else ""))
     shared = [spark.table(name).cache() for name in (_BY_ALL if with_checks else ("jobs",))]
     try:
@@ -115,7 +115,7 @@ FROM violations GROUP BY property, scenario ORDER BY property, scenario
 
 
 def _coverage(rows: Any) -> list[Facts]:
-    """By message and state: what sweeps have counted of all seeds, or else what traces show."""
+    """By message and state: the counts of sweeps if there are any, else those of traces."""
     counted: list[Facts] = rows(
         "SELECT split_part(pair, '/', 1) AS message, split_part(pair, '/', 2) AS state, "
         "sum(times) AS times FROM (SELECT explode(coverage) AS (pair, times) FROM results) "

@@ -1,4 +1,4 @@
-"""The page: facts in, one HTML file out."""
+"""Renders the figures as one HTML file."""
 
 import html
 import math
@@ -16,7 +16,7 @@ from disque_trio.sim.scenarios.vocabulary import MESSAGES
 
 _STYLE: Final = resources.files("disque_trio.pipeline.report") / "page.css"
 _PLOTS_MOST: Final = 12
-"""Of one sort. The scenarios with the most jobs are drawn."""
+"""Of one kind; scenarios with the most jobs come first."""
 _STATES: Final = ("unknown", "held", "queued", "acked")
 _ABOUT_JOBS: Final = tuple(
     name
@@ -25,9 +25,9 @@ _ABOUT_JOBS: Final = tuple(
 )
 _STAGES: Final = {"answered": "told-to", "queued": "d5", "delivered": "accent", "acked": "good"}
 _NINES: Final = 5.0
-"""Where the longest stands on an axis of percentiles: behind 99.99."""
+"""The position of the maximum on an axis of percentiles, after 99.99."""
 _FLOOR: Final = 0.01
-"""Milliseconds: what is faster stands at the bottom of a logarithmic axis."""
+"""Milliseconds; lower values are drawn at the bottom of the logarithmic axis."""
 
 
 def render(told: ReportFacts) -> str:
@@ -106,9 +106,9 @@ def _unseen(told: ReportFacts) -> str:
     drawn = sorted(chosen[:_PLOTS_MOST], key=lambda curve: curve.scenario)
     return _section(
         "Unseen jobs",
-        "Jobs that were added and that no consumer has had in hand yet: the mean of all traced "
-        "runs, over time. They must be gone in the end, but for those that faults have taken with "
-        f"as many copies as were promised.{_left_out(curves)}",
+        "Jobs that were added and not yet delivered to a consumer, over time: the mean of all "
+        "traced runs. None may be left at the end, except jobs of which faults destroyed as many "
+        f"copies as were promised.{_left_out(curves)}",
         _plots(_unseen_plot(curve) for curve in drawn),
     )
 
@@ -150,9 +150,9 @@ def _latency(told: ReportFacts) -> str:
     )
     return _section(
         "Latency",
-        "What part of the jobs took no longer than so much from stage to stage. Both axes are "
-        "logarithmic: to the right the tail gets longer by a nine at each step, and ends at the "
-        f"longest of all.{_left_out(chosen)}",
+        "The time that jobs took from stage to stage, by percentile. Both axes are logarithmic: "
+        "each step to the right adds a nine to the percentile; the right end is the "
+        f"maximum.{_left_out(chosen)}",
         f'<div class="legend">{legend}</div>' + _plots(_latency_plot(each) for each in drawn),
     )
 
@@ -203,7 +203,7 @@ def _runs(count: int) -> str:
 
 def _left_out(whole: Sequence[object]) -> str:
     more = len(whole) - _PLOTS_MOST
-    return f" {more} scenarios with less are left out." if more > 0 else ""
+    return f" {more} scenarios with fewer jobs are left out." if more > 0 else ""
 
 
 # Tables.
@@ -230,14 +230,14 @@ def _duplicates(told: ReportFacts) -> str:
     meanings = "; ".join(f"{cause} {CAUSES.get(cause, _REST)}" for cause in causes)
     return _section(
         "Duplicates per million jobs, by cause",
-        "Blue no queue can avoid, or was asked for; orange a better one would not have; red "
-        f"nobody can explain. {html.escape(meanings)}.",
+        "Blue: unavoidable, or requested by a client. Orange: a better queue would avoid it. "
+        f"Red: unexplained. {html.escape(meanings)}.",
         f'<div class="wide"><table class="heat"><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>",
     )
 
 
-_REST: Final = "some other cause, which rows alone do not tell"
+_REST: Final = "some other cause, which the rows alone do not show"
 
 
 def _rate(value: float, largest: float, cause: str) -> str:
@@ -272,11 +272,11 @@ def _failures(told: ReportFacts) -> str:
     )
     return _section(
         "Failures by property",
-        "Seeds that violated it, and of each scenario the first of them: "
+        "How many seeds violated each property, with the first seed of each scenario: "
         "<code>disque-trio sim run scenarios/NAME.toml --seed N</code> runs it again.",
         f'<div class="wide"><table><tbody>{bars}</tbody></table><br><table><thead><tr>'
         '<th>property</th><th>scenario</th><th class="number">seeds</th>'
-        f'<th class="number">first</th><th>what the judge says of it</th></tr></thead>'
+        f'<th class="number">first</th><th>the finding of the checker</th></tr></thead>'
         f"<tbody>{firsts}</tbody></table></div>",
     )
 
@@ -301,7 +301,7 @@ def _violations(told: ReportFacts) -> str:
     )
     return _section(
         "Checks on traces",
-        "What queries over rows find, in runs of which the judge may know nothing.",
+        "Violations that queries find in rows, also of runs that no checker has seen.",
         '<div class="wide"><table><thead><tr><th>property</th><th>scenario</th>'
         '<th class="number">runs</th><th class="number">times</th><th class="number">seed</th>'
         f"<th>the first</th></tr></thead><tbody>{body}</tbody></table></div>",
@@ -325,8 +325,8 @@ def _coverage(told: ReportFacts) -> str:
     hit = sum(1 for value in found.values() if value)
     return _section(
         "Coverage",
-        "How often a message about a job met which state of the job at its receiver. "
-        f"{hit} pairs were met; what is striped never was.",
+        "How often each message about a job arrived at a node, by the state of the job there. "
+        f"{hit} pairs occurred; the striped ones never did.",
         f'<div class="wide"><table class="heat"><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>",
     )
@@ -347,7 +347,7 @@ def _cost(told: ReportFacts) -> str:
     sweep = "<th>code</th>" if has_sweeps else ""
     return _section(
         "Cost per seed",
-        "Milliseconds of a processor: the mean, and as a line the dearest seed.",
+        "Processor time in milliseconds: the bar is the mean, the line the most expensive seed.",
         f'<div class="wide"><table><thead><tr><th>scenario</th>{sweep}<th class="number">seeds</th>'
         '<th class="number">mean ms</th><th class="number">dearest</th><th></th></tr></thead>'
         f"<tbody>{body}</tbody></table></div>",

@@ -1,8 +1,8 @@
 """From a scenario and a seed to a plan: draws every range, and lists every item.
 
 Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
-what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1, ``observers``
-for those. So a change of one part of a scenario does not change the draws of the others.
+what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1, and
+``observers``. So a change to one part of a scenario does not change the draws of the others.
 """
 
 import random

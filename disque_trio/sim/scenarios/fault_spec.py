@@ -29,7 +29,9 @@ class Trigger:
         one_of(*vocabulary.EVENTS, says="an event"),
         "a row's kind; for messages `send.` or `recv.` and its name",
     )
-    nth: Range = key(whole(1), "upon which such event, counted from `at`", default=1)
+    nth: Range = key(
+        whole(1), "the number of the event that triggers the fault, counted from `at`", default=1
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -38,33 +40,35 @@ class FaultSpec:
 
     kind: str = key(one_of(*vocabulary.FAULTS, says="a kind of fault"), "what happens")
     family: str | None = key(
-        LABEL, "what `swarm.families` calls it; its kind if not said", default=None
+        LABEL, "its name in `swarm.families`; by default its kind", default=None
     )
     p: Range = key(SHARE, "chance that a run has this fault at all", default=1)
-    at: Range | None = key(DURATION, "when; with `every`, when first", default=None)
-    every: Range | None = key(POSITIVE_DURATION, "how long from one to the next", default=None)
+    at: Range | None = key(DURATION, "when it happens; with `every`, the first time", default=None)
+    every: Range | None = key(
+        POSITIVE_DURATION, "the time from one occurrence to the next", default=None
+    )
     hold: Range | None = key(
         POSITIVE_DURATION,
-        "how long until it is undone; the end of the chaos if not said",
+        "how long it lasts; by default until the end of the chaos",
         default=None,
     )
     shape: tuple[str, ...] | None = key(
         words_of(one_of(*vocabulary.SHAPES, says="a shape")),
-        "which links, for faults of links; of several one is drawn each time",
+        "which links, for faults of links; one is drawn from an array each time",
         default=None,
     )
     nodes: tuple[int, ...] | str = key(NODES, "which nodes, for faults of nodes", default="random")
     victims: Range = key(whole(1), "how many nodes, if they are drawn", default=1)
     amount: tuple[str, Range] | None = key(
         AMOUNT,
-        "how much: a time for clock-step, slow and delay, parts per million for clock-rate, a "
-        "share of the messages for drop, of the memory for memory",
+        "a time for clock-step, slow and delay; parts per million for clock-rate; a share of the "
+        "messages for drop, of the memory for memory",
         default=None,
     )
     mode: tuple[str, ...] | None = key(
         words_of(one_of(*vocabulary.MODES)),
-        "crash and restart: `kill`, `power` or `stop` (SIGTERM: a journal is written anew, with "
-        "the queues); pause-queue: `in`, `out` or `all`; of several one is drawn",
+        "crash and restart: `kill`, `power` or `stop` (SIGTERM: the node rewrites its journal, "
+        "with the queues); pause-queue: `in`, `out` or `all`; one is drawn from an array",
         default=None,
     )
     message: str | None = key(
@@ -73,14 +77,18 @@ class FaultSpec:
         default=None,
     )
     queue: str | None = key(LABEL, "pause-queue: which queue", default=None)
-    stagger: Range = key(DURATION, "swizzle: how long between single clogs", default="200ms..2s")
+    stagger: Range = key(
+        DURATION, "swizzle: the time from one clog to the next", default="200ms..2s"
+    )
     when: Trigger | None = key(table(Trigger), "happens upon an event, not at a time", default=None)
     target: str | None = key(
-        one_of("event.node", "event.peer"), "whom the event names, instead of `nodes`", default=None
+        one_of("event.node", "event.peer"),
+        "the node or the peer that the event names, instead of `nodes`",
+        default=None,
     )
     count: int | None = key(
         count(1),
-        "how often at most; if not said, once with `when`, without limit with `every`",
+        "how often at most; by default once with `when`, without limit with `every`",
         default=None,
     )
 

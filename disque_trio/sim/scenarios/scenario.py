@@ -1,4 +1,4 @@
-"""A scenario: a family of runs, written in TOML; each seed makes one plan of it.
+"""A scenario: a family of runs, written in TOML. A scenario and a seed determine one plan.
 
 The records are the schema: each field is a key of its table, with its kind, meaning and default
 (docs/scenario-keys.md lists them). `file.load` reads a file, `expand.expand` makes plans.
@@ -60,14 +60,14 @@ class ClusterSpec:
     )
     aof: tuple[str, ...] = key(
         words_of(one_of("off", "no", "everysec", "always")),
-        "nodes keep a journal, synced so (`appendfsync`), or none; of several one is drawn",
+        "`appendfsync` of the nodes' journals; `off`: no journals; one is drawn from an array",
         default="off",
     )
     sync: Range = key(DURATION, "how long a disk takes to sync", default="200us..5ms")
     tombstones: int = key(
         count(1),
-        "how many ids of finished jobs make a generation of a node's tombstones; two generations "
-        "are kept",
+        "how many ids of finished jobs a generation of a node's tombstones has; a node keeps two "
+        "generations",
         default=GENERATION,
     )
     forming: str = key(
@@ -81,10 +81,10 @@ class ClusterSpec:
 class LatencySpec:
     """How long a message travels."""
 
-    fast: Range = key(DURATION, "most messages; drawn for each", default="500us..2ms")
-    slow: Range = key(DURATION, "the slow ones; drawn for each", default="100ms..2s")
-    p_slow: Range = key(SHARE, "which share is slow", default=0)
-    scale: Range = key(RATE, "all of these times so much, drawn once per run", default=1)
+    fast: Range = key(DURATION, "latency of most messages; drawn for each", default="500us..2ms")
+    slow: Range = key(DURATION, "latency of slow messages; drawn for each", default="100ms..2s")
+    p_slow: Range = key(SHARE, "chance that a message is slow", default=0)
+    scale: Range = key(RATE, "factor for all latencies, drawn once per run", default=1)
 
 
 def _read_latency(value: Any, spot: Spot) -> LatencySpec:
@@ -102,13 +102,13 @@ class LinkSpec:
 
     model: tuple[str, ...] = key(
         words_of(one_of("stream", "hostile")),
-        "`stream` keeps order and loses only what was on its way when a link breaks; `hostile` "
-        "treats every message by itself",
+        "`stream` keeps order and loses only what was under way when a link breaks; `hostile` "
+        "loses, duplicates and delays each message independently",
         default="stream",
     )
     latency: LatencySpec = key(LATENCY, "how long messages travel", default={})
     drop: Range = key(SHARE, "chance that a message is lost", default=0)
-    duplicate: Range = key(SHARE, "chance that a message comes twice", default=0)
+    duplicate: Range = key(SHARE, "chance that a message arrives twice", default=0)
     reorder: Range = key(SHARE, "chance that a message is overtaken", default=0)
     bandwidth: Range = key(SIZE, "bytes per second of a link; 0 is no limit", default=0)
 
@@ -118,7 +118,9 @@ class ClockSpec:
     """The nodes' clocks, drawn for each node."""
 
     drift_ppm: Range = key(PPM, "how much faster than true time both clocks run", default=0)
-    wall_offset: Range = key(SIGNED_MILLIS, "how far the wall clock is ahead", default="0s")
+    wall_offset: Range = key(
+        SIGNED_MILLIS, "how far the wall clock is ahead of true time", default="0s"
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -133,36 +135,40 @@ class JobSpec:
     )
     delay: Choice = key(choice(SECONDS), "DELAY", default="default")
     retry: Choice = key(
-        choice(SECONDS), "RETRY; `0s` is at most once, with a single copy", default="default"
+        choice(SECONDS), "RETRY; `0s` means at most once, with a single copy", default="default"
     )
     ttl: Choice = key(choice(POSITIVE_SECONDS), "TTL", default="default")
     maxlen: Choice = key(choice(whole(1)), "MAXLEN", default="default")
-    async_: Range = key(SHARE, "which share is added with ASYNC", default=0, name="async")
+    async_: Range = key(SHARE, "chance that a job is added with ASYNC", default=0, name="async")
 
 
 _START: Final = "when it begins"
-_STOP: Final = "when it ends; the end of the chaos if not said"
-_FAMILY: Final = "what `swarm.families` calls it"
+_STOP: Final = "when it ends; by default at the end of the chaos"
+_FAMILY: Final = "its name in `swarm.families`"
 
 
 @attrs.frozen(kw_only=True)
 class ProducerSpec:
-    """Producers that add jobs at their own pace, whether or not they are answered."""
+    """Producers that add jobs at a fixed rate, whether or not they get replies."""
 
     at: tuple[int, ...] | str = key(
         NODES,
-        "one producer for each of these nodes; `random` is one that asks any node",
+        "one producer for each of these nodes; `random`: one producer that uses any node",
         default="all",
     )
-    rate: Range = key(RATE, "jobs per second of each, drawn once per run")
-    jobs: Range | None = key(whole(1), "how many each adds at most", default=None)
-    burst: Range = key(whole(1), "how many come at once, at the same rate overall", default=1)
+    rate: Range = key(RATE, "jobs per second of each producer, drawn once per run")
+    jobs: Range | None = key(whole(1), "how many jobs each adds at most", default=None)
+    burst: Range = key(
+        whole(1), "how many jobs are added at once; the rate stays the same", default=1
+    )
     pipeline: Range = key(
-        whole(1), "how many it sends on one connection without waiting; drawn for each", default=1
+        whole(1),
+        "requests sent on one connection without waiting for replies; drawn for each",
+        default=1,
     )
     dies: Range = key(
         SHARE,
-        "chance, for each job, that the producer drops the connection with all that is under way",
+        "chance, for each job, that the producer drops the connection with all open requests",
         default=0,
     )
     dies_after: Range = key(DURATION, "how long after sending that job", default="0ms..5ms")
@@ -174,52 +180,54 @@ class ProducerSpec:
 
 @attrs.frozen(kw_only=True)
 class ConsumerSpec:
-    """Workers that take jobs, work, and then do what their mix says."""
+    """Workers that take jobs, work on them, and end each in one of the ways of their mix."""
 
     at: tuple[int, ...] | str = key(
         NODES, "at which nodes; `random` draws one for each worker", default="all"
     )
     workers: Range = key(whole(1), "how many at each node", default=1)
     queues: tuple[str, ...] | None = key(
-        QUEUES, "what they read; every queue that is written if not said", default=None
+        QUEUES, "the queues that they read; by default all that producers write", default=None
     )
     reads: Range | None = key(
-        whole(1), "how many of these queues a worker reads, drawn for each; all if not said",
+        whole(1), "how many of these queues a worker reads, drawn for each; by default all",
         default=None,
     )  # fmt: skip
     by_queue: bool = key(
-        FLAG, "`workers` are for each of the queues, and read it alone", default=False
+        FLAG, "`workers` is the number for each queue; each worker reads one queue", default=False
     )
     count: Range = key(whole(1), "GETJOB's COUNT", default=1)
     poll: Range = key(MILLIS, "GETJOB's TIMEOUT", default="1s")
     polls: Range | None = key(
-        whole(1), "after how many GETJOBs it disconnects, drawn for each visit; never if not said",
+        whole(1), "after how many GETJOBs it disconnects, drawn for each visit; by default never",
         default=None,
     )  # fmt: skip
     visit: Range | None = key(
         POSITIVE_DURATION,
-        "after how long it disconnects, also in the middle of a GETJOB; never if not said",
+        "after how long it disconnects, also while a GETJOB waits; by default never",
         default=None,
     )
     away: Range = key(DURATION, "how long until it connects again", default="1s..5s")
     roams: bool = key(
-        FLAG, "it connects to any node each time; to its own after the chaos", default=False
+        FLAG, "it connects to a random node each time; after the chaos to its own", default=False
     )
     work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
     ack: tuple[tuple[str, Range], ...] = key(
         weights(tuple(vocabulary.WAYS)),
-        "what becomes of a job that was worked on",
+        "how a job ends after the work",
         default={"ackjob": 1},
     )
     start: Range = key(DURATION, _START, default="0s")
-    stop: Range | None = key(DURATION, "when it ends; the end of the run if not said", default=None)
+    stop: Range | None = key(
+        DURATION, "when it ends; by default at the end of the run", default=None
+    )
     family: str | None = key(LABEL, _FAMILY, default=None)
 
 
 @attrs.frozen(kw_only=True)
 class ObserverSpec:
-    """Clients that ask nodes what they have (QLEN, QPEEK, QSTAT, SHOW, QSCAN, JSCAN, INFO). The
-    checker compares the replies with the rows (S22)."""
+    """Clients that query nodes (QLEN, QPEEK, QSTAT, SHOW, QSCAN, JSCAN, INFO). The checker compares
+    the replies with the rows (S22)."""
 
     count: Range = key(whole(1), "how many", default=1)
     every: Range = key(
@@ -227,36 +235,40 @@ class ObserverSpec:
         "how long each waits from one query to the next, at any node; drawn for each query",
         default="100ms..500ms",
     )
-    share: Range = key(SHARE, "chance that a seed has them", default=1)
+    share: Range = key(SHARE, "chance that a run has observers", default=1)
 
 
 @attrs.frozen(kw_only=True)
 class SwarmSpec:
-    """What a seed may leave out. A feature that is always on hides what it masks."""
+    """What a seed may leave out. A feature that is always on can mask the faults of others."""
 
     families: tuple[str, ...] | None = key(
         words_of(LABEL),
-        "families of faults, producers and consumers that a seed may leave out; and of those that "
-        "every scenario has, see below",
+        "families of faults, producers and consumers that a seed may leave out, and built-in "
+        "families, see below",
         default=None,
     )
-    p: Range = key(SHARE, "chance that a family stays", default=0.5)
-    options: bool = key(FLAG, "each option of ADDJOB is left out likewise", default=False)
-    acks: bool = key(FLAG, "each way to end a job but ACKJOB is left out likewise", default=False)
+    p: Range = key(SHARE, "chance that a run keeps a family", default=0.5)
+    options: bool = key(FLAG, "options of ADDJOB are left out in the same way", default=False)
+    acks: bool = key(
+        FLAG, "ways to end a job other than ACKJOB are left out in the same way", default=False
+    )
 
 
 @attrs.frozen(kw_only=True)
 class EndSpec:
-    """How it ends."""
+    """How a run ends."""
 
     chaos: Range = key(POSITIVE_DURATION, "when faults and adds end", default="60s")
     heal: tuple[str, ...] = key(
         words_of(one_of("full", "core")),
-        "`full` heals everything, `core` a majority alone; of several one is drawn",
+        "`full` heals all nodes, `core` only a majority; one is drawn from an array",
         default="full",
     )
     drain: Range | None = key(
-        DURATION, "how long the run goes on after that; computed if not said", default=None
+        DURATION,
+        "how long the run continues after the chaos; by default computed from the workload",
+        default=None,
     )
 
 
@@ -265,7 +277,7 @@ class ExpectSpec:
     """What every run must show."""
 
     lost: int = key(count(0), "how many jobs may be lost", default=0)
-    must_lose: bool = key(FLAG, "a control arm: runs fail that lose nothing", default=False)
+    must_lose: bool = key(FLAG, "a negative control: a run that loses no job fails", default=False)
     duplicates: tuple[str, ...] = key(
         array_of(one_of(*vocabulary.DUPLICATE_CAUSES, says="a cause, `D0` to `D13`")),
         "causes of duplicates that may occur",
@@ -273,20 +285,20 @@ class ExpectSpec:
     )
     sometimes: tuple[str, ...] = key(
         array_of(one_of(*MARKS, says="a mark")),
-        "marks of which each must be hit by some seed of a sweep",
+        "marks; each must be hit by at least one seed of a sweep",
         default=[],
     )
 
 
 @attrs.frozen(kw_only=True)
 class RunSpec:
-    """How it is recorded."""
+    """How a run is recorded."""
 
     codec_every: int = key(
-        count(1), "one message in so many goes through the byte codec", default=64
+        count(1), "one in this many messages goes through the byte codec", default=64
     )
     vector_clocks: bool = key(
-        FLAG, "keep vector clocks, by which causality is judged", default=True
+        FLAG, "keep vector clocks, which the checkers of causality need", default=True
     )
 
 
@@ -301,13 +313,17 @@ class Scenario:
     """One file."""
 
     schema: int = key(Kind(f"{VERSION}, the version of this format", _read_version), "the version")
-    name: str = key(LABEL, "the name, as the file's")
-    about: str = key(TEXT, "what it is for, in a sentence", default="")
+    name: str = key(LABEL, "the name; the same as that of the file")
+    about: str = key(TEXT, "its purpose, in a sentence", default="")
     base: str | None = key(
-        LABEL, "another scenario beside this file: what is not said here is as there", default=None
+        LABEL,
+        "another scenario in the same folder, from which missing keys are taken",
+        default=None,
     )
     engines: tuple[str, ...] = key(
-        array_of(one_of(*vocabulary.ENGINES), least=1), "in which engines it runs", default=["heap"]
+        array_of(one_of(*vocabulary.ENGINES), least=1),
+        "the engines that can run it",
+        default=["heap"],
     )
     seeds: Seeds = key(table(Seeds), "the seeds", default={})
     cluster: ClusterSpec = key(table(ClusterSpec), "the cluster", default={})

@@ -3,7 +3,7 @@
 from typing import Final
 
 ENGINES: Final = {
-    "heap": "the pure machines on one event heap: the fastest",
+    "heap": "state machines without I/O on one event heap; the fastest",
     "trio": "whole nodes with their tasks, in virtual time",
     "tcp": "real processes on loopback, in real time",
 }
@@ -12,15 +12,15 @@ WAYS: Final = {
     "ackjob": "ACKJOB",
     "fastack": "FASTACK",
     "nack": "NACK",
-    "none": "nothing: the job is forgotten",
-    "die": "the connection is dropped with the job in hand; the worker comes back",
+    "none": "nothing: the worker forgets the job",
+    "die": "the worker drops its connection without an ack, and connects again",
     "elsewhere": "ACKJOB at another node",
     "fastack-elsewhere": "FASTACK at another node",
-    "working": "WORKING, as much work again, then ACKJOB",
-    "deljob": "DELJOB, which deletes this node's copy alone",
-    "dequeue": "DEQUEUE, and nothing more",
+    "working": "WORKING, the same work once more, then ACKJOB",
+    "deljob": "DELJOB, which deletes only this node's copy",
+    "dequeue": "DEQUEUE, without an ack",
 }
-"""What a consumer does with a job it has worked on (`plan.Consumer`)."""
+"""How a consumer can end a job after its work (`plan.Consumer`)."""
 
 DUPLICATE_CAUSES: Final = (
     "D0", "D1", "D2", "D3a", "D3b", "D3c", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D12",
@@ -49,33 +49,33 @@ EVENTS: Final = (
 """The events upon which a fault may happen."""
 
 LINK_FAULTS: Final = {
-    "partition": "links are cut: nothing arrives any more",
-    "clog": "links keep all packets back until they are released",
+    "partition": "links are cut: no message arrives",
+    "clog": "links hold all packets until they are released",
     "swizzle": "half of the nodes are clogged one by one, and released in another order",
     "drop": "a share of the messages is lost (`amount`, `message`)",
     "delay": "messages take longer by `amount`",
-    "half-open": "connections end at one end without the other end's knowledge: what that sends is "
-    "lost, without a reset; new connections work",
+    "half-open": "connections are closed at one end, and the other end is not told: what it sends "
+    "is lost, without a reset; new connections work",
 }
 """Faults of links; `shape` selects the links."""
 NODE_FAULTS: Final = {
     "crash": "the process is killed or stopped, or power fails (`mode`); it starts after `hold`",
-    "restart": "the same, and it starts again at once",
-    "remove": "the process is killed for ever",
+    "restart": "the same, but it starts again at once",
+    "remove": "the process is killed and never starts again",
     "wipe": "the node loses its id and all data, and joins as a new one",
-    "pause": "the process stops, and goes on after `hold`",
+    "pause": "the process is stopped, and continues after `hold`",
     "slow": "each batch of work takes `amount` longer",
-    "disk-full": "there is no space left on its disk",
+    "disk-full": "its disk has no space left",
     "disk-error": "writes and syncs fail",
     "disk-stall": "writes and syncs hang",
-    "disk-flip": "one bit of its journal changes, which the next start finds",
+    "disk-flip": "one bit of its journal changes; the next start finds it",
     "clock-step": "the wall clock jumps by `amount`",
     "clock-rate": "both clocks run faster by `amount`",
     "wall-freeze": "the wall clock stands still",
-    "leave": "CLUSTER LEAVING yes, and no after `hold`",
-    "join": "a new node comes, which the first one meets",
+    "leave": "CLUSTER LEAVING yes; after `hold`, CLUSTER LEAVING no",
+    "join": "a new node joins: the first node meets it",
     "forget": "all other nodes forget the node; they meet it again after `hold`",
-    "memory": "CONFIG SET maxmemory, so that `amount` of it is used already",
+    "memory": "CONFIG SET maxmemory to a value of which `amount` is already used",
     "pause-queue": "PAUSE of `queue`, as `mode` says",
 }
 """Faults of nodes; `nodes` and `victims` select the nodes."""
@@ -87,7 +87,7 @@ SHAPES: Final = {
     "random": "two to four groups of any size",
     "all": "each node is alone",
     "one-way": "the victims receive nothing from the others, or the others nothing from them",
-    "ring": "each node is linked to a majority, and no two to the same",
+    "ring": "each node is linked to a majority, and no two nodes to the same one",
     "bridge": "two halves that share one node",
     "pair": "one link, in one direction",
 }

@@ -1,9 +1,10 @@
-"""The properties that rows alone can judge, as queries: what `sim replay` says, of a whole lake.
+"""The properties that can be checked from rows alone, as queries on a whole lake.
 
 Each check is a view `check_NAME` of violations, with the columns of `COLUMNS`; the view
-`violations` has all of them. A check never accuses where the Python judge (`sim.checkers`) acquits;
-where rows grouped by job cannot tell as much as a fold over all of them, it finds less, and its
-`WEAKER` says what. tests/pipeline/lake/test_checks.py holds both to the same traces.
+`violations` is the union of all. A check reports no violation that the checkers in Python
+(`sim.checkers`, used by `sim replay`) do not report. It may find fewer, since it groups rows by job
+instead of following all of them in order; `WEAKER` says which ones it misses.
+tests/pipeline/lake/test_checks.py runs both on the same traces.
 """
 
 from importlib import import_module
@@ -12,32 +13,32 @@ from typing import Final
 import attrs
 
 COLUMNS: Final = {
-    "property": "which one does not hold (docs/guarantees.md)",
+    "property": "the violated property (docs/guarantees.md)",
     "scenario": "the scenario's name; `live` for live nodes",
-    "run": "which run of it",
+    "run": "the run",
     "seed": "the seed",
     "job": "the job",
-    "node": "the node that has done wrong; null if it cannot be said",
-    "time": "when, microseconds; null if it shows in the end alone",
-    "detail": "what was seen, and what was due",
+    "node": "the node that violated it; null if unknown",
+    "time": "when, microseconds; null if it shows only at the end of the run",
+    "detail": "what was observed, and what was required",
 }
 _ORDER: Final = ("s3", "s4", "s5", "s6", "s7", "l1", "l3", "duplicates")
 
 
 @attrs.frozen
 class Check:
-    """One of them."""
+    """One check."""
 
     name: str
     about: str
-    """What must hold, and how it is asked."""
+    """What must hold, and how the query checks it."""
     weaker: str
-    """What the judge finds that this does not; empty if there is nothing."""
+    """What only the checkers in Python find; empty if there is nothing."""
     sql: str
 
     @property
     def view(self) -> str:
-        """What it is called in SQL."""
+        """The name of its view in SQL."""
         return f"check_{self.name}"
 
     @property
@@ -47,7 +48,7 @@ class Check:
 
     @property
     def line(self) -> str:
-        """What must hold, in a line."""
+        """What must hold, on one line."""
         return " ".join(self.about.partition("\n\n")[0].split())
 
 
@@ -60,4 +61,4 @@ CHECKS: Final = {name: _check(name) for name in _ORDER}
 """By name."""
 
 VIOLATIONS: Final = " UNION ALL ".join(f"SELECT * FROM {each.view}" for each in CHECKS.values())
-"""What all of them find."""
+"""The violations of all checks."""

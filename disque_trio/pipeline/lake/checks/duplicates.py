@@ -1,7 +1,8 @@
-"""Duplicates: in a run without any fault, every delivery after the first was asked for, or late.
+"""Duplicates: in a run without faults, every delivery after the first was requested, or its lease
+had expired.
 
-That is, it is D0 or D1 (view `deliveries`); all others take a fault, but for two holders that wake
-at the same time (D5), which only the judge can tell from one that nothing explains.
+These causes are D0 and D1 (view `deliveries`). All others need a fault, except D5, two holders that
+queue the job at the same time; only the checkers in Python can tell it from an unexplained one.
 """
 
 from typing import Final

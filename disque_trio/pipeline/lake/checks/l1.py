@@ -1,9 +1,9 @@
-"""L1: after the heal every job comes within the bound, and none is lost.
+"""L1: after the heal every job is delivered within the bound, and none is lost.
 
-Lost is a job that its producer knows of, that never came out, that nobody has ended, and of which
-no node has a record, though its TTL is not over and faults have destroyed fewer copies than were
-promised. Late is one that is there, and has not come out within the bound B of its plan: RETRY and
-the longest waits of the protocol, the consumers' polls and the work on all jobs of the run.
+A job is lost if it was confirmed, was never delivered, acknowledged, deleted or expired, and no
+node has a record of it, although faults have destroyed fewer copies than were promised. A job is
+late if it exists and was not delivered within the bound B of its plan: RETRY, the longest waits of
+the protocol, the consumers' polls, and the work on all jobs of the run.
 """
 
 from typing import Final

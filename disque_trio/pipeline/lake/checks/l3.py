@@ -1,8 +1,8 @@
-"""L3: once acknowledged, a job goes from every node within the bound, when all is healed.
+"""L3: after the heal every node drops an acknowledged job within the bound.
 
-Only where all nodes were healed, for a node outside the core may be waited for. The bound is the
-longest pause between two attempts to collect; ten seconds if nothing has gone wrong since long
-before the last thing that happened to the job.
+It is checked only where all nodes were healed, since the collection may wait for a node outside the
+core. The bound is the longest pause between two attempts to collect; it is ten seconds if the last
+fault ended well before the last event of the job.
 """
 
 from typing import Final

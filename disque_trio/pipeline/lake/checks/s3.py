@@ -1,8 +1,8 @@
-"""S3: what comes out was put in, into the same queue, with the same bytes.
+"""S3: what is delivered was added, to the same queue, with the same bytes.
 
-A job whose producer has been told its id is compared with its ADDJOB. Of any other there must be an
-ADDJOB of the same queue and body that was not refused. And a consumer has a job only from a node
-that has served it to that consumer.
+A job whose producer received the id is compared with its ADDJOB. For any other job there must be an
+ADDJOB with the same queue and body that was not refused. A consumer receives a job from a node at
+most as often as the node has served it to that consumer.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """S4: ids are given out once, and tell the delivery semantics.
 
-No two first records have the same id, unless a node hands a job back to itself at one moment; no id
-is given out to two requests; and its last digit is odd if, and only if, RETRY is not 0.
+No id is used for two new jobs (two records that one node makes at the same time count as one); no
+id answers two requests; and its last digit is odd if and only if RETRY is not 0.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """S6: a job is not queued before its DELAY, nor taken back into, or served from, a paused queue.
 
-A node counts as having heard of a pause after one second.
+A node must obey a pause from one second after the row of the pause.
 """
 
 from typing import Final

@@ -1,7 +1,8 @@
-"""S7: a job is not served after its TTL, as the node's own monotonic clock tells.
+"""S7: a job is not served after its TTL, by the serving node's own monotonic clock.
 
-At the node that made the job its life begins with its record. A copy that came from elsewhere has
-what was left of its life when it was sent, in seconds plus one, as the sender's clock told.
+At the node that created the job, the TTL starts with its record. A copy from another node has the
+rest of the TTL that the sender computed from its own clock when it sent it, in whole seconds plus
+one.
 """
 
 from typing import Final

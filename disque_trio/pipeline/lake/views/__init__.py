@@ -1,8 +1,8 @@
-"""What can be asked of a lake without writing SQL: views, each in a file of its own.
+"""The views of a lake, one in each file of this package.
 
-Each file's docstring says what a row is, `COLUMNS` what each column means, and `SQL` how it is made
-from the tables and from the views before it. They are temporary views of a Spark session: nothing
-is stored, and what was ingested a moment ago is in them.
+A file's docstring says what a row is, `COLUMNS` what each column means, and `SQL` defines the view
+from the tables and earlier views. They are temporary views of a Spark session: nothing is stored,
+and a query sees everything that has been committed to the lake.
 """
 
 from collections.abc import Mapping
@@ -34,23 +34,23 @@ _ORDER: Final = (
     "causes",
     "failures",
 )
-"""A view is made of tables and of views before it."""
+"""A view uses tables and views that precede it here."""
 
 
 @attrs.frozen
 class View:
-    """One of them."""
+    """One view of a lake."""
 
     name: str
     about: str
-    """What a row is, and what to know about it."""
+    """What a row is, and how to interpret it."""
     columns: Mapping[str, str]
     """What each column means."""
     sql: str
 
     @property
     def line(self) -> str:
-        """What a row is, in a line."""
+        """What a row is, on one line."""
         return " ".join(self.about.partition("\n\n")[0].split())
 
 
@@ -60,9 +60,9 @@ def _view(name: str) -> View:
 
 
 VIEWS: Final = {name: _view(name) for name in _ORDER}
-"""By name, in the order in which they are made."""
+"""By name, in the order of creation."""
 
 
 def lines() -> dict[str, str]:
-    """Everything that can be asked for, with a line each."""
+    """All tables and views, with a line about each."""
     return _TABLES | {view.name: view.line for view in VIEWS.values()}

@@ -9,15 +9,15 @@ COLUMNS: Final = {
     "node": "the node that was asked",
     "client": "the producer; of a live node, its address",
     "ref": "the number of the operation",
-    "asked": "when, microseconds; null if the trace begins later",
+    "asked": "when it was asked, microseconds; null if the trace begins later",
     "queue": "the queue",
     "words": "the options, in lower case",
     "body": "the body, or its digest if it is long; null if the trace has none",
-    "outcome": "`ok`, `refused`, `unknown`; null while it lasts",
-    "cause": "the error's code, disconnect, or timeout",
+    "outcome": "`ok`, `refused`, `unknown`; null if there was none yet",
+    "cause": "why it was not `ok`: the error's code, disconnect, or timeout",
     "answered": "when the answer came",
     "job": "the id, if it was answered with one; else empty",
-    "answers": "how often this id was given out to this request: never more than once",
+    "answers": "how often this request was answered with an id; more than 1 violates S4",
 }
 
 SQL: Final = f"""

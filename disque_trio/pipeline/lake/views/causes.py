@@ -1,7 +1,7 @@
-"""Duplicates by cause: the judge's word where it has seen the run, else that of the rows.
+"""Duplicates by cause: from the checkers where they have seen the run, else from the rows.
 
-The judge tells all causes apart (`results`). Of a trace without a result, such as that of live
-nodes, rows tell D0, D1 and the rest (view `deliveries`).
+The checkers distinguish all causes (`results`). For a trace without a result, such as that of live
+nodes, the rows distinguish only D0, D1 and the rest (view `deliveries`).
 """
 
 from typing import Final
@@ -9,10 +9,10 @@ from typing import Final
 COLUMNS: Final = {
     "scenario": "the scenario's name; `live` for live nodes",
     "cause": "D0 to D12 or DX (docs/guarantees.md), or D2-D12",
-    "is_judged": "it is the judge's word",
-    "duplicates": "how many",
-    "jobs": "of how many confirmed jobs",
-    "per_million": "how many of a million jobs",
+    "is_judged": "whether the checkers determined it",
+    "duplicates": "how many duplicates",
+    "jobs": "how many confirmed jobs the scenario had",
+    "per_million": "duplicates per million jobs",
 }
 
 SQL: Final = """

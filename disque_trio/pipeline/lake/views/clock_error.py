@@ -1,8 +1,8 @@
 """How wrong each node's clocks were.
 
-A simulation knows the true time. Live nodes have only each other: there the error is estimated from
-the copies that two nodes send each other and the answers to them, as NTP does, by half of the
-difference of the shortest ways there and back; for each node the middle of what all others say.
+A simulation knows the true time. For live nodes the error is estimated as NTP does it, from the
+REPLJOB and GOTJOB messages between two nodes: half of the difference between the shortest travel
+times in both directions. The estimate of a node is the median over all other nodes.
 """
 
 from typing import Final
@@ -13,13 +13,13 @@ from disque_trio.sim.model.clock import EPOCH_MS
 COLUMNS: Final = {
     **OF_KEYS,
     "node": "the node",
-    "events": "rows in which it told its clocks",
-    "slowest": "how far the wall clock was behind true time at most, milliseconds; null for live",
-    "fastest": "how far ahead",
+    "events": "its rows that have clock values",
+    "slowest": "the minimum of wall clock minus true time, milliseconds; null for live",
+    "fastest": "the maximum of the same",
     "rate": "how much faster than true time the monotonic clock ran, parts per million; null for "
-    "live. Coarse for short runs: it is read in whole milliseconds",
-    "stepped": "how far the wall clock moved against the monotonic one in all, milliseconds",
-    "against_others": "the wall clock against those of the other nodes, estimated, milliseconds",
+    "live. Imprecise for short runs: the clock is read in whole milliseconds",
+    "stepped": "the range of wall clock minus monotonic clock, milliseconds",
+    "against_others": "estimated offset of the wall clock from those of the other nodes, ms",
 }
 
 SQL: Final = f"""

@@ -1,7 +1,7 @@
 """One row for each copy: from when to when a node had a record of a job, and what ended it.
 
-A crash ends the copies of its node; what its journal brings back is a copy that begins anew. On
-live nodes, which do not tell of their crashes, the next start does.
+A crash ends the copies of its node; a copy restored from the journal is a new row. Live nodes write
+no row when they crash, so there the next start ends the copies.
 """
 
 from typing import Final
@@ -13,10 +13,10 @@ COLUMNS: Final = {
     "job": "the id",
     "node": "the holder",
     "since": "when the record was made, microseconds",
-    "until": "when it was gone; null if it was there at the end",
+    "until": "when it was dropped or destroyed; null if it existed at the end",
     "cause": "why it was made: add, repljob, yourjobs, loaded, dummy",
-    "ended_by": "why it went: what the drop said, or crash, start, wipe, remove; null like `until`",
-    "is_dummy": "it is a mere acknowledgement of a job that is not here",
+    "ended_by": "the drop's cause, or crash, start, wipe, remove; null like `until`",
+    "is_dummy": "it is a dummy acknowledgement: the node has no copy of the job itself",
 }
 
 SQL: Final = f"""

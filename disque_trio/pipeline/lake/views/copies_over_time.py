@@ -1,8 +1,8 @@
 """For each second of a run: how many confirmed jobs were pending, and how many copies they had.
 
-Of jobs that are not to be lost (`jobs.is_promised`), from when their producers knew of them until
-nobody need work on them any more. Seconds in which nothing changed are left out: what stood before
-still stands.
+It counts jobs that must not be lost (`jobs.is_promised`), from their confirmation to their end (an
+acknowledgement, deletion or expiry). Seconds without a change have no row: the previous row's
+values still hold.
 """
 
 from typing import Final
@@ -11,11 +11,11 @@ from disque_trio.pipeline.lake.views.words import KEYS, OF_KEYS
 
 COLUMNS: Final = {
     **OF_KEYS,
-    "second": "seconds since the run began, of live nodes since 1970; the values are of its end",
-    "jobs": "pending ones",
-    "copies": "of them, on nodes that were up",
+    "second": "seconds since the run began, of live nodes since 1970; values are as of its end",
+    "jobs": "pending jobs",
+    "copies": "copies of these jobs on nodes that were up",
     "wanted": "copies that they should have: the sum of REPLICATE",
-    "per_job": "copies for each job; null without jobs",
+    "per_job": "copies per job; null without jobs",
 }
 
 _EVER: Final = "9223372036854775807"

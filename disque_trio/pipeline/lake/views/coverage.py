@@ -1,6 +1,6 @@
 """Which message about a job met which state of the job at its receiver, and how often.
 
-States: `unknown` no record, `held`, `queued`, `acked`. What is rare here is what is tested least.
+States: `unknown` (no record), `held`, `queued`, `acked`. Pairs with low counts are tested least.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 COLUMNS: Final = {
     "scenario": "the scenario's name; `live` for live nodes",
     "message": "its type",
-    "state": "of the job at the receiver, when the message came",
+    "state": "the state of the job at the receiver when the message arrived",
     "times": "how often",
     "runs": "in how many runs",
 }

@@ -1,8 +1,9 @@
-"""One row for each delivery: which of the job's it was, and why the job was in the queue.
+"""One row for each delivery: its number among those of the job, and why the job was queued.
 
-The cause of a duplicate is told as far as rows alone can tell it. D0 and D1 are what the judge says
-(`sim.checkers.causes`); all other causes are one, `D2-D12`, for they depend on what messages had
-told whom. The view `causes` has them one by one, where the judge has seen the run.
+The cause of a duplicate is as exact as rows allow. D0 and D1 agree with the checkers
+(`sim.checkers.causes`); all other causes are combined as `D2-D12`, because they depend on which
+messages had reached which nodes. The view `causes` separates them where the checkers have seen the
+run.
 """
 
 from typing import Final
@@ -13,15 +14,15 @@ COLUMNS: Final = {
     **OF_KEYS,
     "job": "the id",
     "queue": "its queue",
-    "node": "who delivered it",
-    "client": "to whom",
-    "time": "when the consumer had it in hand, microseconds; of live nodes, when it was served",
+    "node": "the node that delivered it",
+    "client": "the client that received it",
+    "time": "when the consumer received it, microseconds; of live nodes, when it was served",
     "number": "1 for the first delivery; every other is a duplicate",
-    "queued": "when it was queued for this; before it moved, if it has moved",
-    "queued_by": "why",
-    "leased": "when it had been handed out before, or more time was given; null if never",
-    "after_ack": "somebody had acknowledged it by then",
-    "cause": "of a duplicate: D0 a consumer asked for it, D1 the lease was over, or D2-D12",
+    "queued": "when it was queued for this delivery; if it has moved, before the move",
+    "queued_by": "why it was queued then",
+    "leased": "when its lease last began or was renewed by WORKING; null if never",
+    "after_ack": "a node had noted an acknowledgement before it was served",
+    "cause": "of a duplicate: D0 a client asked for it, D1 the lease had expired, or D2-D12",
 }
 
 _BY_JOB: Final = f"PARTITION BY {KEYS}, job ORDER BY time, seq"

@@ -1,15 +1,15 @@
-"""What sweeps have found: each property that a scenario has violated, and the first seed to run."""
+"""The findings of sweeps: each violated property by scenario, with the smallest failing seed."""
 
 from typing import Final
 
 COLUMNS: Final = {
     "scenario": "the scenario's name",
     "property": "S1 to S22, L1 to L10, a cause that was not expected, forming, hang, determinism",
-    "commit": "of which code",
+    "commit": "the commit of the code that ran",
     "seeds": "how many seeds have violated it",
-    "times": "how often in all",
-    "seed": "the smallest of them",
-    "text": "what the judge says of it",
+    "times": "how many violations in all",
+    "seed": "the smallest of these seeds",
+    "text": "the checker's text for that seed",
 }
 
 SQL: Final = """

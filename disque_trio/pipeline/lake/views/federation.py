@@ -1,4 +1,4 @@
-"""Which node gives how many jobs of which queue to which other, and how long they take."""
+"""Jobs moved between each pair of nodes, by queue, and how long the moves take."""
 
 from typing import Final
 
@@ -9,10 +9,10 @@ COLUMNS: Final = {
     "queue": "the queue",
     "giver": "the node that had them",
     "taker": "the node that asked",
-    "given": "how many left",
-    "taken": "how many came into the taker's queue; the others were lost, or acknowledged there",
-    "p50": "half of these took no longer, milliseconds",
-    "p99": "99 of a hundred",
+    "given": "how many jobs the giver sent",
+    "taken": "how many the taker queued; the others were lost, or acknowledged there already",
+    "p50": "the median time of a move, milliseconds",
+    "p99": "the 99th percentile of it",
 }
 
 SQL: Final = f"""

@@ -1,9 +1,9 @@
 """How long jobs take from stage to stage, by queue: percentiles in milliseconds.
 
 Stages: `answered`, from ADDJOB to its answer; `queued`, from the end of DELAY to the first
-queueing, which may be before the answer; `delivered`, from there to the first delivery; `acked`,
-from there to the first note of an ACKJOB; `whole`, from ADDJOB to that note. Of live nodes, whose
-clocks differ, stages that two nodes have a part in are as true as their clocks.
+queueing, which may precede the answer; `delivered`, from there to the first delivery; `acked`, from
+there to the first acknowledgement that a node notes; `whole`, from ADDJOB to that. For live nodes a
+stage that involves two nodes is as exact as their clocks.
 """
 
 from typing import Final
@@ -13,12 +13,12 @@ COLUMNS: Final = {
     "queue": "the queue",
     "stage": "the stage",
     "step": "its number, from 1",
-    "jobs": "how many went through it",
-    "p50": "half of them took no longer, milliseconds; this and the others within 0.1 %",
-    "p90": "nine of ten",
-    "p99": "99 of a hundred",
-    "p999": "999 of a thousand",
-    "longest": "the longest, exact",
+    "jobs": "how many jobs completed it",
+    "p50": "the median, milliseconds; the percentiles are exact to 0.1 %",
+    "p90": "the 90th percentile",
+    "p99": "the 99th percentile",
+    "p999": "the 99.9th percentile",
+    "longest": "the maximum, exact",
 }
 
 SQL: Final = """

@@ -1,5 +1,5 @@
-"""One row for each run that the lake has a trace of: how long, who, what went wrong, and what its
-plan entitles its jobs to (`sim.checkers.obligations`)."""
+"""One row for each run that the lake has a trace of: its extent, its nodes, its faults, and the
+bounds that its plan gives (`sim.checkers.obligations`)."""
 
 from typing import Final
 
@@ -7,26 +7,26 @@ from disque_trio.pipeline.lake.views.words import KEYS, OF_KEYS, TROUBLES
 
 COLUMNS: Final = {
     **OF_KEYS,
-    "is_live": "the rows are of live nodes, which do not know whether their replies arrive",
-    "events": "rows",
+    "is_live": "the rows are of live nodes, which cannot tell whether replies arrive",
+    "events": "how many rows it has",
     "first": "time of the first row, microseconds; of live nodes since 1970",
-    "last": "time of the last",
+    "last": "time of the last row",
     "nodes": "how many nodes have written rows; of a simulation, how many it began with",
-    "has_node_rows": "there are rows of what becomes of jobs inside nodes",
-    "has_messages": "there are rows of messages",
-    "made": "jobs that were made",
+    "has_node_rows": "there are rows about the state of jobs in nodes",
+    "has_messages": "there are rows about messages",
+    "made": "jobs that nodes created",
     "added": "ids that were given to producers",
-    "healed": "when all was healed; null if the trace does not say",
-    "core": "the nodes that were healed; null is all",
-    "troubles": "rows that tell of something wrong, or of its end",
-    "last_trouble": "time of the last of them, or of the last start of a node",
-    "is_stream": "links keep order and lose nothing but their ends",
+    "healed": "when all faults were healed; null if the trace does not say",
+    "core": "the nodes that were healed; null for all",
+    "troubles": "rows about a fault, or the end of one",
+    "last_trouble": "time of the last such row, or of the last start of a node",
+    "is_stream": "links keep order, and lose only what is under way when they break",
     "has_lease": "`delivery-lease` is on",
-    "rho": "how far any clock's rate may be from true time",
-    "latency": "how long a message may take while nothing is wrong, microseconds",
-    "settle": "how long after the last trouble the cluster counts as calm",
+    "rho": "how far any clock's rate may deviate from true time, as a fraction",
+    "latency": "how long a message may take without faults, microseconds",
+    "settle": "how long after the last fault the cluster counts as undisturbed",
     "reconnect": "how long links may be down after a cut or a start",
-    "collection": "how long the copies of an acknowledged job may take to go",
+    "collection": "how long the collection of an acknowledged job's copies may take",
 }
 
 SQL: Final = f"""

@@ -1,23 +1,23 @@
-"""For each scenario of each sweep: how many seeds, how many failed, and what a seed costs."""
+"""One row for each scenario of each sweep: seeds, failures, and the cost of a seed."""
 
 from typing import Final
 
 COLUMNS: Final = {
     "scenario": "the scenario's name",
-    "sweep": "which sweep",
-    "commit": "of which code",
+    "sweep": "the sweep's id",
+    "commit": "the commit of the code that ran",
     "since": "when its first result was made, microseconds since 1970",
     "seeds": "how many were run",
     "failed": "how many of them violated a property",
     "jobs": "jobs that were confirmed",
     "deliveries": "deliveries, repeated ones included",
     "lost": "jobs lost",
-    "duplicates": "deliveries too many, of all causes",
-    "per_million": "the same for a million jobs",
+    "duplicates": "repeated deliveries, of all causes",
+    "per_million": "duplicates per million jobs",
     "simulated": "simulated seconds",
-    "seconds": "seconds of a processor",
-    "cost": "milliseconds of a processor for each seed",
-    "dearest": "the most that one took",
+    "seconds": "processor time, seconds",
+    "cost": "mean processor time of a seed, milliseconds",
+    "dearest": "the processor time of the most expensive seed, milliseconds",
 }
 
 SQL: Final = """

@@ -1,19 +1,19 @@
-"""What each node did in each second."""
+"""One row for each node and second: how often it did what."""
 
 from typing import Final
 
 from disque_trio.pipeline.lake.views.words import KEYS, OF_KEYS
 
 _COUNTED: Final = {
-    "added": ("add.ok", "ADDJOBs that it answered with an id"),
-    "served": ("serve", "jobs that it handed to clients"),
-    "acked": ("acked", "jobs that it took note of as acknowledged, by clients or other nodes"),
+    "added": ("add.ok", "ADDJOB requests that it answered with an id"),
+    "served": ("serve", "jobs that it served to clients"),
+    "acked": ("acked", "acknowledgements that it noted, from clients or other nodes"),
     "given": ("give", "jobs that it gave to other nodes"),
     "held": ("hold", "records that it made"),
     "dropped": ("drop", "records that it dropped"),
     "sent": ("send", "messages that it sent"),
     "received": ("recv", "messages that it received"),
-    "lost": ("lost", "messages of its that were lost"),
+    "lost": ("lost", "messages that it sent and that were lost"),
 }
 COLUMNS: Final = {
     **OF_KEYS,

@@ -1,7 +1,7 @@
 """One row for each time during which a pending job had fewer copies than were promised.
 
-Of jobs that are not to be lost (`jobs.is_promised`), from when their producers knew of them until
-nobody need work on them any more. Copies on nodes that are down do not count.
+It covers jobs that must not be lost (`jobs.is_promised`), from their confirmation to their end (an
+acknowledgement, deletion or expiry). Copies on nodes that are down do not count.
 """
 
 from typing import Final
@@ -13,11 +13,11 @@ COLUMNS: Final = {
     "job": "the id",
     "queue": "its queue",
     "wanted": "REPLICATE",
-    "copies": "the fewest that it had meanwhile",
+    "copies": "the fewest copies that it had in this time",
     "since": "when it began, microseconds",
-    "until": "when it ended: enough copies, or an end of the job; else the end of the trace",
-    "seconds": "how long",
-    "is_over": "it ended before the trace did",
+    "until": "when there were enough copies or the job ended; else the end of the trace",
+    "seconds": "how long it lasted",
+    "is_over": "it ended before the end of the trace",
 }
 
 _W: Final = f"PARTITION BY {KEYS}, job ORDER BY time, change DESC"

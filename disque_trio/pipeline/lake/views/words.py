@@ -1,13 +1,13 @@
-"""What several views say alike."""
+"""SQL and column meanings that several views share."""
 
 from typing import Final
 
 KEYS: Final = "scenario, run, seed"
-"""Whose row it is: every view begins with these."""
+"""The columns that identify a run; most views begin with them."""
 
 OF_KEYS: Final = {
     "scenario": "the scenario's name; `live` for live nodes",
-    "run": "which run of it: the beginning of a digest, or the name given to a live cluster",
+    "run": "the run: the beginning of a digest, or the name given to a live cluster",
     "seed": "the seed; 0 for live nodes",
 }
 
@@ -15,7 +15,7 @@ AT_LEAST_ONCE: Final = (
     "(job NOT LIKE 'D-%' OR NOT right(job, 4) RLIKE '^[0-9a-fA-F]{4}$'"
     " OR right(job, 1) RLIKE '[13579bdfBDF]')"
 )
-"""What the job's id says (`sim.checkers.obligations.is_at_least_once`)."""
+"""Whether the job's id says at least once (`sim.checkers.obligations.is_at_least_once`)."""
 
 TROUBLES: Final = (
     "'cut', 'heal', 'clog', 'release', 'rule', 'unrule', 'half-open',"
@@ -23,15 +23,15 @@ TROUBLES: Final = (
     " 'remove', 'pause', 'resume', 'clock.step', 'clock.rate', 'wall.freeze', 'wall.thaw', 'leave',"
     " 'forget', 'pause-queue', 'memory', 'disk.full', 'disk.error', 'disk.stall', 'disk.flip'"
 )
-"""Rows that tell of something wrong, or of its end."""
+"""Kinds of rows about a fault, or the end of one."""
 
 
 def number(name: str, default: str) -> str:
-    """SQL of an option of ADDJOB, out of the words of its invocation."""
+    """SQL that reads an option of ADDJOB from the column `words`."""
     found = f"try_cast(nullif(regexp_extract(words, '\\\\b{name}[= ]([0-9]+)', 1), '') AS BIGINT)"
     return f"coalesce({found}, {default})"
 
 
 TTL_S: Final = number("ttl", "86400")
 RETRY_S: Final = number("retry", "least(greatest(ttl_s DIV 10, 1), 300)")
-"""RETRY in seconds, given or not; `ttl_s` is `TTL_S`."""
+"""RETRY in seconds, or the default of Disque; the query must have `TTL_S` as `ttl_s`."""
