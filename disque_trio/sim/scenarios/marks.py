@@ -73,7 +73,7 @@ MARKS: Final[dict[str, str]] = {
     "copy.loaded": "a copy came back from the disk",
     "copy.resurrected": "a copy came back from the disk although its node had dropped it",
     "journal.torn": "a journal ended in half a record",
-    "journal.damaged": "a journal was damaged, and was moved aside",
+    "journal.damaged": "a journal was damaged, and was removed",
     "disk.full": "a disk became full, or had space again",
     "disk.error": "a disk began to fail, or worked again",
     "disk.stall": "a disk began to hang, or continued",
