@@ -65,7 +65,7 @@ class Case:
 
 _LAGGING: Final = conditions.shipped("ack-vs-federation")
 _MOVED: Final = conditions.shipped("moved-jobs")
-_CARELESS: Final = conditions.shipped("careless-clients", first=2)
+_UNKNOWN: Final = conditions.pinned("careless-clients-2")
 _LEAVING: Final = conditions.shipped("leaving-adders", first=104)
 FOUND: Final = (
     # Who has it queued.
@@ -93,7 +93,7 @@ FOUND: Final = (
     Case(broken.half_the_delay, conditions.delays, "S6"),
     # Copies.
     Case(brokencopies.senders_unlisted, conditions.short_lives, "D3c S11", seeds=4),
-    Case(brokencopies.holders_not_introduced, _CARELESS, "D6", seeds=1),
+    Case(brokencopies.holders_not_introduced, _UNKNOWN, "D6", seeds=1),
     Case(brokencopies.lists_not_joined, _LAGGING, "S2", seeds=4),
     Case(brokencopies.importers_unlisted, _LAGGING, "S2 D3c", seeds=4),
     Case(brokencopies.confirmed_by_one, conditions.calm, "S1"),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import (
@@ -213,6 +214,16 @@ def shipped(name: str, first: int = 0) -> Callable[[int], Plan]:
 
     drawn.__name__ = name
     return drawn
+
+
+def pinned(name: str) -> Callable[[int], Plan]:
+    """A plan of `scenarios/pins`, for what is so rare that a sweep of seeds had to find it."""
+
+    def kept(_seed: int) -> Plan:
+        return plan_file.load(SCENARIOS / "pins" / f"{name}.json")
+
+    kept.__name__ = name
+    return kept
 
 
 def pauses(seed: int) -> Plan:
