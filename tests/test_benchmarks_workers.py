@@ -1,10 +1,12 @@
 """What several workers bring, measured in small; and who ends it leaves nothing behind."""
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 
 from benchmarks import workers
 from benchmarks.__main__ import INTERRUPTED
+from benchmarks.load import processes
+from benchmarks.load.tasks import Report
 from tests.cluster.processes import START_S, Server, eventually
 
 
@@ -116,3 +120,13 @@ def test_an_interrupt_while_a_server_is_started_comes_when_it_is_known(
         signal.signal(signal.SIGINT, before)
         server.close()
     assert not running_in(tmp_path)
+
+
+def test_a_load_process_whose_parent_was_ended_says_nothing() -> None:
+    def refused(start: Callable[[], None]) -> Report:
+        raise ConnectionRefusedError
+
+    ours, theirs = multiprocessing.Pipe()
+    ours.close()
+
+    processes._run(processes.Task(refused, ()), theirs)

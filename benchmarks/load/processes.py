@@ -1,5 +1,6 @@
 """Load processes: they begin at the same moment, and end with their tasks."""
 
+import contextlib
 import multiprocessing
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -70,7 +71,8 @@ def _run(task: Task, pipe: Connection) -> None:
     try:
         pipe.send(task.function(start, *task.args))
     except Exception as error:  # whatever it is, the parent tells it
-        pipe.send(f"{task.function.__name__}: {error!r}")
+        with contextlib.suppress(ConnectionError):  # unless the parent was ended meanwhile
+            pipe.send(f"{task.function.__name__}: {error!r}")
 
 
 def rate(reports: Sequence[Report]) -> float:
