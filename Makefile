@@ -40,6 +40,8 @@ compiled: $(STAMP) ## the compiled form, in build/compiled; needs a C compiler
 	$(BIN)/python -m compiling.build
 
 # The folder stands before the source, and Python must not look into the current one first.
+AS_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
+
 test-compiled: export PYTHONSAFEPATH = 1
 test-compiled: export DISQUE_FORM = compiled
 test-compiled: compiled ## tests of what is compiled, in that form; forty runs of the simulator in both forms
@@ -93,8 +95,8 @@ fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as l
 spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopback
 	$(BIN)/python -m pytest -m spark -s --timeout=1800 tests/pipeline
 
-bench: $(STAMP) ## the product beside redis-server, beanstalkd and AGAINST=PATH; ONLY=case,... ROUNDS=3
-	$(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
+bench: $(STAMP) $(filter compiled,$(FORM)) ## the product beside redis-server, beanstalkd and AGAINST=PATH; ONLY=case,... ROUNDS=3 FORM=compiled
+	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
 		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
 
 profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
@@ -104,7 +106,7 @@ profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
 crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
 	$(BIN)/python -m benchmarks crowd
 
-simbench: $(STAMP) ## speed of the simulator, cost of gossip, duplicates by cause
+simbench: $(STAMP) $(filter compiled,$(FORM)) ## speed of the simulator, cost of gossip, duplicates by cause
 	$(BIN)/python -m benchmarks sim --json simbench.json
 	$(BIN)/python -m benchmarks duplicates --seeds 0:50
 

@@ -15,15 +15,20 @@ from benchmarks import meters
 from benchmarks.load.dialects import Beanstalkd, Dialect, Disque, Redis
 from benchmarks.profilers import Profilers
 from benchmarks.tool import BenchmarkError
+from disque_trio.statemachine.form import COMPILED
 from tests.cluster.processes import DISQUE_TRIO, Cluster, Server
 from tests.cluster.talk import LOOPBACK, RefusedError
 
 OURS: Final = "disque_trio"
+"""In the form in which the benchmark runs."""
+PURE: Final = "disque_trio (pure)"
+"""The other form, where that is the compiled one."""
 NODE_TIMEOUT: Final = "15000"
 """The default: saturated nodes must not be suspected to have failed."""
 MAX_CLIENTS: Final = "15000"
 MAX_MEMORY: Final = "16gb"
 """The default is too little for two million jobs, in ours and in the original."""
+ROOT: Final = Path(__file__).parent.parent
 _START_S: Final = 30.0
 _POLL_S: Final = 0.002
 _LARGEST: Final = str(64 << 20)
@@ -81,13 +86,18 @@ def ours() -> Contender:
     return Contender(OURS, Kind.DISQUE, DISQUE_TRIO)
 
 
+def pure() -> Contender:
+    """Our server as Python."""
+    return Contender(PURE, Kind.DISQUE, ("env", f"PYTHONPATH={ROOT}", *DISQUE_TRIO))
+
+
 KNOWN: Final = ("redis-server", "beanstalkd")
 """Servers that are searched for on this machine."""
 
 
 def others(against: str) -> list[Contender]:
     """The servers that this machine has. `against` is a program that speaks Disque."""
-    found = []
+    found = [pure()] if COMPILED else []
     if against:
         path = shutil.which(against)
         if path is None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from benchmarks import report as reports
 from benchmarks.case import Case
+from benchmarks.contenders import PURE
 from benchmarks.report import Report
 
 PATH: Final = Path(__file__).with_name("history.jsonl")
@@ -44,8 +45,8 @@ def regressions(
 ) -> list[str]:
     """Messages about ratios that are lower than when they were last recorded.
 
-    Only runs of the same size on machines of the same shape, against the same versions of others,
-    are compared.
+    Only runs of the same form and size on machines of the same shape, against the same versions of
+    others, are compared.
     """
     said = []
     lines = list(lines)
@@ -70,4 +71,5 @@ def _is_like(line: dict[str, Any], report: Report, name: str) -> bool:
         and line["versions"].get(name) == report.versions[name]
         and line["size"] == report.size
         and name in line["ratios"]
+        and (PURE in line["versions"]) == (PURE in report.versions)
     )

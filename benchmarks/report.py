@@ -11,7 +11,7 @@ from rich.table import Table
 from benchmarks import meters
 from benchmarks.case import Case, Demand, Figure, Sample, Target
 from benchmarks.compare import Rows
-from benchmarks.contenders import OURS, Contender, Kind
+from benchmarks.contenders import OURS, PURE, Contender, Kind
 
 SCHEMA: Final = 1
 
@@ -23,7 +23,7 @@ class Report:
     rows: Rows
     machine: dict[str, Any]
     versions: dict[str, str]
-    """By contender; the first is ours, the second the original, if there is one."""
+    """By contender; the first is ours."""
     original: str
     """The original's name, or empty."""
     commit: str
@@ -57,7 +57,8 @@ def make(
 ) -> Report:
     """A report with the present date and machine, and the other cases of an earlier one."""
     versions = {each.name: each.version for each in contenders}
-    original = [each.name for each in contenders[1:] if each.kind is Kind.DISQUE]
+    disques = [each.name for each in contenders if each.kind is Kind.DISQUE]
+    original = [name for name in disques if name not in (OURS, PURE)]
     return Report(
         rows={**earlier.rows, **rows} if earlier else rows,
         machine=meters.machine(),

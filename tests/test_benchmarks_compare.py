@@ -12,11 +12,12 @@ import pytest
 from benchmarks import compare, drawing, history
 from benchmarks import report as reports
 from benchmarks.__main__ import main
-from benchmarks.case import CPU, FRESH, RATE, SPEED, Case, Demand, Sample, Target
+from benchmarks.case import ALONE, CPU, FRESH, RATE, SPEED, Case, Demand, Sample, Target
 from benchmarks.cases import CASES, TARGETS
-from benchmarks.contenders import Contender, Kind, Place, Subject
+from benchmarks.contenders import PURE, Contender, Kind, Place, Subject, pure, running
 from benchmarks.load.dialects import BeanstalkReader, Redis
 from benchmarks.tool import BenchmarkError
+from compiling.layout import TARGET
 
 OURS = Contender("disque_trio", Kind.DISQUE, ("disque_trio",))
 ORIGINAL = Contender("original", Kind.DISQUE, ("original",))
@@ -71,6 +72,15 @@ def test_a_node_is_measured_by_clients_that_answer_what_they_get(
     waits = medians["latency-10k"]["disque_trio"]
     assert 0 < waits["p50"] <= waits["p99"] <= waits["p99.9"]
     assert "<svg" in target.with_suffix(".svg").read_text("utf-8")
+
+
+def test_the_pure_form_runs_whatever_is_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(TARGET))
+
+    with running(pure(), ALONE, tmp_path) as subject:
+        assert b"disque_form:pure" in subject.servers[0].client.text("INFO", "server")
 
 
 def test_what_a_worker_at_another_node_waits_is_measured(tmp_path: Path) -> None:
@@ -300,6 +310,12 @@ def test_a_picture_has_a_dot_for_each_ratio_and_needs_nothing_else() -> None:
     assert "url(" not in picture
 
 
+def test_the_pure_form_is_not_taken_for_the_original() -> None:
+    report = reports.make(REPORT.rows, [OURS, attrs.evolve(OURS, name=PURE), ORIGINAL], 1.0)
+
+    assert report.original == "original"
+
+
 # History.
 
 
@@ -327,6 +343,7 @@ def test_a_ratio_that_fell_by_over_a_tenth_is_told(tmp_path: Path) -> None:
         {"versions": {"disque_trio": "0.1.0", "original": "2.0"}},
         {"versions": {"disque_trio": "0.1.0"}},
         {"size": 0.5},
+        {"versions": {"disque_trio": "0.1.0", PURE: "0.1.0", "original": "1.0"}},
     ],
 )
 def test_what_was_measured_otherwise_is_not_compared(
