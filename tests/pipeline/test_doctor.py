@@ -120,3 +120,14 @@ def test_a_cluster_that_is_not_there_is_a_problem(
 def test_a_master_that_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "doctor", "--master", "nonsense"]) == 2
     assert "nonsense is no master of Spark" in capsys.readouterr().err
+
+
+def test_a_master_is_tried_without_being_told_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.pipeline.session._active", lambda: None)
+
+    status, told = consult(capsys, "--master", "spark://127.0.0.1:1")
+
+    assert status == 2
+    assert "Spark cannot run here" in told

@@ -36,19 +36,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", action="store_true", help="start Spark and run a tiny job too")
     parser.add_argument(
         "--master",
-        default="local[2]",
         metavar="MASTER",
-        help="where to, such as spark://HOST:7077 (local[2])",
+        help="the same on this master, such as spark://HOST:7077 or yarn (local[2])",
     )
     add_json(parser)
 
 
 def run(given: argparse.Namespace) -> int:
     """Look, tell, and return the exit status."""
-    session.check_master(given.master)
+    if given.master is not None:
+        session.check_master(given.master)
     findings = [*_packages(), *_elsewhere(), *_java()]
-    if given.start and worst(findings) < Level.PROBLEM:
-        findings += _tried(given.master)
+    is_tried = given.start or given.master is not None
+    if is_tried and worst(findings) < Level.PROBLEM:
+        findings += _tried(given.master or "local[2]")
     level = worst(findings)
     sys.stdout.write(_as_json(findings, level) if given.is_json else _as_text(findings, level))
     return level.value

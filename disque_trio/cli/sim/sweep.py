@@ -35,6 +35,7 @@ from disque_trio.cli.sim.sources import (
 from disque_trio.cli.sim.tally import Tally
 from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
+from disque_trio.pipeline.location import local_path
 from disque_trio.sim.scenarios.scenario import Scenario
 
 DETAILED = 10
@@ -109,7 +110,7 @@ class _Sweep:
                 raise UsageError(f"--lake needs pyarrow ({error}): {INSTALL}") from None
             stores.append(module.LakeStore(options.lake, self._name, self._versions))
         if options.out is not None:
-            stores.append(DirectoryStore(options.out, self._versions))
+            stores.append(DirectoryStore(local_path(options.out), self._versions))
         return stores
 
     def run(self) -> None:
@@ -197,8 +198,9 @@ class _Sweep:
         options = self._options
         if options.lake is None:
             return None
-        lake = str(Path(options.lake).absolute())
-        return CollectorOptions(lake, self._name, self._versions[path], options.trace_share)
+        return CollectorOptions(
+            local_path(options.lake), self._name, self._versions[path], options.trace_share
+        )
 
     def _take(self, done: Done) -> Result | None:
         """Store the result; a second run of a seed counts only if it differs."""

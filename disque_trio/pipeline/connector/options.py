@@ -74,6 +74,8 @@ _USES: Final = {
     "sink": "what writes jobs",
 }
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
+_ANY: Final = "any"
+"""A table may be read without a queue, a stream may not."""
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
 """Options of Spark itself, which it passes on."""
 STATES: Final = ("wait-repl", "active", "queued", "acked")
@@ -161,6 +163,24 @@ def check_names(given: Mapping[str, str], use: str) -> None:
         close = difflib.get_close_matches(name.lower(), _KNOWN, 1)
         hint = f"; did you mean {_KNOWN[close[0]].name}?" if close else f": {_names()}"
         raise OptionError(f"there is no option {name!r}{hint}")
+
+
+def check_read(given: Mapping[str, str]) -> None:
+    """Raises `OptionError` for what is wrong however it is read, as a stream or as a table: Spark
+    does not say which when it asks for the schema.
+    """
+    link(given)
+    if _gives("scan", given):
+        check_names(given, "scan")
+        scan(given)
+    else:
+        check_names(given, "stream")
+        stream({"queue": _ANY, **given})
+
+
+def _gives(use: str, given: Mapping[str, str]) -> bool:
+    options = (_KNOWN.get(name.lower()) for name in given)
+    return any(option is not None and option.uses == use for option in options)
 
 
 def link(given: Mapping[str, str]) -> Link:

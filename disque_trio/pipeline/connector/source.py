@@ -18,7 +18,7 @@ from disque_trio.pipeline.connector.scan import CopiesTable
 from disque_trio.pipeline.connector.sink import BatchSink, StreamSink, phases
 from disque_trio.pipeline.connector.stream import QueueStream
 
-_PUSHES: Final = "spark.sql.python.filterPushdown.enabled"
+PUSHES: Final = "spark.sql.python.filterPushdown.enabled"
 
 
 class DisqueSource(DataSource):
@@ -29,6 +29,8 @@ class DisqueSource(DataSource):
         return "disque"
 
     def schema(self) -> StructType:
+        """Asked for by `load()`, so that a mistake is told there and not when the query begins."""
+        options.check_read(self.options)
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -53,6 +55,9 @@ class DisqueSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Register `format("disque")` with the session, and let it push filters down to nodes."""
+    """Register `format("disque")` with the session, and let it push filters down to nodes.
+
+    Where the package is installed, Spark finds the source by `pyspark_disque` without this.
+    """
     spark.dataSource.register(DisqueSource)
-    spark.conf.set(_PUSHES, "true")
+    spark.conf.set(PUSHES, "true")

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.pipeline.location import local_path
 
 SCHEMA: Final = 1
 """The version of the tables. An unknown version is refused."""
@@ -89,7 +90,7 @@ class Lake:
     @classmethod
     def open(cls, path: str, *, create: bool = False) -> "Lake":
         """The lake at a path. Raises `LakeError`."""
-        path = str(Path(path).absolute())  # Spark's processes may stand elsewhere
+        path = local_path(path)
         head = Path(path, _HEAD)
         try:
             if create and not head.exists():

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake.shape import LIVE, RUN_DIGITS
 from disque_trio.pipeline.lake.store import Source
+from disque_trio.pipeline.location import local_path
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.plan_file import PlanError
@@ -62,7 +63,7 @@ class Found:
 def files_in(paths: Iterable[str]) -> list[str]:
     """These files, and those of these folders that have the names of traces or results."""
     found: dict[str, None] = {}
-    for path in (str(Path(each).absolute()) for each in paths):
+    for path in map(local_path, paths):
         if Path(path).is_dir():
             names = sorted(each for each in Path(path).rglob("*") if each.is_file())
             found |= {str(each): None for each in names if each.suffix in {".jsonl", *_TABLES}}

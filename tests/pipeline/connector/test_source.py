@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -207,3 +208,23 @@ def test_a_checkpoint_of_another_source_is_refused(
     query = all_to(tmp_path, stream(session, cluster, "other"))
     with pytest.raises(PySparkException, match="belong to another query"):
         query.awaitTermination()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"nods": "127.0.0.1:7711"}, "there is no option 'nods'; did you mean nodes?"),
+        ({"maxJobsPerTrigger": "many"}, "option maxJobsPerTrigger: 'many'"),
+        ({"state": "asleep"}, "option state: 'asleep'"),
+        ({"retry": "5"}, "option retry is heeded by what writes jobs"),
+        ({"state": "queued", "lease": "5"}, "option lease is heeded by a stream"),
+    ],
+)
+def test_a_mistake_is_told_by_load(session: Any, given: dict[str, str], said: str) -> None:
+    with pytest.raises(PySparkException, match=re.escape(said)):
+        session.readStream.format("disque").options(**given).load()
+
+
+def test_a_mistake_of_tables_alone_is_told_by_load(session: Any) -> None:
+    with pytest.raises(PySparkException, match="option timeout: '-3'"):
+        session.read.format("disque").option("timeout", "-3").load()

@@ -1,0 +1,30 @@
+"""Where lakes and traces are: folders and files that every machine has mounted."""
+
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from disque_trio.pipeline.errors import PipelineError
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_HERE: Final = ("", "localhost")
+
+
+def local_path(text: str) -> str:
+    """The absolute path of what a user named, as a path or as file:///path.
+
+    Raises `PipelineError` for any other address: as a path, s3a://bucket would be a folder `s3a:`.
+    """
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return str(Path(text).absolute())  # Spark's processes may stand elsewhere
+    address = urlsplit(text)
+    if scheme[1].lower() != "file":
+        raise PipelineError(
+            f"{text}: lakes and traces must be in folders that all machines have mounted; "
+            f"{scheme[1]}:// cannot be opened. Mount the storage, and give its path"
+        )
+    if address.netloc.lower() not in _HERE:
+        raise PipelineError(f"{text}: a file of {address.netloc} cannot be opened from here")
+    return str(Path(unquote(address.path)).absolute())
