@@ -57,7 +57,7 @@ def _has_live_peers(case: Case, row: Row, add: Add) -> bool:
     return (
         not world.is_changing
         and not case.obligations.has_limit
-        and not world.paused_queues
+        and not world.queue_pauses.begun
         and not _has_left(case, add)
         and add.options.replicate <= case.obligations.nodes
         and (not add.options.timeout or add.options.timeout > least)

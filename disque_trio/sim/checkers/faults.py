@@ -1,16 +1,10 @@
 """Rows about faults: what they change in the world, and which copies they destroy."""
 
-from typing import Final
-
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.obligations import MILLI
+from disque_trio.sim.checkers.queue_pauses import ORDER_DELAY
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
-from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
-
-ORDER_DELAY: Final[Micros] = 10 * MILLI
-"""For so long an operator's order may be under way."""
 
 
 def on_cut(case: Case, row: Row) -> None:
@@ -47,9 +41,6 @@ def on_pause_queue(case: Case, row: Row) -> None:
     """A queue is paused, or not any more."""
     case.mark("pause-queue")
     case.world.on_pause_queue(row)
-    queue, _, mode = row.detail.rpartition(" ")
-    if mode == "none":
-        case.unpaused[row.node, queue] = row.time
 
 
 def on_memory(case: Case, row: Row) -> None:

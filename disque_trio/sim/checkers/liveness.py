@@ -171,7 +171,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
 def _is_held_back(case: Case, job: Job) -> bool:
     """Does a node have it in a paused queue? Then the others rightly do not queue it."""
     return any(
-        copy.queueing is not None and (copy.node, job.queue) in case.world.paused_queues
+        copy.queueing is not None and (copy.node, job.queue) in case.world.queue_pauses.begun
         for copy in job.copies.values()
     )
 
@@ -249,7 +249,7 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
         or _has_expired(case, job)
     ):
         return
-    if any(queue == job.queue for _, queue in world.paused_queues):
+    if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
     promised = options.replicate - sum(node not in world.removed for node in job.lost_on)

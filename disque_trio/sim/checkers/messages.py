@@ -191,8 +191,7 @@ def _note_incoming(case: Case, row: Row, job: Job, base: int | None) -> None:
 
 def _may_have_refused(case: Case, node: str, queue: str) -> bool:
     """May the node have refused copies until it was told otherwise, in the middle of the batch?"""
-    is_paused = (node, queue) in case.world.paused_queues or (node, queue) in case.unpaused
-    return is_paused or node in case.world.have_left
+    return case.world.queue_pauses.is_possible(node, queue) or node in case.world.have_left
 
 
 def _take_list(case: Case, row: Row, flight: Flight | None) -> None:

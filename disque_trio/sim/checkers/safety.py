@@ -196,7 +196,7 @@ def on_give(case: Case, row: Row, job: Job) -> None:
 def check_pause(case: Case, row: Row, job: Job, way: str) -> None:
     """S6: no job enters or leaves (`way`) a queue that is paused for it."""
     queue = job.queue or row.queue
-    if (row.node, queue) not in case.world.paused_queues:
+    if (row.node, queue) not in case.world.queue_pauses.begun:
         return
     case.check("S6")
     if case.world.is_queue_paused(row.node, queue, way, row.time):

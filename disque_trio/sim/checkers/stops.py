@@ -109,4 +109,4 @@ def _was_hindered(case: Case, job: Job, node: str, since: Micros) -> bool:
     lasts = options is None or case.now < (job.created_at or 0) + case.obligations.shortest(
         options.ttl
     )
-    return (node, job.queue) in world.paused_queues or not lasts
+    return world.queue_pauses.is_possible(node, job.queue, since) or not lasts

@@ -146,8 +146,7 @@ def _was_hindered(case: Case, job: Job, copy: Copy) -> bool:
     world, since = case.world, copy.armed_at
     if world.is_stopped(copy.node, since, case.now) or world.was_mute(copy.node, since, case.now):
         return True
-    place = (copy.node, job.queue)
-    return place in world.paused_queues or case.unpaused.get(place, NEVER) >= since
+    return world.queue_pauses.is_possible(copy.node, job.queue, since)
 
 
 def _judge_all(case: Case, job: Job) -> None:

@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval, Partition, meets_any
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Obligations
+from disque_trio.sim.checkers.queue_pauses import QueuePauses
 from disque_trio.sim.checkers.records import FOREVER, NEVER
 from disque_trio.sim.model.network import MAX_BACKOFF
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -56,8 +57,7 @@ class World:
     """What is slow: nodes, or links."""
     pauses: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node was stopped or slow, or the links from it."""
-    paused_queues: dict[tuple[str, str], tuple[str, Micros]] = attrs.Factory(dict)
-    """Queues that are paused, by node: how, and since when."""
+    queue_pauses: QueuePauses = attrs.Factory(QueuePauses)
     lags: dict[Pair, list[Interval]] = attrs.Factory(dict)
     """When a link was slow in one direction, until its last slow messages have arrived."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
@@ -91,7 +91,9 @@ class World:
     @property
     def is_troubled(self) -> bool:
         """Is any fault in force now?"""
-        return bool(self.blocked or self.down or self.paused or self.slow or self.paused_queues)
+        return bool(
+            self.blocked or self.down or self.paused or self.slow or self.queue_pauses.begun
+        )
 
     def is_calm(self, since: Micros, until: Micros) -> bool:
         """Was there no fault from `since` until `until`, nor for long enough before?"""
@@ -155,9 +157,9 @@ class World:
 
     def is_queue_paused(self, node: str, queue: str, way: str, now: Micros) -> bool:
         """Is the queue certainly paused in that way, `in` or `out`? A restart ends the pause."""
-        mode, since = self.paused_queues.get((node, queue), ("", now))
-        has_received = now - since > SECOND and not self.was_out(node, since, now)
-        return mode in {way, "all"} and has_received
+        _, since = self.queue_pauses.begun.get((node, queue), ("", now))
+        is_certain = self.queue_pauses.is_certain(node, queue, way, now)
+        return is_certain and not self.was_out(node, since, now)
 
     def may_not_have_met(self, node: str, peer: str, since: Micros) -> bool:
         """For a job created at `since`: may the node not know the peer, or may its list of holders
@@ -329,12 +331,9 @@ class World:
 
     def on_pause_queue(self, row: Row) -> None:
         """A queue is paused or resumed."""
-        queue, _, mode = row.detail.rpartition(" ")
-        if mode == "none":
-            self.paused_queues.pop((row.node, queue), None)
+        self.queue_pauses.on_order(row)
+        if row.detail.endswith(" none"):
             self.last_trouble = row.time
-        else:
-            self.paused_queues[row.node, queue] = (mode, row.time)
 
     def resume(self, node: str, now: Micros) -> None:
         """A stopped process continues, or ends. It receives what was sent meanwhile only now."""
@@ -342,9 +341,7 @@ class World:
         if interval is None:
             return
         interval.end = self.last_trouble = now
-        for (host, queue), (mode, since) in self.paused_queues.items():
-            if host == node and since >= interval.start:
-                self.paused_queues[host, queue] = (mode, now)
+        self.queue_pauses.on_resume(node, interval.start, now)
 
     def on_forget(self, row: Row) -> None:
         """A node forgets another. If the row has a name, it is a former name of that node."""

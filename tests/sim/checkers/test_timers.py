@@ -91,6 +91,33 @@ def test_a_queue_that_is_paused_takes_it_back_a_period_later() -> None:
     assert late(trace, end=21.1) == []
 
 
+@pytest.mark.parametrize(
+    ("ordered", "goes_on", "is_due"),
+    [(12.995, None, False), (12.98, None, True), (12, 12.995, False), (12, 12.98, True)],
+)
+def test_a_queue_may_be_paused_until_its_node_has_read_the_order_to_go_on(
+    *, ordered: float, goes_on: float | None, is_due: bool
+) -> None:
+    trace = Trace(faults=[Fault(kind="pause", at=0)])
+    options = f"{OPTIONS} delay=4".replace("replicate=3", "replicate=1")
+    trace.row(
+        0, "add.invoke", "n1", queue="q", client="p1", ref=77,
+        detail=f"timeout=90000 {options} body=b",
+    )  # fmt: skip
+    record = RECORD.replace("delay=0", "delay=4000").replace("due=10000", "due=4000")
+    trace.row(0, "hold", "n1", job=JOB, queue="q", cause="add", detail=record)
+    trace.row(1, "pause-queue", "n1", detail="q all")
+    if goes_on:
+        trace.row(2, "pause", "n1")
+    trace.row(ordered, "pause-queue", "n1", detail="q none")
+    if goes_on:
+        trace.row(goes_on, "resume", "n1")
+    trace.row(13, "add.ok", "n1", job=JOB, queue="q", client="p1", ref=77)
+    trace.requeue(22, "n1", cause="delay-over")
+
+    assert bool(late_at(trace, "n1", 22.1)) == is_due
+
+
 def test_a_job_that_is_done_is_not_waited_for() -> None:
     trace = served()
     trace.ack(2)
