@@ -9,9 +9,9 @@ from typing import Any, Final
 from disque_trio.statemachine import (
     acks,
     delivery,
-    failure,
     federation,
     introductions,
+    membership,
     offering,
     pausing,
     repair,
@@ -41,7 +41,7 @@ from disque_trio.statemachine.messages import (
 from disque_trio.statemachine.state import NodeState
 
 ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
-    Fail: failure.on_fail,
+    Fail: membership.on_fail,
     ReplJob: replication.on_repljob,
     GotJob: repair.on_gotjob,
     Enqueue: requeue.on_enqueue,

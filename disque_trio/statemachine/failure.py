@@ -1,7 +1,7 @@
 """Failure detector: suspicion (PFAIL) on a timeout, a verdict (FAIL) by majority (original 5.7).
 
-Handles Fail. Owns `Peer.reports`. A node that does not answer a ping in time is suspected; one that
-a majority suspects has failed, and all nodes are told. Both flags are cleared by its next PONG.
+Owns `Peer.reports`. A node that does not answer a ping in time is suspected; one that a majority
+suspects has failed, and all nodes are told. Both flags are cleared by its next PONG.
 Failure decides only where new copies go and where clients connect: jobs never move because of it.
 """
 
@@ -25,7 +25,7 @@ def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
     """Another node has it flagged as PFAIL or FAIL. A majority of such reports is a verdict."""
     peer.reports[reporter] = node.mono
     if peer.flags & PFAIL and _votes(node, peer) > node.cluster.size // 2:
-        _mark_failed(node, peer)
+        mark_failed(node, peer)
         send.to_all(node, Fail(peer.id))
 
 
@@ -42,14 +42,8 @@ def _votes(node: NodeState, peer: Peer) -> int:
     return len(peer.reports) + 1
 
 
-def on_fail(node: NodeState, sender: Peer, message: Fail) -> None:
-    """Another node announces a verdict: it is applied at once, and not passed on."""
-    peer = node.cluster.nodes.get(message.node)
-    if peer is not None and peer is not node.cluster.myself and not peer.flags & FAIL:
-        _mark_failed(node, peer)
-
-
-def _mark_failed(node: NodeState, peer: Peer) -> None:
+def mark_failed(node: NodeState, peer: Peer) -> None:
+    """Apply a verdict."""
     mark(node, peer, FAIL)
     unmark(node, peer, PFAIL)
 

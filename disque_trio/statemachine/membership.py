@@ -1,8 +1,8 @@
-"""Membership: the heartbeat, and what PING, PONG and MEET do (original 5.5 to 5.9).
+"""Membership: the heartbeat, and what PING, PONG, MEET and FAIL do (original 5.5 to 5.9).
 
-Handles Ping, Pong, Meet and the cron timer, and does the work of the CLUSTER commands. It builds
-on `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities`
-and `Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of nodes from nodes.conf.
+Handles Ping, Pong, Meet, Fail and the cron timer, and does the work of the CLUSTER commands. It
+builds on `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities` and
+`Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of nodes from nodes.conf.
 
 Nothing here trusts the bus: it carries no authentication, so whatever a frame says is checked,
 counted or bounded before it is kept.
@@ -23,12 +23,12 @@ from disque_trio.statemachine import (
     send,
 )
 from disque_trio.statemachine.address import is_node_id, new_node_id
-from disque_trio.statemachine.base import HANDSHAKE, LEAVING, NOADDR, NodeId
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
-from disque_trio.statemachine.failure import suspect_if_silent
+from disque_trio.statemachine.failure import mark_failed, suspect_if_silent
 from disque_trio.statemachine.heartbeat import HEARTBEAT, beat, rest
 from disque_trio.statemachine.links import dial, hang_up
-from disque_trio.statemachine.messages import Frame, Gossip, GossipMessage, Meet, Ping, Pong
+from disque_trio.statemachine.messages import Fail, Frame, Gossip, GossipMessage, Meet, Ping, Pong
 from disque_trio.statemachine.nodetable import (
     add,
     ban,
@@ -123,6 +123,20 @@ def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
         gossip.expect_nothing(peer)
         return None
     return peer
+
+
+def on_fail(node: NodeState, _sender: Peer, message: Fail) -> None:
+    """Another node announces a verdict: it is applied at once, and not passed on.
+
+    It may be late, about a node that has answered since. A ping shows that; the original waits for
+    the next one, up to half of the node timeout.
+    """
+    peer = node.cluster.nodes.get(message.node)
+    if peer is None or peer is node.cluster.myself or peer.flags & FAIL:
+        return
+    mark_failed(node, peer)
+    if peer.link and not peer.ping_sent:
+        gossip.ping(node, peer)
 
 
 def on_cron(node: NodeState, cron: Cron) -> None:

@@ -130,6 +130,7 @@ FOUND: Final = (
     Case(brokenrecords.forgetting_nobody, upkeep.forgotten, "S18"),
     Case(brokenrecords.back_by_gossip, upkeep.forgotten, "S18"),
     Case(brokenrecords.failed_for_good, conditions.island, "S18"),
+    Case(brokenrecords.verdicts_not_checked, conditions.pinned("swarm-66902"), "S18", seeds=1),
     Case(brokenrecords.left_for_good, upkeep.newcomer, "S18"),
     Case(brokenrecords.names_made_up, upkeep.newcomer, "S18"),
     Case(brokenrecords.acks_counted_by_words, upkeep.two_queues, "S19"),

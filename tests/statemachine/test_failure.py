@@ -1,9 +1,9 @@
 import pytest
 
 from disque_trio.statemachine import failure
-from disque_trio.statemachine.base import FAIL, PFAIL, NodeId
+from disque_trio.statemachine.base import FAIL, MYSELF, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.messages import Fail
+from disque_trio.statemachine.messages import Fail, Frame, Ping, Pong
 from tests.rig import ME, N2, N3, N4, UNKNOWN, Rig
 
 TIMEOUT = 15_000
@@ -120,6 +120,25 @@ def test_a_verdict_is_believed_and_not_passed_on(flags: int) -> None:
 
     assert peer_of(rig, N3).flags == FAIL
     assert rig.sent() == []
+
+
+def test_a_verdict_that_is_late_is_withdrawn_by_the_answer_to_a_ping_that_is_sent_at_once() -> None:
+    rig = Rig(peers=2)
+    rig.message(N2, Fail(N3))
+
+    [ping] = [message for to, message in rig.sent(gossip=True) if to == N3]
+    assert isinstance(ping, Ping)
+    pong = Frame(N3, 7711, MYSELF, Pong())
+    rig.machine.message(peer_of(rig, N3).link, pong, rig.now)
+    assert peer_of(rig, N3).flags == 0
+
+
+def test_a_ping_that_is_unanswered_is_not_repeated_because_of_a_verdict() -> None:
+    rig = Rig(peers=2)
+    peer_of(rig, N3).ping_sent = rig.now.mono
+    rig.message(N2, Fail(N3))
+
+    assert rig.sent(gossip=True) == []
 
 
 def test_fail_about_this_node_unknown_nodes_or_failed_nodes_changes_nothing() -> None:

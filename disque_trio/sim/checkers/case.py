@@ -113,8 +113,8 @@ class Case:
     """Those that anybody may ask for."""
     node_ids: dict[str, str] = attrs.Factory(dict)
     """By the beginning of a node's id, as HELLO tells it: which node it is."""
-    unpaused: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and queue: when its pause last ended."""
+    verdicts: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By node and peer: when another node last told the node that the peer has failed."""
     sends: int = 0
     """How many messages about jobs were sent."""
     seen: dict[str, int] = attrs.Factory(dict)

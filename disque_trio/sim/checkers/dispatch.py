@@ -48,6 +48,8 @@ def see_received(case: Case, row: Row) -> None:
         messages.on_recv(case, row)
         if row.cause in timers.ANNOUNCEMENTS:
             timers.on_announcement(case, row)
+        elif row.cause == "fail":
+            tables.on_fail(case, row)
         return
     case.note_row("gossip")
     if row.cause == "pong":

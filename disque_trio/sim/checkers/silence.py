@@ -39,13 +39,15 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:
-    """May the node still wait for an answer that was lost at random? It closes no link that is
-    younger than the node timeout."""
+    """May the node still wait for the answer to a PING? If that may have been lost at random, for
+    longer: the node closes no link that is younger than the node timeout."""
     asked = case.unanswered.get((node, peer))
-    if case.obligations.is_stream or asked is None:
+    if asked is None:
         return False
-    latest = asked + case.obligations.longest(case.obligations.node_timeout + SECOND)
-    return case.now <= latest + 4 * case.obligations.latency
+    latest = asked + 4 * case.obligations.latency
+    if not case.obligations.is_stream:
+        latest += case.obligations.longest(case.obligations.node_timeout + SECOND)
+    return case.now <= latest
 
 
 def _gives_up_at(case: Case, asked: Micros) -> Micros:

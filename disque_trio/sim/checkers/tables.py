@@ -88,6 +88,11 @@ def _lift_bans(case: Case) -> None:
         del case.forgotten[key]
 
 
+def on_fail(case: Case, row: Row) -> None:
+    """Another node tells a node that a third one has failed."""
+    case.verdicts[row.node, row.detail] = row.time
+
+
 def finish(case: Case, findings: Findings) -> None:
     """S18: at the end all nodes of the core know each other, without wrong flags."""
     world = case.world
@@ -119,12 +124,20 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
         case.violate("S18", f"does not know {peer} in the end", node=node)
         return
     wrong = [word for word in words if word in OPINIONS]
-    if wrong == ["pfail"] and silence.is_waiting(case, node, peer):
+    if _is_excused(case, node, peer, wrong) and silence.is_waiting(case, node, peer):
         return
     if LEAVING in words and _should_know_that_it_stays(case, peer):
         wrong.append(LEAVING)
     if wrong:
         case.violate("S18", f"believes of {peer} in the end: {', '.join(wrong)}", node=node)
+
+
+def _is_excused(case: Case, node: str, peer: str, wrong: list[str]) -> bool:
+    """While it waits for an answer, a node may suspect the other; it may also believe a verdict
+    that it was told of after the heal."""
+    told = case.verdicts.get((node, peer))
+    is_late = told is not None and told >= (case.world.healed or 0)
+    return wrong == ["pfail"] or (wrong == ["fail"] and is_late)
 
 
 def _should_know_that_it_stays(case: Case, peer: str) -> bool:

@@ -14,6 +14,7 @@ from disque_trio.statemachine import (
     delivery,
     dispatch,
     due,
+    failure,
     federation,
     gossip,
     greetings,
@@ -33,7 +34,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import JobCopy, ReplJob, WillQueue, Working
+from disque_trio.statemachine.messages import Fail, JobCopy, ReplJob, WillQueue, Working
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.state import Demand, NodeState
 from tests.sim.ablations.broken import Patch, nothing
@@ -211,6 +212,17 @@ def back_by_gossip(patch: Patch) -> None:
 def failed_for_good(patch: Patch) -> None:
     """A suspicion is never withdrawn."""
     patch.setattr(gossip, "recover", nothing)
+
+
+def verdicts_not_checked(patch: Patch) -> None:
+    """A node that is told that another has failed does not ask that node."""
+
+    def on_fail(node: NodeState, _sender: Peer, message: Fail) -> None:
+        peer = node.cluster.nodes.get(message.node)
+        if peer is not None and peer is not node.cluster.myself:
+            failure.mark_failed(node, peer)
+
+    patch.setitem(dispatch.ON_MESSAGE, Fail, on_fail)
 
 
 def left_for_good(patch: Patch) -> None:

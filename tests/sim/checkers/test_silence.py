@@ -137,3 +137,30 @@ def test_a_node_that_waits_for_a_lost_answer_may_suspect_the_other_until_it_give
         trace.row(6, "nodes", node, detail=words)
 
     assert broken(trace.verdict(end=6)) == (["S18"] if is_due else [])
+
+
+@pytest.mark.parametrize(
+    ("model", "told", "asked", "is_due"),
+    [
+        ("hostile", 3, 3, False),
+        ("hostile", None, 3, True),
+        ("hostile", 1.9, 3, True),
+        ("hostile", 3, None, True),
+        ("stream", 5.999, 5.999, False),
+        ("stream", 3, 3, True),
+    ],
+)
+def test_a_node_may_believe_a_verdict_that_came_after_the_heal_until_its_ping_is_answered(
+    *, model: str, told: float | None, asked: float | None, is_due: bool
+) -> None:
+    trace = trace_of(model, consumers=())
+    trace.heal(2)
+    if told:
+        trace.send(told, "fail", "n3", "n1", "", detail="n2")
+    if asked:
+        trace.send(asked, "ping", "n1", "n2", "", lag=None)
+    for node in ("n1", "n2", "n3"):
+        words = "n1 n2:fail n3" if node == "n1" else "n1 n2 n3"
+        trace.row(6, "nodes", node, detail=words)
+
+    assert broken(trace.verdict(end=6)) == (["S18"] if is_due else [])
