@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+COMPILING := $(VENV)/.compiling
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test compiled test-compiled machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs site clean help
+.PHONY: up test compiled wheel test-compiled machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,8 +27,10 @@ $(NODE): $(STAMP) tests/cluster/javascript/package-lock.json
 	$(BIN)/python -m tests.cluster.nodejs
 	@touch $@
 
+# In the compiled form if it was built of this source; `up` tells which form runs.
 up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
-	$(BIN)/disque-trio up --nodes 3 --port 7711
+	@PYTHONSAFEPATH=1 PYTHONPATH="$$($(BIN)/python -m compiling.layout)" \
+		$(BIN)/disque-trio up --nodes 3 --port 7711
 
 test: $(SPARK) $(NODE) ## every check and test
 	$(MAKE) --jobs=2 --output-sync lint types machine
@@ -35,9 +38,17 @@ test: $(SPARK) $(NODE) ## every check and test
 		--ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/pipeline
 	$(BIN)/python -m pytest -m 'not spark' tests/pipeline  # alone: a JVM and its processes are many
 
-compiled: $(STAMP) ## the compiled form, in build/compiled; needs a C compiler
+$(COMPILING): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[compiled]'
+	@touch $@
+
+compiled: $(COMPILING) ## the compiled form, in build/compiled; needs a C compiler
 	$(BIN)/python -m compiling.build
+
+wheel: $(COMPILING) ## a wheel of the compiled form, in dist; needs a C compiler
+	DISQUE_FORM=compiled $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --wheel-dir dist .
+	@ls -t dist/*.whl | head -1
 
 # The folder stands before the source, and Python must not look into the current one first.
 AS_COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
@@ -46,7 +57,7 @@ test-compiled: export PYTHONSAFEPATH = 1
 test-compiled: export DISQUE_FORM = compiled
 test-compiled: compiled ## tests of what is compiled, in that form; forty runs of the simulator in both forms
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest -q -n 2 -m 'not pure and not soak and not pins' \
-		tests/compiling/test_form.py tests/statemachine tests/wire tests/driver tests/node \
+		tests/compiling/test_form.py tests/compiling/test_wheel.py tests/statemachine tests/wire tests/driver tests/node \
 		tests/sim/engines tests/sim/workload tests/sim/test_determinism.py tests/cluster/test_conformance.py
 	$(BIN)/python -m compiling.digests --seeds 40
 
@@ -119,4 +130,4 @@ site: $(STAMP) ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -1,11 +1,13 @@
 """Builds the compiled form: ``python -m compiling.build``. Needs mypy, setuptools and a C compiler.
 
 The package is copied to `build/compiled`, the modules that `modules` names are lowered there, and
-their native modules come to stand beside them, where Python prefers them to the sources.
+their native modules come to stand beside them, where Python prefers them to the sources. Nothing is
+done if the form there was built of this source.
 """
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -18,26 +20,43 @@ import mypyc
 import setuptools
 from mypyc.build import mypycify
 
-from compiling.layout import ROOT, TARGET, lay_out
+from compiling.layout import ROOT, SUFFIX, TARGET, is_fresh, lay_out, of_source, stamp
 
 WORK: Final = ROOT / "build" / "mypyc"
 """C sources, objects and mypy's cache: what has not changed is not compiled again."""
-_SUFFIX: Final = sysconfig.get_config_var("EXT_SUFFIX")
 _FLAGS: Final = ("-g0", "-fPIC", "-DNDEBUG", "-fwrapv", "-fno-semantic-interposition", "-w")
 
 
-def main() -> None:
-    """Copy, lower, translate, compile."""
+class BuildError(Exception):
+    """The compiled form cannot be built: why, and what to do."""
+
+
+def main() -> int:
+    """Build it if the one that is there is not of this source. The exit status."""
     parser = argparse.ArgumentParser(prog="python -m compiling.build", description=__doc__)
     parser.add_argument("--optimize", default="2", help="the compiler's -O, 0 to 3")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at a time")
     options = parser.parse_args()
-    paths = lay_out(TARGET)
-    extensions = translate(paths)
-    with ThreadPoolExecutor(options.jobs) as pool:
+    if is_fresh(TARGET, options.optimize):
+        return 0
+    try:
+        build(options.optimize, options.jobs)
+    except BuildError as error:
+        sys.stderr.write(f"the compiled form cannot be built: {error}\n")
+        return 1
+    return 0
+
+
+def build(optimize: str, jobs: int) -> None:
+    """Copy, lower, translate, compile."""
+    _run(["--version"])  # without a compiler nothing else needs to be tried
+    source = of_source(optimize)
+    extensions = translate(lay_out(TARGET))
+    with ThreadPoolExecutor(jobs) as pool:
         for extension in extensions:
-            objects = list(pool.map(partial(compile_c, options.optimize), extension.sources))
-            link(objects, TARGET / (extension.name.replace(".", "/") + _SUFFIX))
+            objects = list(pool.map(partial(compile_c, optimize), extension.sources))
+            link(objects, TARGET / (extension.name.replace(".", "/") + SUFFIX))
+    stamp(TARGET).write_text(source)
 
 
 def translate(paths: list[Path]) -> list[setuptools.Extension]:
@@ -61,7 +80,7 @@ def compile_c(optimize: str, source: str) -> Path:
     """The object of a C source; the one from last time if nothing that it includes is newer."""
     name = Path(source).resolve().relative_to("/").as_posix().replace("/", "__")
     made = WORK / "objects" / f"O{optimize}" / f"{name}.o"
-    if not is_fresh(made):
+    if not is_newest(made):
         made.parent.mkdir(parents=True, exist_ok=True)
         library = Path(mypyc.__file__).with_name("lib-rt")
         include = [f"-I{each}" for each in (sysconfig.get_path("include"), library, WORK)]
@@ -70,7 +89,7 @@ def compile_c(optimize: str, source: str) -> Path:
     return made
 
 
-def is_fresh(made: Path) -> bool:
+def is_newest(made: Path) -> bool:
     """Is it newer than all that the compiler's rule beside it names?"""
     rule = made.with_suffix(".d")
     if not made.exists() or not rule.exists():
@@ -88,8 +107,17 @@ def link(objects: list[Path], module: Path) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    subprocess.run([os.environ.get("CC", "cc"), *arguments], check=True)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    try:
+        ran = subprocess.run([*compiler, *arguments], check=False, capture_output=True, text=True)
+    except OSError as error:
+        raise BuildError(
+            f"there is no C compiler '{compiler[0]}' ({error.strerror}); install gcc or clang, or "
+            "name yours in the environment variable CC"
+        ) from None
+    if ran.returncode:
+        raise BuildError(f"'{shlex.join([*compiler, *arguments])}' failed:\n{ran.stderr}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,12 @@
-"""The tree that is compiled: a copy of the package with lowered modules."""
+"""The tree that is compiled: a copy of the package with lowered modules.
 
+``python -m compiling.layout`` prints where it is if it is compiled and of the present source.
+"""
+
+import hashlib
 import shutil
+import sys
+import sysconfig
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +15,8 @@ from compiling.modules import PACKAGE, compiled, extended, module_name
 
 ROOT: Final = PACKAGE.parent
 TARGET: Final = ROOT / "build" / "compiled"
-_READ: Final = ("disque_trio", "tests", "benchmarks")
+SUFFIX: Final[str] = sysconfig.get_config_var("EXT_SUFFIX")
+"""How the names of native modules end for this Python on this machine."""
 
 
 def lay_out(target: Path) -> list[Path]:
@@ -27,11 +34,36 @@ def lay_out(target: Path) -> list[Path]:
 
 
 def others(compiled: dict[str, str]) -> dict[str, str]:
-    """The sources that stay Python, with those of tests and benchmarks."""
-    paths = [path for part in _READ for path in (ROOT / part).rglob("*.py")]
-    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths}
+    """The sources of the package that stay Python."""
+    names = {
+        path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in PACKAGE.rglob("*.py")
+    }
     return {name: path.read_text() for path, name in names.items() if name not in compiled}
+
+
+def stamp(target: Path) -> Path:
+    """The file that says of which source the form in `target` was built."""
+    return target / "built-from"
+
+
+def of_source(optimize: str = "2") -> str:
+    """What the compiled form is built from: a digest of the package, of `compiling`, of Python."""
+    digest = hashlib.sha256(f"{sys.version} {SUFFIX} -O{optimize}".encode())
+    for folder in (PACKAGE, Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"\n{path.relative_to(ROOT)} ".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_fresh(target: Path = TARGET, optimize: str = "2") -> bool:
+    """Was the form in `target` built of the source as it is now?"""
+    return stamp(target).is_file() and stamp(target).read_text() == of_source(optimize)
 
 
 def _file(target: Path, module: str) -> Path:
     return target.joinpath(*module.split(".")).with_suffix(".py")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(str(TARGET) if is_fresh() else "")

@@ -29,7 +29,10 @@ from compiling.shapes import (
 PLAIN = "disque_trio.plain_records"
 """Where `plain.py` stands in the lowered package."""
 _IMPORT = "import disque_trio.plain_records as _plain; from typing import ClassVar as _ClassVar"
-_OPEN = ("from mypy_extensions import mypyc_attr", "@mypyc_attr(allow_interpreted_subclasses=True)")
+_OPEN = (
+    "import disque_trio.plain_records as _plain",
+    "@_plain.mypyc_attr(allow_interpreted_subclasses=True)",
+)
 
 
 def lower_all(sources: Mapping[str, str], extended: Iterable[str] = ()) -> dict[str, str]:

@@ -4,9 +4,13 @@ A record that attrs makes is an ordinary Python class to mypyc. `lower` turns it
 that inherits from one of these, and that is equal, shown, hashed and evolved as attrs would do it.
 """
 
+import contextlib
 from typing import Any, ClassVar, TypeVar
 
 import attrs
+
+with contextlib.suppress(ImportError):  # the compiler needs it, and an installed wheel does not
+    from mypy_extensions import mypyc_attr  # noqa: F401
 
 R = TypeVar("R")
 

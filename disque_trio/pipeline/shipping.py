@@ -34,11 +34,12 @@ def running(
 
 
 def zipped() -> bytes:
-    """The package as a zip: the same sources give the same bytes."""
+    """The package as a zip: the same sources give the same bytes. Native modules cannot be imported
+    from a zip."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(_PACKAGE.rglob("*")):
-            if path.is_file() and path.suffix != ".pyc":
+            if path.is_file() and path.suffix not in (".pyc", ".so"):
                 name = zipfile.ZipInfo(str(path.relative_to(_PACKAGE.parent)), _EPOCH)
                 name.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(name, path.read_bytes())

@@ -53,6 +53,7 @@ from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.storage.journal import Journal
@@ -292,6 +293,7 @@ def _announce(node: Node, log: ServerLog) -> None:
     log.notice(
         "node started",
         version=__version__,
+        form=FORM,
         node=state.cluster.myself.id.decode(),
         port=state.config.port,
         tls_port=state.config.tls_port,

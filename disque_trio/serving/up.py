@@ -24,6 +24,7 @@ from disque_trio.serving.server import assemble, hub_for
 from disque_trio.statemachine.base import HANDSHAKE
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.form import FORM
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
 from disque_trio.wire.resp import encode_request
 
@@ -167,7 +168,8 @@ async def _join(nodes: list[Node], console: Console, scope: trio.CancelScope) ->
         name = node.state.cluster.myself.id.decode()
         console.print(f"[bold]node {number:<2}[/]  [cyan]{address:<21}[/]  [dim]{name}[/]")
     joined = f"{len(nodes)} nodes joined" if len(nodes) > 1 else "1 node"
-    console.print(f"[green]{joined}.[/] Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}.")
+    ending = f"Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}."
+    console.print(f"[green]{joined}[/], in the {FORM} form. {ending}")
     scope.cancel()
 
 

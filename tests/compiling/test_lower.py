@@ -250,7 +250,7 @@ def test_a_class_that_others_extend_may_have_subclasses_that_are_not_compiled() 
 
     assert extended({"m": source}, {"other": other}) == {"m.Machine"}
     lines = lower_all({"m": source}, {"m.Machine"})["m"].splitlines()
-    assert lines[2] == "@mypyc_attr(allow_interpreted_subclasses=True)"
+    assert lines[2] == "@_plain.mypyc_attr(allow_interpreted_subclasses=True)"
     assert lines[3:] == source.splitlines()[3:]
 
 
@@ -258,7 +258,7 @@ def test_a_record_that_others_extend_may_have_them_too() -> None:
     source = 'import attrs\n\n\n@attrs.define\nclass A:\n    """A."""\n\n    x: int\n'
 
     lines = lower_all({"a": source}, {"a.A"})["a"].splitlines()
-    assert lines[2] == "@mypyc_attr(allow_interpreted_subclasses=True)"
+    assert lines[2] == "@_plain.mypyc_attr(allow_interpreted_subclasses=True)"
     assert lines[3] == "class A(_plain.Record):"
 
 

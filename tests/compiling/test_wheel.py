@@ -1,0 +1,115 @@
+"""The wheel of the compiled form: what is in it, and that it runs where no compiler's parts are."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from compiling.layout import ROOT, SUFFIX
+from compiling.modules import PACKAGE, compiled
+from disque_trio.statemachine.form import FORM
+from tests.cluster.processes import Server
+
+pytestmark = pytest.mark.skipif(FORM == "pure", reason="only `make test-compiled` compiles")
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+HERE = "import sys; sys.modules['mypy_extensions'] = sys.modules['librt'] = None; "
+
+
+def make_wheel(
+    directory: Path, source: Path = ROOT, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    words = ("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir")
+    return subprocess.run(
+        [*PIP, *words, str(directory), str(source)],
+        check=False,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("wheel")
+    made = make_wheel(directory, DISQUE_FORM="compiled")
+    assert made.returncode == 0, made.stderr
+    (path,) = directory.iterdir()
+    return path
+
+
+@pytest.fixture
+def installed(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with the package alone, before all others on the path."""
+    place = tmp_path / "site"
+    words = ("install", "--no-deps", "--no-index", "--target", str(place), str(wheel))
+    subprocess.run([*PIP, *words], check=True, timeout=100)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+    return place
+
+
+def test_a_wheel_has_the_source_and_a_native_module_beside_each_that_is_compiled(
+    wheel: Path,
+) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("disque_trio")}
+
+    natives = {f"disque_trio/{path}{SUFFIX}" for path in [*compiled(), "plain_records"]}
+    sources = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")}
+    assert {name for name in names if name.endswith(SUFFIX)} == natives | {
+        f"disque_trio__mypyc{SUFFIX}"
+    }
+    assert {name for name in names if name.endswith(".py")} == sources | {
+        "disque_trio/plain_records.py"
+    }
+    text = zipfile.ZipFile(wheel).read("disque_trio/statemachine/machine.py")
+    assert text == (PACKAGE / "statemachine" / "machine.py").read_bytes()
+
+
+def test_its_name_says_for_which_python_it_is(wheel: Path) -> None:
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+
+    assert f"-{python}-{python}-" in wheel.name
+
+
+def test_an_installed_wheel_runs_compiled_and_says_so(installed: Path, tmp_path: Path) -> None:
+    run = HERE + "from disque_trio.__main__ import main; sys.exit(main())"
+    command = (sys.executable, "-P", "-c", run)
+    told = subprocess.run(
+        [*command, "--version"], capture_output=True, check=True, text=True, timeout=100
+    )
+    server = Server(tmp_path / "node", command=(*command, "server")).start()
+    try:
+        info = server.wait().client.info("server")
+    finally:
+        problems = server.close()
+
+    assert "compiled" in told.stdout
+    assert info["disque_form"] == "compiled"
+    assert problems == []
+
+
+def test_a_wheel_is_pure_unless_asked(tmp_path: Path) -> None:
+    made = make_wheel(tmp_path, DISQUE_FORM="")
+
+    assert made.returncode == 0, made.stderr
+    (path,) = tmp_path.iterdir()
+    assert path.name.endswith("-py3-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(path).namelist() if name.endswith(SUFFIX)]
+
+
+def test_without_a_compiler_there_is_no_wheel_and_one_clear_message(
+    tmp_path: Path,
+) -> None:
+    left_out = shutil.ignore_patterns("build", "dist", "tests", ".*")
+    source = shutil.copytree(ROOT, tmp_path / "source", ignore=left_out)
+
+    made = make_wheel(tmp_path, source, DISQUE_FORM="compiled", CC="/nowhere/cc")
+
+    assert made.returncode == 1
+    assert "there is no C compiler '/nowhere/cc'" in made.stderr
+    assert "Traceback" not in made.stderr
+    assert list(tmp_path.glob("*.whl")) == []
