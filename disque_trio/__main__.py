@@ -86,7 +86,6 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Tell the version of the package and of Python, and which form of the package runs."""
         python = f"{platform.python_implementation()} {platform.python_version()}"
-        # Only here: it brings attrs along.
         form = import_module("disque_trio.statemachine.form").FORM
         sys.stdout.write(f"disque-trio {__version__} ({python}, {form})\n")
         parser.exit()

@@ -6,12 +6,12 @@ is opened for every line, as the original does, so that it can be rotated withou
 
 import contextlib
 import io
+import json
 import sys
 import syslog
-from collections.abc import MutableMapping
-from typing import Any, Final, TextIO
-
-import structlog
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, TextIO
 
 from disque_trio.statemachine.config import Config
 
@@ -29,7 +29,9 @@ _COLOURS: Final = {
     "warning": "\x1b[1;33m",
 }
 
-Facts = MutableMapping[str, Any]
+Facts = Mapping[str, object]
+Render = Callable[[str, str, Facts], str]
+"""A line of a level, an event and its facts."""
 
 
 class Threshold:
@@ -43,10 +45,45 @@ class Threshold:
         self.level = LEVELS[level]
 
 
-class ServerLog(structlog.BoundLoggerBase):
+class Sink:
+    """Where finished lines go: standard output or a file, and syslog if that is on."""
+
+    def __init__(self, config: Config, stream: TextIO) -> None:
+        self._path = config.logfile
+        self._stream = stream
+        self._syslog = config.syslog_enabled
+        if self._syslog:
+            facility = getattr(syslog, f"LOG_{config.syslog_facility.upper()}")
+            syslog.openlog(config.syslog_ident, syslog.LOG_PID | syslog.LOG_NDELAY, facility)
+
+    def write(self, level: str, line: str) -> None:
+        """Write the line, and send it to syslog."""
+        if self._syslog:
+            syslog.syslog(_PRIORITIES[level], line)
+        # A full disk or a closed pipe must not end a server that works.
+        with contextlib.suppress(OSError):
+            if self._path:
+                with open(self._path, "a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(line + "\n")
+            else:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+
+
+class ServerLog:
     """The node's `Log`."""
 
-    _logger: "Sink"
+    def __init__(
+        self, sink: Sink, threshold: Threshold, render: Render, bound: Facts | None = None
+    ) -> None:
+        self._sink = sink
+        self._threshold = threshold
+        self._render = render
+        self._bound = bound or {}
+
+    def bind(self, **facts: object) -> "ServerLog":
+        """The same log, with facts that stand in each of its lines."""
+        return ServerLog(self._sink, self._threshold, self._render, {**self._bound, **facts})
 
     def debug(self, event: str, **facts: object) -> None:
         """For developers."""
@@ -66,52 +103,11 @@ class ServerLog(structlog.BoundLoggerBase):
 
     def set_level(self, level: str) -> None:
         """Log this level and those above from now on, whatever is bound."""
-        self._logger.threshold.set(level)
+        self._threshold.set(level)
 
-    def _say(self, level: str, event: str, facts: dict[str, object]) -> None:
-        if LEVELS[level] >= self._logger.threshold.level:
-            self._proxy_to_logger(level, event, **facts)
-
-
-class Sink:
-    """Where finished lines go: standard output or a file, and syslog if that is on."""
-
-    def __init__(self, config: Config, stream: TextIO) -> None:
-        self.threshold = Threshold(config.loglevel)
-        self._path = config.logfile
-        self._stream = stream
-        self._syslog = config.syslog_enabled
-        if self._syslog:
-            facility = getattr(syslog, f"LOG_{config.syslog_facility.upper()}")
-            syslog.openlog(config.syslog_ident, syslog.LOG_PID | syslog.LOG_NDELAY, facility)
-
-    def debug(self, line: str) -> None:
-        """structlog calls these, named as the levels."""
-        self._write("debug", line)
-
-    def verbose(self, line: str) -> None:
-        """Likewise."""
-        self._write("verbose", line)
-
-    def notice(self, line: str) -> None:
-        """Likewise."""
-        self._write("notice", line)
-
-    def warning(self, line: str) -> None:
-        """Likewise."""
-        self._write("warning", line)
-
-    def _write(self, level: str, line: str) -> None:
-        if self._syslog:
-            syslog.syslog(_PRIORITIES[level], line)
-        # A full disk or a closed pipe must not end a server that works.
-        with contextlib.suppress(OSError):
-            if self._path:
-                with open(self._path, "a", encoding="utf-8", errors="backslashreplace") as file:
-                    file.write(line + "\n")
-            else:
-                self._stream.write(line + "\n")
-                self._stream.flush()
+    def _say(self, level: str, event: str, facts: Facts) -> None:
+        if LEVELS[level] >= self._threshold.level:
+            self._sink.write(level, self._render(level, event, {**self._bound, **facts}))
 
 
 class LogFileError(Exception):
@@ -136,21 +132,17 @@ def open_log(config: Config, stream: TextIO = sys.stdout) -> ServerLog:
     if isinstance(stream, io.TextIOWrapper):
         # A name of a client or peer that cannot be encoded must not end the server.
         stream.reconfigure(errors="backslashreplace")
-    render: structlog.types.Processor
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    if config.log_format == "json":
-        render = structlog.processors.JSONRenderer()
-    else:
-        stamp = structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S.%f", utc=False)
+    render: Render = _as_json
+    if config.log_format != "json":
         render = Lines(is_coloured=not config.logfile and stream.isatty())
-    log: ServerLog = structlog.wrap_logger(
-        Sink(config, stream),
-        processors=[structlog.processors.add_log_level, stamp, render],
-        wrapper_class=ServerLog,
-        context_class=dict,
-        cache_logger_on_first_use=True,
-    ).bind()
-    return log
+    return ServerLog(Sink(config, stream), Threshold(config.loglevel), render)
+
+
+def _as_json(level: str, event: str, facts: Facts) -> str:
+    now = time.time()
+    stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1e6):06}Z"
+    record = {**facts, "event": event, "level": level, "timestamp": stamp}
+    return json.dumps(record, default=repr)
 
 
 class Lines:
@@ -159,10 +151,12 @@ class Lines:
     def __init__(self, *, is_coloured: bool) -> None:
         self._is_coloured = is_coloured
 
-    def __call__(self, _logger: object, level: str, facts: Facts) -> str:
-        stamp = str(facts.pop("timestamp"))[:23]
-        event = str(facts.pop("event"))
-        facts.pop("level", None)
+    def __call__(self, level: str, event: str, facts: Facts) -> str:
+        """The line, without its end."""
+        now = time.time()
+        stamp = (
+            f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))}.{int(now % 1 * 1000):03}"
+        )
         rest = " ".join(f"{name}={_shown(value)}" for name, value in facts.items())
         dim, colour, plain = (
             ("\x1b[2m", _COLOURS[level], "\x1b[0m") if self._is_coloured else ("", "", "")
