@@ -96,7 +96,9 @@ def test_what_the_container_copies_is_there() -> None:
 def test_the_container_installs_all_that_the_package_is_built_from() -> None:
     """What pyproject.toml names has to be copied, or the build fails."""
     copied = " ".join(container()["COPY"]).split()
-    named = re.findall(r'"(README\.md|LICENSE)"', (ROOT / "pyproject.toml").read_text())
+    named = re.findall(
+        r'"(README\.md|LICENSE|\w+\.py|compiling(?=/))', (ROOT / "pyproject.toml").read_text()
+    )
 
     assert {"pyproject.toml", "constraints.txt", *named} <= set(copied)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from compiling.layout import ROOT, SUFFIX
+from compiling.lower import PLAIN
 from compiling.modules import PACKAGE, compiled
 from disque_trio.statemachine.form import FORM
 from tests.cluster.processes import Server
@@ -57,14 +58,13 @@ def test_a_wheel_has_the_source_and_a_native_module_beside_each_that_is_compiled
 ) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("disque_trio")}
 
-    natives = {f"disque_trio/{path}{SUFFIX}" for path in [*compiled(), "plain_records"]}
+    plain = PLAIN.replace(".", "/")
+    natives = {f"disque_trio/{path}{SUFFIX}" for path in compiled()} | {plain + SUFFIX}
     sources = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")}
     assert {name for name in names if name.endswith(SUFFIX)} == natives | {
         f"disque_trio__mypyc{SUFFIX}"
     }
-    assert {name for name in names if name.endswith(".py")} == sources | {
-        "disque_trio/plain_records.py"
-    }
+    assert {name for name in names if name.endswith(".py")} == sources | {plain + ".py"}
     text = zipfile.ZipFile(wheel).read("disque_trio/statemachine/machine.py")
     assert text == (PACKAGE / "statemachine" / "machine.py").read_bytes()
 
