@@ -36,6 +36,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -126,6 +127,7 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(HaveJobs, payloads(20), u32),
         st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
+        st.builds(Purge, payloads(20)),
         messages_about_a_job(),
     )
 

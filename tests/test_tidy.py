@@ -20,12 +20,14 @@ _RUNGS: Final = """
     job client jobtable queue memory outbox
     state
     invariants
-    send trace journaling spilling heartbeat links metrics
+    send trace journaling spilling heartbeat links metrics counts
     lifecycle nodetable
+    idle_queues
     pressure
     shortcuts copies waiters pausing recovery
     pending_adds introductions
-    replication transfer offering federation greetings acks resend requeue delivery sessions repair
+    replication transfer offering federation greetings acks purging resend requeue delivery
+    sessions repair
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
@@ -75,6 +77,8 @@ RECEIVERS: Final = {
     "cron": "Cron",
     "repair": "Repair",
     "resend": "Resend",
+    "purging": "Purging",
+    "node.purging": "Purging",
     "node.repair": "Repair",
     "log": "Slowlog",
     "node.slowlog": "Slowlog",
@@ -100,6 +104,8 @@ OWNERS: Final = {
         Job.state Job.flags Job.requeue_at Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held
         Memory.evictable NodeState.jobs
     """,
+    "counts": "NodeState.delayed NodeState.leased Queue.acks Queue.given",
+    "idle_queues": "NodeState.queues NodeState.ready NodeState.unmet Memory.held",
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
@@ -109,7 +115,7 @@ OWNERS: Final = {
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
-    " NodeState.refusal Memory.held",
+    " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
         Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
         NodeState.drawn
@@ -125,6 +131,7 @@ OWNERS: Final = {
         Repair.silent Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",
+    "purging": "Purging.jobs",
     "resend": "Resend.ids Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
     "waiters": """

@@ -8,12 +8,14 @@ acked.
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, pressure, replication, send
+from disque_trio.statemachine import counts, journaling, lifecycle, pressure, replication, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    DELAYED,
     GIVEN,
     HANDSHAKE,
+    LEASED,
     QUEUED,
     WAIT_REPL,
     JobId,
@@ -38,27 +40,42 @@ def ack_all(node: NodeState, ids: list[JobId]) -> int:
     if node.trace is not None:
         return sum([ack(node, job_id) for job_id in ids])
     count, find, holding = 0, node.jobs.get, node.cluster.myself.holding
+    name, run, leased = b"", 0, 0
     for job_id in ids:
         job = find(job_id)
         if job is not None and job.holders is holding and job.state in _OURS_TO_END:
+            if job.queue is not name:
+                # Jobs of one queue share the bytes of its name.
+                counts.acknowledged(node, name, run, leased)
+                name, run, leased = job.queue or b"", 0, 0
+            run += 1
+            if job.flags & LEASED:
+                leased += 1
+            if job.flags & DELAYED:
+                counts.leave(node, job, DELAYED)
             lifecycle.finish(node, job, Cause.ACKJOB)
             count += 1
         else:
             count += ack(node, job_id)
+    counts.acknowledged(node, name, run, leased)
     return count
 
 
-def ack(node: NodeState, job_id: JobId) -> bool:
-    """A client acknowledges a job. True if it was known here and not acknowledged yet."""
+def ack(node: NodeState, job_id: JobId, cause: Cause = Cause.ACKJOB) -> bool:
+    """A client acknowledges a job, or its queue is purged. True if it was known here and not
+    acknowledged yet."""
     job = node.jobs.get(job_id)
     if job is None:
         _remember_unknown(node, job_id)
         return False
     was_pending = job.state != ACKED
+    if was_pending:
+        counts.acknowledged(node, job.queue or b"", 1)
     if was_pending and job.state != WAIT_REPL and lifecycle.is_ours_alone(node, job):
-        lifecycle.finish(node, job, Cause.ACKJOB)
+        counts.leave(node, job, job.flags)
+        lifecycle.finish(node, job, cause)
         return True
-    if was_pending and not _settle(node, job, Cause.ACKJOB):
+    if was_pending and not _settle(node, job, cause):
         return True
     _count_attempt(job)
     try_collect(node, job)
@@ -210,6 +227,7 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
     if job is not None and was_pending:
         if _is_last_but_one(node, sender, job, message):
             # As if DELJOB had come with it.
+            counts.leave(node, job, job.flags)
             lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
             send.to_node(node, sender, GotAck(job.id, known=False))
             return
@@ -295,6 +313,8 @@ def fast_ack(node: NodeState, job_id: JobId) -> bool:
         node.tombstones.bury(job_id)
         send.to_all(node, DelJob(job_id))
         return False
+    if job.state != ACKED:
+        counts.acknowledged(node, job.queue or b"", 1)
     if not lifecycle.is_ours_alone(node, job):
         node.tombstones.bury(job_id)
     if _misses_holders(node, job):

@@ -70,6 +70,10 @@ node."""
 GROWN: Final = 128
 """This node has learned of a holder that the others may not know, and has not told them yet. Never
 leaves the node."""
+DELAYED: Final = 256
+"""This node is to queue it for the first time, when its delay is over. In memory only."""
+STORED_FLAGS: Final = 0xFF
+"""What a record of the journal has room for."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
 
@@ -81,7 +85,9 @@ MEETS: Final = 2
 """It tells which clients wait and which jobs there are: WAITING, HAVEJOBS."""
 LISTS: Final = 4
 """It understands HOLDERS."""
-CAPABILITIES: Final = BATCHES | MEETS | LISTS
+PURGES: Final = 16
+"""It understands PURGE."""
+CAPABILITIES: Final = BATCHES | MEETS | LISTS | PURGES
 """What a node of ours announces, in PING, PONG and MEET."""
 
 # Queue pause bits (original 2.9).

@@ -14,6 +14,7 @@ from disque_trio.statemachine import (
     membership,
     offering,
     pausing,
+    purging,
     repair,
     replication,
     requeue,
@@ -30,6 +31,7 @@ from disque_trio.statemachine.messages import (
     Message,
     NeedJobs,
     Pause,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -57,6 +59,7 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     HaveJobs: federation.on_havejobs,
     Holders: introductions.on_holders,
     Pause: pausing.on_pause,
+    Purge: purging.on_purge,
 }
 
 _MOVE_JOBS: Final = (ReplJob, YourJobs, NeedJobs)

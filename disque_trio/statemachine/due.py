@@ -9,6 +9,7 @@ from disque_trio.statemachine import (
     membership,
     offering,
     pressure,
+    purging,
     repair,
     requeue,
     resend,
@@ -18,7 +19,15 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
-from disque_trio.statemachine.state import Cron, Demand, Greetings, NodeState, Repair, Resend
+from disque_trio.statemachine.state import (
+    Cron,
+    Demand,
+    Greetings,
+    NodeState,
+    Purging,
+    Repair,
+    Resend,
+)
 from disque_trio.statemachine.timers import Timed
 
 ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
@@ -30,6 +39,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Cron: membership.on_cron,
     Repair: repair.on_due,
     Resend: resend.on_due,
+    Purging: purging.on_due,
     Timed: sessions.on_pause_end,
     Memory: pressure.on_review,
 }

@@ -62,6 +62,7 @@ class Cause(enum.StrEnum):
     DROPPED = "dropped"
     # acked
     ACKJOB = "ackjob"
+    PURGE = "purge"
     SETACK = "setack"
 
 

@@ -6,7 +6,9 @@ Reads the nouns only. A broken invariant is an AssertionError that names the val
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    DELAYED,
     HANDSHAKE,
+    LEASED,
     PAUSE_OUT,
     QUEUED,
     QUEUED_ONCE,
@@ -31,6 +33,7 @@ def check(node: NodeState) -> None:
         _check_queue(node, queue)
     for client in node.clients.values():
         _check_client(node, client)
+    _check_counts(node)
     _check_adding(node)
     _check_cluster(node)
     _check_memory(node)
@@ -69,6 +72,15 @@ def _check_queue(node: NodeState, queue: Queue) -> None:
     if queue.waiting and not queue.paused & PAUSE_OUT:
         assert not len(queue), f"{queue.name!r} lets clients wait, and has jobs"
     assert queue.slot, f"{queue.name!r} is in no timer slot"
+
+
+def _check_counts(node: NodeState) -> None:
+    for flag, counted in ((DELAYED, node.delayed), (LEASED, node.leased)):
+        having = [job for job in node.jobs.values() if job.flags & flag and job.state != ACKED]
+        found: dict[bytes, int] = {}
+        for job in having:
+            found[job.queue or b""] = found.get(job.queue or b"", 0) + 1
+        assert counted == found, f"flag {flag} is counted as {counted}, and {found} have it"
 
 
 def _check_client(node: NodeState, client: Client) -> None:

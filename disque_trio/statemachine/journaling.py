@@ -18,7 +18,14 @@ Owns `Outbox.records`, `NodeState.is_recording` and `is_recording_queues`.
 from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine.base import ACKED, DELIVERED, MAX_SECONDS, RECORDED, WAIT_REPL
+from disque_trio.statemachine.base import (
+    ACKED,
+    DELIVERED,
+    MAX_SECONDS,
+    RECORDED,
+    STORED_FLAGS,
+    WAIT_REPL,
+)
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob
@@ -94,7 +101,7 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         job.id,
         job.state,
         job.gc_attempt,
-        job.flags if job.retry else job.flags | RECORDED,
+        (job.flags if job.retry else job.flags | RECORDED) & STORED_FLAGS,
         job.replicas,
         min(expires, MAX_SECONDS),
         job.ctime,

@@ -37,6 +37,10 @@ SPILLABLE_BYTES: Final = 100
 TOMBSTONE_BYTES: Final = 150
 RESEND_BYTES: Final = 8
 """An acknowledgement that is still to be sent again to a node that has returned."""
+PURGE_BYTES: Final = 8
+"""A job that a purge has not reached yet."""
+COUNT_BYTES: Final = 120
+"""How many jobs of a queue are delayed, or leased."""
 SCAN_BYTES: Final = 8
 """A name that a running iteration has not reached yet."""
 

@@ -170,7 +170,7 @@ class Holders:
 
 @attrs.define
 class QueueMessage:
-    """Shape of NEEDJOBS and PAUSE."""
+    """Shape of the messages about a queue."""
 
     queue: bytes
 
@@ -210,6 +210,11 @@ class Pause(QueueMessage):
 
 
 @attrs.define
+class Purge(QueueMessage):
+    """Acknowledge all jobs of this queue that you have queued. Ours."""
+
+
+@attrs.define
 class Batch:
     """Several messages about jobs, in order: REPLJOB and those of shape `JobMessage`.
 
@@ -222,7 +227,7 @@ class Batch:
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | GotJob | Enqueue | Queued | SetAck
     | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause | Batch | Waiting | HaveJobs
-    | Holders
+    | Holders | Purge
 )  # fmt: skip
 
 

@@ -10,13 +10,15 @@ Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicte
 
 from typing import Final
 
-from disque_trio.statemachine import lifecycle
+from disque_trio.statemachine import idle_queues, lifecycle
 from disque_trio.statemachine.base import Failure, Millis
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import (
     CLIENT_BYTES,
+    COUNT_BYTES,
     DUMMY_BYTES,
+    PURGE_BYTES,
     RESEND_BYTES,
     SCAN_BYTES,
     SLOT_BYTES,
@@ -86,6 +88,8 @@ def _rest(node: NodeState) -> int:
         + len(node.tombstones) * TOMBSTONE_BYTES
         + scans * SCAN_BYTES
         + len(node.resend.ids) * RESEND_BYTES
+        + sum(map(len, node.purging.jobs.values())) * PURGE_BYTES
+        + (len(node.delayed) + len(node.leased)) * COUNT_BYTES
         + len(node.memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent
@@ -138,7 +142,7 @@ def _drop_idle_queues(node: NodeState, memory: Memory) -> None:
     for name in names:
         queue = node.queues.get(name)
         if queue is not None:
-            lifecycle.drop_queue_if_idle(node, queue, limit)
+            idle_queues.drop_queue_if_idle(node, queue, limit)
 
 
 def relieve(node: NodeState) -> bool:

@@ -5,8 +5,8 @@ order and are kept in a deque; the others (requeued after younger ones, imported
 that leaves the middle leaves a stale entry, which is ignored unless the job comes back; stale
 entries are swept when they outnumber the jobs.
 
-Owns `Job.in_line`. The counters are written by `lifecycle`, `waiting` by `waiters`, the import and
-broadcast fields by `federation`, `paused` by `pausing`.
+Owns `Job.in_line`. The counters are written by `lifecycle` and `counts`, `waiting` by `waiters`,
+the import and broadcast fields by `federation`, `paused` by `pausing`.
 """
 
 import heapq
@@ -50,6 +50,10 @@ class Queue(Timed):
     waiting: dict[ClientId, Client] = attrs.Factory(dict)
     jobs_in: int = 0
     jobs_out: int = 0
+    given: int = 0
+    """How many of these went to other nodes."""
+    acks: int = 0
+    """How many of its jobs clients have acknowledged here."""
     # Federation (original 6.7).
     responders: dict[NodeId, Millis] = attrs.Factory(dict)
     import_started: Millis = 0
@@ -159,6 +163,10 @@ class Queue(Timed):
         return list(
             islice((job for job in both if job.state == QUEUED), min(abs(count), len(self)))
         )
+
+    def entries(self) -> list[Job]:
+        """All jobs, mostly from the last to the first, and some that are not queued any more."""
+        return [*(entry[-1] for entry in self._late or ()), *reversed(self._in_order)]
 
     def sweep(self) -> None:
         """Drop the entries of jobs that are not queued any more."""

@@ -12,16 +12,17 @@ asked before, because the node may have been away for any time.
 Jobs count in `Memory.held` as they are read, so that bodies can be spilled during the load.
 
 Owns `NodeState.recovered`, `recovering` and `was_stopped`, and while the journal is loaded
-`refusal` and `Memory.held`.
+`refusal`, `Memory.held`, and `Job.state`, `flags` and `requeue_at`.
 """
 
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, pressure, spilling
+from disque_trio.statemachine import lifecycle, pressure, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
+    ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELIVERED,
@@ -36,7 +37,8 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.copies import millis, named, shared_name
-from disque_trio.statemachine.job import STAMPS, Job
+from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, STAMPS, Job
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
@@ -68,7 +70,7 @@ def finish(node: NodeState, most: int) -> bool:
     for job in jobs:
         node.memory.held -= of_job(job)
         is_queued = again and job.state == QUEUED
-        lifecycle.restore(node, job, is_queued=is_queued, may_ask=not is_told)
+        _restore(node, job, is_queued=is_queued, may_ask=not is_told)
     if len(jobs) == most:
         return False
     node.was_stopped = False
@@ -76,6 +78,33 @@ def finish(node: NodeState, most: int) -> bool:
     node.recovered = {}
     node.refusal = node.cluster.refusal
     return True
+
+
+def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> None:
+    """Take in a job from the journal; queue it if it was queued when the node ended.
+
+    This is neither announced nor counted as a delivery. With `may_ask` the other holders are asked
+    first, by the WILLQUEUE that precedes every requeue, as soon as there are links.
+    """
+    if job.state != ACKED:
+        job.state = ACTIVE
+    lifecycle.register(node, job, Cause.LOADED)
+    if job.state == ACKED:
+        trace.note(node, Kind.ACKED, job, Cause.LOADED)
+    elif is_queued:
+        job.flags &= ~BCAST_QUEUED
+        if not job.retry and not job.flags & DELIVERED:
+            # Had it been handed out, it would have been deleted.
+            job.flags &= ~QUEUED_ONCE
+            job.requeue_at = max(node.mono, 1)
+        if not may_ask or lifecycle.is_ours_alone(node, job):
+            lifecycle.enqueue(node, job, Cause.LOADED)
+        elif lifecycle.may_be_queued(job):
+            # Another holder may have queued or delivered it meanwhile.
+            lifecycle.requeue_in(node, job, lifecycle.LINKS_UP + ANNOUNCE_AHEAD)
+    elif job.delay and not job.flags & BCAST_QUEUED and not lifecycle.was_ever_queued(job):
+        # It will be: one that may not be queued again has been queued.
+        lifecycle.await_delay(node, job)
 
 
 def _load(node: NodeState, copy: JobCopy) -> None:

@@ -11,7 +11,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
-    LEASED,
+    DELAYED,
     QUEUED,
     QUEUED_ONCE,
     TAKEN,
@@ -49,7 +49,8 @@ def _announce(node: NodeState, job: Job) -> None:
         introduce(node, job)
         send.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
-    lifecycle.unmark(job, BCAST_WILLQUEUE | LEASED | TAKEN)
+    lifecycle.unmark(job, BCAST_WILLQUEUE)
+    lifecycle.clear(node, job, lifecycle.WITH_WORKER)
 
 
 def _requeue(node: NodeState, job: Job) -> None:
@@ -117,7 +118,7 @@ def _postpone(node: NodeState, job: Job) -> None:
 
     If it waits for copies here, it need not be queued when it has them.
     """
-    lifecycle.unmark(job, LEASED | TAKEN)
+    lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
@@ -163,6 +164,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     if job.requeue_at:
         wait = min(wait, max(job.requeue_at - node.mono, 0))
     lifecycle.requeue_in(node, job, wait)
+    lifecycle.await_delay(node, job)
     if not message.delay:
         lifecycle.enqueue(node, job, Cause.TOLD)
     if not job.retry:

@@ -9,7 +9,7 @@ the journal cannot be written; `Client.is_closing`,
 from collections.abc import Callable
 from typing import Any
 
-from disque_trio.statemachine import lifecycle, metrics, offering, replication, send, waiters
+from disque_trio.statemachine import idle_queues, metrics, offering, replication, send, waiters
 from disque_trio.statemachine.base import NULL_ARRAY, PENDING, CommandError, Failure, Millis, Reply
 from disque_trio.statemachine.chores import Chore
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
@@ -187,5 +187,5 @@ def flush(node: NodeState) -> None:
     for job in list(node.jobs.values()):
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)
-    lifecycle.drop_queues(node)
+    idle_queues.drop_queues(node)
     node.tombstones.forget_all()

@@ -9,7 +9,7 @@ Writes what `lifecycle` owns: `Job.state`, `flags` and `requeue_at`, `Queue.acce
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle
+from disque_trio.statemachine import counts, journaling, lifecycle
 from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, DELIVERED, LEASED
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job
@@ -50,6 +50,7 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
     has_lease, holding = node.config.delivery_lease, node.cluster.myself.holding
     jobs: list[Job] = []
     is_last = False
+    leased = 0
     while len(jobs) < count and (popped := queue.pop_many(count - len(jobs))):
         for job in popped:
             job.state = ACTIVE
@@ -68,6 +69,7 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
             elif job.holders is holding:
                 # As `lease` does.
                 job.flags |= _ON_LEASE
+                leased += 1
                 again = mono + job.retry + int(random() * _SPREAD) - DESYNC
                 job.requeue_at = again = timers.shared(again)
                 timers.arm(job, min(again - ANNOUNCE_AHEAD, job.expires))
@@ -77,6 +79,8 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
+        if leased:
+            counts.leases(node, queue.name, leased)
         if node.is_recording_queues:
             journaling.handed_out(node, jobs)
     return jobs, is_last and not queue.length

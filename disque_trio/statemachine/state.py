@@ -72,6 +72,14 @@ class Resend(Timed):
     """The nodes that have returned since it began."""
 
 
+@attrs.define(eq=False, weakref_slot=False)
+class Purging(Timed):
+    """Queued jobs that are still to be acknowledged. `purging` writes it."""
+
+    jobs: dict[bytes, list[Job]] = attrs.Factory(dict)
+    """By queue, the one that is delivered first at the end of its list."""
+
+
 class Offer(enum.Enum):
     """What a node that is interested in a queue knows of the jobs here."""
 
@@ -144,6 +152,10 @@ class NodeState:
     tombstones: Tombstones = attrs.Factory(_tombstones, takes_self=True)
     queues: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle`."""
+    delayed: dict[bytes, int] = attrs.Factory(dict)
+    """`counts`: how many jobs of a queue wait here for the end of their delay; none is no entry."""
+    leased: dict[bytes, int] = attrs.Factory(dict)
+    """`counts`: how many are with workers to whom this node has given them, likewise."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)
     """`sessions`."""
     monitors: dict[ClientId, Client] = attrs.Factory(dict)
@@ -187,6 +199,7 @@ class NodeState:
     cron: Cron = attrs.Factory(Cron)
     repair: Repair = attrs.Factory(Repair)
     resend: Resend = attrs.Factory(Resend)
+    purging: Purging = attrs.Factory(Purging)
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)

@@ -6,7 +6,7 @@ Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_
 from collections.abc import Callable
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, send, trace
+from disque_trio.statemachine import counts, journaling, lifecycle, send, trace
 from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, TAKEN, Millis
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, adopt, is_over, named, snapshot, tell_of_ack
@@ -67,6 +67,7 @@ def give(
         size += len(job.body or b"")
         copies.append(_give(node, job, receiver))
     if copies:
+        counts.gave(queue, len(copies))
         send.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
     return len(copies)
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from disque_trio.statemachine import send
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
-from disque_trio.statemachine.lifecycle import drop_queue_if_idle, queue_for
+from disque_trio.statemachine.idle_queues import drop_queue_if_idle
+from disque_trio.statemachine.lifecycle import queue_for
 from disque_trio.statemachine.state import NodeState
 
 LEAVING_ERROR = b"LEAVING This node is leaving the cluster, please connect to a different one"

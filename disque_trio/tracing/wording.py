@@ -25,6 +25,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -130,6 +131,10 @@ def _of_pause(message: Pause, _names: Names) -> Wording:
     return Wording("pause", queue=queue, detail=f"bits={message.bits}")
 
 
+def _of_purge(message: Purge, _names: Names) -> Wording:
+    return Wording("purge", queue=message.queue.decode("utf-8", "replace"))
+
+
 _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Ping: _of_gossip("ping"),
     Pong: _of_gossip("pong"),
@@ -150,4 +155,5 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Waiting: _of_number("waiting"),
     HaveJobs: _of_number("havejobs"),
     Holders: _of_holders,
+    Purge: _of_purge,
 }

@@ -28,6 +28,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -51,6 +52,7 @@ REPLJOB: Final = 4
 WAITING: Final = 17
 HAVEJOBS: Final = 18
 HOLDERS: Final = 19
+PURGE: Final = 20
 """Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
@@ -169,6 +171,10 @@ def _write_pause(message: Pause) -> Body:
     return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
 
 
+def _write_purge(message: Purge) -> Body:
+    return 0, 0, message.queue
+
+
 def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
     return Ping(_gossip(data, at, end, count))
 
@@ -282,6 +288,7 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     Waiting: (WAITING, _write_number),
     HaveJobs: (HAVEJOBS, _write_number),
     Holders: (HOLDERS, _write_holders),
+    Purge: (PURGE, _write_purge),
 }
 READERS: Final[dict[int, Reader]] = {
     0: _read_ping,
@@ -295,5 +302,6 @@ READERS: Final[dict[int, Reader]] = {
     WAITING: _read_waiting,
     HAVEJOBS: _read_havejobs,
     HOLDERS: _read_holders,
+    PURGE: lambda data, at, end, _count, _marks: Purge(data[at:end]),
     **{number: _job_reader(number) for number in SAID},
 }

@@ -21,6 +21,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -60,6 +61,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Holders(JOB, (b"b" * 40, b"c" * 40)),
     Working(JOB),
     Pause(b"q1", 3),
+    Purge(b"q1"),
 )
 RECORDS: Final[tuple[Record, ...]] = (LoadJob(COPY), DeleteJob(JOB), LoadJob(OTHER))
 HARMFUL: Final = frozenset({"shutdown", "debug", "config", "cluster", "client", "bgrewriteaof"})

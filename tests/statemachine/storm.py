@@ -39,6 +39,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -269,6 +270,8 @@ class Storm:
             return [self.pick((b"SHOW", b"WORKING", b"WORKING")), self.a_job()]
         if self.random.random() < 0.3:
             how = self.pick((b"in", b"out", b"all", b"none", b"none", b"state"))
+            if self.random.random() < 0.2:
+                return [b"PURGE", self.a_queue()]
             return [b"PAUSE", self.a_queue(), how, b"bcast"]
         return self.pick(SUBCOMMANDS).encode().split()
 
@@ -304,6 +307,7 @@ class Storm:
             lambda: HaveJobs(self.a_queue(), self.pick((0, 1, number))),
             lambda: Holders(job_id, tuple(self.any_of(lambda: self.pick(NODE_IDS), 4))),
             lambda: Pause(self.a_queue(), self.pick((0, 0, 1, 2, 3, number))),
+            lambda: Purge(self.a_queue()),
             lambda: Fail(self.pick(NODE_IDS)),
             lambda: Ping(self.gossip()),
             lambda: Pong(self.gossip()),

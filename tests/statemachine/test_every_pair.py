@@ -25,6 +25,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -85,6 +86,10 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "Meet": (lambda _: Meet(), {}),
     "Fail": (lambda _: Fail(N3), {}),
     "Pause": (lambda _: Pause(b"q", 3), {}),
+    "Purge": (
+        lambda _: Purge(b"q"),
+        {"queued": Outcome("acked", to(BOTH, lambda job_id: SetAck(job_id, 3)))},
+    ),
     "ReplJob": (
         same,
         {
@@ -254,4 +259,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 19
+    assert len(types) == 20

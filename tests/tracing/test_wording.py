@@ -19,6 +19,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -74,6 +75,7 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (Waiting(b"mail", 2), Wording("waiting", queue="mail", detail="count=2")),
         (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
         (Holders(JOB, (ONE, b"?")), Wording("holders", ID, detail="holders=n1,?")),
+        (Purge(b"mail"), Wording("purge", queue="mail")),
         (Pause(b"mail", 3), Wording("pause", queue="mail", detail="bits=3")),
     ],
 )  # fmt: skip

@@ -20,6 +20,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Purge,
     Queued,
     ReplJob,
     SetAck,
@@ -113,6 +114,7 @@ GOLDEN: list[tuple[Message, bytes]] = [
         head(486, 13, marks=16) + bytes.fromhex("00000002 0000014e") + SENT + SENT,
     ),
     (Working(JOB), head(188, 14) + ID_AND_ZERO),
+    (Purge(b"abc"), head(0x93, 20) + b"abc"),
     (Pause(b"abc", 3), head(0x9B, 15) + bytes.fromhex("00000003 00000003 616263")),
 ]
 
@@ -214,7 +216,7 @@ def test_nothing_is_said_of_fewer_than_eight_bytes() -> None:
     [
         (head(144, 0)[:8] + b"\x00\x02" + head(144, 0)[10:], "version unknown"),
         (head(144, 16), "number of jobs wrong"),
-        (head(144, 20), "type unknown"),
+        (head(144, 21), "type unknown"),
         (head(180, 19) + JOB[:36], "length wrong for its type"),
         (head(185, 19) + JOB + b"b", "length wrong for its type"),
         (head(144, 17), "length wrong for its type"),

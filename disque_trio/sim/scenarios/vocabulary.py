@@ -36,7 +36,7 @@ BUILT_IN_FAMILIES: Final = (*LINK_FAMILIES, *CLOCK_FAMILIES)
 MESSAGES: Final = (
     "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
     "willqueue", "gotack", "deljob", "working", "needjobs", "pause", "waiting", "havejobs",
-    "holders",
+    "holders", "purge",
 )  # fmt: skip
 EVENTS: Final = (
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked",

@@ -14,6 +14,8 @@ from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.state import NodeState
 
+FEATURES: Final = ("qstat-counts", "purge")
+"""What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]
 """A name and what is shown after the colon."""
 Section = Callable[[NodeState, Vitals], Iterator[Field]]
@@ -36,6 +38,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "config_file", facts.config_file
     yield "python_version", facts.runtime
     yield "disque_form", FORM
+    yield "features", ",".join(FEATURES)
 
 
 def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:

@@ -1,4 +1,4 @@
-"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PAUSE (original 2.3, 2.7, 2.9)."""
+"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PURGE, PAUSE (original 2.3, 2.7, 2.9)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,6 +10,7 @@ from disque_trio.statemachine import (
     federation,
     pausing,
     pressure,
+    purging,
     send,
     transfer,
     waiters,
@@ -194,7 +195,7 @@ def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """The twenty elements about one queue."""
+    """The twenty elements about one queue, and what the original does not count."""
     queue = node.queues.get(args[1])
     if queue is None:
         return NULL_ARRAY
@@ -205,7 +206,26 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     reply += [b"import-rate", transfer.import_rate(node, queue)]
     reply += [b"jobs-in", queue.jobs_in, b"jobs-out", queue.jobs_out]
     reply += [b"pause", PAUSE_NAMES[queue.paused]]
+    delayed, leased = node.delayed.get(queue.name, 0), node.leased.get(queue.name, 0)
+    reply += [b"delayed", delayed, b"leased", leased]
+    oldest = queue.oldest()
+    reply += [b"age-ms", 0 if oldest is None else max(node.wall - oldest.made, 0)]
+    reply += [b"deliveries", queue.jobs_out - queue.given, b"acks", queue.acks]
     return reply
+
+
+def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """How many jobs the queue has here; they are acknowledged from now on, here or, with BCAST, on
+    every node."""
+    words = [word.upper() for word in args[2:]]
+    for word, given in zip(words, args[2:], strict=True):
+        if word != b"BCAST":
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(given, b"PURGE", (b"BCAST",)))
+    if len(words) > 1:
+        raise CommandError(SYNTAX_ERROR + b": BCAST is given twice")
+    if words:
+        purging.tell_others(node, args[1])
+    return purging.purge(node, args[1])
 
 
 def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

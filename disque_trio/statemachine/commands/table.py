@@ -32,7 +32,7 @@ from disque_trio.statemachine.commands.jobs import (
 )
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
-from disque_trio.statemachine.commands.queues import getjob, pause, qlen, qpeek, qstat
+from disque_trio.statemachine.commands.queues import getjob, pause, purge, qlen, qpeek, qstat
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.scans import jscan, qscan
 from disque_trio.statemachine.commands.server import (
@@ -106,6 +106,8 @@ ROWS: Final = (
             "Go through the jobs."),
     Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
             "Pause a queue's input or output, on this node or, with bcast, on all nodes."),
+    Command("purge", purge, -2, W, "queue [BCAST]",
+            "Acknowledge all jobs that a queue has, on this node or, with BCAST, on all nodes."),
     Command("hello", hello, -1, R | FAST, HELLO_USAGE,
             "This node's id and the nodes of the cluster with their priorities;"
             " with a version the greeting of Redis clients."),

@@ -1,25 +1,16 @@
 import pytest
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Status
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.commands.queues import GetOptions, parse_getjob
 from disque_trio.statemachine.messages import Pause, YourJobs
 from tests.rig import CALM, N2, N3, Rig, copy_of
 from tests.statemachine.commands.refused import Refused
+from tests.statemachine.counting import stat
 
 SYNTAX = Refused(b"ERR syntax error")
 COUNT = Refused(b"ERR COUNT must be a number greater than zero")
 LEAVING = Refused(b"LEAVING This node is leaving the cluster, please connect to a different one")
-
-
-def stat(rig: Rig, queue: str = "q") -> dict[bytes, Reply]:
-    reply = rig.ask("QSTAT", queue)
-    assert isinstance(reply, list)
-    pairs = {}
-    for name, value in zip(reply[::2], reply[1::2], strict=True):
-        assert isinstance(name, bytes)
-        pairs[name] = value
-    return pairs
 
 
 # GETJOB.
@@ -194,6 +185,11 @@ def test_the_numbers_of_a_queue() -> None:
         b"jobs-in", 4,
         b"jobs-out", 1,
         b"pause", b"none",
+        b"delayed", 0,
+        b"leased", 1,
+        b"age-ms", 13_500,
+        b"deliveries", 1,
+        b"acks", 0,
     ]  # fmt: skip
 
 

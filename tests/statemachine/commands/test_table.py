@@ -36,6 +36,7 @@ REFERENCE = """
     dequeue -1 write fast
     working 2 write fast
     pause -3 readonly fast
+    purge -2 write
     addjob -4 write denyoom fast
     ackjob -1 write fast
     deljob -1 write fast
@@ -43,7 +44,7 @@ REFERENCE = """
     select 2 readonly loading fast
     reset 1 readonly loading fast
 """
-"""The original's, where HELLO and AUTH take one word at most; and three of Redis."""
+"""The original's, where HELLO and AUTH take one word at most; ours; and three of Redis."""
 
 
 def wrong_number(row: Command) -> Failure:
@@ -63,7 +64,7 @@ def test_the_table_is_that_of_the_original_and_what_clients_of_redis_need() -> N
         shown = [Status(flag.encode()) for flag in flags]
         assert reply == [[name.encode(), int(arity), shown, 0, 0, 0]]
     assert sorted(rows) == sorted(BY_NAME)
-    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 35
+    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 36
 
 
 @pytest.mark.parametrize("row", ROWS, ids=by_name)
@@ -120,4 +121,4 @@ def test_renaming_what_does_not_exist_changes_nothing() -> None:
 
 
 def test_every_command_is_found_in_lower_and_upper_case() -> None:
-    assert len(renamed(())) == 70
+    assert len(renamed(())) == 72
