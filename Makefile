@@ -106,7 +106,7 @@ fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as l
 spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopback
 	$(BIN)/python -m pytest -m spark -s --timeout=1800 tests/pipeline
 
-bench: $(STAMP) $(filter compiled,$(FORM)) ## the product beside redis-server, beanstalkd and AGAINST=PATH; ONLY=case,... ROUNDS=3 FORM=compiled
+bench: $(STAMP) $(filter compiled,$(FORM)) ## the product beside other queues that are installed, and AGAINST=PATH; ONLY=case,... ROUNDS=3 FORM=compiled
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
 		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
 

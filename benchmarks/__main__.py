@@ -86,8 +86,9 @@ def _measure(
     console: Console,
 ) -> int:
     """Take all samples, and tell of them; the exit code."""
-    if not is_installed():
-        console.print(HOW_TO_INSTALL, style="yellow", highlight=False)
+    for hint in ("" if is_installed() else HOW_TO_INSTALL, contenders.missing()):
+        if hint:
+            console.print(hint, style="yellow", highlight=False)
     _raise_limit()
     rows: compare.Rows = {}
     problems: list[str] = []
@@ -223,7 +224,7 @@ def _tell(
 ) -> int:
     """Print and write what came of it; the exit code."""
     verdicts = reports.verdicts(report, CASES, TARGETS)
-    tables = [reports.table(report, CASES), reports.targets_table(verdicts)]
+    tables = [*reports.tables(report, CASES), reports.targets_table(verdicts)]
     for table in tables:
         if table.row_count:
             console.print(table)

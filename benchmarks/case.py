@@ -6,7 +6,8 @@ from typing import Final
 
 import attrs
 
-from benchmarks.contenders import DISQUE, Kind, Place, Subject
+from benchmarks.contenders import DISQUE, Kind, Subject
+from benchmarks.programs import Place
 
 
 @attrs.frozen
@@ -38,6 +39,8 @@ THREE: Final = Place("three", nodes=3)
 SEVEN: Final = Place("seven", nodes=7)
 EVERYSEC: Final = Place("everysec", journal="everysec")
 ALWAYS: Final = Place("always", journal="always")
+THREE_EVERYSEC: Final = Place("three-everysec", nodes=3, journal="everysec")
+THREE_ALWAYS: Final = Place("three-always", nodes=3, journal="always")
 NOWHERE: Final = Place("nowhere", nodes=0)
 """Without a server: code of ours is measured in this process."""
 
@@ -59,12 +62,14 @@ class Case:
     kinds: frozenset[Kind] = DISQUE
     rounds: int = 100
     """The limit for the number of rounds, for cases that take long."""
+    is_by_server: bool = False
+    """In a table with a row for each server, because it has many of them."""
 
 
 class Demand(enum.Enum):
     """How a figure of ours is compared with its target."""
 
-    RATIO = "so many times as good as the original's, at least"
+    RATIO = "so many times as good as another's, at least"
     EXCESS = "so much more than the original's, at most"
     GROWTH = "from one case to another it grows so many times, at most"
     VALUE = "at least that"
@@ -81,3 +86,5 @@ class Target:
     bound: float
     since: str = ""
     """The case that growth is relative to."""
+    against: str = ""
+    """The contender that a ratio is to; the original if empty."""

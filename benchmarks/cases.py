@@ -13,12 +13,14 @@ from benchmarks.case import (
     RATE,
     SEVEN,
     THREE,
+    THREE_ALWAYS,
+    THREE_EVERYSEC,
     Case,
     Demand,
     Figure,
     Target,
 )
-from benchmarks.contenders import ALL, DISQUE, RESP
+from benchmarks.contenders import ALL, DISQUE, QUEUES, REPLICATED, RESP
 
 _LATENCY: Final = (Figure("p50", "ms p50"), Figure("p99", "ms p99"), Figure("p99.9", "ms p99.9"))
 _RESIDENT: Final = Figure("resident", "bytes/job")
@@ -31,6 +33,12 @@ _EVENTS: Final = tuple(
         ("clocks", "vector clocks"),
         ("judged", "judged"),
     )
+)
+_FLOW: Final = (
+    Figure("added", "added/s", more_is_better=True),
+    Figure("adding", "CPU µs to add"),
+    Figure("drained", "drained/s", more_is_better=True),
+    Figure("draining", "CPU µs to drain"),
 )
 _THREE_COPIES: Final = ("REPLICATE", "3")
 
@@ -224,7 +232,25 @@ _SIMULATOR: Final = (
     Case("simulator", "simulator, a core", measures.simulate, NOWHERE, _EVENTS, frozenset(), 3),
 )
 
-CASES: Final = (*_ALONE, *_CLUSTER, *_WAITS, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR)
+_PEERS: Final = (
+    *(
+        Case(
+            f"peers-{place.name}", title,
+            partial(measures.flow, number=20_000, options=(b"REPLICATE", b"3")),
+            place, _FLOW, kinds, is_by_server=True,
+        )
+        for place, title, kinds in (
+            (THREE, "three copies", REPLICATED),
+            (THREE_EVERYSEC, "the same, appendfsync everysec", DISQUE),
+            (THREE_ALWAYS, "the same, appendfsync always", DISQUE),
+        )
+    ),
+    Case("peers-turn", "add, get, ack in turn", measures.turn, kinds=QUEUES, is_by_server=True),
+)  # fmt: skip
+
+CASES: Final = (
+    *_ALONE, *_CLUSTER, *_WAITS, *_SEVEN_NODES, *_DISK, *_FRESH, *_FLAT, *_SIMULATOR, *_PEERS,
+)  # fmt: skip
 
 TARGETS: Final = (
     *(
@@ -250,4 +276,13 @@ TARGETS: Final = (
         for most in (middle, large)
     ),
     Target("simulator", "bare", Demand.VALUE, 100_000),
+    *(
+        Target("peers-three", figure, Demand.RATIO, 1.0, against=peer)
+        for peer in ("rabbitmq", "jetstream-file", "jetstream-memory")
+        for figure in ("added", "drained")
+    ),
+    *(
+        Target("peers-turn", "cpu", Demand.RATIO, 1.0, against=peer)
+        for peer in ("redis-streams", "beanstalkd")
+    ),
 )

@@ -14,7 +14,8 @@ from typing import Final
 import attrs
 
 from benchmarks.case import NOWHERE, Case, Sample
-from benchmarks.contenders import OURS, Contender, Place, Subject, running
+from benchmarks.contenders import OURS, Contender, Subject, running
+from benchmarks.programs import Place
 from benchmarks.tool import BenchmarkError
 from tests.cluster.talk import RefusedError
 

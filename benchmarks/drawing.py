@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from benchmarks import report as reports
 from benchmarks.case import Case
 from benchmarks.contenders import OURS
 from benchmarks.report import Report, number
@@ -49,7 +50,8 @@ class Row:
 
 def picture(report: Report, cases: Sequence[Case]) -> str:
     """An SVG with the ratios of all cases."""
-    names = [name for name in report.versions if name != OURS]
+    cases = [case for case in cases if not case.is_by_server]
+    names = [name for name in reports.names(report, cases) if name != OURS]
     rows = list(_rows(report, cases, names))
     return "\n".join(_svg(rows, names, _about(report))) + "\n"
 

@@ -12,19 +12,22 @@ from typing import Final
 
 from benchmarks import meters, simulator
 from benchmarks.case import Sample
-from benchmarks.contenders import Kind, Subject
-from benchmarks.load import tasks
+from benchmarks.contenders import Subject
+from benchmarks.load import dialects, tasks
 from benchmarks.load.processes import Task, rate, work
+from benchmarks.programs import DisqueServer, RedisServer, Tube
 from benchmarks.tool import CLIENTS, BenchmarkError, ops_per_second
 from tests.cluster.processes import eventually
 
-QUEUE: Final = "queue:bench"
+QUEUE: Final = dialects.QUEUE.decode()
 BODY: Final = "ten bytes!"
 _FILLERS: Final = 4
 """Connections that fill a queue before a measurement, with `_FILL_DEPTH` jobs at a time each."""
 _FILL_DEPTH: Final = 128
 _WORKERS: Final = 4
 _BATCH: Final = 200
+_IN_FLIGHT: Final = 16
+"""Jobs of each worker."""
 _HALF_LOAD: Final = 20_000
 """Jobs a second: about half the load of a node on a core that it shares with the generator."""
 _LOOK: Final = 0.1
@@ -84,11 +87,11 @@ def add(
     subject.flush()
     count = _count(size, number)
     watch = _Watch(subject)
-    if subject.kind is Kind.BEANSTALKD:
+    if subject.kind is Tube:
         speed = _put(subject, count, pipeline, clients)
     else:
         words = ["LPUSH", QUEUE, BODY]
-        if subject.kind is Kind.DISQUE:
+        if subject.kind is DisqueServer:
             words = ["ADDJOB", QUEUE, BODY, "0", *options]
         speed = ops_per_second(subject.port, words, count, pipeline, clients)
     spent = watch.us()
@@ -108,7 +111,7 @@ def get(subject: Subject, size: float, *, number: int = 100_000, pipeline: int =
     count = _count(size, number)
     _fill(subject, count + CLIENTS * pipeline, BODY.encode())
     watch = _Watch(subject)
-    words = ["RPOP", QUEUE] if subject.kind is Kind.REDIS else ["GETJOB", "FROM", QUEUE]
+    words = ["RPOP", QUEUE] if subject.kind is RedisServer else ["GETJOB", "FROM", QUEUE]
     speed = ops_per_second(subject.port, words, count, pipeline)
     spent = watch.us()
     if subject.length(QUEUE) > CLIENTS * pipeline:
@@ -154,8 +157,29 @@ def _see(reports: Sequence[tasks.Report], count: int, subject: Subject) -> None:
 
 
 def _forgotten(subject: Subject) -> None:
-    if subject.kind is Kind.DISQUE:
-        eventually(lambda: not subject.registered(), _FORGET_S, "the jobs are forgotten")
+    count = subject.registered if subject.kind is DisqueServer else lambda: subject.length(QUEUE)
+    eventually(lambda: not count(), _FORGET_S, "the jobs are forgotten")
+
+
+def flow(subject: Subject, size: float, *, number: int, options: Sequence[bytes]) -> Sample:
+    """Jobs are added, and then taken and acknowledged, with 64 in flight, by our generator."""
+    subject.flush()
+    count = _count(size, number)
+    port, words, queue = subject.port, subject.dialect, QUEUE.encode()
+    watch = _Watch(subject)
+    producer = (port, words, [queue], _JOB, count, _WORKERS, _IN_FLIGHT, options)
+    added = work([Task(tasks.adding, producer)], watch.restart)
+    adding = watch.us()
+    if subject.length(QUEUE) < count:
+        raise BenchmarkError(f"{subject.contender.name} has not taken all of {count} jobs")
+    consumer = (port, words, queue, _IN_FLIGHT, _WORKERS, count, tasks.LIMIT_S)
+    drained = work([Task(tasks.consuming, consumer)], watch.restart)
+    _see(drained, count, subject)
+    _forgotten(subject)
+    return {
+        "added": rate(added), "adding": adding / count,
+        "drained": rate(drained), "draining": watch.us() / count,
+    }  # fmt: skip
 
 
 def federate(subject: Subject, size: float, *, number: int) -> Sample:
@@ -210,7 +234,7 @@ def turn(
     """Each client adds a job, gets one and acknowledges it, in turn, beside `jobs` others."""
     subject.flush()
     queues = min(queues, _many(size, queues, least=1))
-    names = [b"queue:%d" % number for number in range(queues)]
+    names = [QUEUE.encode(), *(b"queue:%d" % number for number in range(1, queues))]
     random.Random(0).shuffle(names)
     content = b"x" * body
     waiting = _many(size, jobs, least=min(jobs, 1000))

@@ -86,11 +86,13 @@ def version(command: Sequence[str]) -> str:
     """A server's version, as it reports it."""
     if "disque_trio" in command:
         return __version__
-    name = Path(command[0]).name
-    said = _said([command[0], "-v" if name == "beanstalkd" else "--version"])
-    words = said.split()
+    path = Path(command[0]).resolve()
+    if path.name == "rabbitmq-server":  # which would start a server if it were asked
+        words = [each.name.rpartition("-")[2] for each in path.parent.parent.rglob("rabbit-*.*.*")]
+    else:
+        words = _said([command[0], "-v" if path.name == "beanstalkd" else "--version"]).split()
     marked = [word[2:] for word in words if word.startswith("v=")]
-    return (marked or words[-1:] or [""])[0]
+    return (marked or words[-1:] or [""])[0].lstrip("v")
 
 
 def _said(command: Sequence[str]) -> str:

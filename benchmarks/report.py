@@ -1,5 +1,6 @@
 """The report of a comparison: medians, ratios, targets; as a table and as JSON."""
 
+import itertools
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,8 @@ from rich.table import Table
 from benchmarks import meters
 from benchmarks.case import Case, Demand, Figure, Sample, Target
 from benchmarks.compare import Rows
-from benchmarks.contenders import OURS, PURE, Contender, Kind
+from benchmarks.contenders import OURS, PURE, Contender
+from benchmarks.programs import DisqueServer
 
 SCHEMA: Final = 1
 
@@ -57,7 +59,7 @@ def make(
 ) -> Report:
     """A report with the present date and machine, and the other cases of an earlier one."""
     versions = {each.name: each.version for each in contenders}
-    disques = [each.name for each in contenders if each.kind is Kind.DISQUE]
+    disques = [each.name for each in contenders if each.kind is DisqueServer]
     original = [name for name in disques if name not in (OURS, PURE)]
     return Report(
         rows={**earlier.rows, **rows} if earlier else rows,
@@ -73,22 +75,46 @@ def make(
 # For people.
 
 
+def tables(report: Report, cases: Sequence[Case]) -> list[Table]:
+    """All figures."""
+    measured = [case for case in cases if case.name in report.rows]
+    groups = itertools.groupby(measured, key=lambda case: (case.is_by_server, case.figures))
+    by_server = [by_server_table(report, list(group)) for (is_so, _), group in groups if is_so]
+    return [table(report, [case for case in measured if not case.is_by_server]), *by_server]
+
+
+def names(report: Report, cases: Sequence[Case]) -> list[str]:
+    """The contenders of these cases."""
+    rows = [report.rows.get(case.name, {}) for case in cases]
+    return [name for name in report.versions if any(name in row for row in rows)]
+
+
+def by_server_table(report: Report, cases: Sequence[Case]) -> Table:
+    """A row for each server in each case."""
+    drawn = Table("case", "server", title="medians, ± half their range")
+    for figure in cases[0].figures:
+        drawn.add_column(figure.unit, justify="right")
+    for case in cases:
+        for number, name in enumerate(names(report, [case])):
+            cells = [_cell(report, case, figure, name) for figure in case.figures]
+            drawn.add_row("" if number else case.title, name, *cells)
+    return drawn
+
+
 def table(report: Report, cases: Sequence[Case]) -> Table:
     """A row for each figure of each case."""
-    names = [name for name in report.versions if any(name in row for row in report.rows.values())]
     title = "medians, ± half their range; a ratio above 1: disque_trio is so many times better"
     drawn = Table("case", "figure", title=title)
     drawn.add_column(OURS, justify="right")
-    for name in names[1:]:
+    others = [name for name in names(report, cases) if name != OURS]
+    for name in others:
         drawn.add_column(name, justify="right")
         drawn.add_column("ratio", justify="right")
     for case in cases:
-        if case.name not in report.rows:
-            continue
         for figure in case.figures:
             first = figure is case.figures[0]
             cells = [_cell(report, case, figure, OURS)]
-            for name in names[1:]:
+            for name in others:
                 ratio = report.ratio(case.name, figure, name)
                 cells += [_cell(report, case, figure, name), "" if ratio is None else _times(ratio)]
             drawn.add_row(case.title if first else "", figure.unit, *cells)
@@ -145,12 +171,14 @@ def _verdict(report: Report, case: Case, target: Target) -> Verdict:
     figure = next(each for each in case.figures if each.name == target.figure)
     what = f"{case.title}, {figure.unit}"
     ours = report.median(case.name, figure.name, OURS)
-    theirs = report.median(case.name, figure.name, report.original)
+    other = target.against or report.original
+    theirs = report.median(case.name, figure.name, other)
     bound = target.bound
     match target.demand:
         case Demand.RATIO:
-            found = report.ratio(case.name, figure, report.original)
-            wanted, is_met = f"≥ {bound:.2f} × the original", found is not None and found >= bound
+            found = report.ratio(case.name, figure, other)
+            wanted = f"≥ {bound:.2f} × {target.against or 'the original'}"
+            is_met = found is not None and found >= bound
         case Demand.EXCESS:
             found = None if ours is None or theirs is None else ours - theirs
             wanted, is_met = f"≤ the original + {bound:g}", found is not None and found <= bound

@@ -14,14 +14,15 @@ from benchmarks import report as reports
 from benchmarks.__main__ import main
 from benchmarks.case import ALONE, CPU, FRESH, RATE, SPEED, Case, Demand, Sample, Target
 from benchmarks.cases import CASES, TARGETS
-from benchmarks.contenders import PURE, Contender, Kind, Place, Subject, pure, running
+from benchmarks.contenders import PURE, Contender, Subject, pure, running
 from benchmarks.load.dialects import BeanstalkReader, Redis
+from benchmarks.programs import DisqueServer, Place, Tube
 from benchmarks.tool import BenchmarkError
 from compiling.layout import TARGET
 
-OURS = Contender("disque_trio", Kind.DISQUE, ("disque_trio",))
-ORIGINAL = Contender("original", Kind.DISQUE, ("original",))
-TUBES = Contender("beanstalkd", Kind.BEANSTALKD, ("beanstalkd",))
+OURS = Contender("disque_trio", DisqueServer, ("disque_trio",))
+ORIGINAL = Contender("original", DisqueServer, ("original",))
+TUBES = Contender("beanstalkd", Tube, ("beanstalkd",))
 
 
 def unmeasured(_subject: Subject, _size: float) -> Sample:

@@ -26,7 +26,8 @@ class Client:
     def __init__(self, port: int, dialect: Dialect) -> None:
         self.socket = socket.create_connection((LOOPBACK, port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._reader = dialect.reader()
+        self.dialect = dialect.connected(self.socket)
+        self._reader = self.dialect.reader()
         self._due = 0
         self._got: list[Any] = []
 
@@ -34,7 +35,8 @@ class Client:
         """Send requests."""
         data, due = ask
         self._due += due
-        self.socket.sendall(data)
+        if data:
+            self.socket.sendall(data)
 
     def receive(self) -> list[Any] | None:
         """Read. Returns all the replies that are due, or None while some are missing.
@@ -55,6 +57,13 @@ class Client:
         self._got, self._due = [], 0
         return got
 
+    def call(self, ask: Ask) -> list[Any]:
+        """Send requests, and wait for their replies."""
+        self.ask(ask)
+        while (got := self.receive()) is None:
+            pass
+        return got
+
 
 def connect(port: int, dialect: Dialect, count: int) -> list[Client]:
     """Open `count` connections."""
@@ -68,25 +77,31 @@ def converse(
 ) -> None:
     """Run all conversations until each has ended, or `is_over` returns True."""
     deadline = time.monotonic() + limit_s
-    epoll = select.epoll()
     running: dict[int, tuple[Client, Conversation]] = {}
-    for client, conversation in pairs:
-        ask = next(conversation, None)
-        if ask is not None:
-            running[client.socket.fileno()] = client, conversation
-            epoll.register(client.socket.fileno(), select.EPOLLIN)
-            client.ask(ask)
-    while running and not is_over():
-        for fd, _ in epoll.poll(_TICK_S):
-            client, conversation = running[fd]
-            answers = client.receive()
-            if answers is None:
-                continue
-            try:
-                client.ask(conversation.send(answers))
-            except StopIteration:
-                epoll.unregister(fd)
-                del running[fd]
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not done within {limit_s:g} s")
-    epoll.close()
+    with select.epoll() as epoll:
+        for client, conversation in pairs:
+            if _go_on(client, conversation, None):
+                running[client.socket.fileno()] = client, conversation
+                epoll.register(client.socket.fileno(), select.EPOLLIN)
+        while running and not is_over():
+            for fd, _ in epoll.poll(_TICK_S):
+                client, conversation = running[fd]
+                answers = client.receive()
+                if answers is not None and not _go_on(client, conversation, answers):
+                    epoll.unregister(fd)
+                    del running[fd]
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not done within {limit_s:g} s")
+
+
+def _go_on(client: Client, conversation: Conversation, answers: Any) -> bool:
+    """Send the next requests, and those after them if they have no replies. False at the end."""
+    due = 0
+    while not due:
+        try:
+            ask = conversation.send(answers)
+        except StopIteration:
+            return False
+        client.ask(ask)
+        answers, due = [], ask[1]
+    return True

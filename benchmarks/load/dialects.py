@@ -1,5 +1,6 @@
 """Dialects: the same work as requests of Disque, of Redis and of beanstalkd."""
 
+import socket
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
@@ -25,6 +26,11 @@ class Reader(Protocol):
 class Dialect(Protocol):
     """The requests of one kind of server."""
 
+    def connected(self, connection: socket.socket) -> "Dialect":
+        """Greet the server. Returns the dialect of this connection."""
+        del connection
+        return self
+
     def reader(self) -> Reader:
         """A parser for a new connection."""
 
@@ -34,8 +40,11 @@ class Dialect(Protocol):
     def get(self, queue: bytes, count: int) -> Ask:
         """Take up to `count` jobs without waiting."""
 
-    def block(self, queue: bytes, count: int) -> bytes:
-        """Wait for jobs; there is one reply, when there are any or after some seconds."""
+    def block(self, queue: bytes, count: int, taken: int | None) -> bytes:
+        """Wait for jobs; there is one reply, when there are any or after some seconds.
+
+        `taken` says how many the reply before had; None in a connection's first request.
+        """
 
     def ack(self, ids: Sequence[bytes]) -> Ask:
         """Acknowledge jobs."""
@@ -56,7 +65,7 @@ PATIENCE_MS: Final = b"2000"
 
 
 @attrs.frozen
-class Disque:
+class Disque(Dialect):
     """Ours and the original."""
 
     def reader(self) -> Reader:
@@ -71,7 +80,7 @@ class Disque:
         """GETJOB NOHANG."""
         return resp(b"GETJOB", b"NOHANG", b"COUNT", b"%d" % count, b"FROM", queue), 1
 
-    def block(self, queue: bytes, count: int) -> bytes:
+    def block(self, queue: bytes, count: int, _taken: int | None) -> bytes:
         """GETJOB."""
         number = b"%d" % count
         return resp(b"GETJOB", b"TIMEOUT", PATIENCE_MS, b"COUNT", number, b"FROM", queue)
@@ -86,7 +95,7 @@ class Disque:
 
 
 @attrs.frozen
-class Redis:
+class Redis(Dialect):
     """Lists as queues. A job that is taken is gone: there are no acknowledgements."""
 
     def reader(self) -> Reader:
@@ -101,7 +110,7 @@ class Redis:
         """RPOP."""
         return resp(b"RPOP", queue, b"%d" % count), 1
 
-    def block(self, queue: bytes, count: int) -> bytes:
+    def block(self, queue: bytes, count: int, _taken: int | None) -> bytes:
         """BRPOP, or for many BLMPOP."""
         if count == 1:
             return resp(b"BRPOP", queue, b"2")
@@ -128,10 +137,46 @@ def _bodies(answer: list[Any]) -> list[bytes]:
 
 QUEUE_PREFIX: Final = b"queue:"
 """All queue names of the benchmarks begin with it, and no body does."""
+QUEUE: Final = QUEUE_PREFIX + b"bench"
+GROUP: Final = b"workers"
 
 
 @attrs.frozen
-class Beanstalkd:
+class RedisStreams(Dialect):
+    """A stream with one group of consumers; acknowledged entries are deleted, as in a queue."""
+
+    def reader(self) -> Reader:
+        """RESP."""
+        return hiredis.Reader()
+
+    def add(self, queue: bytes, body: bytes, _options: Sequence[bytes] = ()) -> bytes:
+        """XADD."""
+        return resp(b"XADD", queue, b"*", b"body", body)
+
+    def get(self, queue: bytes, count: int) -> Ask:
+        """XREADGROUP."""
+        return self._read(queue, count), 1
+
+    def block(self, queue: bytes, count: int, _taken: int | None) -> bytes:
+        """XREADGROUP BLOCK."""
+        return self._read(queue, count, b"BLOCK", PATIENCE_MS)
+
+    def _read(self, queue: bytes, count: int, *limit: bytes) -> bytes:
+        group = (b"GROUP", GROUP, b"any", b"COUNT", b"%d" % count)
+        return resp(b"XREADGROUP", *group, *limit, b"STREAMS", queue, b">")
+
+    def ack(self, ids: Sequence[bytes]) -> Ask:
+        """XACK and XDEL."""
+        return resp(b"XACK", QUEUE, GROUP, *ids) + resp(b"XDEL", QUEUE, *ids), 2
+
+    def jobs(self, answers: Sequence[Any]) -> list[Job]:
+        """Streams with their entries."""
+        streams = [stream for answer in answers for stream in answer or ()]
+        return [(id, fields[1]) for _, entries in streams for id, fields in entries]
+
+
+@attrs.frozen
+class Beanstalkd(Dialect):
     """The default tube. Reserved jobs are kept until they are deleted, as in Disque."""
 
     def reader(self) -> Reader:
@@ -147,7 +192,7 @@ class Beanstalkd:
         """`count` requests that do not wait."""
         return b"reserve-with-timeout 0\r\n" * count, count
 
-    def block(self, _queue: bytes, _count: int) -> bytes:
+    def block(self, _queue: bytes, _count: int, _taken: int | None) -> bytes:
         """reserve, always one job."""
         return b"reserve-with-timeout 2\r\n"
 
@@ -179,10 +224,10 @@ class BeanstalkReader:
         if end < 0:
             return False
         line = self._rest[:end]
-        if not line.startswith(b"RESERVED "):
+        if not line.startswith((b"RESERVED ", b"OK ")):
             self._rest = self._rest[end + 2 :]
             return hiredis.ReplyError(line.decode()) if line.startswith(_REFUSALS) else line
-        _, job_id, length = line.split()
+        *_, job_id, length = line.split()
         begin = end + 2
         after = begin + int(length) + 2
         if len(self._rest) < after:

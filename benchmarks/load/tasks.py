@@ -7,7 +7,7 @@ import select
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -60,8 +60,11 @@ def adding(
     clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
-    conversations = (_adds(dialect, names, body, share, depth, options) for share in shares)
-    converse(zip(clients, conversations, strict=True), LIMIT_S)
+    pairs = [
+        (client, _adds(client.dialect, names, body, share, depth, options))
+        for client, share in zip(clients, shares, strict=True)
+    ]
+    converse(pairs, LIMIT_S)
     return Report(count, began, time.monotonic())
 
 
@@ -83,16 +86,13 @@ def draining(
     clients = connect(port, dialect, connections)
     start()
     began = time.monotonic()
-    conversations = [_drains(dialect, queue, batch, tally) for _ in clients]
-    converse(zip(clients, conversations, strict=True), LIMIT_S)
+    converse([(each, _drains(each.dialect, queue, batch, tally)) for each in clients], LIMIT_S)
     return Report(tally.count, began, tally.last)
 
 
 def _drains(dialect: Dialect, queue: bytes, batch: int, tally: Tally) -> Conversation:
     while jobs := dialect.jobs((yield dialect.get(queue, batch))):
-        ask = dialect.ack([job_id for job_id, _ in jobs])
-        if ask[1]:
-            yield ask
+        yield dialect.ack([job_id for job_id, _ in jobs])
         tally.add(len(jobs))
 
 
@@ -109,9 +109,8 @@ def consuming(
     start()
     began = time.monotonic()
     deadline = began + limit_s
-    conversations = [_consumes(dialect, queue, batch, tally) for _ in clients]
     converse(
-        zip(clients, conversations, strict=True),
+        [(each, _consumes(each.dialect, queue, batch, tally)) for each in clients],
         LIMIT_S,
         lambda: tally.count >= count or time.monotonic() > deadline,
     )
@@ -119,19 +118,14 @@ def consuming(
 
 
 def _consumes(dialect: Dialect, queue: bytes, batch: int, tally: Tally) -> Conversation:
-    again = dialect.block(queue, batch)
-    jobs = dialect.jobs((yield again, 1))
+    jobs = dialect.jobs((yield dialect.block(queue, batch, None), 1))
     while True:
         now = time.monotonic_ns()
         tally.waits += [now - int(stamp) for _, body in jobs if (stamp := body[:20]).isdigit()]
         tally.add(len(jobs))
         data, due = dialect.ack([job_id for job_id, _ in jobs]) if jobs else (b"", 0)
-        jobs = dialect.jobs(_got((yield data + again, due + 1)))
-
-
-def _got(answers: Sequence[Any]) -> Sequence[Any]:
-    """The reply to the last request, after those to acknowledgements."""
-    return answers[-1:]
+        answers = yield data + dialect.block(queue, batch, len(jobs)), due + 1
+        jobs = dialect.jobs(answers[due:])
 
 
 def turning(
@@ -144,11 +138,14 @@ def turning(
     """
     names = cycle(queues)
     clients = connect(port, dialect, connections)
-    converse([(client, _turns(dialect, names, body, 1)) for client in clients], LIMIT_S)
+    converse([(client, _turns(client.dialect, names, body, 1)) for client in clients], LIMIT_S)
     start()
     began = time.monotonic()
-    conversations = (_turns(dialect, names, body, share) for share in _shares(count, connections))
-    converse(zip(clients, conversations, strict=True), LIMIT_S)
+    pairs = [
+        (client, _turns(client.dialect, names, body, share))
+        for client, share in zip(clients, _shares(count, connections), strict=True)
+    ]
+    converse(pairs, LIMIT_S)
     return Report(count, began, time.monotonic())
 
 
@@ -158,9 +155,7 @@ def _turns(dialect: Dialect, names: Iterator[bytes], body: bytes, count: int) ->
         yield dialect.add(queue, body), 1
         jobs = dialect.jobs((yield dialect.get(queue, 1)))
         assert jobs, "there are as many jobs as clients that get one"
-        ask = dialect.ack([jobs[0][0]])
-        if ask[1]:
-            yield ask
+        yield dialect.ack([jobs[0][0]])
 
 
 def pacing(
@@ -178,7 +173,7 @@ def pacing(
     sent = 0
     while sent < count:
         due = min(count, int((time.monotonic() - began) * rate))
-        _burst(clients, dialect, queue, sent, due)
+        _burst(clients, queue, sent, due)
         sent = due
         for fd, _ in epoll.poll(0):
             by_fd[fd].receive()
@@ -186,13 +181,14 @@ def pacing(
     return Report(count, began, time.monotonic())
 
 
-def _burst(clients: Sequence[Client], dialect: Dialect, queue: bytes, sent: int, due: int) -> None:
+def _burst(clients: Sequence[Client], queue: bytes, sent: int, due: int) -> None:
     """Send the jobs that are due, shared out among the clients."""
     shares = _shares(due - sent, len(clients))
     for number, share in enumerate(shares):
         if share:
-            add = dialect.add(queue, b"%020d" % time.monotonic_ns())
-            clients[(sent + number) % len(clients)].ask((add * share, share))
+            client = clients[(sent + number) % len(clients)]
+            add = client.dialect.add(queue, b"%020d" % time.monotonic_ns())
+            client.ask((add * share, share))
 
 
 def holding(start: Start, port: int, dialect: Dialect, connections: int, until_s: float) -> Report:
