@@ -57,7 +57,7 @@ test-compiled: export PYTHONSAFEPATH = 1
 test-compiled: export DISQUE_FORM = compiled
 test-compiled: compiled ## tests of what is compiled, in that form; forty runs of the simulator in both forms
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest -q -n 2 -m 'not pure and not soak and not pins' \
-		tests/compiling/test_form.py tests/compiling/test_wheel.py tests/statemachine tests/wire tests/driver tests/node \
+		tests/compiling/test_form.py tests/compiling/test_wheel.py tests/statemachine tests/wire tests/driver tests/node tests/net \
 		tests/sim/engines tests/sim/workload tests/sim/test_determinism.py tests/cluster/test_conformance.py
 	$(BIN)/python -m compiling.digests --seeds 40
 

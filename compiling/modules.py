@@ -10,10 +10,17 @@ _WHOLE: Final = ("statemachine", "statemachine/commands", "wire")
 """Folders of which all is compiled but what is `COLD`."""
 _SINGLE: Final = (
     "node",
+    "driver/group_commit",
     "driver/input",
     "driver/limits",
     "driver/output",
+    "driver/overtaking",
     "driver/sessions",
+    "net/bus_links",
+    "net/clients",
+    "net/multiplexing",
+    "net/readiness",
+    "net/turns",
 )
 COLD: Final = frozenset(
     f"{folder}/{name}"
@@ -46,27 +53,33 @@ def module_name(path: str) -> str:
 
 
 def extended(compiled: Mapping[str, str], others: Mapping[str, str]) -> set[str]:
-    """The full names of compiled classes from which others inherit. Modules and their sources."""
-    made = {
-        f"{module}.{node.name}"
-        for module, source in compiled.items()
-        for node in ast.parse(source).body
-        if isinstance(node, ast.ClassDef)
-    }
-    return made & {base for source in others.values() for base in _bases(ast.parse(source))}
+    """The full names of compiled classes from which others inherit, or classes that inherit from
+    them. Modules and their sources."""
+    bases: dict[str, set[str]] = {}
+    for module, source in compiled.items():
+        bases |= _bases(module, ast.parse(source))
+    outside = [_bases(module, ast.parse(source)) for module, source in others.items()]
+    left = {base for classes in outside for bases_ in classes.values() for base in bases_}
+    found: set[str] = set()
+    while left := (left & bases.keys()) - found:
+        found |= left
+        left = {base for each in left for base in bases[each]}
+    return found
 
 
-def _bases(tree: ast.Module) -> set[str]:
-    imported = {
+def _bases(module: str, tree: ast.Module) -> dict[str, set[str]]:
+    """The classes of a module, and from which each of them inherits."""
+    known = {
         each.asname or each.name: f"{node.module}.{each.name}"
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for each in node.names
     }
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    known |= {node.name: f"{module}.{node.name}" for node in classes}
     return {
-        imported[base.id]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-        for base in node.bases
-        if isinstance(base, ast.Name) and base.id in imported
+        f"{module}.{node.name}": {
+            known[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in known
+        }
+        for node in classes
     }

@@ -7,7 +7,7 @@ from disque_trio.driver.sessions import LinkSession
 from disque_trio.net.bus_links import LinkChannel, Links, plain_ip, set_up
 from disque_trio.net.file_limits import link_room
 from disque_trio.net.multiplexing import IN, OUT
-from disque_trio.net.readiness import Listener
+from disque_trio.net.readiness import Address, Listener
 from disque_trio.system import non_blocking
 
 MAX_UNPROVEN: Final = 256
@@ -65,7 +65,7 @@ class BusListener(Listener):
         self.bus.node.warn("cannot accept bus links", error=error.strerror)
         super().starve(error)
 
-    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
+    def welcome(self, sock: socket.socket, address: Address) -> None:
         bus = self.bus
         if not bus.has_room(plain_ip(address[0])):
             bus.node.turned_away(

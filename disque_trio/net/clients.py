@@ -13,7 +13,7 @@ from disque_trio.driver.limits import is_unauthenticated
 from disque_trio.driver.sessions import Session
 from disque_trio.net.admission import DENIED, TOO_MANY, UnauthenticatedClients, is_barred
 from disque_trio.net.multiplexing import IN, OUT, RDHUP
-from disque_trio.net.readiness import Listener, Readiness, Stream
+from disque_trio.net.readiness import Address, Listener, Readiness, Stream
 from disque_trio.node import Node
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
@@ -89,19 +89,17 @@ class ClientChannel(Stream):
         "is_greedy",
         "is_half_closed",
         "is_held",
-        "is_known",
         "lingered_s",
-        "received",
+        "node",
         "session",
     )
-
-    session: Session
-    """Not there before the node knows it."""
 
     def __init__(self, clients: Clients, sock: socket.socket) -> None:
         super().__init__(clients.readiness, sock)
         self.clients = clients
-        self.received = clients.node.received
+        self.node = clients.node
+        self.session: Session | None = None
+        """None before the node knows it, and when it has gone."""
         self.is_held = False
         self.is_closing = False
         self.is_greedy = False
@@ -110,7 +108,6 @@ class ClientChannel(Stream):
         self.lingered_s = 0
         self.group = ""
         """Its group among the unauthenticated clients; empty once it is authenticated."""
-        self.is_known = False
 
     # Called for events.
 
@@ -130,7 +127,7 @@ class ClientChannel(Stream):
         elif mask & RDHUP:
             self.is_half_closed = True
             self._watch()
-            self.clients.node.half_closed(self.session)
+            self._half_closed()
         if mask & OUT and self.unsent:
             self.write_on()
 
@@ -153,25 +150,31 @@ class ClientChannel(Stream):
         self.is_greedy = length >= SHY_SIZE and (
             length >= MUCH or length == size or bool(self.group)
         )
-        self.received(self.session, data)
+        session = self.session
+        if session is not None:
+            self.node.received(session, data)
 
     def _end_of_input(self) -> None:
         """A client that has closed its sending side still gets its unsent replies."""
         if self.unsent:
             self.is_half_closed = True
             self.close()
-            self.clients.node.half_closed(self.session)
+            self._half_closed()
         else:
             self.readiness.end(self)
+
+    def _half_closed(self) -> None:
+        if self.session is not None:
+            self.node.half_closed(self.session)
 
     def ended(self) -> None:
         self.clients.owing.pop(self, None)
         self.clients.channels.pop(self, None)
         if self.group:
             self.clients.unauthenticated.forget(self)
-        if self.is_known:
-            self.clients.node.lost(self.session)
-            del self.session  # breaks a reference cycle
+        if self.session is not None:
+            self.node.lost(self.session)
+            self.session = None  # breaks a reference cycle
 
     # `ClientPort`, called by the node.
 
@@ -239,7 +242,8 @@ class ClientChannel(Stream):
             self.readiness.end(self)
         else:
             self._watch()
-            self.clients.node.drained(self.session)
+            if self.session is not None:
+                self.node.drained(self.session)
 
     def keep_short(self) -> None:
         """Read little at a time until it is authenticated."""
@@ -252,7 +256,7 @@ class ClientChannel(Stream):
 
     def is_unauthenticated(self, config: Config) -> bool:
         """Does it still owe its password?"""
-        return not self.is_known or is_unauthenticated(self.session.client, config)
+        return self.session is None or is_unauthenticated(self.session.client, config)
 
     def sweep(self) -> None:
         """Once a second while bytes are unsent."""
@@ -260,8 +264,8 @@ class ClientChannel(Stream):
             self.lingered_s += 1
             if self.lingered_s > LINGER_S:
                 self.readiness.end(self)
-        else:
-            self.clients.node.owes(self.session, len(self.unsent))
+        elif self.session is not None:
+            self.node.owes(self.session, len(self.unsent))
 
 
 class ClientListener(Listener):
@@ -278,7 +282,7 @@ class ClientListener(Listener):
         self.clients.node.warn("cannot accept clients", error=error.strerror)
         super().starve(error)
 
-    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
+    def welcome(self, sock: socket.socket, address: Address) -> None:
         sock.setblocking(False)
         if self.path is None:
             reason = self.refusal(address[0])
@@ -313,7 +317,7 @@ class ClientListener(Listener):
             return TOO_MANY
         return b""
 
-    def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+    def admit(self, sock: socket.socket, address: Address) -> None:
         """Accept the client."""
         channel = ClientChannel(self.clients, sock)
         self.readiness.add(channel, IN | RDHUP)
@@ -322,7 +326,7 @@ class ClientListener(Listener):
             channel.keep_short()
             self.clients.unauthenticated.add(channel, address[0])
 
-    def connect(self, channel: ClientChannel, address: tuple[str, int]) -> None:
+    def connect(self, channel: ClientChannel, address: Address) -> None:
         """Make it known to the node."""
         ip, port = address[:2] if self.path is None else ("", 0)
         peer = b"unix:%b" % self.path if self.path is not None else _shown(ip, port)
@@ -331,7 +335,6 @@ class ClientListener(Listener):
             self.readiness.end(channel)
         else:
             channel.session = session
-            channel.is_known = True
             self.clients.channels[channel] = None
 
 

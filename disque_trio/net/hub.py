@@ -2,14 +2,12 @@
 
 A Trio task and stream for each connection did 51,000 ADDJOB/s, where this design does as many as
 the original (decision 32). The sockets are in an epoll of our own, or what the system has in its
-place (`multiplexing`); Trio waits for that one descriptor. Everything that is ready is read before
-anything is answered. While there is work, other Trio tasks run at a checkpoint every `BREATH_S`;
-only an idle hub pays for a wait with a deadline.
+place (`multiplexing`); Trio waits for that one descriptor. While there is work, other Trio tasks
+run at a checkpoint every `turns.BREATH_S`; only an idle hub pays for a wait with a deadline.
 """
 
 import socket
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Final
 
 import trio
@@ -23,14 +21,13 @@ from disque_trio.net.pollers import open_poller
 from disque_trio.net.readiness import Listener, Readiness
 from disque_trio.net.tls import Keeper
 from disque_trio.net.tls_clients import TlsClientListener
+from disque_trio.net.turns import Turns
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
 from disque_trio.statemachine.config import Config
 
-BREATH_S: Final = 0.0005
-"""How often other Trio tasks run meanwhile: a turn of some requests takes a part of that."""
 LINGER_S: Final = 0.001
-"""How long a hub polls for more work before it sleeps, where work has lately come as quickly."""
+"""How long a hub that is alone in its process polls for more work before it sleeps."""
 SWEEP_S: Final = 1.0
 """How often slow readers and starved listeners are checked."""
 
@@ -67,12 +64,11 @@ class SocketHub:
         self._clients: Clients
         self._bus: Bus
         self._nap: trio.CancelScope | None = None
-        self._is_woken = False
-        """Has `wake` been called since the last turn began?"""
-        self.may_linger = False
-        """Is it the only one in this process, so that it may keep Trio waiting for `LINGER_S`?"""
-        self._came_at = 0.0
-        self._is_brisk = False
+        self._turns = Turns(self._readiness)
+
+    def linger(self, seconds: float = LINGER_S) -> None:
+        """It is the only hub in this process, so that it may keep Trio waiting for so long."""
+        self._turns.linger_s = seconds
 
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort | None:
         """Open a bus connection; None if it cannot even begin."""
@@ -91,7 +87,7 @@ class SocketHub:
 
     def wake(self) -> None:
         """Begin a turn soon."""
-        self._is_woken = True
+        self._turns.is_woken = True
         if self._nap is not None:
             self._nap.cancel()
 
@@ -117,7 +113,7 @@ class SocketHub:
             async with self._readiness.poller.running():
                 self._listen(node)
                 task_status.started()
-                await self._turns(node)
+                await self._take_turns(node)
         finally:
             self._readiness.close()
 
@@ -133,64 +129,26 @@ class SocketHub:
         for listener in listeners:
             self._readiness.add(listener, IN)
 
-    async def _turns(self, node: Node) -> None:
-        readiness = self._readiness
-        alarm = readiness.alarm
-        handlers, close_ended = readiness.handlers, readiness.close_ended
-        begin, settle = node.begin, node.settle
-        is_busy = must_turn = True
-        breathe_at = 0.0
+    async def _take_turns(self, node: Node) -> None:
+        turns = self._turns
         sweep_at = trio.current_time() + SWEEP_S
         while True:
-            if not is_busy or perf_counter() >= breathe_at or node.is_napping:
-                await self._rest(node, is_busy=is_busy)
-                breathe_at = perf_counter() + BREATH_S
-                must_turn = must_turn or not is_busy or self._is_woken
-            events = self._look(node, may_linger=not (must_turn or readiness.greedy))
-            if not (events or must_turn or readiness.greedy or alarm.is_rung):
-                is_busy = False
-                continue
-            self._is_woken = alarm.is_rung = alarm.is_armed = False
-            begin()
-            for fd, mask in events:
-                handlers[fd](mask)
-            if readiness.greedy:
-                readiness.serve_greedy()
-            settle()
-            close_ended()
-            is_busy, must_turn = bool(events), False
+            await self._rest(node, is_busy=turns.is_busy)
+            turns.run(node)
             if trio.current_time() >= sweep_at:
                 sweep_at = trio.current_time() + SWEEP_S
                 self._clients.sweep()
                 self._bus.sweep()
-                readiness.retry_starved()
-                is_busy = must_turn = True
+                self._readiness.retry_starved()
+                turns.is_busy = turns.must_turn = True
 
     async def _rest(self, node: Node, *, is_busy: bool) -> None:
         """Let other Trio tasks run; an idle hub sleeps until there is something to do."""
         if node.is_napping:
             await trio.sleep(node.seconds_left())
-        elif is_busy or self._is_woken or not self._readiness.alarm.arm():
+        elif is_busy or self._turns.is_woken or not self._readiness.alarm.arm():
             await trio.lowlevel.checkpoint()
         else:
             with trio.move_on_after(min(node.seconds_left(), SWEEP_S)) as self._nap:
                 await self._readiness.poller.wait()
             self._nap = None
-
-    def _look(self, node: Node, *, may_linger: bool) -> list[tuple[int, int]]:
-        """What is ready. Where work comes quickly, wait a millisecond for more: to sleep and wake
-        costs a client that asks one request at a time three times as much as the request."""
-        events = self._readiness.poll()
-        if (
-            not events
-            and may_linger
-            and self._is_brisk
-            and self.may_linger
-            and not node.others_wait
-            and node.seconds_left() > LINGER_S
-        ):
-            events = self._readiness.poll(LINGER_S)
-        if events:
-            came_before, self._came_at = self._came_at, perf_counter()
-            self._is_brisk = self._came_at - came_before < LINGER_S
-        return events

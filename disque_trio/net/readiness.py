@@ -9,8 +9,8 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable
-from typing import ClassVar, Final
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
 
 from disque_trio.net.multiplexing import IN, Poller
 
@@ -22,7 +22,9 @@ other clients wait four times as long in a flood of them (`make crowd`)."""
 MAX_SHAKES: Final = 8
 """Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
 GREED_S: Final = 0.005
-"""How long greedy channels are served per turn; the last one may exceed that."""
+Address = Sequence[Any]
+"""Where a connection comes from, as `accept` says it: IP and port, with more fields for IPv6; the
+path of a Unix socket."""
 _OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -92,12 +94,14 @@ class Readiness:
     """The channels of one hub; `handlers` has their functions by descriptor."""
 
     __slots__ = (
-        "_channels", "_ending", "_poll", "_shakes_left", "alarm", "greedy", "handlers", "modify",
-        "poller", "starved",
+        "_channels", "_ending", "_poll", "_shakes_left", "alarm", "greed_s", "greedy", "handlers",
+        "modify", "poller", "starved",
     )  # fmt: skip
 
-    def __init__(self, poller: Poller) -> None:
+    def __init__(self, poller: Poller, greed_s: float = GREED_S) -> None:
         self.poller = poller
+        self.greed_s = greed_s
+        """How long greedy channels are served per turn; the last one may exceed that."""
         # Bound once, for these are called several times a request.
         self.modify = poller.modify
         self._poll = poller.poll
@@ -126,11 +130,11 @@ class Readiness:
             self._ending[channel] = None
             self.handlers[channel.fd] = _ignore
 
-    def poll(self, seconds: float = 0) -> list[tuple[int, int]]:
+    def poll(self, seconds: float = 0.0) -> list[tuple[int, int]]:
         """What is ready now, or within this time."""
         self._shakes_left = MAX_SHAKES
         if seconds and not self.alarm.arm():
-            seconds = 0
+            seconds = 0.0
         return self._poll(seconds, MAX_EVENTS)
 
     def may_shake(self) -> bool:
@@ -143,8 +147,8 @@ class Readiness:
         self.greedy[channel] = None
 
     def serve_greedy(self) -> None:
-        """Serve greedy channels in turn: at least one, and more until `GREED_S` is over."""
-        greedy, until = self.greedy, time.perf_counter() + GREED_S
+        """Serve greedy channels in turn: at least one, and more until `greed_s` is over."""
+        greedy, until = self.greedy, time.perf_counter() + self.greed_s
         while greedy:
             channel = next(iter(greedy))
             del greedy[channel]
@@ -251,8 +255,8 @@ class Listener(Channel):
             else:
                 self.welcome(sock, address)
 
-    def welcome(self, sock: socket.socket, address: tuple[str, int]) -> None:
-        """A connection has come; TCP addresses have more fields for IPv6."""
+    def welcome(self, sock: socket.socket, address: Address) -> None:
+        """A connection has come."""
         raise NotImplementedError
 
     def starve(self, error: OSError) -> None:  # noqa: ARG002

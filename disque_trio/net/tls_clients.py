@@ -10,6 +10,7 @@ import socket
 from disque_trio.net.admission import DENIED, is_barred
 from disque_trio.net.clients import ClientChannel, ClientListener, Clients
 from disque_trio.net.multiplexing import IN, OUT, RDHUP
+from disque_trio.net.readiness import Address
 from disque_trio.net.tls import Keeper, TlsSocket, explained
 from disque_trio.statemachine.config import Config
 
@@ -19,9 +20,7 @@ class TlsClientChannel(ClientChannel):
 
     __slots__ = ("address", "listener", "tls")
 
-    def __init__(
-        self, listener: "TlsClientListener", tls: TlsSocket, address: tuple[str, int]
-    ) -> None:
+    def __init__(self, listener: "TlsClientListener", tls: TlsSocket, address: Address) -> None:
         super().__init__(listener.clients, tls.sock)
         self.listener = listener
         self.address = address
@@ -100,7 +99,7 @@ class TlsClientListener(ClientListener):
             return DENIED
         return self.refusal_of_unauthenticated(ip)
 
-    def admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+    def admit(self, sock: socket.socket, address: Address) -> None:
         """Begin the handshake."""
         clients, context = self.clients, self.keeper.contexts.clients
         if context is None or clients.are_too_many():

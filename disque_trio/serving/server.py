@@ -150,7 +150,7 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         refusal = _FROM_STDIN if from_stdin else ""
         host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
         hub = hub_for(config, listeners, tls)
-        hub.may_linger = True
+        hub.linger()
         node = assemble(config, hub, store, known, host, log, loaded.path)
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))

@@ -254,6 +254,15 @@ def test_a_class_that_others_extend_may_have_subclasses_that_are_not_compiled() 
     assert lines[3:] == source.splitlines()[3:]
 
 
+def test_so_may_the_classes_from_which_such_a_class_inherits() -> None:
+    sources = {
+        "a": "class A: ...\n\n\nclass Other: ...\n",
+        "b": "from a import A, Other\n\n\nclass B(A): ...\n\n\nclass More(Other): ...\n",
+    }
+
+    assert extended(sources, {"c": "from b import B\n\nclass C(B): ...\n"}) == {"a.A", "b.B"}
+
+
 def test_a_record_that_others_extend_may_have_them_too() -> None:
     source = 'import attrs\n\n\n@attrs.define\nclass A:\n    """A."""\n\n    x: int\n'
 

@@ -76,7 +76,7 @@ async def live(
     config: Config | None = None,
     *more: socket.socket,
     within: trio.Nursery | None = None,
-    may_linger: bool = False,
+    linger_s: float = 0.0,
 ) -> Live:
     clients, bus = listening(), listening(place=("127.0.0.1", free_port() + 10_000))
     port, bus_port = clients.getsockname()[1], bus.getsockname()[1]
@@ -95,7 +95,7 @@ async def live(
         tls=keeper,
         multiplexing=MULTIPLEXING,
     )
-    hub.may_linger = may_linger
+    hub.linger(linger_s)
     host = MemoryHost(tls=keeper)
     node = Node(machine, clock, hub, MemoryStore(), host, log)
     await (within or nursery).start(node.run)

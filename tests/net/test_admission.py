@@ -195,6 +195,7 @@ async def test_a_node_with_another_secret_or_none_stays_outside(
     assert not first.node.state.cluster.reachable
 
 
+@pytest.mark.pure
 async def test_a_node_that_asks_for_no_proof_is_not_believed(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -304,6 +304,7 @@ async def test_addresses_of_both_families_are_shown_with_their_ports(
     await expect(other, b"+PONG\r\n")
 
 
+@pytest.mark.pure
 async def test_an_ended_connection_leaves_nothing_to_the_collector(nursery: trio.Nursery) -> None:
     server = await live(nursery)
     stream, peer = await server.client(), await server.peer()
@@ -342,6 +343,7 @@ async def test_a_stopping_node_answers_and_closes(nursery: trio.Nursery) -> None
         await server.client()
 
 
+@pytest.mark.pure
 async def test_a_client_that_quits_but_never_reads_does_not_linger(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,17 +379,16 @@ async def test_a_hub_that_is_alone_seldom_naps_while_a_client_asks_in_turn(
         naps.append(sock)
         await wait_readable(sock)
 
-    # Long enough for a machine that is busy with other work.
-    monkeypatch.setattr(hub, "LINGER_S", 0.1)
     monkeypatch.setattr(trio.lowlevel, "wait_readable", nap)
-    node = await live(nursery, may_linger=True)
+    # Long enough for a machine that is busy with other work.
+    node = await live(nursery, linger_s=0.1)
     await trio.to_thread.run_sync(ask_in_turn, node.port, 200)
 
     assert len(naps) < 50
 
 
 async def test_a_hub_that_waits_for_more_keeps_its_appointments(nursery: trio.Nursery) -> None:
-    node = await live(nursery, may_linger=True)
+    node = await live(nursery, linger_s=hub.LINGER_S)
     stream = await node.client()
     await trio.to_thread.run_sync(ask_in_turn, node.port, 20)
 

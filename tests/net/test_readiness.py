@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from disque_trio.net import readiness
 from disque_trio.net.pollers import open_poller
 from disque_trio.net.readiness import Channel, Readiness
 
@@ -30,10 +29,9 @@ class Eater(Channel):
 
 
 @pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readiness]:
+def table() -> Iterator[Readiness]:
     """Where there is time for one of the greedy in each turn."""
-    monkeypatch.setattr(readiness, "GREED_S", 0.0)
-    table = Readiness(open_poller("epoll"))
+    table = Readiness(open_poller("epoll"), greed_s=0.0)
     yield table
     table.close()
 
@@ -50,10 +48,8 @@ def test_connections_that_send_much_are_served_in_turn(table: Readiness) -> None
     assert "".join(plate) == "abcabca"
 
 
-def test_while_there_is_time_all_are_served(
-    table: Readiness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(readiness, "GREED_S", 3600.0)
+def test_while_there_is_time_all_are_served(table: Readiness) -> None:
+    table.greed_s = 3600.0
     plate: list[str] = []
     for name in "abc":
         Eater(table, name, plate).ready(0)

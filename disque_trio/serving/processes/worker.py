@@ -69,7 +69,7 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
             log.warning(warning)
         config = with_room_for_clients(config, log)
         hub = hub_for(config, listeners, host.tls, shared)
-        hub.may_linger = True
+        hub.linger()
         node = assemble(config, hub, store, known, host, log, order.config_file)
 
         def open_doors() -> None:
