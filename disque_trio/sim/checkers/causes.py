@@ -309,15 +309,20 @@ def _knowing(duplicate: DuplicateCase) -> list[str]:
 def _copy_was_late(duplicate: DuplicateCase) -> bool:
     """D7: a late copy reached a node that had dropped the job with its ack, and queued it again.
 
-    A node that dropped the job before the first ack does not count.
+    A node that dropped the job before the first ack, or because a client deleted it there (DELJOB),
+    does not count: it knew of no ack.
     """
-    if not duplicate.job.acks:
+    job = duplicate.job
+    if not job.acks:
         return False
-    first = min(ack.time for ack in duplicate.job.acks)
-    copies = [duplicate.job.copies.get(node) for node in duplicate.nodes()]
+    first = min(ack.time for ack in job.acks)
+    copies = [job.copies.get(node) for node in duplicate.nodes()]
     return any(
-        copy is not None and copy.is_late and not copy.is_dummy and copy.not_held_at >= first
+        copy.is_late
+        and not copy.is_dummy
+        and first <= copy.not_held_at != job.deleted.get(copy.node)
         for copy in copies
+        if copy is not None
     )
 
 

@@ -241,8 +241,11 @@ def _drop_fastacked(case: Case, row: Row, job: Job, _copy: Copy) -> None:
     case.finish(job, "fastack")
 
 
-def _drop_deleted(case: Case, _row: Row, job: Job, copy: Copy) -> None:
-    job.ack_deleted |= copy.is_acked
+def _drop_deleted(case: Case, row: Row, job: Job, copy: Copy) -> None:
+    if copy.is_acked:
+        job.ack_deleted = True
+    else:
+        job.deleted[row.node] = row.time
     case.finish(job, "deljob")
 
 

@@ -132,12 +132,19 @@ def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
     assert trace.verdict().duplicates == {"D7": 1}
 
 
-@pytest.mark.parametrize(("gone", "back", "cause"), [(2, 3, "D5"), (12.43, 12.46, "D7")])
-def test_d7_only_of_a_node_that_let_the_job_go_after_the_ack(
-    gone: float, back: float, cause: str
+@pytest.mark.parametrize(
+    ("gone", "why", "back", "cause"),
+    [
+        (2, "deljob", 3, "D5"),
+        (12.43, "deljob", 12.46, "D7"),
+        (12.43, "client-deljob", 12.46, "D5"),
+    ],
+)
+def test_d7_only_of_a_node_that_let_the_job_go_with_the_ack(
+    gone: float, why: str, back: float, cause: str
 ) -> None:
     trace = leased()
-    trace.row(gone, "drop", "n2", job=JOB, cause="client-deljob")
+    trace.row(gone, "drop", "n2", job=JOB, cause=why)
     trace.copy(back, "n3", "n2")
     trace.ack(12.4)
     trace.send(12.401, "setack", "n1", "n2", lag=0.2)
