@@ -1,7 +1,9 @@
 """The tcp engine: real processes, in real time."""
 
 import os
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -15,6 +17,7 @@ from disque_trio.sim.engines.tcp import places
 from disque_trio.sim.engines.tcp import run as tcp_run
 from disque_trio.sim.engines.tcp.links import Flight
 from disque_trio.sim.engines.tcp.merge import NodeTrace, Sources, merge
+from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.proxies import Splitter
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.sim.scenarios.plan import ClockPlan, Expect, Fault, LinkPlan, Plan
@@ -104,6 +107,53 @@ def test_processes_are_killed_stopped_and_wiped() -> None:
     # A triggered fault may have struck who was down already.
     assert Counter(row.kind for row in rows)["crash"] >= 2
     _assert_messages_come_after_they_left(rows)
+
+
+@pytest.mark.timeout(300)
+def test_a_process_that_is_stopped_in_order_gets_sigterm_and_may_start_again() -> None:
+    plan = Plan(
+        scenario="stop",
+        seed=3,
+        nodes=3,
+        adds=jobs(10, 120_000, 3, replicate=2),
+        consumers=workers(3),
+        faults=(
+            Fault(kind="crash", at=300_000, hold=SECOND, nodes=(2,), mode="stop"),
+            Fault(kind="restart", at=500_000, nodes=(3,), mode="stop"),
+        ),
+        chaos=2 * SECOND,
+        config=(("cluster-node-timeout", "1000"),),
+        expect=Expect(duplicates=("D3a", *DUPLICATES)),
+    )
+
+    verdict, rows = played(plan)
+
+    assert verdict.violations == ()
+    assert verdict.lost == 0
+    ends = sorted((row.node, row.cause) for row in rows if row.kind == "crash")
+    assert ends == [("n2", "stop"), ("n3", "stop")]
+    starts = [row.node for row in rows if (row.kind, row.cause) == ("start", "empty")]
+    assert sorted(starts) == ["n2", "n3"]
+
+
+def test_sigterm_is_what_ends_a_process_that_is_stopped(tmp_path: Path) -> None:
+    where = places.find(1)
+    process = NodeProcess(tmp_path, where, 1, ())
+    process.start()
+    try:
+        _until(lambda: "node started" in process.log)
+        process.terminate()
+        _until(lambda: process.has_ended_by_itself)
+        assert "reason=SIGTERM" in process.log
+    finally:
+        process.kill()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def _assert_messages_come_after_they_left(rows: list[Row]) -> None:

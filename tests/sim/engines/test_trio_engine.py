@@ -158,6 +158,74 @@ def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(fault: Fault)
         assert node_kinds[kind] == heap_kinds[kind], kind
 
 
+# Orderly stops.
+
+
+def stopped(*faults: Fault, hold: int = 2 * SECOND) -> Plan:
+    """A node with forty jobs in its queue and a journal, which is told to end after a second."""
+    stop = Fault(kind="crash", at=SECOND, hold=hold, mode="stop", nodes=(1,))
+    return Plan(
+        scenario="stop",
+        seed=1,
+        nodes=1,
+        adds=jobs(40, 10_000, 1),
+        faults=(stop, *faults),
+        chaos=4 * SECOND,
+        drain=SECOND // 2,
+        config=(("appendonly", "yes"),),
+    )
+
+
+def ends_and_queues(plan: Plan, engine: Engine) -> tuple[list[tuple[str, str]], int]:
+    """How its processes ended, and how many jobs were queued again as they were."""
+    rows: list[Row] = []
+    checkers = judge(plan)
+
+    def observe(row: Row) -> None:
+        checkers.see(row)
+        rows.append(row)
+
+    engine(plan, observe)
+    assert checkers.finish().violations == ()
+    ends = [(row.cause, row.detail) for row in rows if row.kind == "crash"]
+    return ends, sum((row.kind, row.cause) == ("queue", "loaded") for row in rows)
+
+
+@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+@pytest.mark.parametrize("hold", [0, 2 * SECOND])
+def test_a_node_that_is_stopped_in_order_has_its_queues_again(engine: Engine, hold: int) -> None:
+    plan = stopped(hold=hold or SECOND // 50)  # It is to start before it has ended, or later.
+
+    assert ends_and_queues(plan, engine) == ([("stop", "queues")], 40)
+
+
+@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+def test_a_disk_without_room_keeps_no_queues(engine: Engine) -> None:
+    full = Fault(kind="disk-full", at=SECOND // 2, hold=3 * SECOND, nodes=(1,))
+
+    assert ends_and_queues(stopped(full), engine) == ([("stop", "")], 0)
+
+
+@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+def test_a_paused_process_ends_when_it_goes_on(engine: Engine) -> None:
+    pause = Fault(kind="pause", at=SECOND // 2, hold=SECOND, nodes=(1,))
+    plan = stopped(pause)
+    rows: list[Row] = []
+
+    engine(plan, rows.append)
+
+    [end] = [row for row in rows if row.kind == "crash"]
+    assert (end.cause, end.detail) == ("stop", "queues")
+    assert 3 * SECOND // 2 <= end.time < 5 * SECOND // 2
+
+
+@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+def test_a_kill_in_the_middle_of_a_stop_keeps_no_queues(engine: Engine) -> None:
+    kill = Fault(kind="crash", at=SECOND + SECOND // 100, hold=SECOND, nodes=(1,))
+
+    assert ends_and_queues(stopped(kill), engine) == ([("kill", "")], 0)
+
+
 class Fragile(Machine):
     """Raises at the third job."""
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, Protocol
 from disque_trio.sim.engines.events import NEVER, Engine
 from disque_trio.sim.engines.heap.journal import Journal
 from disque_trio.sim.engines.heap.spill import SimSpill, whole_message, whole_reply
-from disque_trio.sim.engines.heap.stopping import Stop
+from disque_trio.sim.engines.heap.stopping import OrderlyStop, Stop
 from disque_trio.sim.engines.heap.surroundings import NodeClients, NodeLinks
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.model.disk import Disk, Found
@@ -106,7 +106,7 @@ class Host:
         self.journal: Journal | None = None
         """The journal of this life, if there is one."""
         self.spiller: Spiller | None = None
-        self.stopping: Stop | None = None
+        self.stopping: OrderlyStop | None = None
         self.is_paused = False
         self.is_held = False
         """Inputs wait: the process is stopped, or busy with the last batch."""

@@ -24,7 +24,7 @@ _ROUNDS: Final = 10
 class Stopping(Protocol):
     """The host, as its stop sees it."""
 
-    stopping: "Stop | None"
+    stopping: "OrderlyStop | None"
 
     def give(self, act: Callable[[Any], None], subject: Any) -> None:
         """Do it when the process runs."""
@@ -36,12 +36,17 @@ class Stopping(Protocol):
         """End the process; `has_queues` if the mark is in its journal."""
 
 
-class Stop:
+class OrderlyStop:
+    """An orderly stop that is under way."""
+
+    starts_again = False
+    """Start the node again afterwards."""
+
+
+class Stop(OrderlyStop):
     """One stop of a node that keeps a journal."""
 
     def __init__(self, engine: Engine, host: Stopping, machine: Machine, journal: Journal) -> None:
-        self.starts_again = False
-        """Start the node again afterwards."""
         self._engine = engine
         self._host = host
         self._machine = machine

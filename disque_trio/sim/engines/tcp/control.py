@@ -5,7 +5,6 @@ from typing import Final
 
 import trio
 
-from disque_trio.sim.engines.heap.nodes import MachineError
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.hosts import ProcessHost
 from disque_trio.sim.engines.tcp.places import Places
@@ -38,7 +37,7 @@ class Poller:
         self._see = see
 
     async def run(self) -> None:
-        """Until cancelled. Raises `MachineError` if a node ends by itself."""
+        """Until cancelled. `MachineError` if a node ends by itself, or does not when told."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read)
             nursery.start_soon(self._ask_all)
@@ -47,15 +46,12 @@ class Poller:
         while True:
             await trio.sleep(READ_EVERY_S)
             for host in self._world.processes:
-                self._look_after(host)
+                self._engine.sync()
+                host.look_after()
                 rows = host.tail.read()
                 self._engine.sync()
                 for row in rows:
                     self._see(row)
-
-    def _look_after(self, host: ProcessHost) -> None:
-        if host.process.has_ended_by_itself:
-            raise MachineError(f"{host.name} has ended by itself: {host.process.log[-2000:]}")
 
     async def _ask_all(self) -> None:
         while True:

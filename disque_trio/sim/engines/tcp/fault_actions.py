@@ -19,6 +19,8 @@ class ProcessFaultActions(FaultActions):
         host = self._hosts[node]
         if not host.is_up:
             return False
+        if cause == "stop":
+            return host.stop()
         host.crash(cause)
         host.note("crash", cause=cause)
         return True

@@ -2,21 +2,28 @@
 
 import random
 from collections.abc import Sequence
+from typing import Final
 
-from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.heap.nodes import Host, MachineError
+from disque_trio.sim.engines.heap.stopping import OrderlyStop
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.tails import Tail
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import MYSELF, NodeId, Now
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.stats import Facts
 
+STOPS_WITHIN: Final[Micros] = 30_000_000
+"""How long a process may take to end after SIGTERM. It waits a few seconds for its clients."""
+
 
 class ProcessHost(Host):
     """A host with a process, seen from outside."""
 
+    _stop_by: Micros = 0
     places: Places
     process: NodeProcess
     tail: Tail
@@ -70,6 +77,7 @@ class ProcessHost(Host):
             self.process.introduce(self._first_table(others))
             self.starts_fresh = False
         self.lives += 1
+        self.stopping = None
         self.is_paused = False
         self.process.start()
 
@@ -83,9 +91,32 @@ class ProcessHost(Host):
         )
         return nodes_text(machine.state, handshakes=False)
 
+    def stop(self) -> bool:
+        """SIGTERM; the process ends later. False if it has had one already."""
+        if self.stopping is not None:
+            return False
+        self.stopping = OrderlyStop()
+        self._stop_by = self._engine.now + STOPS_WITHIN
+        self.process.terminate()
+        return True
+
+    def look_after(self) -> None:
+        """Take note of a process that has ended after SIGTERM. `MachineError` if one has ended by
+        itself, or does not end."""
+        has_ended = self.process.has_ended_by_itself
+        if has_ended and self.stopping is not None:
+            self.end()
+        elif has_ended:
+            raise MachineError(f"{self.name} has ended by itself: {self.process.log[-2000:]}")
+        elif self.stopping is not None and self._engine.now > self._stop_by and not self.is_paused:
+            raise MachineError(
+                f"{self.name} has not ended after SIGTERM: {self.process.log[-2000:]}"
+            )
+
     def crash(self, cause: str = "kill") -> None:
-        """kill -9, for every cause."""
+        """kill -9; after an orderly stop there is nothing left to kill."""
         del cause
+        self.stopping = None
         self.is_paused = False
         self.links = frozenset()
         self.process.kill()

@@ -78,6 +78,10 @@ class NodeProcess:
             self._process.wait(PATIENCE_S)
             self._process = None
 
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._signal(signal.SIGTERM)
+
     def freeze(self) -> None:
         """SIGSTOP."""
         self._signal(signal.SIGSTOP)

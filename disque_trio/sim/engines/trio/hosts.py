@@ -9,11 +9,13 @@ from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
 from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.heap.stopping import OrderlyStop
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import root_of
 from disque_trio.sim.engines.trio.hub import HostClock, HostProcess, HostStore, NoLog, SimHub
 from disque_trio.sim.engines.trio.store import ByteDisk, SimStore
 from disque_trio.sim.model.disk import Found
+from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.machine import Machine
 from disque_trio.storage.journal import Journal
@@ -21,6 +23,10 @@ from disque_trio.storage.journal import Journal
 Dial = Callable[["NodeHost", LinkSession, str, int], LinkPort]
 START_AGAIN: Final = 1_000_000
 """Microseconds until a process that could not start is started again."""
+
+
+def _terminate(node: Node) -> None:
+    node.stop(Shutdown(), "SIGTERM")
 
 
 class NodeHost(Host):
@@ -32,6 +38,7 @@ class NodeHost(Host):
     """The world sets these three."""
     hub: SimHub | None = None
     """The hub of the present life."""
+    _node: Node
     _scope: trio.CancelScope
     _found: Found | None = None
     """What the journal has, until the node has loaded it."""
@@ -49,7 +56,9 @@ class NodeHost(Host):
             assert isinstance(self.disk, ByteDisk)
             journal = Journal(SimStore(self.disk), machine.state, log)
             hub.is_open = False
-        node = Node(machine, HostClock(self), hub, HostStore(self), HostProcess(), log, journal)
+        self._node = node = Node(
+            machine, HostClock(self), hub, HostStore(self), HostProcess(), log, journal
+        )
         node.spiller = self.spiller
         self._scope = trio.CancelScope()
         self.nursery.start_soon(self._live, node, hub, self._scope, name=self.name)
@@ -69,11 +78,20 @@ class NodeHost(Host):
             self._fail(root_of(error))
         if not hub.is_dead:
             self.live.sync()
-            self.note("crash", cause="shutdown")
-            self.crash()
-            if node.failure:
-                # A supervisor would start it again.
-                self._engine.later(START_AGAIN, self._start_again, self.lives)
+            self.now = node.now
+            self.write_rows()
+            self._ended(node)
+
+    def _ended(self, node: Node) -> None:
+        """The process has ended by itself."""
+        if self.stopping is not None:
+            self.end(has_queues=isinstance(self.disk, ByteDisk) and self.disk.is_sealed())
+            return
+        self.note("crash", cause="shutdown")
+        self.crash()
+        if node.failure:
+            # A supervisor would start it again.
+            self._engine.later(START_AGAIN, self._start_again, self.lives)
 
     def _start_again(self, life: int) -> None:
         if self.machine is None and self.lives == life:
@@ -107,6 +125,18 @@ class NodeHost(Host):
                 self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
             hub.is_open = True
             hub.wake()
+
+    def stop(self) -> bool:
+        """SIGTERM, which a paused process receives when it goes on."""
+        hub, node = self.hub, self._node
+        if hub is None or self.stopping is not None:
+            return False
+        self.stopping = OrderlyStop()
+        if hub.is_open:
+            hub.put(_terminate)
+        else:
+            _terminate(node)
+        return True
 
     def crash(self, cause: str = "kill") -> None:
         """End at once, whatever its tasks are doing."""

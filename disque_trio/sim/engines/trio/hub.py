@@ -131,6 +131,7 @@ class SimHub:
         self.is_open = True
         """Inputs reach the node; not before it has read the journal."""
         self._host = host
+        self._is_listening = True
         self._open = dial
         self._inputs: deque[Act] = deque()
         self._came = trio.Event()
@@ -139,7 +140,8 @@ class SimHub:
 
     def put(self, act: Act) -> None:
         """Add an input to the next batch."""
-        self._inputs.append(act)
+        if self._is_listening:
+            self._inputs.append(act)
         self._came.set()
 
     def wake(self) -> None:
@@ -161,6 +163,7 @@ class SimHub:
     def stop_listening(self) -> None:
         """The node is stopping, and gets no more inputs."""
         self._inputs.clear()
+        self._is_listening = False
 
     def has_unsent(self) -> bool:
         """Never: output leaves at once."""

@@ -16,6 +16,7 @@ import trio
 from disque_trio.ports import JournalFile
 from disque_trio.sim.model.disk import BROKEN, FULL, SALT, Disk, Found
 from disque_trio.sim.scenarios.plan import Span
+from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.wire.journal import DamagedFileError, Reader
 
 T = TypeVar("T")
@@ -95,6 +96,13 @@ class ByteDisk(Disk):
     def clear(self) -> None:
         """Remove the file."""
         self.file, self.before = Content(), None
+
+    def is_sealed(self) -> bool:
+        """Does the file end with the mark of a stop?"""
+        try:
+            return Reader().feed(bytes(self.file.data))[-1:] == [STOPPED]
+        except DamagedFileError:
+            return False
 
     def load(self) -> Found:
         """What the process will find; a damaged file is removed."""
