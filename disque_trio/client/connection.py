@@ -52,8 +52,7 @@ class Connection:
 
     def ready(self) -> Failure | None:
         """Open the connection unless it is open; the error if the node refused the password."""
-        if self._socket is not None and not self._has_ended():
-            self._forget_replies()
+        if self.is_live():
             return None
         self.close()
         self._socket = _connected(self.address, self.connect_timeout_s)
@@ -67,6 +66,17 @@ class Connection:
         answer = self.receive()
         self._socket.settimeout(self.patience_s)
         return answer if isinstance(answer, Failure) else None
+
+    def is_live(self) -> bool:
+        """Is it open, and has the node not ended it? Forgets replies that nobody has read."""
+        if self._socket is None or self._has_ended():
+            return False
+        self._forget_replies()
+        return True
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        """How long the next replies may take, instead of `patience_s`."""
+        self._open_socket().settimeout(seconds)
 
     def close(self) -> None:
         """Close the connection, and forget replies that were still to come."""

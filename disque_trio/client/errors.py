@@ -1,14 +1,18 @@
-"""What went wrong between this client and a node, in words for the user of the command line.
+"""What went wrong between a client and its nodes, in words for people.
 
-Errors of OpenSSL are recognised by their attributes: importing `ssl` takes longer than a command of
-a plain client.
+Advice names options of the command line; programs have them by the same names. Errors of OpenSSL
+are recognised by their attributes: importing `ssl` takes longer than a command of a plain client.
 """
 
 import socket
 from typing import Final
 
 
-class ConnectionFailedError(Exception):
+class DisqueError(Exception):
+    """Whatever a client raises."""
+
+
+class ConnectionFailedError(DisqueError):
     """What went wrong, as a clause without a full stop, and what to do about it, in sentences."""
 
     def __init__(self, reason: str, advice: str = "") -> None:
@@ -26,6 +30,10 @@ class LostError(ConnectionFailedError):
     def __str__(self) -> str:
         unknown = "whether the command was carried out is not known"
         return f"{self.reason}: {unknown}. {self.advice}".rstrip()
+
+    def before_the_request(self) -> ConnectionFailedError:
+        """It ended while the client greeted the node: the request was not sent."""
+        return ConnectionFailedError(self.reason, self.advice)
 
 
 def not_connected(

@@ -1,4 +1,4 @@
-"""The command-line client's TLS. Imported only when it is asked for."""
+"""TLS of clients. Imported only when it is asked for."""
 
 import contextlib
 import errno
@@ -55,14 +55,20 @@ class Stream(ssl.SSLSocket):
 
 def secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
     """The connection under TLS. OSError; ConnectionFailedError for files that cannot be used."""
-    context = _trusting(tls.cacert)
+    context = context_for(tls)
     context.sslsocket_class = Stream
+    return context.wrap_socket(stream, server_hostname=tls.server_name or host)
+
+
+def context_for(tls: Tls) -> ssl.SSLContext:
+    """What these options mean to OpenSSL. ConnectionFailedError for files that cannot be used."""
+    context = _trusting(tls.cacert)
     if tls.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert is not None:
         _show(context, tls.cert, tls.key)
-    return context.wrap_socket(stream, server_hostname=tls.server_name or host)
+    return context
 
 
 def _trusting(cacert: str | None) -> ssl.SSLContext:

@@ -1,0 +1,156 @@
+"""One connection of the asynchronous client: requests of many tasks, answered in order.
+
+No task belongs to it: of the tasks that wait for replies, one reads for all. What they have to send
+at the same time is one write. A request whose task is cancelled is answered to nobody.
+"""
+
+import math
+import select
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import anyio
+import attrs
+from anyio.abc import ByteStream, SocketAttribute
+
+from disque_trio.client.address import Address
+from disque_trio.client.errors import LostError, lost
+from disque_trio.statemachine.base import Reply
+from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
+
+LET_GO_S: Final = 5.0
+"""How long a node may take to let a waiting client go."""
+_CHUNK: Final = 1 << 16
+
+
+@attrs.define(eq=False)
+class _Batch:
+    """Requests that were sent together, and their replies so far."""
+
+    missing: int
+    replies: list[Reply] = attrs.Factory(list)
+
+
+@attrs.define(eq=False)
+class Link:
+    """A connection over a stream."""
+
+    address: Address
+    stream: ByteStream
+    patience_s: float
+    """How long a reply may take, besides the time that the command asks the node to wait."""
+    _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
+    _awaited: deque[_Batch] = attrs.field(init=False, factory=deque)
+    _unsent: list[bytes] = attrs.field(init=False, factory=list)
+    _is_writing: bool = attrs.field(init=False, default=False)
+    _reading: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
+    _end: LostError | None = attrs.field(init=False, default=None)
+    _has_answered: bool = attrs.field(init=False, default=False)
+
+    @property
+    def is_open(self) -> bool:
+        """May it be asked? An end that nobody has read yet is noticed, but not with TLS."""
+        if self._end is not None:
+            return False
+        is_idle = not self._awaited and self.address.tls is None
+        return not (is_idle and _has_something(self.stream))
+
+    async def ask(self, requests: Sequence[Sequence[bytes]], wait_s: float = 0.0) -> list[Reply]:
+        """The replies to these requests. Raises LostError: what was done is not known."""
+        self._raise_end()
+        batch = _Batch(len(requests))
+        self._awaited.append(batch)
+        self._unsent += [encode_request(words) for words in requests]
+        with anyio.move_on_after(self.patience_s + wait_s if wait_s < math.inf else None) as limit:
+            await self._send()
+            while batch.missing and self._end is None:
+                async with self._reading:
+                    if batch.missing and self._end is None:
+                        await self._receive()
+        if limit.cancelled_caught:
+            await self._fail(TimeoutError())
+        if batch.missing:
+            self._raise_end()
+        return batch.replies
+
+    async def let_go(self) -> list[Reply]:
+        """End it while a request waits in the node. Returns what the node has answered first."""
+        batch = self._awaited[0] if self._awaited else _Batch(0)
+        with anyio.move_on_after(LET_GO_S, shield=True):
+            if self.address.tls is None:  # TLS has no end of one direction
+                with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await self.stream.send_eof()
+                while self._end is None and batch.missing:
+                    await self._receive()
+        with anyio.CancelScope(shield=True):
+            await self.close()
+        return batch.replies
+
+    async def close(self) -> None:
+        """Close it; requests under way fail."""
+        await self._fail(None)
+
+    async def _send(self) -> None:
+        """Send what is unsent, of other tasks too, unless another task is at it.
+
+        It cannot be cancelled: half a request would end the connection for all tasks.
+        """
+        if self._is_writing:
+            return
+        self._is_writing = True
+        try:
+            while self._unsent and self._end is None:
+                data = b"".join(self._unsent)
+                self._unsent.clear()
+                with anyio.fail_after(self.patience_s, shield=True):
+                    await self.stream.send(data)
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            await self._fail(error)
+        finally:
+            self._is_writing = False
+
+    async def _receive(self) -> None:
+        try:
+            data = await self.stream.receive(_CHUNK)
+            replies = self._parser.feed(data)
+        except anyio.EndOfStream:
+            await self._fail(None)
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            await self._fail(error)
+        except ProtocolError as error:
+            await self._fail(OSError(f"it does not speak Disque's protocol: {error}"))
+        else:
+            self._has_answered = True
+            self._take(replies)
+
+    def _take(self, replies: list[Reply]) -> None:
+        for reply in replies:
+            batch = self._awaited[0]
+            batch.replies.append(reply)
+            batch.missing -= 1
+            if not batch.missing:
+                self._awaited.popleft()
+
+    async def _fail(self, error: BaseException | None) -> None:
+        if self._end is None:
+            cause = error if isinstance(error, OSError) else None
+            has_tls = self.address.tls is not None
+            is_node = self._has_answered or self.address.path is not None
+            self._end = lost(str(self.address), cause, has_answered=is_node, has_tls=has_tls)
+        await anyio.aclose_forcefully(self.stream)
+
+    def _raise_end(self) -> None:
+        if self._end is not None:
+            raise LostError(self._end.reason, self._end.advice)
+
+
+def _has_something(stream: ByteStream) -> bool:
+    """Are there bytes, or the end? A node has nothing to say to a client that asked nothing."""
+    raw = stream.extra(SocketAttribute.raw_socket, None)
+    if raw is None:
+        return False
+    poll = select.poll()
+    poll.register(raw.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

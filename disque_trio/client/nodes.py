@@ -1,0 +1,154 @@
+"""Which node to ask: those of a cluster that are known, and which of them answered last. No I/O.
+
+A node that did not answer rests: others are asked first, for a while that doubles with each
+failure.
+"""
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Final
+
+import attrs
+
+from disque_trio.client.address import Address
+from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
+from disque_trio.client.refusals import UnavailableError
+from disque_trio.statemachine.base import NodeId, Reply
+
+REST_S: Final = 2.0
+LONGEST_REST_S: Final = 60.0
+
+
+class NoNodeError(DisqueError):
+    """No node of the cluster does what was asked; the text has the reason of each."""
+
+
+@attrs.define(eq=False)
+class _Known:
+    """One node."""
+
+    address: Address
+    failures: int = 0
+    rests_until: float = 0.0
+    reason: str = ""
+
+
+@attrs.define(eq=False)
+class Nodes:
+    """The nodes of a cluster by name, which is `host:port`, in order of preference."""
+
+    seeds: Sequence[Address]
+    discovers: bool = True
+    """Take the nodes of HELLO, too."""
+    _known: dict[str, _Known] = attrs.field(init=False, factory=dict)
+    _names: dict[NodeId, str] = attrs.field(init=False, factory=dict)
+    """Under which name each node has answered; it may have several addresses."""
+
+    def __attrs_post_init__(self) -> None:
+        for address in self.seeds:
+            self._known.setdefault(str(address), _Known(address))
+
+    def order(self, now: float) -> list[Address]:
+        """All nodes: those that do not rest, then those whose rest ends first."""
+        awake = [each for each in self._known.values() if each.rests_until <= now]
+        resting = [each for each in self._known.values() if each.rests_until > now]
+        resting.sort(key=lambda each: each.rests_until)
+        return [each.address for each in (*awake, *resting)]
+
+    def is_resting(self, address: Address, now: float) -> bool:
+        """Did it fail to answer lately?"""
+        known = self._known.get(str(address))
+        return known is not None and known.rests_until > now
+
+    def failed(self, address: Address, reason: str, now: float) -> None:
+        """It did not answer, or cannot serve."""
+        known = self._known.setdefault(str(address), _Known(address))
+        rest = min(REST_S * 2.0**known.failures, LONGEST_REST_S)
+        known.failures = min(known.failures + 1, 10)
+        known.rests_until = now + rest
+        known.reason = reason
+
+    def answered(self, address: Address) -> None:
+        """It serves."""
+        known = self._known.setdefault(str(address), _Known(address))
+        known.failures = 0
+        known.rests_until = 0.0
+
+    def introduced(self, address: Address, hello: Sequence[Reply]) -> None:
+        """It has answered HELLO. Nodes that it does not name, and that rest, are forgotten."""
+        match hello:
+            case [_, bytes(myself), *rows] if self.discovers:
+                named = {myself: address} | _others(rows, address)
+            case _:
+                return
+        for node, other in named.items():
+            name = self._names.setdefault(node, str(other))
+            if node == myself and name != str(address):  # one node, under two names
+                self._known.pop(name, None)
+                self._names[node] = name = str(address)
+            self._known.setdefault(name, _Known(other))
+        self._forget({self._names[node] for node in named})
+
+    def _forget(self, named: set[str]) -> None:
+        seeds = set(map(str, self.seeds))
+        for name, known in list(self._known.items()):
+            if name not in named and name not in seeds and known.failures:
+                del self._known[name]
+
+    def attempts(self, now: float, *, is_repeatable: bool) -> "Attempts":
+        """Ask one node after the other until one answers."""
+        return Attempts(self, now, is_repeatable)
+
+
+def _others(rows: Sequence[Reply], via: Address) -> dict[NodeId, Address]:
+    found = {}
+    for row in rows:
+        match row:
+            case [bytes(node), bytes(host), bytes(port), *_] if host and port.isdigit():
+                found[node] = attrs.evolve(via, host=host.decode(), port=int(port), path=None)
+    return found
+
+
+@attrs.define(eq=False)
+class Attempts:
+    """A loop over nodes. `with attempts:` around the body lets it go on with the next node after
+    an error for which this node is to blame; anything else is raised.
+    """
+
+    nodes: Nodes
+    now: float
+    is_repeatable: bool
+    _address: Address | None = attrs.field(init=False, default=None)
+    _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
+    _last: DisqueError | None = attrs.field(init=False, default=None)
+
+    def __iter__(self) -> Iterator[Address]:
+        for address in self.nodes.order(self.now):
+            self._address = address
+            yield address
+        reasons = "; ".join(self._reasons.values())
+        raise NoNodeError(f"no node could do it: {reasons}") from self._last
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        assert self._address is not None, "inside the loop"
+        if error is None:
+            self.nodes.answered(self._address)
+            return False
+        if not isinstance(error, ConnectionFailedError | UnavailableError):
+            return False
+        if isinstance(error, ConnectionFailedError):
+            reason = error.reason
+        else:
+            reason = f"{self._address} answers {error}"
+        self.nodes.failed(self._address, reason, self.now)
+        self._reasons[str(self._address)] = reason
+        self._last = error
+        return self.is_repeatable or not isinstance(error, LostError)

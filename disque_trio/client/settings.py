@@ -1,0 +1,10 @@
+"""Defaults of both clients."""
+
+from typing import Final
+
+DEFAULT_URL: Final = "disque://127.0.0.1:7711"
+CONNECT_TIMEOUT_S: Final = 5.0
+PATIENCE_S: Final = 10.0
+"""How long a reply may take, besides the time that the node was asked to wait."""
+WINDOW: Final = 128
+"""Requests of `run_all` that are under way at the same time: as many ADDJOBs of a client wait."""

@@ -1,0 +1,44 @@
+"""Opens byte streams to nodes with anyio: TCP, TLS and Unix sockets, on Trio and on asyncio."""
+
+import os
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+import anyio
+from anyio.abc import ByteStream
+
+from disque_trio.client.address import Address
+from disque_trio.client.errors import not_connected
+
+Connect = Callable[[Address, float], Awaitable[ByteStream]]
+"""Opens a stream within so many seconds; ConnectionFailedError if it cannot."""
+
+
+async def connect(address: Address, timeout_s: float) -> ByteStream:
+    """A stream to a node. Raises ConnectionFailedError."""
+    try:
+        with anyio.fail_after(timeout_s):
+            return await _opened(address)
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        if isinstance(cause, ConnectionError) and cause.errno:  # asyncio has texts of its own
+            cause = OSError(cause.errno, os.strerror(cause.errno))
+        has_tls = address.tls is not None
+        raise not_connected(str(address), cause, address.path, has_tls=has_tls) from error
+
+
+async def _opened(address: Address) -> ByteStream:
+    if address.path is not None:
+        return await anyio.connect_unix(address.path)
+    if address.tls is None:
+        return await anyio.connect_tcp(address.host, address.port)
+    # OpenSSL takes longer to import than all the rest.
+    context: Any = import_module("disque_trio.client.tls").context_for(address.tls)
+    return await anyio.connect_tcp(
+        address.host,
+        address.port,
+        ssl_context=context,
+        tls_standard_compatible=False,
+        tls_hostname=address.tls.server_name or address.host,
+    )

@@ -1,0 +1,55 @@
+"""The address of a cluster in one line."""
+
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
+
+from disque_trio.client.address import Address, Tls
+
+_SCHEMES: Final = ("disque", "disques", "disque+unix")
+_PORT: Final = "7711"
+_TLS_FIELDS: Final = {
+    "tls_ca_file": "cacert",
+    "tls_cert_file": "cert",
+    "tls_key_file": "key",
+    "tls_server_name": "server_name",
+}
+
+
+def parse_url(url: str) -> tuple[list[Address], bytes | None]:
+    """The nodes that a URL names, and the password.
+
+    `disque://[:password@]host[:port][,host[:port]...]`; `disques://` is the same with TLS, whose
+    files stand behind `?` (`tls_ca_file`, `tls_cert_file`, `tls_key_file`, `tls_server_name`);
+    `disque+unix:///path` is a Unix socket. Raises ValueError.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES:
+        shown = url.rpartition("@")[2]  # without the password
+        raise ValueError(f"{shown!r} is no cluster's address, such as disque://127.0.0.1:7711")
+    login, _, hosts = parts.netloc.rpartition("@")
+    password = unquote_to_bytes(login.partition(":")[2]) or None
+    options = parse_qs(parts.query, strict_parsing=bool(parts.query), keep_blank_values=True)
+    allowed = _TLS_FIELDS if parts.scheme == "disques" else {}
+    for name in options:
+        if name not in allowed:
+            raise ValueError(f"{name!r} is no option of {parts.scheme}://")
+    if parts.scheme == "disque+unix":
+        return [Address(path=unquote(parts.path))], password
+    if parts.path.strip("/"):
+        raise ValueError(f"{parts.path!r}: a cluster's address has no path")
+    tls = _tls(options) if parts.scheme == "disques" else None
+    return [_node(each, tls) for each in hosts.split(",")], password
+
+
+def _tls(options: dict[str, list[str]]) -> Tls:
+    files: dict[str, Any] = {_TLS_FIELDS[name]: found[-1] for name, found in options.items()}
+    return Tls(**files)
+
+
+def _node(text: str, tls: Tls | None) -> Address:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, _PORT
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"{text!r} is no host:port, such as 127.0.0.1:7711")
+    return Address(host=host.removeprefix("[").removesuffix("]"), port=int(port), tls=tls)

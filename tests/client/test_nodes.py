@@ -1,0 +1,133 @@
+"""Which node a client asks next."""
+
+import pytest
+
+from disque_trio.client.address import Address
+from disque_trio.client.errors import LostError
+from disque_trio.client.nodes import LONGEST_REST_S, REST_S, Nodes, NoNodeError
+from disque_trio.client.refusals import RefusedError, UnavailableError
+from disque_trio.statemachine.base import Reply
+
+A, B, C = (Address(host=name) for name in "abc")
+IDS = {"a": b"a" * 40, "b": b"b" * 40, "c": b"c" * 40}
+
+
+def hello(myself: str, *names: str) -> list[Reply]:
+    rows: list[Reply] = [[IDS[name], name.encode(), b"7711", b"1"] for name in names]
+    return [1, IDS[myself], *rows]
+
+
+def test_the_first_that_was_named_is_asked_first() -> None:
+    assert Nodes([B, A]).order(0) == [B, A]
+
+
+def test_a_node_that_failed_is_asked_last_for_a_while() -> None:
+    nodes = Nodes([A, B])
+
+    nodes.failed(A, "refused", 10)
+
+    assert nodes.order(10 + REST_S - 0.1) == [B, A]
+    assert nodes.is_resting(A, 10)
+    assert nodes.order(10 + REST_S) == [A, B]
+
+
+def test_its_rest_doubles_with_each_failure_and_ends_with_an_answer() -> None:
+    nodes = Nodes([A, B])
+
+    for _ in range(2):
+        nodes.failed(A, "refused", 0)
+    assert nodes.is_resting(A, 2 * REST_S - 0.1)
+    assert not nodes.is_resting(A, 2 * REST_S)
+
+    for _ in range(2000):
+        nodes.failed(A, "refused", 0)
+    assert not nodes.is_resting(A, LONGEST_REST_S)
+
+    nodes.answered(A)
+    assert nodes.order(0) == [A, B]
+
+
+def test_if_all_rest_the_one_whose_rest_ends_first_is_asked_first() -> None:
+    nodes = Nodes([A, B])
+
+    nodes.failed(A, "refused", 1)
+    nodes.failed(B, "refused", 0)
+
+    assert nodes.order(1) == [B, A]
+
+
+def test_nodes_that_a_node_names_are_asked_too() -> None:
+    nodes = Nodes([A])
+
+    nodes.introduced(A, hello("a", "a", "b"))
+
+    assert nodes.order(0) == [A, B]
+
+
+def test_a_client_that_does_not_discover_keeps_to_what_it_was_given() -> None:
+    nodes = Nodes([A], discovers=False)
+
+    nodes.introduced(A, hello("a", "a", "b"))
+
+    assert nodes.order(0) == [A]
+
+
+def test_a_node_with_two_addresses_is_one_node() -> None:
+    outside = Address(host="outside")
+    nodes = Nodes([outside, B])
+
+    nodes.introduced(outside, hello("a", "a", "b"))
+    nodes.introduced(B, hello("b", "a", "b"))
+
+    assert nodes.order(0) == [outside, B]
+
+
+def test_a_node_that_is_gone_and_that_nobody_names_is_forgotten_unless_it_was_given() -> None:
+    nodes = Nodes([A])
+    nodes.introduced(A, hello("a", "a", "b", "c"))
+    nodes.failed(B, "refused", 0)
+
+    nodes.introduced(A, hello("a", "a", "c"))
+
+    assert nodes.order(100) == [A, C]
+
+
+def test_an_answer_that_is_no_hello_teaches_nothing() -> None:
+    nodes = Nodes([A])
+
+    nodes.introduced(A, [1])
+    nodes.introduced(A, [1, IDS["a"], 7, [b"id"]])
+
+    assert nodes.order(0) == [A]
+
+
+def ask_all(nodes: Nodes, error: Exception, *, is_repeatable: bool = True) -> list[Address]:
+    asked = []
+    attempts = nodes.attempts(0, is_repeatable=is_repeatable)
+    for address in attempts:
+        asked.append(address)
+        with attempts:
+            if address == A:
+                raise error
+            return asked
+    raise AssertionError
+
+
+def test_the_next_node_is_asked_if_one_cannot() -> None:
+    assert ask_all(Nodes([A, B]), LostError("cut")) == [A, B]
+    assert ask_all(Nodes([A, B]), UnavailableError("OOM", "", "ADDJOB")) == [A, B]
+
+
+def test_what_must_not_be_sent_twice_is_not() -> None:
+    with pytest.raises(LostError):
+        ask_all(Nodes([A, B]), LostError("cut"), is_repeatable=False)
+
+
+def test_what_one_node_refuses_no_other_is_asked() -> None:
+    with pytest.raises(RefusedError):
+        ask_all(Nodes([A, B]), RefusedError("ERR", "syntax", "ADDJOB"))
+
+
+def test_if_no_node_can_the_reasons_of_all_are_told() -> None:
+    with pytest.raises(NoNodeError, match="no node could do it: cut"):
+        ask_all(Nodes([A]), LostError("cut"))
