@@ -65,9 +65,9 @@ def test_jepsens_test_of_2015_loses_nothing(name: str, fault: str, engine: str) 
         result = execute(played, engine).result
 
         assert result.lost == 0
-        # In real time, how late is too late is a matter of the machine: links too come back late.
+        # In real time, a busy machine is late, which shows as duplicates.
         is_exact = engine != "tcp"
-        late = () if is_exact else ("D", "L6")
+        late = () if is_exact else ("D",)
         assert [f for f in result.findings if not f.property.startswith(late)] == []
         assert result.marks[fault] > 0
         if result.added or is_exact:

@@ -14,7 +14,7 @@ from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap import run as heap_run
 from disque_trio.sim.engines.heap.run import FormingError, Outcome, UnplayableError
-from disque_trio.sim.engines.tcp.lateness import forgiving
+from disque_trio.sim.engines.tcp.lateness import NO_PROCESSOR, forgiving
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
@@ -118,7 +118,10 @@ def execute(
     """Run it. A machine that raises fails the run, as a lost job does."""
     run = run or engine_called(engine)
     began = time.process_time() if engine in REPEATABLE else time.monotonic()
-    judging = judge(plan if engine in REPEATABLE else forgiving(plan), is_live=is_live)
+    if engine in REPEATABLE:
+        judging = judge(plan, is_live=is_live)
+    else:
+        judging = judge(forgiving(plan), is_live=is_live, no_processor=NO_PROCESSOR)
     counter = _Counter()
     seers = (judging.see, counter.see, *watchers)
 

@@ -229,9 +229,9 @@ class Case:
         return bool(self.seen.get("hold"))
 
 
-def case_of(plan: Plan, *, is_live: bool) -> Case:
+def case_of(plan: Plan, *, is_live: bool, no_processor: Micros) -> Case:
     """The case before the first row."""
-    obligations = obligations_of(plan)
+    obligations = obligations_of(plan, no_processor)
     case = Case(plan, is_live, obligations, world_of(plan, obligations))
     case.has_maxlen = any(add.maxlen is not None for add in plan.adds)
     case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}

@@ -23,6 +23,7 @@ DISCOVERY: Final[Micros] = 35 * SECOND
 imported jobs itself gives none."""
 GOSSIP_ROUND: Final[Micros] = 1 * SECOND
 """Every node pings another one so often."""
+RECONNECT_STEPS: Final = 6
 GC_WAIT: Final[Micros] = 180 * SECOND
 """The longest pause between two attempts to collect an acknowledged job."""
 BREAKS_AFTER: Final[Micros] = 16 * SECOND
@@ -141,12 +142,23 @@ class Obligations:
     """`appendfsync`."""
     can_step: bool
     """Wall clocks differ or jump."""
+    no_processor: Micros = 0
+    """How long a process may get no processor; only in real time."""
 
     @property
     def reconnect(self) -> Micros:
         """How long after a cut, or a start, links may still be down: dead ones have to be noticed
         first, and dials to a place that is not there take their time."""
         return self.longest(self.node_timeout) + BREAKS_AFTER
+
+    @property
+    def reconnect_late(self) -> Micros:
+        """How much longer that may take in real time, where each step may wait for a processor:
+        heartbeat, dial, accept, PING, PONG and the look at the result. Once an answer may be too
+        late, so that the node closes the link and begins anew."""
+        if not self.no_processor:
+            return 0
+        return self.node_timeout + 2 * RECONNECT_STEPS * self.no_processor
 
     @property
     def calm_after(self) -> Micros:
@@ -195,7 +207,7 @@ class Obligations:
         )
 
 
-def obligations_of(plan: Plan) -> Obligations:
+def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
     """The obligations of a plan."""
     config = dict(plan.config)
     drifts = [abs(clock.drift_ppm) for clock in plan.clocks]
@@ -216,6 +228,7 @@ def obligations_of(plan: Plan) -> Obligations:
         has_disk=config.get("appendonly", "no") == "yes",
         fsync=config.get("appendfsync", "everysec"),
         can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
+        no_processor=no_processor,
     )
 
 

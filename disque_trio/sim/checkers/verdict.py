@@ -68,16 +68,17 @@ class Verdict:
         return tuple(name for name in sometimes if not self.marks.get(name))
 
 
-def judge(plan: Plan, *, is_live: bool = False) -> "Judge":
-    """A judge for a run of this plan. Live nodes do not know whether their replies arrive."""
-    return Judge(plan, is_live=is_live)
+def judge(plan: Plan, *, is_live: bool = False, no_processor: Micros = 0) -> "Judge":
+    """A judge for a run of this plan. Live nodes do not know whether their replies arrive. In real
+    time a process may get no processor for a while."""
+    return Judge(plan, is_live=is_live, no_processor=no_processor)
 
 
 class Judge:
     """Judges one run, row by row."""
 
-    def __init__(self, plan: Plan, *, is_live: bool = False) -> None:
-        self.case = case_of(plan, is_live=is_live)
+    def __init__(self, plan: Plan, *, is_live: bool, no_processor: Micros) -> None:
+        self.case = case_of(plan, is_live=is_live, no_processor=no_processor)
         self._findings = Findings()
         self._duplicates: list[Duplicate] = []
         self._deliveries = 0

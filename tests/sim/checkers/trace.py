@@ -31,6 +31,7 @@ class Trace:
         consumers: Sequence[str] = ("n1",),
         vector_clocks: bool = True,
         is_live: bool = False,
+        no_processor: int = 0,
     ) -> None:
         self.plan = Plan(
             scenario="by hand",
@@ -48,6 +49,7 @@ class Trace:
             expect=expect or Expect(duplicates=ALL_CAUSES),
         )
         self._is_live = is_live
+        self._no_processor = no_processor
         self._rows: list[Row] = []
         self._refs = itertools.count(1)
         for node in range(1, nodes + 1):
@@ -241,7 +243,7 @@ class Trace:
         """What the judge says, maybe after some more time."""
         if end is not None:
             self.row(end, "end")
-        judging = judge(self.plan, is_live=self._is_live)
+        judging = judge(self.plan, is_live=self._is_live, no_processor=self._no_processor)
         for row in self.rows():
             judging.see(row)
         return judging.finish()

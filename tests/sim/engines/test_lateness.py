@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.sim.engines.tcp.lateness import forgiving
+from disque_trio.sim.engines.tcp.lateness import NO_PROCESSOR, forgiving
 from disque_trio.sim.scenarios.plan import LinkPlan, Plan
 from tests.sim.checkers.trace import Trace, broken
 
@@ -28,3 +28,29 @@ def test_a_node_without_a_processor_learns_of_a_lease_late_and_not_never(
     trace.serve(1 + after_s, "n2", "c2")
 
     assert ("S11" in broken(trace.verdict())) == is_broken
+
+
+@pytest.mark.parametrize(
+    ("no_processor", "after_s", "is_broken"),
+    [(0, 18, False), (0, 20, True), (NO_PROCESSOR, 30, False), (NO_PROCESSOR, 35, True)],
+)
+def test_links_may_come_back_later_where_each_step_waits_for_a_processor(
+    *, no_processor: int, after_s: float, is_broken: bool
+) -> None:
+    trace = Trace(no_processor=no_processor)
+    trace.heal(2, rejoins=False)
+    trace.row(2 + after_s, "rejoin")
+
+    assert ("L6" in broken(trace.verdict(end=60))) == is_broken
+
+
+@pytest.mark.parametrize(("started", "is_broken"), [(2.1, True), (10, False)])
+def test_links_are_late_from_the_start_of_the_last_process_on(
+    *, started: float, is_broken: bool
+) -> None:
+    trace = Trace()
+    trace.crash(1, "n2", back=started)
+    trace.heal(2, rejoins=False)
+    trace.row(25, "rejoin")
+
+    assert ("L6" in broken(trace.verdict(end=60))) == is_broken
