@@ -96,7 +96,7 @@ RECEIVERS: Final = {
 OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
-        NodeState.jobs NodeState.queues NodeState.ready NodeState.unmet
+        NodeState.jobs NodeState.queues NodeState.ready NodeState.unmet NodeState.ended
         Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
@@ -136,6 +136,7 @@ OWNERS: Final = {
     "queue": "Job.in_line",
     "waiters": """
         Client.blocked Client.queues Client.deadline Client.with_counters Client.active
+        Client.awaited NodeState.awaited NodeState.ended
         Queue.waiting Outbox.resumed
     """,
     "pausing": "Queue.paused",

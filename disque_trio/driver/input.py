@@ -24,7 +24,7 @@ from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import MUCH, Session
 from disque_trio.statemachine.base import Now, Reply
-from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.machine import Machine
 
 TURN: Final = 128
@@ -200,7 +200,7 @@ class Input:
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has closed its sending side."""
-        if session.client.blocked is Blocked.JOBS or session.client.blocked is Blocked.COPIES:
+        if session.client.blocked in WAITS or session.client.blocked is Blocked.COPIES:
             session.port.abort()
 
     def _after_turn(self, session: Session, now: Now) -> None:

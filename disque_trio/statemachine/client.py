@@ -1,8 +1,8 @@
 """One client connection, as the machine sees it.
 
-`blocked`, `queues` and the fields that go with them are written by `waiters`, `pending_adds` by the
-module of that name; identity and modes by `sessions` and the CLIENT commands; `awaits` by the
-driver.
+`blocked`, `queues`, `awaited` and the fields that go with them are written by `waiters`,
+`pending_adds` by the module of that name; identity and modes by `sessions` and the CLIENT commands;
+`awaits` by the driver.
 """
 
 import enum
@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from disque_trio.statemachine.base import ClientId, Millis, Reply
+from disque_trio.statemachine.base import ClientId, JobId, Millis, Reply
 from disque_trio.statemachine.job import PendingAdd
 from disque_trio.statemachine.timers import Timed
 
@@ -21,8 +21,13 @@ class Blocked(enum.Enum):
 
     NO = "not blocked"
     JOBS = "GETJOB: a job in one of its queues"
+    JOB = "WAITJOB: the end of a job"
     COPIES = "ADDJOB: enough copies of its job, or of each of its jobs"
     CHORE = "the outcome of a chore"
+
+
+WAITS = (Blocked.JOBS, Blocked.JOB)
+"""Of GETJOB and WAITJOB: such a wait may end at any moment without a result."""
 
 
 class ReplyMode(enum.Enum):
@@ -56,6 +61,8 @@ class Client(Timed):
     """When its wait ends; 0 is never."""
     queues: tuple[bytes, ...] = ()
     with_counters: bool = False
+    awaited: JobId = b""
+    """The job whose end it waits for."""
     pending_adds: list[PendingAdd] = attrs.Factory(list)
     """While it waits for copies: its ADDJOBs that are not answered, in order."""
     most_pending: int = 0

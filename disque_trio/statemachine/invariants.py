@@ -34,6 +34,8 @@ def check(node: NodeState) -> None:
     for client in node.clients.values():
         _check_client(node, client)
     _check_counts(node)
+    waiting = sum(map(len, node.awaited.values()))
+    assert waiting == sum(bool(each.awaited) for each in node.clients.values()), node.awaited
     _check_adding(node)
     _check_cluster(node)
     _check_memory(node)
@@ -88,6 +90,10 @@ def _check_client(node: NodeState, client: Client) -> None:
         for name in client.queues:
             assert client.id in node.queues[name].waiting, f"{client.id} is not waiting on {name!r}"
     else:
+        assert (client.blocked is Blocked.JOB) == bool(client.awaited), client.id
+        if client.awaited:
+            assert node.awaited[client.awaited][client.id] is client, f"{client.id} is not told"
+            assert client.awaited in node.jobs, f"{client.id} waits for a job that has gone"
         assert not client.queues, f"client {client.id} lingers on {client.queues}"
     _check_pending_adds(client)
     if client.blocked is not Blocked.NO and client.deadline:

@@ -1,9 +1,8 @@
 """The life of a job in this node: registered, queued, fetched, acknowledged, gone (original 6.1).
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
-and `body` of one that has gone;
-`NodeState.jobs`, `queues`, `ready` and `unmet`; `Queue.accessed`, `jobs_in` and `jobs_out`;
-`Memory.held`, `evictable` and `dummies`. Jobs that begin or end here are recorded at once; copies
+and `body` of one that has gone; `NodeState.jobs`, `queues`, `ready` and `unmet`, and adds to
+`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`. Jobs that begin or end here are recorded at once; copies
 from other nodes are recorded by the module that takes them in.
 """
 
@@ -39,6 +38,9 @@ WITH_WORKER: Final = LEASED | TAKEN
 """A worker has the job, from this node or from another one, as far as is known here."""
 LINKS_UP: Final[Millis] = 1000
 """How long it takes after a start until links are up."""
+_ACKED: Final = b"acked"
+_ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: _ACKED}
+"""What WAITJOB answers of a job that is dropped without being acknowledged here first."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that was unused for this long is dropped (original 6.11)."""
 
@@ -91,10 +93,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
         dequeue(node, job, Cause.DROPPED)
     if node.is_recording:
         journaling.drop(node, job)
-    if job.state != ACKED:
-        counts.leave(node, job, job.flags)
-    elif not is_ours_alone(node, job):
-        node.tombstones.bury(job.id)
+    _conclude(node, job, cause)
     node.timers.disarm(job)
     node.jobs.drop(job)
     memory = node.memory
@@ -110,6 +109,22 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
         job.body = b""
     if node.trace is not None:
         trace.note(node, Kind.DROP, job, cause)
+
+
+def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
+    """Take it off the counts, leave a tombstone, and have those told who wait for its end."""
+    if job.state != ACKED:
+        counts.leave(node, job, job.flags)
+    elif job.holders is not node.cluster.myself.holding and not is_ours_alone(node, job):
+        node.tombstones.bury(job.id)
+    if node.awaited:
+        note_end(node, job, _ENDS.get(cause, b""))
+
+
+def note_end(node: NodeState, job: Job, end: bytes) -> None:
+    """Let `waiters` tell those who wait for the end of the job, at the end of the batch."""
+    if job.id in node.awaited:
+        node.ended[job.id] = _ACKED if job.state == ACKED else end
 
 
 def is_ours_alone(node: NodeState, job: Job) -> bool:
@@ -344,6 +359,7 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
     dequeue(node, job, Cause.ACKED)
     counts.leave(node, job, job.flags)
     job.state = ACKED
+    note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
     trace.note(node, Kind.ACKED, job, cause)
     schedule_collection(node, job)

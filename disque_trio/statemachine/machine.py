@@ -36,6 +36,7 @@ from disque_trio.statemachine import (
     sessions,
     spilling,
     timing,
+    waiters,
 )
 from disque_trio.statemachine.admission import must_check, refusal_of
 from disque_trio.statemachine.base import (
@@ -365,6 +366,8 @@ class Machine:
         node = self.state
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
+        if node.ended:
+            waiters.tell_ends(node)
         if node.unmet:
             federation.settle(node)
         if node.mono >= node.memory.review_at and node.out:

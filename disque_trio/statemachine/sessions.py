@@ -12,7 +12,7 @@ from typing import Any
 from disque_trio.statemachine import idle_queues, metrics, offering, replication, send, waiters
 from disque_trio.statemachine.base import NULL_ARRAY, PENDING, CommandError, Failure, Millis, Reply
 from disque_trio.statemachine.chores import Chore
-from disque_trio.statemachine.client import Blocked, Client, ReplyMode
+from disque_trio.statemachine.client import WAITS, Blocked, Client, ReplyMode
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.timers import Timed
@@ -110,7 +110,7 @@ def on_due(node: NodeState, client: Client) -> None:
     """A client's timer: its wait is over, its job needs a node more, or it has been idle."""
     if client.blocked is Blocked.COPIES:
         replication.on_client_due(node, client)
-    elif client.blocked is Blocked.JOBS and client.deadline:
+    elif client.blocked in WAITS and client.deadline:
         waiters.time_out(node, client)
     elif client.blocked is Blocked.NO:
         _on_idle_due(node, client)

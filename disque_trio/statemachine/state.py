@@ -174,6 +174,10 @@ class NodeState:
     adding: int = 0
     adding_bytes: int = 0
     """`pending_adds`: how many ADDJOBs wait for copies, and the bytes of their jobs' bodies."""
+    awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)
+    """`waiters`: the clients that wait for the end of a job."""
+    ended: dict[JobId, bytes] = attrs.Factory(dict)
+    """`lifecycle` adds, `waiters` tells: what became of such jobs; empty if they have left."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     demands: dict[bytes, Demand] = attrs.Factory(dict)

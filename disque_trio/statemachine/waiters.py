@@ -1,19 +1,20 @@
-"""Waiting clients: blocking, releasing, timing out (original 1.5, 6.6).
+"""Waiting clients, of GETJOB and WAITJOB: blocking, releasing, timing out (original 1.5, 6.6).
 
-Owns `Client.blocked`, `queues`, `deadline`, `with_counters` and `Queue.waiting`, sets
-`Client.active` and `Outbox.resumed`, and arms the client's timer: for the end of its wait, or for
-the end of its idleness.
+Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `with_counters`, `NodeState.awaited` and
+`Queue.waiting`, takes out of `NodeState.ended`, sets `Client.active` and `Outbox.resumed`, and arms
+the client's timer: for the end of its wait, or for the end of its idleness.
 """
 
 from collections.abc import Sequence
 
 from disque_trio.statemachine import send
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Millis, Reply
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, JobId, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.idle_queues import drop_queue_if_idle
 from disque_trio.statemachine.lifecycle import queue_for
 from disque_trio.statemachine.state import NodeState
 
+NO_JOB = b"NOJOB Job not known in the context of this node."
 LEAVING_ERROR = b"LEAVING This node is leaving the cluster, please connect to a different one"
 
 
@@ -31,6 +32,22 @@ def block_for_jobs(
     for name in client.queues:
         queue_for(node, name).waiting[client.id] = client
     block(node, client, Blocked.JOBS, deadline)
+
+
+def block_for_end(node: NodeState, client: Client, job_id: JobId, deadline: Millis) -> None:
+    """Let the client wait for the end of a job; deadline 0 is for ever."""
+    client.awaited = job_id
+    node.awaited.setdefault(job_id, {})[client.id] = client
+    block(node, client, Blocked.JOB, deadline)
+
+
+def tell_ends(node: NodeState) -> None:
+    """Answer those who wait for jobs that have ended, or have left this node."""
+    while node.ended:
+        job_id = next(iter(node.ended))
+        end = node.ended.pop(job_id)
+        for client in list(node.awaited.get(job_id, {}).values()):
+            release(node, client, end or Failure(NO_JOB))
 
 
 def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) -> None:
@@ -55,10 +72,20 @@ def unblock(node: NodeState, client: Client) -> None:
         del queue.waiting[client.id]
         drop_queue_if_idle(node, queue)
     client.queues = ()
+    if client.awaited:
+        _stop_awaiting(node, client)
     client.blocked = Blocked.NO
     client.deadline = 0
     client.active = node.mono
     watch_idle(node, client)
+
+
+def _stop_awaiting(node: NodeState, client: Client) -> None:
+    others = node.awaited[client.awaited]
+    del others[client.id]
+    if not others:
+        del node.awaited[client.awaited]
+    client.awaited = b""
 
 
 def watch_idle(node: NodeState, client: Client) -> None:
@@ -81,5 +108,5 @@ def release_leaving(node: NodeState) -> None:
 
 
 def time_out(node: NodeState, client: Client) -> None:
-    """The client's wait has timed out."""
-    release(node, client, NULL_ARRAY)
+    """The client's wait for jobs, or for the end of one, has timed out or is ended."""
+    release(node, client, NULL_ARRAY if client.blocked is Blocked.JOBS else None)

@@ -74,7 +74,7 @@ SUBCOMMANDS: Final = (
     "CONFIG SET maxmemory 25000", "CONFIG SET maxmemory 40000", "CONFIG SET maxmemory 1gb",
     "CONFIG SET maxmemory 1gb", "CONFIG SET maxmemory-policy noeviction",
     "CONFIG SET maxmemory-policy acks", "INFO all", "QSCAN COUNT 1", "JSCAN REPLY all BUSYLOOP",
-    "MONITOR", "QSTAT q", "QPEEK q -3",
+    "MONITOR", "QSTAT q", "QPEEK q -3", "CLIENT UNBLOCK 1", "CLIENT UNBLOCK 2",
 )  # fmt: skip
 
 
@@ -267,7 +267,7 @@ class Storm:
             name = self.pick((b"ACKJOB", b"FASTACK", b"DELJOB", b"ENQUEUE", b"NACK", b"DEQUEUE"))
             return [name, *self.any_of(self.a_job, 3)]
         if kind == 8:
-            return [self.pick((b"SHOW", b"WORKING", b"WORKING")), self.a_job()]
+            return [self.pick((b"SHOW", b"WORKING", b"WORKING", b"WAITJOB")), self.a_job()]
         if self.random.random() < 0.3:
             how = self.pick((b"in", b"out", b"all", b"none", b"none", b"state"))
             if self.random.random() < 0.2:

@@ -7,10 +7,10 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import sessions
+from disque_trio.statemachine import sessions, waiters
 from disque_trio.statemachine.base import OK, SILENCE, SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
-from disque_trio.statemachine.client import Blocked, Client, ReplyMode
+from disque_trio.statemachine.client import WAITS, Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.hints import no_option, none_of, shown
@@ -22,8 +22,8 @@ _SYNTAX_ERROR: Final = (
 )
 USAGE: Final = (
     "LIST [TYPE normal] [ID id ...] | INFO | ID | GETNAME | SETNAME name"
-    " | SETINFO LIB-NAME|LIB-VER value | KILL filter ... | PAUSE ms | REPLY ON|OFF|SKIP"
-    " | NO-EVICT ON|OFF | NO-TOUCH ON|OFF"
+    " | SETINFO LIB-NAME|LIB-VER value | KILL filter ... | UNBLOCK id | PAUSE ms"
+    " | REPLY ON|OFF|SKIP | NO-EVICT ON|OFF | NO-TOUCH ON|OFF"
 )
 _LIBRARY: Final = (b"lib-name", b"lib-ver")
 _LONGEST_INFO: Final = 128
@@ -31,8 +31,8 @@ _LONGEST_INFO: Final = 128
 
 
 def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
-    """CLIENT LIST | INFO | ID | GETNAME | SETNAME | SETINFO | KILL | PAUSE | REPLY | NO-EVICT |
-    NO-TOUCH."""
+    """CLIENT LIST | INFO | ID | GETNAME | SETNAME | SETINFO | KILL | UNBLOCK | PAUSE | REPLY |
+    NO-EVICT | NO-TOUCH."""
     match [args[1].lower(), *args[2:]]:
         case [b"list", *filters]:
             return _ask_for_list(node, caller, filters)
@@ -42,6 +42,8 @@ def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
             return _kill_address(node, caller, address)
         case [b"kill", *filters]:
             return _kill_matching(node, caller, filters)
+        case [b"unblock", id]:
+            return _unblock(node, id)
         case [b"pause", duration]:
             sessions.pause(node, parse.timeout(duration, b"PAUSE"))
             return OK
@@ -127,7 +129,7 @@ def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
 def _flags(each: Client) -> bytes:
     flags = {
         b"O": each.is_monitor,
-        b"b": each.blocked in (Blocked.JOBS, Blocked.COPIES),
+        b"b": each.blocked in (*WAITS, Blocked.COPIES),
         b"c": each.is_closing,
         b"U": each.is_unix,
     }
@@ -191,6 +193,15 @@ def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
         if victim is not caller:
             sessions.disconnect(node, victim)
     return len(victims)
+
+
+def _unblock(node: NodeState, word: bytes) -> Reply:
+    """1 if the client waited for jobs, or for the end of one; its wait ends without a result."""
+    victim = node.clients.get(parse.integer(word, b"ERR Invalid client ID"))
+    if victim is None or victim.blocked not in WAITS:
+        return 0
+    waiters.time_out(node, victim)
+    return 1
 
 
 def set_name(caller: Client, name: bytes) -> Reply:

@@ -10,11 +10,11 @@ from typing import Final
 from disque_trio.statemachine import metrics, pressure, recovery, sessions
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
-from disque_trio.statemachine.client import Blocked, Client
+from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.state import NodeState
 
-FEATURES: Final = ("qstat-counts", "purge")
+FEATURES: Final = ("qstat-counts", "purge", "unblock", "waitjob")
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]
 """A name and what is shown after the colon."""
@@ -43,7 +43,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     connections = vitals.connections.values()
-    blocked = (Blocked.JOBS, Blocked.COPIES)
+    blocked = (*WAITS, Blocked.COPIES)
     yield "connected_clients", len(node.clients)
     yield "client_longest_output_list", max((each.output_chunks for each in connections), default=0)
     yield "client_biggest_input_buf", max((each.input_bytes for each in connections), default=0)

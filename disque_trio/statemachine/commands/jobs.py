@@ -1,10 +1,20 @@
 """Commands that take job ids (original 2.4 to 2.6)."""
 
-from disque_trio.statemachine import acks, lifecycle, replication, requeue
-from disque_trio.statemachine.base import ACKED, ACTIVE, STATE_NAMES, CommandError, JobId, Reply
+from disque_trio.statemachine import acks, lifecycle, replication, requeue, waiters
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    PENDING,
+    STATE_NAMES,
+    SYNTAX_ERROR,
+    CommandError,
+    JobId,
+    Reply,
+)
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import job_ids
+from disque_trio.statemachine.commands.parse import Words, job_ids, timeout
 from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.state import NodeState
 
@@ -61,7 +71,7 @@ def working(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Postpone the next delivery by a whole retry period, which is the reply in seconds."""
     job = node.jobs.get(check_id(args[1]))
     if job is None:
-        raise CommandError(b"NOJOB Job not known in the context of this node.")
+        raise CommandError(waiters.NO_JOB)
     if job.state == ACKED:
         raise CommandError(b"ACKED The job is already acknowledged, nobody has to work on it.")
     age = node.wall - job.ctime // 1_000_000
@@ -73,6 +83,27 @@ def working(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         )
     requeue.working(node, job)
     return job.retry // 1000
+
+
+def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """How the job ends: acked or expired; null if it has not ended in time."""
+    job_id = check_id(args[1])
+    wait, words = 0, Words(args[2:])
+    has_timeout = False
+    for word in words:
+        if word.upper() != b"TIMEOUT":
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"WAITJOB", (b"TIMEOUT",)))
+        if has_timeout:
+            raise CommandError(SYNTAX_ERROR + b": TIMEOUT is given twice")
+        wait, has_timeout = timeout(words.value(b"TIMEOUT"), b"TIMEOUT"), True
+    job = node.jobs.get(job_id)
+    if job is None:
+        origin = b" It was added at the node whose ID begins with " + job_id[2:10]
+        raise CommandError(waiters.NO_JOB + origin)
+    if job.state == ACKED:
+        return b"acked"
+    waiters.block_for_end(node, client, job_id, node.mono + wait if wait else 0)
+    return PENDING
 
 
 def show(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

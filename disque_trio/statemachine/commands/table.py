@@ -28,6 +28,7 @@ from disque_trio.statemachine.commands.jobs import (
     fastack,
     nack,
     show,
+    waitjob,
     working,
 )
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
@@ -90,6 +91,8 @@ ROWS: Final = (
             "Take jobs out of their queue until their retry time comes."),
     Command("deljob", deljob, -1, W | FAST, _IDS,
             "Drop jobs from this node, and from no other."),
+    Command("waitjob", waitjob, -2, R, "id [TIMEOUT ms]",
+            "Wait for the end of a job."),
     Command("show", show, 2, R | FAST, "id",
             "Everything this node knows of a job."),
     Command("qlen", qlen, 2, R | FAST, "queue",

@@ -292,7 +292,7 @@ def test_other_subcommands_are_refused() -> None:
 
     assert rig.ask("CLIENT", "TRACKING", "on") == Refused(
         USAGE + b"there is no CLIENT 'TRACKING'; there are LIST, INFO, ID, GETNAME, SETNAME,"
-        b" SETINFO, KILL, PAUSE, REPLY, NO-EVICT, NO-TOUCH"
+        b" SETINFO, KILL, UNBLOCK, PAUSE, REPLY, NO-EVICT, NO-TOUCH"
     )
     assert rig.ask("CLIENT", "setnam", "x") == Refused(
         USAGE + b"there is no CLIENT 'setnam' (did you mean 'SETNAME'?)"
