@@ -20,7 +20,7 @@ _RUNGS: Final = """
     job client jobtable queue memory outbox
     state
     invariants
-    send trace journaling spilling heartbeat links metrics counts
+    send trace journaling spilling heartbeat links metrics counts handouts
     lifecycle nodetable
     idle_queues
     pressure
@@ -77,6 +77,7 @@ RECEIVERS: Final = {
     "cron": "Cron",
     "repair": "Repair",
     "resend": "Resend",
+    "handout": "Handout",
     "purging": "Purging",
     "node.purging": "Purging",
     "node.repair": "Repair",
@@ -103,6 +104,10 @@ OWNERS: Final = {
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held
         Memory.evictable NodeState.jobs
+    """,
+    "handouts": """
+        NodeState.handouts Handout.token Handout.client Handout.is_orphan
+        Client.tied
     """,
     "counts": "NodeState.delayed NodeState.leased Queue.acks Queue.given",
     "idle_queues": "NodeState.queues NodeState.ready NodeState.unmet Memory.held",
@@ -135,7 +140,7 @@ OWNERS: Final = {
     "resend": "Resend.ids Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
     "waiters": """
-        Client.blocked Client.queues Client.deadline Client.with_counters Client.active
+        Client.blocked Client.queues Client.deadline Client.wants Client.active
         Client.awaited NodeState.awaited NodeState.ended
         Queue.waiting Outbox.resumed
     """,

@@ -7,13 +7,20 @@
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from disque_trio.statemachine.base import ClientId, JobId, Millis, Reply
-from disque_trio.statemachine.job import PendingAdd
+from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.timers import Timed
+
+COUNTERS: Final = 1
+"""GETJOB WITHCOUNTERS: how often each job was given back and delivered before."""
+META: Final = 2
+"""GETJOB WITHMETA: all that a worker needs to know of a delivery."""
+TIED: Final = 4
+"""GETJOB TIED: the leases end with the connection."""
 
 
 class Blocked(enum.Enum):
@@ -26,7 +33,7 @@ class Blocked(enum.Enum):
     CHORE = "the outcome of a chore"
 
 
-WAITS = (Blocked.JOBS, Blocked.JOB)
+WAITS: Final = (Blocked.JOBS, Blocked.JOB)
 """Of GETJOB and WAITJOB: such a wait may end at any moment without a result."""
 
 
@@ -60,7 +67,10 @@ class Client(Timed):
     deadline: Millis = 0
     """When its wait ends; 0 is never."""
     queues: tuple[bytes, ...] = ()
-    with_counters: bool = False
+    wants: int = 0
+    """What its GETJOB asks for beside the jobs: COUNTERS, META, TIED."""
+    tied: dict[JobId, Job] | None = None
+    """Jobs whose leases end with this connection. `handouts` writes it."""
     awaited: JobId = b""
     """The job whose end it waits for."""
     pending_adds: list[PendingAdd] = attrs.Factory(list)

@@ -94,6 +94,8 @@ class Config:
     """(old, new) pairs in lower case; an empty new name removes the command."""
     delivery_lease: bool = True
     """A delivery starts the retry period anew, here and at the other holders; ours alone."""
+    tied_grace: Millis = 2000
+    """How long after its connection has ended a job of GETJOB TIED is queued again; ours alone."""
     bus_send_buffer: int = 32 << 20
     """Bytes queued for one bus link before frames are dropped; ours alone (original, defect 32)."""
     workers: int = 1

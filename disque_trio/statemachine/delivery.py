@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from disque_trio.statemachine import federation, lifecycle, shortcuts, trace, waiters
+from disque_trio.statemachine import federation, handouts, lifecycle, shortcuts, trace, waiters
 from disque_trio.statemachine.base import PAUSE_OUT, Reply
-from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.federation import Why
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -81,21 +81,38 @@ def serve_ready(node: NodeState) -> None:
             job = take(node, queue, client)
             if job is None:
                 break
-            waiters.release(node, client, [describe(job, with_counters=client.with_counters)])
+            waiters.release(node, client, give(node, client, (job,), client.wants))
         if node.cluster.size > 1:
             lifecycle.mark_unmet(node, queue.name)
 
 
-def describe(job: Job, *, with_counters: bool) -> Reply:
+def give(node: NodeState, client: Client, jobs: Sequence[Job], wants: int) -> Reply:
+    """The jobs that the client gets, as it wants to see them."""
+    if wants & (META | TIED) or node.handouts:
+        for job in jobs:
+            handouts.hand_out(node, client, job, wants)
+    if wants & META:
+        return [describe(job) + meta(node, job) for job in jobs]
+    if wants & COUNTERS:
+        return [describe(job) + counters(job) for job in jobs]
+    return [describe(job) for job in jobs]
+
+
+def describe(job: Job) -> list[Reply]:
     """A job as GETJOB and QPEEK show it."""
-    if not with_counters:
-        return [job.queue, job.id, job.body]
-    return [
-        job.queue,
-        job.id,
-        job.body,
-        b"nacks",
-        job.nacks,
-        b"additional-deliveries",
-        job.deliveries,
-    ]
+    return [job.queue, job.id, job.body]
+
+
+def counters(job: Job) -> list[Reply]:
+    """What WITHCOUNTERS adds."""
+    return [b"nacks", job.nacks, b"additional-deliveries", job.deliveries]
+
+
+def meta(node: NodeState, job: Job) -> list[Reply]:
+    """What WITHMETA adds. The lease is what is left until another holder might announce that it
+    queues the job."""
+    lease = job.requeue_at - ANNOUNCE_AHEAD - node.mono if job.requeue_at else 0
+    reply: list[Reply] = [b"attempt", job.nacks + job.deliveries + 1, *counters(job)]
+    reply += [b"age-ms", max(node.wall - job.made, 0), b"lease-ms", max(lease, 0)]
+    reply += [b"ttl-ms", max(job.expires - node.mono, 0), b"token", handouts.token_of(node, job)]
+    return reply

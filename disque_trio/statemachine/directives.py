@@ -153,6 +153,7 @@ DIRECTIVES: Final = (
     _live("client-query-buffer-limit", _QUERY_LIMIT),
     _live("proto-max-bulk-len", _BULK_LIMIT),
     _live("replica-repair-after", number(0, _INT32_MAX), field="replica_repair_after_s"),
+    _live("tied-grace", number(0, _INT32_MAX)),
     Directive("workers", WORKERS),
     Directive("multiplexing-api", choice("auto", "epoll", "kqueue", "tasks")),
     Directive("tls-port", number(0, 55535)),

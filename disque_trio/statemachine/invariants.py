@@ -33,6 +33,7 @@ def check(node: NodeState) -> None:
         _check_queue(node, queue)
     for client in node.clients.values():
         _check_client(node, client)
+    _check_handouts(node)
     _check_counts(node)
     waiting = sum(map(len, node.awaited.values()))
     assert waiting == sum(bool(each.awaited) for each in node.clients.values()), node.awaited
@@ -76,6 +77,19 @@ def _check_queue(node: NodeState, queue: Queue) -> None:
     assert queue.slot, f"{queue.name!r} is in no timer slot"
 
 
+def _check_handouts(node: NodeState) -> None:
+    for job_id, handout in node.handouts.items():
+        job = node.jobs.get(job_id)
+        assert job is not None, f"{job_id!r} has gone"
+        assert job.state != ACKED, f"{job_id!r} is acknowledged, and has a token"
+        client = handout.client
+        if client is not None:
+            assert job.state == ACTIVE, f"{job_id!r} is tied in state {job.state}"
+            assert client.tied is not None, f"client {client.id} has nothing tied"
+            assert client.tied.get(job_id) is job, f"{job_id!r} is not tied to {client.id}"
+            assert node.clients.get(client.id) is client, f"{job_id!r} is tied to who has gone"
+
+
 def _check_counts(node: NodeState) -> None:
     for flag, counted in ((DELAYED, node.delayed), (LEASED, node.leased)):
         having = [job for job in node.jobs.values() if job.flags & flag and job.state != ACKED]
@@ -95,6 +109,8 @@ def _check_client(node: NodeState, client: Client) -> None:
             assert node.awaited[client.awaited][client.id] is client, f"{client.id} is not told"
             assert client.awaited in node.jobs, f"{client.id} waits for a job that has gone"
         assert not client.queues, f"client {client.id} lingers on {client.queues}"
+    for job in (client.tied or {}).values():
+        assert node.handouts[job.id].client is client, f"{job.id!r} is tied to another client"
     _check_pending_adds(client)
     if client.blocked is not Blocked.NO and client.deadline:
         assert client.slot, f"client {client.id} waits for a deadline that is in no timer slot"

@@ -2,13 +2,14 @@
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
 and `body` of one that has gone; `NodeState.jobs`, `queues`, `ready` and `unmet`, and adds to
-`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`. Jobs that begin or end here are recorded at once; copies
-from other nodes are recorded by the module that takes them in.
+`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`,
+`evictable` and `dummies`. Jobs that begin or end here are recorded at once; copies from other nodes
+are recorded by the module that takes them in.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import counts, journaling, send, spilling, trace
+from disque_trio.statemachine import counts, handouts, journaling, send, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -38,6 +39,8 @@ WITH_WORKER: Final = LEASED | TAKEN
 """A worker has the job, from this node or from another one, as far as is known here."""
 LINKS_UP: Final[Millis] = 1000
 """How long it takes after a start until links are up."""
+_TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE)
+"""A client wants it queued, so a lease that runs is over (NACK says so itself)."""
 _ACKED: Final = b"acked"
 _ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: _ACKED}
 """What WAITJOB answers of a job that is dropped without being acknowledged here first."""
@@ -117,6 +120,8 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
         counts.leave(node, job, job.flags)
     elif job.holders is not node.cluster.myself.holding and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
+    if node.handouts:
+        handouts.end(node, job)
     if node.awaited:
         note_end(node, job, _ENDS.get(cause, b""))
 
@@ -237,14 +242,17 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         return False
     job.state = QUEUED
     clear(node, job, WITH_WORKER | DELAYED)
+    if node.handouts:
+        handouts.untie(node, job)
     if not job.retry:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0
     nack = cause is Cause.NACK
     if nack or job.flags & BCAST_QUEUED:
-        count_delivery(job, nack=nack, redelivery=not nack)
-        told = cause is Cause.ENQUEUE
-        send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=not nack, told=told))
+        again = not nack and cause is not Cause.RELEASE
+        count_delivery(job, nack=nack, redelivery=again)
+        told = cause in _TOLD
+        send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=told))
     else:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
@@ -359,6 +367,7 @@ def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
     dequeue(node, job, Cause.ACKED)
     counts.leave(node, job, job.flags)
     job.state = ACKED
+    handouts.end(node, job)
     note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
     trace.note(node, Kind.ACKED, job, cause)

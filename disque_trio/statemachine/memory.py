@@ -39,6 +39,8 @@ RESEND_BYTES: Final = 8
 """An acknowledgement that is still to be sent again to a node that has returned."""
 PURGE_BYTES: Final = 8
 """A job that a purge has not reached yet."""
+HANDOUT_BYTES: Final = 350
+"""A delivery with a token, tied to a connection."""
 COUNT_BYTES: Final = 120
 """How many jobs of a queue are delayed, or leased."""
 SCAN_BYTES: Final = 8

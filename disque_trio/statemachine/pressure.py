@@ -18,6 +18,7 @@ from disque_trio.statemachine.memory import (
     CLIENT_BYTES,
     COUNT_BYTES,
     DUMMY_BYTES,
+    HANDOUT_BYTES,
     PURGE_BYTES,
     RESEND_BYTES,
     SCAN_BYTES,
@@ -89,6 +90,7 @@ def _rest(node: NodeState) -> int:
         + scans * SCAN_BYTES
         + len(node.resend.ids) * RESEND_BYTES
         + sum(map(len, node.purging.jobs.values())) * PURGE_BYTES
+        + len(node.handouts) * HANDOUT_BYTES
         + (len(node.delayed) + len(node.leased)) * COUNT_BYTES
         + len(node.memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread

@@ -5,7 +5,7 @@ unless one of them answers that it has the job queued, delivered or acknowledged
 message shows that it has a copy is added to `Job.holders`.
 """
 
-from disque_trio.statemachine import acks, journaling, lifecycle, replication, send
+from disque_trio.statemachine import acks, handouts, journaling, lifecycle, replication, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
     JobId,
 )
+from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, is_over
 from disque_trio.statemachine.events import Cause
@@ -63,10 +64,15 @@ def _requeue(node: NodeState, job: Job) -> None:
     if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
         return
-    first = Cause.RETRY if job.flags & BCAST_QUEUED else Cause.DELAY_OVER
-    lifecycle.enqueue(node, job, first)
+    lifecycle.enqueue(node, job, _why(node, job))
     if not job.retry:
         journaling.hold(node, job)
+
+
+def _why(node: NodeState, job: Job) -> Cause:
+    if node.handouts and handouts.is_orphan(node, job):
+        return Cause.UNTIED
+    return Cause.RETRY if job.flags & BCAST_QUEUED else Cause.DELAY_OVER
 
 
 def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
@@ -119,6 +125,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     If it waits for copies here, it need not be queued when it has them.
     """
     lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED)
+    handouts.untie(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
@@ -171,7 +178,22 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
         journaling.hold(node, job)
 
 
-def working(node: NodeState, job: Job) -> None:
+def end_soon(node: NodeState, client: Client) -> None:
+    """A connection has ended: the leases that are tied to it end with the grace.
+
+    Then they are queued as at the end of every period: the other holders are warned half a second
+    before, and stop it if they know better.
+    """
+    for job in handouts.orphan(node, client):
+        if job.requeue_at > node.mono + node.config.tied_grace:
+            lifecycle.mark(job, BCAST_WILLQUEUE)
+            lifecycle.requeue_in(node, job, node.config.tied_grace)
+        else:
+            handouts.untie(node, job)
+
+
+def working(node: NodeState, job: Job, client: Client) -> None:
     """A client asks for more time: the period starts anew here and at the other holders."""
+    handouts.untie(node, job, client)
     lifecycle.dequeue(node, job, Cause.WORKING)
     lifecycle.lease(node, job)

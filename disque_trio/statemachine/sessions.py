@@ -9,7 +9,15 @@ the journal cannot be written; `Client.is_closing`,
 from collections.abc import Callable
 from typing import Any
 
-from disque_trio.statemachine import idle_queues, metrics, offering, replication, send, waiters
+from disque_trio.statemachine import (
+    idle_queues,
+    metrics,
+    offering,
+    replication,
+    requeue,
+    send,
+    waiters,
+)
 from disque_trio.statemachine.base import NULL_ARRAY, PENDING, CommandError, Failure, Millis, Reply
 from disque_trio.statemachine.chores import Chore
 from disque_trio.statemachine.client import WAITS, Blocked, Client, ReplyMode
@@ -42,6 +50,8 @@ def disconnect(node: NodeState, client: Client) -> None:
     """The connection has ended; a job that waits for copies on its behalf is cleaned up."""
     replication.abandon(node, client)
     waiters.unblock(node, client)
+    if client.tied:
+        requeue.end_soon(node, client)
     node.timers.disarm(client)
     client.is_closing = True
     node.clients.pop(client.id, None)

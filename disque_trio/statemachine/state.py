@@ -73,6 +73,21 @@ class Resend(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
+class Handout:
+    """The last delivery of a job at this node, if the consumer has asked for more than the job.
+    `handouts` writes it."""
+
+    token: bytes
+    """Empty if it was given to somebody since who has not asked for a token."""
+    attempt: int
+    """How often the job had been queued again by then."""
+    client: Client | None = None
+    """To whose connection it is tied."""
+    is_orphan: bool = False
+    """That connection has ended."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class Purging(Timed):
     """Queued jobs that are still to be acknowledged. `purging` writes it."""
 
@@ -174,6 +189,8 @@ class NodeState:
     adding: int = 0
     adding_bytes: int = 0
     """`pending_adds`: how many ADDJOBs wait for copies, and the bytes of their jobs' bodies."""
+    handouts: dict[JobId, Handout] = attrs.Factory(dict)
+    """`handouts`: deliveries with a token, or tied to a connection."""
     awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)
     """`waiters`: the clients that wait for the end of a job."""
     ended: dict[JobId, bytes] = attrs.Factory(dict)

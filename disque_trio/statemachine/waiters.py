@@ -1,6 +1,6 @@
 """Waiting clients, of GETJOB and WAITJOB: blocking, releasing, timing out (original 1.5, 6.6).
 
-Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `with_counters`, `NodeState.awaited` and
+Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `wants`, `NodeState.awaited` and
 `Queue.waiting`, takes out of `NodeState.ended`, sets `Client.active` and `Outbox.resumed`, and arms
 the client's timer: for the end of its wait, or for the end of its idleness.
 """
@@ -23,12 +23,11 @@ def block_for_jobs(
     client: Client,
     queues: Sequence[bytes],
     deadline: Millis,
-    *,
-    with_counters: bool,
+    wants: int,
 ) -> None:
     """Let the client wait for a job in any of the queues; deadline 0 is for ever."""
     client.queues = tuple(dict.fromkeys(queues))
-    client.with_counters = with_counters
+    client.wants = wants
     for name in client.queues:
         queue_for(node, name).waiting[client.id] = client
     block(node, client, Blocked.JOBS, deadline)

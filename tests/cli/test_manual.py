@@ -1,7 +1,7 @@
 import pytest
 
 from disque_trio.cli.manual import page
-from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.commands.table import BY_NAME, ROWS
 
 
 def test_help_lists_every_command_and_the_words_of_the_prompt() -> None:
@@ -16,7 +16,10 @@ def test_help_lists_every_command_and_the_words_of_the_prompt() -> None:
     [
         (b"qlen", "QLEN queue"),
         (b"time", "TIME"),
-        (b"getjob", "GETJOB [NOHANG] [WITHCOUNTERS] [TIMEOUT ms] [COUNT n] FROM queue [queue ...]"),
+        (
+            b"getjob",
+            f"GETJOB {BY_NAME['getjob'].usage}",
+        ),
         (b"connect", "connect host port"),
     ],
 )

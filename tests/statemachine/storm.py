@@ -255,7 +255,7 @@ class Storm:
         if kind < 3:
             return self.addjob()
         if kind < 6:
-            how = self.pick((b"", b"NOHANG", b"TIMEOUT 500", b"COUNT 3", b"WITHCOUNTERS"))
+            how = self.pick((b"", b"NOHANG", b"TIMEOUT 500", b"COUNT 3", b"WITHMETA", b"TIED"))
             return [
                 b"GETJOB",
                 *how.split(),
@@ -264,8 +264,8 @@ class Storm:
                 *self.any_of(self.a_queue, 2),
             ]
         if kind < 8:
-            name = self.pick((b"ACKJOB", b"FASTACK", b"DELJOB", b"ENQUEUE", b"NACK", b"DEQUEUE"))
-            return [name, *self.any_of(self.a_job, 3)]
+            names = (b"ACKJOB", b"FASTACK", b"DELJOB", b"ENQUEUE", b"NACK", b"DEQUEUE", b"RELEASE")
+            return [self.pick(names), *self.any_of(self.a_job, 3)]
         if kind == 8:
             return [self.pick((b"SHOW", b"WORKING", b"WORKING", b"WAITJOB")), self.a_job()]
         if self.random.random() < 0.3:

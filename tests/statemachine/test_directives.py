@@ -56,6 +56,7 @@ DEFAULTS = [
     ("client-query-buffer-limit", "1073741824"),
     ("proto-max-bulk-len", "536870912"),
     ("replica-repair-after", "600"),
+    ("tied-grace", "2000"),
     ("workers", "1"),
     ("multiplexing-api", "auto"),
     ("tls-port", "0"),

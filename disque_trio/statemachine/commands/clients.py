@@ -114,7 +114,7 @@ def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
         _flags(each),
         connection.input_bytes,
         connection.input_free,
-    ) + b"obl=%d oll=%d omem=%d events=%b cmd=%b resp=%d lib-name=%b lib-ver=%b\n" % (
+    ) + b"obl=%d oll=%d omem=%d events=%b cmd=%b resp=%d lib-name=%b lib-ver=%b jobs=%d\n" % (
         0,
         connection.output_chunks,
         connection.output_bytes,
@@ -123,6 +123,7 @@ def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
         each.protocol,
         each.library,
         each.library_version,
+        len(each.tied or ()),
     )
 
 

@@ -14,7 +14,16 @@ from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.state import NodeState
 
-FEATURES: Final = ("qstat-counts", "purge", "unblock", "waitjob")
+FEATURES: Final = (
+    "qstat-counts",
+    "purge",
+    "unblock",
+    "waitjob",
+    "withmeta",
+    "tokens",
+    "release",
+    "tied",
+)
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]
 """A name and what is shown after the colon."""

@@ -1,18 +1,22 @@
 """Commands that take job ids (original 2.4 to 2.6)."""
 
-from disque_trio.statemachine import acks, lifecycle, replication, requeue, waiters
+from disque_trio.statemachine import acks, handouts, lifecycle, replication, requeue, waiters
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    DELIVERED,
+    LEASED,
     PENDING,
     STATE_NAMES,
     SYNTAX_ERROR,
+    TAKEN,
     CommandError,
+    Failure,
     JobId,
     Reply,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import Words, job_ids, timeout
+from disque_trio.statemachine.commands.parse import Words, job_ids, timeout, with_tokens
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job, check_id
@@ -48,18 +52,34 @@ def _known(node: NodeState, ids: list[JobId]) -> list[Job]:
 
 def enqueue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many active jobs were queued (again)."""
-    return _queue(node, args, Cause.ENQUEUE)
+    found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
+    return sum([_give_back(node, job, Cause.ENQUEUE) for job in found])
 
 
 def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """The same, counted as negative acknowledgements."""
-    return _queue(node, args, Cause.NACK)
+    """The same, counted as negative acknowledgements, but for those that their workers have
+    lost."""
+    return sum([_give_back(node, job, Cause.NACK) for job in _held(node, args)])
 
 
-def _queue(node: NodeState, args: list[bytes], cause: Cause) -> int:
-    ids = job_ids(args)
-    found = [job for job in map(node.jobs.get, ids) if job is not None]
-    return sum(job.state == ACTIVE and lifecycle.enqueue(node, job, cause) for job in found)
+def release(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """How many jobs that were with workers are queued again, and counted nowhere."""
+    jobs = [job for job in _held(node, args) if job.flags & (DELIVERED | LEASED | TAKEN)]
+    return sum([_give_back(node, job, Cause.RELEASE) for job in jobs])
+
+
+def _held(node: NodeState, args: list[bytes]) -> list[Job]:
+    """The jobs that are here, without those that their workers have lost."""
+    found = [(node.jobs.get(job_id), token) for job_id, token in with_tokens(args)]
+    return [
+        job
+        for job, token in found
+        if job is not None and not (token and handouts.is_lost(node, job, token))
+    ]
+
+
+def _give_back(node: NodeState, job: Job, cause: Cause) -> bool:
+    return job.state == ACTIVE and lifecycle.enqueue(node, job, cause)
 
 
 def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -67,13 +87,29 @@ def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     return sum(lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in _known(node, job_ids(args)))
 
 
-def working(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """Postpone the next delivery by a whole retry period, which is the reply in seconds."""
-    job = node.jobs.get(check_id(args[1]))
+def working(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """Postpone the next delivery by a whole retry period, which is the reply in seconds. Of several
+    jobs each has its own reply, maybe an error."""
+    asked = with_tokens(args)
+    if len(asked) == 1:
+        return _work(node, client, *asked[0])
+    replies: list[Reply] = []
+    for job_id, token in asked:
+        try:
+            replies.append(_work(node, client, job_id, token))
+        except CommandError as error:
+            replies.append(Failure(error.text))
+    return replies
+
+
+def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
+    job = node.jobs.get(job_id)
     if job is None:
         raise CommandError(waiters.NO_JOB)
     if job.state == ACKED:
         raise CommandError(b"ACKED The job is already acknowledged, nobody has to work on it.")
+    if token and handouts.is_lost(node, job, token):
+        raise CommandError(b"LOST The job was given to somebody else since: leave it alone.")
     age = node.wall - job.ctime // 1_000_000
     left = job.expires - node.mono
     if age + left > 0 and age > (age + left) // 2:
@@ -81,7 +117,9 @@ def working(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
             b"TOOLATE Half of job TTL already elapsed, "
             b"you are no longer allowed to postpone the next delivery."
         )
-    requeue.working(node, job)
+    requeue.working(node, job, client)
+    if token:
+        handouts.adopt(node, job, token)
     return job.retry // 1000
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
+from disque_trio.statemachine.handouts import check_token
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import check_id, is_well_formed
 
@@ -72,6 +73,16 @@ def job_ids(args: list[bytes]) -> list[JobId]:
         if not is_well_formed(word):
             check_id(word)
     return ids
+
+
+def with_tokens(args: list[bytes]) -> list[tuple[JobId, bytes]]:
+    """The ids after the command's name, each with the token behind its ``@``, or an empty one; a
+    malformed one is an error for all."""
+    pairs = []
+    for word in args[1:]:
+        job_id, at, token = word.partition(b"@")
+        pairs.append((check_id(job_id), check_token(token) if at else b""))
+    return pairs
 
 
 class Remembered(dict[tuple[bytes, ...], T]):

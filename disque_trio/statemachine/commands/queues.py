@@ -27,14 +27,15 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
 from disque_trio.statemachine.commands.parse import Remembered, Words, at_least, integer, timeout
 from disque_trio.statemachine.hints import no_option, none_of, shown
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.state import NodeState
 
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")
-_BARE: Final = (b"NOHANG", b"WITHCOUNTERS")
+_WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED}
+_BARE: Final = (b"NOHANG", *_WANTS)
 _VALUED: Final = (b"TIMEOUT", b"COUNT")
 _OPTION_WORDS: Final = _BARE + _VALUED
 _SUSPECT: Final = frozenset(
@@ -52,7 +53,7 @@ class GetOptions:
     count: int = 1
     wait: Millis = 0
     no_hang: bool = False
-    with_counters: bool = False
+    wants: int = 0
 
 
 def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -62,8 +63,7 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         queues = _known(node, queues)
     jobs = delivery.take_rounds(node, client, queues, options.count)
     if jobs:
-        with_counters = options.with_counters
-        return [delivery.describe(job, with_counters=with_counters) for job in jobs]
+        return delivery.give(node, client, jobs, options.wants)
     if options.no_hang:
         for name in queues:
             federation.poll(node, node.queues[name])
@@ -71,7 +71,7 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if node.cluster.is_leaving:
         return Failure(waiters.LEAVING_ERROR)
     deadline = node.mono + options.wait if options.wait else 0
-    waiters.block_for_jobs(node, client, queues, deadline, with_counters=options.with_counters)
+    waiters.block_for_jobs(node, client, queues, deadline, options.wants)
     return PENDING
 
 
@@ -155,8 +155,8 @@ def _take_option(options: GetOptions, name: bytes, words: Words) -> bool:
     """Is it an option? Then it is taken with its value."""
     if name == b"NOHANG":
         options.no_hang = True
-    elif name == b"WITHCOUNTERS":
-        options.with_counters = True
+    elif name in _WANTS:
+        options.wants |= _WANTS[name]
     elif name == b"TIMEOUT":
         options.wait = timeout(words.value(name), name)
     elif name == b"COUNT":
@@ -191,7 +191,7 @@ def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     queue = node.queues.get(args[1])
     if queue is None or not count:
         return []
-    return [delivery.describe(job, with_counters=False) for job in queue.peek(count)]
+    return [delivery.describe(job) for job in queue.peek(count)]
 
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

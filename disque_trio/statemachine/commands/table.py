@@ -27,6 +27,7 @@ from disque_trio.statemachine.commands.jobs import (
     enqueue,
     fastack,
     nack,
+    release,
     show,
     waitjob,
     working,
@@ -68,6 +69,7 @@ LOADING: Final = Flag.LOADING
 FAST: Final = Flag.FAST
 
 _IDS = "id [id ...]"
+_IDS_WITH_TOKENS = "id[@token] [id[@token] ...]"
 
 ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
@@ -75,16 +77,19 @@ ROWS: Final = (
             " [ASYNC]",
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
-            "[NOHANG] [WITHCOUNTERS] [TIMEOUT ms] [COUNT n] FROM queue [queue ...]",
+            "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [TIMEOUT ms] [COUNT n]"
+            " FROM queue [queue ...]",
             "Take jobs from queues; waits when there are none, unless NOHANG is given."),
     Command("ackjob", ackjob, -1, W | FAST, _IDS,
             "Acknowledge jobs as done; all copies are removed."),
     Command("fastack", fastack, -1, W | FAST, _IDS,
             "Acknowledge jobs with fewer messages; failures cause more duplicates."),
-    Command("working", working, 2, W | FAST, "id",
+    Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,
             "Postpone a job's next delivery by its RETRY, while it is still worked on."),
-    Command("nack", nack, -1, W | MEMORY | FAST, _IDS,
+    Command("nack", nack, -1, W | MEMORY | FAST, _IDS_WITH_TOKENS,
             "Give jobs back as not done: they are queued again at once and counted."),
+    Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS,
+            "Give jobs back that were not begun: they are queued again at once, counted nowhere."),
     Command("enqueue", enqueue, -1, W | MEMORY | FAST, _IDS,
             "Queue jobs that are not queued now."),
     Command("dequeue", dequeue, -1, W | FAST, _IDS,

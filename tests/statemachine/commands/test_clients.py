@@ -53,11 +53,12 @@ def test_list_shows_what_machine_and_driver_know_of_each_client() -> None:
     assert listed(rig, Vitals(connections={2: connection})) == [
         (
             "id=1 addr=127.0.0.1:50000 fd=-1 name= age=7 idle=0 flags=N qbuf=0 qbuf-free=0"
-            " obl=0 oll=0 omem=0 events=r cmd=client resp=2 lib-name= lib-ver="
+            " obl=0 oll=0 omem=0 events=r cmd=client resp=2 lib-name= lib-ver= jobs=0"
         ),
         (
             "id=2 addr=unix:/run/disque.sock fd=9 name=worker-7 age=7 idle=2 flags=U qbuf=11"
             " qbuf-free=22 obl=0 oll=2 omem=33 events=rw cmd=client resp=2 lib-name= lib-ver="
+            " jobs=0"
         ),
     ]
 
@@ -66,7 +67,7 @@ def test_a_client_that_has_not_asked_anything_has_no_last_command() -> None:
     rig = Rig()
     rig.connect()
 
-    assert listed(rig)[1].endswith(" cmd=NULL resp=2 lib-name= lib-ver=")
+    assert listed(rig)[1].endswith(" cmd=NULL resp=2 lib-name= lib-ver= jobs=0")
 
 
 def test_flags_tell_what_a_client_is_at() -> None:
@@ -316,7 +317,7 @@ def test_a_library_says_what_it_is() -> None:
     assert rig.ask("CLIENT", "SETINFO", "LIB-NAME", "redis-py(x)") == OK
     assert rig.ask("CLIENT", "SETINFO", "lib-ver", "8.1.0") == OK
 
-    assert listed(rig)[0].endswith(" cmd=client resp=3 lib-name=redis-py(x) lib-ver=8.1.0")
+    assert listed(rig)[0].endswith(" cmd=client resp=3 lib-name=redis-py(x) lib-ver=8.1.0 jobs=0")
 
 
 def test_what_a_library_says_is_one_short_word() -> None:

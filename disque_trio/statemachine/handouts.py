@@ -1,0 +1,132 @@
+"""Deliveries that have a token, or are tied to a connection (decision 65).
+
+Only jobs whose consumer has asked for it have a record here. It names the last delivery at this
+node, and stays until the job has ended, so that a consumer that is late can be told so.
+
+Owns `NodeState.handouts`, `Handout` and `Client.tied`.
+"""
+
+import re
+from typing import Final
+
+from disque_trio.statemachine.base import DELIVERED, LEASED, TAKEN, CommandError
+from disque_trio.statemachine.client import META, TIED, Client
+from disque_trio.statemachine.hints import shown
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.state import Handout, NodeState
+
+_TOKEN: Final = re.compile(rb"[0-9a-f]{20}\Z")
+_BITS: Final = 48
+
+
+def check_token(token: bytes) -> bytes:
+    """The token itself. Raises CommandError BADTOKEN for any other shape."""
+    if not _TOKEN.match(token):
+        raise CommandError(
+            b"BADTOKEN %b is not a token that GETJOB WITHMETA has answered: 20 hexadecimal digits"
+            % shown(token)
+        )
+    return token
+
+
+def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
+    """A consumer gets the job. What was known of an earlier delivery is replaced."""
+    supersede(node, job)
+    if not wants & (META | TIED):
+        return
+    token = b""
+    if wants & META:
+        token = b"%b%012x" % (node.cluster.myself.id[:8], node.rng.getrandbits(_BITS))
+    _keep(node, job, token)
+    if wants & TIED and job.retry:
+        tie(node, client, job)
+
+
+def supersede(node: NodeState, job: Job) -> None:
+    """The job is delivered anew: an earlier consumer has lost it."""
+    handout = node.handouts.get(job.id)
+    if handout is not None:
+        untie(node, job)
+        handout.token = b""
+
+
+def adopt(node: NodeState, job: Job, token: bytes) -> None:
+    """A consumer asks for more time, and its token is not known here: it is from another node, or
+    from before a restart. It is the one that has the job now."""
+    if job.id not in node.handouts:
+        _keep(node, job, token)
+
+
+def _keep(node: NodeState, job: Job, token: bytes) -> None:
+    node.handouts[job.id] = Handout(token, _attempt(job))
+
+
+def _attempt(job: Job) -> int:
+    return job.nacks + job.deliveries
+
+
+def token_of(node: NodeState, job: Job) -> bytes:
+    """The token of the delivery."""
+    return node.handouts[job.id].token
+
+
+def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
+    """Has the job been given to somebody else since the delivery with this token?
+
+    A token of this node is compared with the last delivery here; and if another node has queued the
+    job since, and somebody has it from there, it is lost, too. Of the token of another node, or of
+    a process before this one, it is only known whether this node has given the job to somebody.
+    """
+    handout = node.handouts.get(job.id)
+    if handout is not None and handout.token == token:
+        return bool(job.flags & TAKEN) and handout.attempt != _attempt(job)
+    if handout is not None and token.startswith(node.cluster.myself.id[:8]):
+        return True
+    return job.flags & (LEASED | DELIVERED) == LEASED | DELIVERED
+
+
+def end(node: NodeState, job: Job) -> None:
+    """The job has ended, or has left this node."""
+    untie(node, job)
+    node.handouts.pop(job.id, None)
+
+
+# Ties.
+
+
+def tie(node: NodeState, client: Client, job: Job) -> None:
+    """The lease ends also when this connection does."""
+    handout = node.handouts[job.id]
+    handout.client = client
+    if client.tied is None:
+        client.tied = {}
+    client.tied[job.id] = job
+
+
+def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
+    """The job does not depend on a connection any more, unless on this one."""
+    handout = node.handouts.get(job.id)
+    if handout is None:
+        return
+    handout.is_orphan = False
+    client = handout.client
+    if client is not None and client is not but:
+        handout.client = None
+        if client.tied is not None:
+            client.tied.pop(job.id, None)
+
+
+def orphan(node: NodeState, client: Client) -> list[Job]:
+    """The connection has ended. Returns the jobs that were tied to it."""
+    jobs = list((client.tied or {}).values())
+    client.tied = None
+    for job in jobs:
+        handout = node.handouts[job.id]
+        handout.client, handout.is_orphan = None, True
+    return jobs
+
+
+def is_orphan(node: NodeState, job: Job) -> bool:
+    """Did its tie end, and nobody has asked for more time since?"""
+    handout = node.handouts.get(job.id)
+    return handout is not None and handout.is_orphan
