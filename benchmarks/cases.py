@@ -40,110 +40,76 @@ _FLOW: Final = (
     Figure("drained", "drained/s", more_is_better=True),
     Figure("draining", "CPU µs to drain"),
 )
-_THREE_COPIES: Final = ("REPLICATE", "3")
+_THREE_COPIES: Final = (b"REPLICATE", b"3")
 
 _ALONE: Final = (
     Case("ping", "PING", partial(measures.ping, pipeline=1), kinds=RESP),
     Case("ping-16", "PING, pipeline 16", partial(measures.ping, pipeline=16), kinds=RESP),
     Case("add", "ADDJOB", measures.add, kinds=ALL),
-    Case(
-        "add-16",
-        "ADDJOB, pipeline 16",
-        partial(measures.add, number=300_000, pipeline=16),
-        kinds=ALL,
-    ),
-    Case(
-        "add-128",
-        "ADDJOB, pipeline 128",
-        partial(measures.add, number=400_000, pipeline=128),
-        kinds=ALL,
+    *(
+        Case(
+            f"add-{depth}", f"ADDJOB, pipeline {depth}",
+            partial(measures.add, number=number, pipeline=depth), kinds=ALL,
+        )
+        for depth, number in ((16, 300_000), (128, 400_000))
     ),
     Case("get", "GETJOB", measures.get, kinds=RESP),
     Case(
-        "get-16",
-        "GETJOB, pipeline 16",
-        partial(measures.get, number=200_000, pipeline=16),
-        kinds=RESP,
+        "get-16", "GETJOB, pipeline 16",
+        partial(measures.get, number=200_000, pipeline=16), kinds=RESP,
     ),
     Case(
-        "drain",
-        "GETJOB COUNT 200, ACKJOB 200",
-        partial(measures.drain, number=200_000),
-        kinds=ALL,
+        "drain", "GETJOB COUNT 200, ACKJOB 200",
+        partial(measures.drain, number=200_000), kinds=ALL,
     ),
     Case(
-        "latency",
-        "add → worker that waits, idle",
-        partial(measures.latency, per_second=500, seconds=4, workers=10, load=False),
-        figures=_LATENCY,
-        kinds=ALL,
+        "latency", "add → worker that waits, idle",
+        partial(measures.latency, per_second=500, seconds=4, workers=10),
+        figures=_LATENCY, kinds=ALL,
     ),
     Case(
-        "latency-half",
-        "add → worker that waits, half load",
+        "latency-half", "add → worker that waits, half load",
         partial(measures.latency, per_second=500, seconds=4, workers=10, load=True),
-        figures=_LATENCY,
-        kinds=RESP,
+        figures=_LATENCY, kinds=RESP,
     ),
     Case(
-        "latency-10k",
-        "add → worker that waits, 10,000 jobs/s",
-        partial(measures.latency, per_second=10_000, seconds=3, workers=50, load=False),
-        figures=(*_LATENCY, CPU),
-        kinds=ALL,
+        "latency-10k", "add → worker that waits, 10,000 jobs/s",
+        partial(measures.latency, per_second=10_000, seconds=3, workers=50),
+        figures=(*_LATENCY, CPU), kinds=ALL,
     ),
     Case("turn", "add, get, ack in turn", measures.turn, kinds=ALL),
     Case("body-1k", "the same, 1 kB", partial(measures.turn, body=1000), kinds=ALL),
     Case(
-        "body-100k",
-        "the same, 100 kB",
-        partial(measures.turn, body=100_000, number=5000, connections=10, jobs=10),
-        kinds=ALL,
+        "body-100k", "the same, 100 kB",
+        partial(measures.turn, body=100_000, number=5000, connections=10, jobs=10), kinds=ALL,
     ),
     Case(
-        "body-10m",
-        "the same, 10 MB",
-        partial(measures.turn, body=10_000_000, number=60, connections=3, jobs=0),
-        kinds=ALL,
+        "body-10m", "the same, 10 MB",
+        partial(measures.turn, body=10_000_000, number=60, connections=3, jobs=0), kinds=ALL,
     ),
     Case("crowd", "ADDJOB beside 10,000 idle connections", measures.crowd, kinds=ALL, rounds=3),
     Case("idle", "a node that idles", measures.idle, figures=(_IDLE,), kinds=ALL, rounds=3),
-)
+)  # fmt: skip
 
 _CLUSTER: Final = (
     Case(
-        "three-add",
-        "ADDJOB REPLICATE 3",
-        partial(measures.add, number=20_000, options=_THREE_COPIES),
-        place=THREE,
+        "three-add", "ADDJOB REPLICATE 3",
+        partial(measures.add, number=20_000, options=_THREE_COPIES), THREE,
     ),
     Case(
-        "three-add-16",
-        "ADDJOB REPLICATE 3, pipeline 16",
-        partial(measures.add, number=30_000, pipeline=16, options=_THREE_COPIES),
-        place=THREE,
+        "three-add-16", "ADDJOB REPLICATE 3, pipeline 16",
+        partial(measures.add, number=30_000, pipeline=16, options=_THREE_COPIES), THREE,
     ),
     Case(
-        "three-drain",
-        "drain of jobs with 3 copies",
-        partial(measures.drain, number=40_000, options=(b"REPLICATE", b"3")),
-        place=THREE,
+        "three-drain", "drain of jobs with 3 copies",
+        partial(measures.drain, number=40_000, options=_THREE_COPIES), THREE,
     ),
     Case(
-        "federation",
-        "added at one node, consumed at another",
-        partial(measures.federate, number=40_000),
-        place=THREE,
+        "federation", "added at one node, consumed at another",
+        partial(measures.federate, number=40_000), THREE,
     ),
-    Case(
-        "three-idle",
-        "three nodes that idle",
-        measures.idle,
-        place=THREE,
-        figures=(_IDLE,),
-        rounds=3,
-    ),
-)
+    Case("three-idle", "three nodes that idle", measures.idle, THREE, (_IDLE,), rounds=3),
+)  # fmt: skip
 
 _WAITS: Final = tuple(
     Case(f"meet-{name}", title, partial(waits.measure, scenario=scenario), THREE, _WAIT)
@@ -159,14 +125,11 @@ _WAITS: Final = tuple(
 
 _SEVEN_NODES: Final = (
     Case(
-        "seven-add",
-        "ADDJOB REPLICATE 3 among seven nodes",
-        partial(measures.add, number=20_000, pipeline=16, options=_THREE_COPIES),
-        place=SEVEN,
-        rounds=3,
+        "seven-add", "ADDJOB REPLICATE 3 among seven nodes",
+        partial(measures.add, number=20_000, pipeline=16, options=_THREE_COPIES), SEVEN, rounds=3,
     ),
     Case("seven-idle", "seven nodes that idle", measures.idle, SEVEN, (_IDLE,), rounds=3),
-)
+)  # fmt: skip
 
 _DISK: Final = tuple(
     case
@@ -185,24 +148,15 @@ _DISK: Final = tuple(
 
 _FRESH: Final = (
     Case(
-        "start",
-        "start of a node",
-        measures.start,
-        FRESH,
-        (Figure("start", "ms to the first PONG"), Figure("cpu", "CPU ms")),
-        ALL,
+        "start", "start of a node", measures.start, FRESH,
+        (Figure("start", "ms to the first PONG"), Figure("cpu", "CPU ms")), ALL,
     ),
     Case("resident", "resident, body of 100 bytes", measures.resident, FRESH, (_RESIDENT,), ALL, 2),
     Case(
-        "delayed",
-        "a million delayed jobs",
-        measures.delayed,
-        FRESH,
-        (*RATE, _RESIDENT, _IDLE),
-        DISQUE,
-        1,
+        "delayed", "a million delayed jobs", measures.delayed, FRESH,
+        (*RATE, _RESIDENT, _IDLE), rounds=1,
     ),
-)
+)  # fmt: skip
 
 _FLAT: Final = (
     *(
@@ -236,7 +190,7 @@ _PEERS: Final = (
     *(
         Case(
             f"peers-{place.name}", title,
-            partial(measures.flow, number=20_000, options=(b"REPLICATE", b"3")),
+            partial(measures.flow, number=20_000, options=_THREE_COPIES),
             place, _FLOW, kinds, is_by_server=True,
         )
         for place, title, kinds in (

@@ -4,13 +4,10 @@ Bytes are passed to the node in place of a socket's input, and taken in place of
 measures the parser, the machine, the encoder and all between them, without the kernel. CPU time is
 measured, so that other work on the machine matters little. Before each case the node gets the jobs
 to be fetched or acknowledged.
-
-`--flat` shows instead how that cost grows with the jobs, the queues and the clients of the node.
 """
 
 import argparse
 import gc
-import itertools
 import os
 import re
 import statistics
@@ -36,7 +33,7 @@ from disque_trio.wire.resp import encode_request
 
 CLIENTS: Final = 50
 PIPELINES: Final = (1, 16, 128)
-BODY: Final = b"ten bytes!"
+ADD: Final = (b"ADDJOB", b"bench", b"ten bytes!", b"0")
 _ID: Final = re.compile(rb"D-[0-9a-f]{8}-.{24}-[0-9a-f]{4}")
 
 
@@ -84,14 +81,14 @@ class NoStore:
 class Bench:
     """A single node with its clients."""
 
-    def __init__(self, clients: int = CLIENTS) -> None:
+    def __init__(self) -> None:
         config = Config(maxmemory=1 << 40, maxclients=1 << 20)
         log = open_log(attrs.evolve(config, logfile=os.devnull))
         host = SystemHost()
         hub = hub_for(config, Listeners(), host.tls)
         self.node: Node = assemble(config, hub, NoStore(), None, host, log)
         self.node.begin()
-        self.ports = [Port() for _ in range(clients)]
+        self.ports = [Port() for _ in range(CLIENTS)]
         self.sessions = [self._connect(port) for port in self.ports]
         self.node.settle()
         self._next = 0
@@ -120,13 +117,10 @@ class Bench:
             spent.append((ended - started) / (before + _reference_work()))
         return spent
 
-    def add(self, count: int, queues: int = 1) -> None:
-        """Fill queues with so many jobs."""
-        name = (b"bench-%d" % (i % queues) if queues > 1 else b"bench" for i in itertools.count())
+    def add(self, count: int) -> None:
+        """Fill the queue with so many jobs."""
         for _ in range(0, count, 1000):
-            requests = [encode_request([b"ADDJOB", next(name), BODY, b"0"]) for _ in range(1000)]
-            pieces = [b"".join(requests[i : i + 100]) for i in range(0, 1000, 100)]
-            self.run(iter([pieces]))
+            self.run(iter([[encode_request(ADD) * 100] * 10]))
 
     def fetch(self, count: int) -> list[bytes]:
         """The ids of so many jobs that have been delivered."""
@@ -186,7 +180,6 @@ def _ack(at_once: int) -> Make:
     return make
 
 
-ADD: Final = (b"ADDJOB", b"bench", BODY, b"0")
 CASES: Final[dict[str, tuple[Make, int]]] = {
     # name: the requests, and how many jobs each of them moves
     "PING": (_same(b"PING"), 1),
@@ -203,22 +196,17 @@ def measure(bench: Bench, case: str, pipeline: int, requests: int) -> float:
     """Microseconds per request, or per job if a request moves many: the median of the turns."""
     make, jobs = CASES[case]
     lines = make(bench, max(requests // jobs, CLIENTS * pipeline))
-    turns = list(_turns(lines, pipeline, CLIENTS))
+    turns = list(_turns(lines, pipeline))
     gc.collect()
     spent = bench.run(iter(turns))
     whole = len(turns[0]) * pipeline * jobs
     some = [ns for ns, turn in zip(spent, turns, strict=True) if len(turn) == len(turns[0])]
-    return _us(some) / whole
+    return statistics.median(some) * 2 * REFERENCE_US / whole
 
 
-def _us(spent: list[float]) -> float:
-    """The median of relative times, in microseconds of an idle machine."""
-    return statistics.median(spent) * 2 * REFERENCE_US
-
-
-def _turns(lines: list[bytes], pipeline: int, clients: int) -> Iterator[list[bytes]]:
+def _turns(lines: list[bytes], pipeline: int) -> Iterator[list[bytes]]:
     """The input that arrives at a time: from many clients, or from few with pipelines."""
-    many = max(1, min(clients, 256 // pipeline))
+    many = max(1, min(CLIENTS, 256 // pipeline))
     for at in range(0, len(lines), pipeline * many):
         some = lines[at : at + pipeline * many]
         yield [b"".join(some[i : i + pipeline]) for i in range(0, len(some), pipeline)]
@@ -244,54 +232,6 @@ def _table(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     return found
 
 
-def _cycle(bench: Bench, names: Sequence[bytes], requests: int) -> float:
-    """Microseconds for a job that is added, fetched and acknowledged, with one request each."""
-    count, clients = len(names), min(CLIENTS, len(bench.sessions))
-    adds = [encode_request([b"ADDJOB", names[i % count], BODY, b"0"]) for i in range(requests)]
-    gets = [encode_request([b"GETJOB", b"FROM", names[i % count]]) for i in range(requests)]
-    for port in bench.ports:
-        port.keeps = True
-    spent = _us(bench.run(_turns(adds, 1, clients)))
-    for port in bench.ports:
-        port.answers.clear()
-    spent += _us(bench.run(_turns(gets, 1, clients)))
-    ids = [id for port in bench.ports for id in _ID.findall(b"".join(port.answers))]
-    for port in bench.ports:
-        port.keeps = False
-        port.answers.clear()
-    acks = [encode_request([b"ACKJOB", id]) for id in ids]
-    return (spent + _us(bench.run(_turns(acks, 1, clients)))) / clients
-
-
-def _flat(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """The cost of a job by the number of jobs, queues and clients."""
-    names = [b"bench"]
-    found: dict[str, dict[str, float]] = {}
-
-    def note(what: str, number: int, bench: Bench, names: Sequence[bytes]) -> None:
-        values = [_cycle(bench, names, options.requests) for _ in range(options.rounds)]
-        found.setdefault(what, {})[str(number)] = round(statistics.median(values), 3)
-
-    for jobs in options.jobs:
-        bench = Bench()
-        tame_collector()
-        bench.add(jobs)
-        note("jobs", jobs, bench, names)
-        del bench
-    for queues in options.queues:
-        bench = Bench()
-        bench.add(2 * queues, queues)
-        some = [b"bench-%d" % (i * 7919 % queues) for i in range(queues)]
-        note("queues", queues, bench, some if queues > 1 else [b"bench"])
-        del bench
-    for clients in options.clients:
-        bench = Bench(clients)
-        bench.add(1000)
-        note("clients", clients, bench, names)
-        del bench
-    return found
-
-
 def main(argv: Sequence[str]) -> int:
     """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks inprocess")
@@ -299,25 +239,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--pipeline", type=int, nargs="+", default=PIPELINES, metavar="N")
     parser.add_argument("--rounds", type=int, default=5, help="medians are of so many (5)")
     parser.add_argument("--requests", type=int, default=20_000, help="for each sample (20000)")
-    parser.add_argument("--flat", action="store_true", help="how cost grows, instead")
-    parser.add_argument("--jobs", type=int, nargs="*", default=(1000, 100_000, 2_000_000))
-    parser.add_argument("--queues", type=int, nargs="*", default=(1, 1000, 100_000))
-    parser.add_argument("--clients", type=int, nargs="*", default=(10, 1000, 10_000))
     add_json(parser)
     options = parser.parse_args(argv)
     tame_collector()
-    found = _flat(options) if options.flat else _table(options)
-    table = Table("us of the processor", *(() if options.flat else map(str, options.pipeline)))
-    if options.flat:
-        table = Table("of what", "how many", "us per job added, fetched and acknowledged")
+    found = _table(options)
+    table = Table("us of the processor", *map(str, options.pipeline))
     for name, row in found.items():
-        if options.flat:
-            for number, us in row.items():
-                table.add_row(name, f"{int(number):,}", f"{us:.2f}")
-        else:
-            table.add_row(
-                name, *[f"{row[str(p)]:.2f}" if str(p) in row else "" for p in options.pipeline]
-            )
+        cells = [f"{row[str(p)]:.2f}" if str(p) in row else "" for p in options.pipeline]
+        table.add_row(name, *cells)
     Console().print(table)
     write_json(options.json, found)
     return 0

@@ -81,27 +81,27 @@ def ping(subject: Subject, size: float, *, pipeline: int) -> Sample:
 
 def add(
     subject: Subject, size: float, *, number: int = 100_000, pipeline: int = 1,
-    clients: int = CLIENTS, options: Sequence[str] = (),
+    options: Sequence[bytes] = (),
 ) -> Sample:  # fmt: skip
     """ADDJOB, LPUSH or put."""
     subject.flush()
     count = _count(size, number)
     watch = _Watch(subject)
     if subject.kind is Tube:
-        speed = _put(subject, count, pipeline, clients)
+        speed = _put(subject, count, pipeline)
     else:
         words = ["LPUSH", QUEUE, BODY]
         if subject.kind is DisqueServer:
-            words = ["ADDJOB", QUEUE, BODY, "0", *options]
-        speed = ops_per_second(subject.port, words, count, pipeline, clients)
+            words = ["ADDJOB", QUEUE, BODY, "0", *(option.decode() for option in options)]
+        speed = ops_per_second(subject.port, words, count, pipeline)
     spent = watch.us()
     if subject.length(QUEUE) < count:
         raise BenchmarkError(f"{subject.contender.name} has not taken all of {count} jobs")
     return {"speed": speed, "cpu": spent / count}
 
 
-def _put(subject: Subject, count: int, pipeline: int, clients: int) -> float:
-    args = (subject.port, subject.dialect, [b"default"], BODY.encode(), count, clients, pipeline)
+def _put(subject: Subject, count: int, pipeline: int) -> float:
+    args = (subject.port, subject.dialect, [b"default"], BODY.encode(), count, CLIENTS, pipeline)
     return rate(work([Task(tasks.adding, args)]))
 
 
@@ -203,8 +203,9 @@ def federate(subject: Subject, size: float, *, number: int) -> Sample:
 
 
 def latency(
-    subject: Subject, size: float, *, per_second: int, seconds: float, workers: int, load: bool
-) -> Sample:
+    subject: Subject, size: float, *, per_second: int, seconds: float, workers: int,
+    load: bool = False,
+) -> Sample:  # fmt: skip
     """The age of jobs when a waiting worker gets them: quantiles in milliseconds."""
     subject.flush()
     count = _count(size, int(per_second * seconds), least=per_second // 5)
