@@ -112,19 +112,30 @@ class Program(Server):
             return client.call(ask)
 
 
-class DisqueServer(Program):
+class RespServer(Program):
+    """A server that is asked as Redis is."""
+
+    length_command: ClassVar[str]
+
+    def answers(self) -> bool:
+        """PING."""
+        return self.client.text("PING") == b"PONG"
+
+    def length(self, queue: str) -> int:
+        """Jobs in a queue."""
+        return self.client.number(self.length_command, queue)
+
+
+class DisqueServer(RespServer):
     """Ours, and the original."""
 
     dialect = Disque()
+    length_command = "QLEN"
 
     def settings(self, place: Place, nodes: Sequence[Self]) -> Sequence[str]:
         """A cluster has a timeout, too."""
         cluster = ("--cluster-node-timeout", NODE_TIMEOUT) if len(nodes) > 1 else ()
         return (*_settings(place), "--maxmemory", MAX_MEMORY, *cluster)
-
-    def answers(self) -> bool:
-        """PING."""
-        return self.client.text("PING") == b"PONG"
 
     @classmethod
     def join(cls, nodes: Sequence[Self]) -> None:
@@ -140,10 +151,6 @@ class DisqueServer(Program):
         for node in nodes:
             node.client.call("DEBUG", "FLUSHALL")
 
-    def length(self, queue: str) -> int:
-        """QLEN."""
-        return self.client.number("QLEN", queue)
-
 
 def _settings(place: Place) -> Sequence[str]:
     """Options that Disque has from Redis."""
@@ -151,43 +158,33 @@ def _settings(place: Place) -> Sequence[str]:
     return ("--maxclients", MAX_CLIENTS, "--appendonly", *journal)
 
 
-class RedisServer(Program):
+class RedisServer(RespServer):
     """redis-server, with lists as queues."""
 
     dialect: ClassVar[Dialect] = Redis()
+    length_command = "LLEN"
 
     def settings(self, place: Place, _nodes: Sequence[Self]) -> Sequence[str]:
         """No snapshots."""
         return (*_settings(place), "--save", "")
-
-    def answers(self) -> bool:
-        """PING."""
-        return self.client.text("PING") == b"PONG"
 
     @classmethod
     def flush(cls, nodes: Sequence[Self]) -> None:
         """FLUSHALL."""
         nodes[0].client.call("FLUSHALL")
 
-    def length(self, queue: str) -> int:
-        """LLEN."""
-        return self.client.number("LLEN", queue)
-
 
 class StreamServer(RedisServer):
     """redis-server, with a stream as queue."""
 
     dialect = RedisStreams()
+    length_command = "XLEN"
 
     @classmethod
     def flush(cls, nodes: Sequence[Self]) -> None:
         """And the group is made."""
         super().flush(nodes)
         nodes[0].client.call("XGROUP", "CREATE", QUEUE, GROUP, "0", "MKSTREAM")
-
-    def length(self, queue: str) -> int:
-        """XLEN."""
-        return self.client.number("XLEN", queue)
 
 
 class Tube(Program):

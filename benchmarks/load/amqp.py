@@ -103,10 +103,6 @@ class Amqp(Dialect):
         """One basic.ack for all up to the last."""
         return method(60, 80, ids[-1], b"\x01"), 0
 
-    def jobs(self, answers: Sequence[Any]) -> list[Job]:
-        """All that came at once."""
-        return [job for answer in answers for job in answer]
-
 
 class AmqpReader:
     """Replies are methods; a confirm for each job; the jobs that came at once as one list."""

@@ -32,7 +32,8 @@ class Dialect(Protocol):
         return self
 
     def reader(self) -> Reader:
-        """A parser for a new connection."""
+        """A parser for a new connection; of RESP, unless it says otherwise."""
+        return hiredis.Reader()
 
     def add(self, queue: bytes, body: bytes, options: Sequence[bytes] = ()) -> bytes:
         """Add one job; there is one reply."""
@@ -50,7 +51,8 @@ class Dialect(Protocol):
         """Acknowledge jobs."""
 
     def jobs(self, answers: Sequence[Any]) -> list[Job]:
-        """The jobs in these replies to `get` or `block`."""
+        """The jobs in these replies to `get` or `block`; all, if each reply is a list of jobs."""
+        return [job for answer in answers for job in answer]
 
 
 def resp(*words: bytes) -> bytes:
@@ -67,10 +69,6 @@ PATIENCE_MS: Final = b"2000"
 @attrs.frozen
 class Disque(Dialect):
     """Ours and the original."""
-
-    def reader(self) -> Reader:
-        """RESP."""
-        return hiredis.Reader()
 
     def add(self, queue: bytes, body: bytes, options: Sequence[bytes] = ()) -> bytes:
         """ADDJOB."""
@@ -97,10 +95,6 @@ class Disque(Dialect):
 @attrs.frozen
 class Redis(Dialect):
     """Lists as queues. A job that is taken is gone: there are no acknowledgements."""
-
-    def reader(self) -> Reader:
-        """RESP."""
-        return hiredis.Reader()
 
     def add(self, queue: bytes, body: bytes, _options: Sequence[bytes] = ()) -> bytes:
         """LPUSH."""
@@ -144,10 +138,6 @@ GROUP: Final = b"workers"
 @attrs.frozen
 class RedisStreams(Dialect):
     """A stream with one group of consumers; acknowledged entries are deleted, as in a queue."""
-
-    def reader(self) -> Reader:
-        """RESP."""
-        return hiredis.Reader()
 
     def add(self, queue: bytes, body: bytes, _options: Sequence[bytes] = ()) -> bytes:
         """XADD."""

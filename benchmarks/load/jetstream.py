@@ -61,10 +61,6 @@ class JetStream(Dialect):
         """One message for each."""
         return b"".join([b"PUB %b 4\r\n+ACK\r\n" % id for id in ids]), 0
 
-    def jobs(self, answers: Sequence[Any]) -> list[Job]:
-        """All that came at once."""
-        return [job for answer in answers for job in answer]
-
 
 class NatsReader:
     """Replies are the bodies of messages; the jobs that came at once are one list, at the end."""
