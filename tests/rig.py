@@ -20,7 +20,14 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Frame, GossipMessage, JobCopy, Message, ReplJob
+from disque_trio.statemachine.messages import (
+    Frame,
+    GossipMessage,
+    JobCopy,
+    Message,
+    ReplJob,
+    singles,
+)
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 
@@ -145,7 +152,12 @@ class Rig:
         check(self.node)
         self.outboxes.append(out)
         self._replies += out.replies
-        self._sent += [(link, message) for links, message in out.messages for link in links]
+        self._sent += [
+            (link, single)
+            for links, message in out.messages
+            for single in singles(message)
+            for link in links
+        ]
         return out
 
     # Output.

@@ -28,6 +28,7 @@ _RUNGS: Final = """
     pending_adds introductions
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
+    many
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
     commands.addjob commands.jobs commands.queues commands.scans
@@ -102,8 +103,8 @@ OWNERS: Final = {
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
     "shortcuts": """
-        Job.state Job.flags Job.requeue_at Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held
-        Memory.evictable NodeState.jobs
+        Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
+        Memory.held Memory.evictable NodeState.jobs
     """,
     "handouts": """
         NodeState.handouts Handout.token Handout.client Handout.is_orphan
@@ -137,6 +138,7 @@ OWNERS: Final = {
     """,
     "acks": "Job.confirmed Job.gc_attempt",
     "purging": "Purging.jobs",
+    "many": "Job.flags Job.confirmed",
     "resend": "Resend.ids Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
     "waiters": """

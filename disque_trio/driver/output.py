@@ -29,7 +29,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import GossipMessage
+from disque_trio.statemachine.messages import GossipMessage, singles
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.wire.batches import Part, part_of
 from disque_trio.wire.frames import FrameParser, encode, encode_parts
@@ -127,7 +127,7 @@ class Output:
         addressed: dict[LinkSession, None] = {}
         for targets, message in out.messages:
             part = part_of(message)
-            frame = None
+            frames: list[bytes] = []
             for link in targets:
                 session = links.get(link)
                 if session is None:
@@ -138,13 +138,14 @@ class Output:
                 if part is not None and session.reads_batches:
                     session.parts.append(part)
                     continue
-                if frame is None:
+                if not frames:
                     is_gossip = isinstance(message, GossipMessage)
-                    frame = encode(*me, message, *(self._announcement() if is_gossip else ()))
+                    more = self._announcement() if is_gossip else ()
+                    frames = [encode(*me, single, *more) for single in singles(message)]
                 if session.parts:
                     session.frames += encode_parts(*me, session.parts)
                     session.parts = []
-                session.frames.append(frame)
+                session.frames += frames
         self._flush_links(addressed, now)
 
     def _announcement(self) -> tuple[int, int]:

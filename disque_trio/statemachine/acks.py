@@ -8,7 +8,15 @@ acked.
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine import counts, journaling, lifecycle, pressure, replication, send
+from disque_trio.statemachine import (
+    counts,
+    journaling,
+    lifecycle,
+    pressure,
+    replication,
+    send,
+    shortcuts,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -39,26 +47,53 @@ def ack_all(node: NodeState, ids: list[JobId]) -> int:
     """A client acknowledges all of these. Returns for how many `ack` would return True."""
     if node.trace is not None:
         return sum([ack(node, job_id) for job_id in ids])
+    return ack_in_one_pass(node, ids)
+
+
+def ack_in_one_pass(node: NodeState, ids: Sequence[JobId]) -> int:
+    """`ack` for each of these, and one SETACK to the holders of many."""
     count, find, holding = 0, node.jobs.get, node.cluster.myself.holding
     name, run, leased = b"", 0, 0
+    acked: dict[tuple[NodeId, ...], list[Job]] = {}
     for job_id in ids:
         job = find(job_id)
-        if job is not None and job.holders is holding and job.state in _OURS_TO_END:
-            if job.queue is not name:
-                # Jobs of one queue share the bytes of its name.
-                counts.acknowledged(node, name, run, leased)
-                name, run, leased = job.queue or b"", 0, 0
-            run += 1
-            if job.flags & LEASED:
-                leased += 1
-            if job.flags & DELAYED:
-                counts.leave(node, job, DELAYED)
-            lifecycle.finish(node, job, Cause.ACKJOB)
-            count += 1
-        else:
+        if (
+            job is None
+            or job.state not in _OURS_TO_END
+            or not (job.holders is holding or job.holders in acked or _has_others(node, job))
+        ):
             count += ack(node, job_id)
+            continue
+        if job.queue is not name:
+            # Jobs of one queue share the bytes of its name.
+            counts.acknowledged(node, name, run, leased)
+            name, run, leased = job.queue or b"", 0, 0
+        run += 1
+        if job.flags & LEASED:
+            leased += 1
+        if job.flags & DELAYED:
+            counts.leave(node, job, DELAYED)
+        if job.holders is holding:
+            lifecycle.finish(node, job, Cause.ACKJOB)
+        else:
+            lifecycle.end(node, job, Cause.ACKJOB)
+            _count_attempt(job)
+            job.confirmed = holding
+            acked.setdefault(job.holders, []).append(job)
+            _record(node, job)
+        count += 1
     counts.acknowledged(node, name, run, leased)
+    for holders, jobs in acked.items():
+        shortcuts.begin_collections(node, jobs)
+        of = [job.id for job in jobs]
+        send.of_many(node, holders, SetAck(of[0], len(holders)), of)
     return count
+
+
+def _has_others(node: NodeState, job: Job) -> bool:
+    """Is there another holder that can be asked?"""
+    mine, nodes = node.cluster.myself.id, node.cluster.nodes
+    return any(id != mine and id in nodes for id in job.holders)
 
 
 def ack(node: NodeState, job_id: JobId, cause: Cause = Cause.ACKJOB) -> bool:
@@ -98,7 +133,9 @@ def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
     """
     if job.state == WAIT_REPL and not replication.achieved_by_ack(node, job):
         return False
-    lifecycle.acknowledge(node, job, cause)
+    counts.leave(node, job, job.flags)
+    lifecycle.end(node, job, cause)
+    lifecycle.schedule_collection(node, job)
     job.confirmed = None
     return True
 
@@ -225,7 +262,7 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
     if job is not None and was_pending:
-        if _is_last_but_one(node, sender, job, message):
+        if is_last_but_one(node, sender, job, message):
             # As if DELJOB had come with it.
             counts.leave(node, job, job.flags)
             lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
@@ -246,7 +283,7 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         _record(node, job)
 
 
-def _is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:
+def is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:
     """Do the sender and this node have the only copies, as both know?
 
     Then this copy can go at once: no third node needs the acknowledgement, the sender keeps its own

@@ -3,7 +3,7 @@
 PING, PONG and MEET, which unknown nodes may send too, go to `membership`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from disque_trio.statemachine import (
@@ -11,6 +11,7 @@ from disque_trio.statemachine import (
     delivery,
     federation,
     introductions,
+    many,
     membership,
     offering,
     pausing,
@@ -28,6 +29,7 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    Many,
     Message,
     NeedJobs,
     Pause,
@@ -39,6 +41,7 @@ from disque_trio.statemachine.messages import (
     WillQueue,
     Working,
     YourJobs,
+    singles,
 )
 from disque_trio.statemachine.state import NodeState
 
@@ -67,11 +70,23 @@ _MOVE_JOBS: Final = (ReplJob, YourJobs, NeedJobs)
 journal."""
 
 
-def receive(node: NodeState, sender: Peer, messages: tuple[Message, ...]) -> None:
+def _receive_many(node: NodeState, sender: Peer, message: Many) -> None:
+    handle = many.ON_MANY.get(type(message.said))
+    if handle is not None:
+        handle(node, sender, message.said, message.ids)
+        return
+    for single in singles(message):
+        ON_MESSAGE[type(single)](node, sender, single)
+
+
+def receive(node: NodeState, sender: Peer, messages: Sequence[Message]) -> None:
     """Handle a member's messages in order. After each, waiting clients are given the new jobs."""
     for message in messages:
         if node.refusal is not None and isinstance(message, _MOVE_JOBS):
             continue
-        ON_MESSAGE[type(message)](node, sender, message)
+        if isinstance(message, Many):
+            _receive_many(node, sender, message)
+        else:
+            ON_MESSAGE[type(message)](node, sender, message)
         if node.ready:
             delivery.serve_ready(node)

@@ -2,8 +2,9 @@
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
 `replication` (confirmed while it waits for copies), `pending_adds` (pending_add), `repair`
-(confirmed while it is active or queued), `acks` (confirmed and attempts while it is acked), `queue`
-(in_line), `jobtable` (before and after).
+(confirmed while it is active or queued), `acks` (confirmed and attempts while it is acked), `many`
+(confirmed likewise, and flags), `shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before
+and after).
 """
 
 from binascii import b2a_base64

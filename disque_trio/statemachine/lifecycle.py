@@ -362,16 +362,17 @@ def lease_runs(node: NodeState, job: Job) -> bool:
     return job.requeue_at - ANNOUNCE_AHEAD > node.mono
 
 
-def acknowledge(node: NodeState, job: Job, cause: Cause) -> None:
-    """The job must not be delivered again; `acks` collects its copies (original 6.5)."""
-    dequeue(node, job, Cause.ACKED)
-    counts.leave(node, job, job.flags)
+def end(node: NodeState, job: Job, cause: Cause) -> None:
+    """The job must not be delivered again; `acks` collects its copies (original 6.5). The caller
+    has seen to the counts of its queue."""
+    if job.state == QUEUED:
+        dequeue(node, job, Cause.ACKED)
     job.state = ACKED
     handouts.end(node, job)
     note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
-    trace.note(node, Kind.ACKED, job, cause)
-    schedule_collection(node, job)
+    if node.trace is not None:
+        trace.note(node, Kind.ACKED, job, cause)
 
 
 def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED) -> None:

@@ -60,7 +60,7 @@ from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import Frame, GossipMessage
+from disque_trio.statemachine.messages import Frame, GossipMessage, count_of
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.redaction import redacted
@@ -323,8 +323,8 @@ class Machine:
             cluster.messages_received += 1
             membership.on_gossip(node, on, frame)
             return
-        messages = frame.messages
-        cluster.messages_received += len(messages)
+        messages = frame.content
+        cluster.messages_received += sum(map(count_of, messages))
         sender = cluster.nodes.get(frame.sender)
         if sender is None or sender.flags & HANDSHAKE or sender is cluster.myself:
             metrics.count_refused(node, "unknown sender", 1)

@@ -4,6 +4,9 @@ A message is never changed once it is in an outbox. The sender's ID, port and fl
 the frame around it (`Frame`), the byte layouts are in `wire.frames`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import attrs
 
 from disque_trio.statemachine.base import Body, JobId, NodeId
@@ -209,6 +212,21 @@ class Pause(QueueMessage):
     bits: int
 
 
+AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Working
+
+
+@attrs.define
+class Many:
+    """The same message about several jobs, in order: `said` is that about the first of them.
+
+    Ours. It means the same as its messages one by one, which `singles` gives, and the machine
+    handles all of them in one pass (`many`). On the bus it is a run of a batch.
+    """
+
+    said: AboutJob
+    ids: Sequence[JobId]
+
+
 @attrs.define
 class Purge(QueueMessage):
     """Acknowledge all jobs of this queue that you have queued. Ours."""
@@ -216,7 +234,7 @@ class Purge(QueueMessage):
 
 @attrs.define
 class Batch:
-    """Several messages about jobs, in order: REPLJOB and those of shape `JobMessage`.
+    """Several messages about jobs, in order: REPLJOB, those of shape `JobMessage`, and `Many`.
 
     Ours. The driver puts it together for nodes that announce that they read it (`wire.batches`).
     """
@@ -225,15 +243,30 @@ class Batch:
 
 
 Message = (
-    Ping | Pong | Meet | Fail | ReplJob | YourJobs | GotJob | Enqueue | Queued | SetAck
-    | WillQueue | GotAck | DelJob | Working | NeedJobs | Pause | Batch | Waiting | HaveJobs
-    | Holders | Purge
+    Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
+    | Waiting | HaveJobs | Holders | Purge
 )  # fmt: skip
+
+
+def count_of(message: Message) -> int:
+    """How many messages it stands for."""
+    return len(message.ids) if isinstance(message, Many) else 1
+
+
+def singles(message: Message) -> Sequence[Message]:
+    """The messages that it stands for, each about one job; most stand for themselves."""
+    if isinstance(message, Batch):
+        return [single for each in message.messages for single in singles(each)]
+    if isinstance(message, Many):
+        _, *rest = attrs.astuple(message.said, recurse=False)
+        make: Any = type(message.said)
+        return [make(id, *rest) for id in message.ids]
+    return (message,)
 
 
 @attrs.define
 class Frame:
-    """One message with what its header says of the sender (original 5.2).
+    """A message, or a batch, with what its header says of the sender (original 5.2).
 
     `flags` are the sender's own node flags. `capabilities` is the number in the header's first
     two reserved bytes, which original nodes write as zero and ignore.
@@ -248,7 +281,12 @@ class Frame:
     """In PING, PONG and MEET of our nodes: which process says it (`identity`)."""
 
     @property
-    def messages(self) -> tuple[Message, ...]:
-        """Its message, or the messages of its batch."""
+    def content(self) -> Sequence[Message]:
+        """Its message, or those of its batch."""
         message = self.message
         return message.messages if isinstance(message, Batch) else (message,)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The same, each about one job."""
+        return singles(self.message)

@@ -5,14 +5,22 @@ Everything is best effort, as in the original: a message to a node without a lin
 else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import HANDSHAKE, PENDING, SILENCE, LinkId, NodeId, Reply
+from disque_trio.statemachine.base import (
+    HANDSHAKE,
+    PENDING,
+    SILENCE,
+    JobId,
+    LinkId,
+    NodeId,
+    Reply,
+)
 from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.messages import Message
+from disque_trio.statemachine.messages import AboutJob, Many, Message
 from disque_trio.statemachine.state import NodeState
 
 _ON: Final = ReplyMode.ON
@@ -39,6 +47,15 @@ def to_ids(node: NodeState, ids: Iterable[NodeId], message: Message) -> None:
     # This node has no link to itself.
     links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
     broadcast(node, links, message)
+
+
+def of_many(node: NodeState, ids: Iterable[NodeId], said: AboutJob, jobs: Sequence[JobId]) -> None:
+    """Send to the named nodes the same about each of these jobs; `said` names the first."""
+    find = node.cluster.nodes.get
+    links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
+    if links:
+        node.cluster.messages_sent += len(links) * len(jobs)
+        node.out.messages.append((links, said if len(jobs) == 1 else Many(said, jobs)))
 
 
 def to_holders(node: NodeState, job: Job, message: Message) -> None:

@@ -1,23 +1,36 @@
 """Fast paths for the most frequent steps of `lifecycle`.
 
-Each has exactly the effects of the slow path, random numbers included, which tests check. Fast
-paths write no events, so a traced node takes the slow path; read that one first.
+Each has exactly the effects of the slow path, which tests check; only the random spread of times is
+drawn once for several jobs that other nodes hold. Fast paths write no events, so a traced node
+takes the slow path; read that one first.
 
-Writes what `lifecycle` owns: `Job.state`, `flags` and `requeue_at`, `Queue.accessed`, `jobs_in` and
-`jobs_out`, `Memory.held` and `evictable`, `NodeState.jobs`.
+Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
+`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.jobs`.
 """
 
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
-from disque_trio.statemachine import counts, journaling, lifecycle
-from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, DELIVERED, LEASED
+from disque_trio.statemachine import counts, journaling, lifecycle, send
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    BCAST_WILLQUEUE,
+    DELIVERED,
+    LEASED,
+    JobId,
+    Millis,
+    NodeId,
+)
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job
 from disque_trio.statemachine.memory import JOB_BYTES
+from disque_trio.statemachine.messages import Working
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
+_retry_of = attrgetter("retry")
 _ON_LEASE: Final = DELIVERED | LEASED | BCAST_WILLQUEUE
 
 
@@ -49,6 +62,7 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
     mono, timers, random = node.mono, node.timers, node.rng.random
     has_lease, holding = node.config.delivery_lease, node.cluster.myself.holding
     jobs: list[Job] = []
+    copied: list[Job] = []
     is_last = False
     leased = 0
     while len(jobs) < count and (popped := queue.pop_many(count - len(jobs))):
@@ -75,7 +89,9 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
                 timers.arm(job, min(again - ANNOUNCE_AHEAD, job.expires))
             else:
                 job.flags |= DELIVERED
-                lifecycle.lease(node, job)
+                leased += 1
+                copied.append(job)
+    _lease_all(node, copied)
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
@@ -84,3 +100,46 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
         if node.is_recording_queues:
             journaling.handed_out(node, jobs)
     return jobs, is_last and not queue.length
+
+
+def _lease_all(node: NodeState, jobs: list[Job]) -> None:
+    """`lease` for at-least-once jobs that other nodes may hold, but for counting them."""
+    restart_retries(node, jobs)
+    told: dict[tuple[NodeId, ...], list[JobId]] = {}
+    for job in jobs:
+        job.flags |= LEASED
+        told.setdefault(job.holders, []).append(job.id)
+    for holders, ids in told.items():
+        send.of_many(node, holders, Working(ids[0]), ids)
+
+
+def restart_retries(node: NodeState, jobs: list[Job]) -> None:
+    """`restart_retry` for at-least-once jobs that do not wait for copies, with one spread for all
+    of them."""
+    spread = lifecycle.desync(node) if jobs else 0
+    for retry, some in groupby(jobs, _retry_of):
+        again = node.timers.shared(node.mono + retry + spread)
+        announced = again - ANNOUNCE_AHEAD
+        alike = list(some)
+        for job in alike:
+            job.flags |= BCAST_WILLQUEUE
+            job.requeue_at = again
+        _arm_all(node, alike, announced)
+
+
+def begin_collections(node: NodeState, jobs: list[Job]) -> None:
+    """`schedule_collection` for jobs that have just been acknowledged, likewise."""
+    if jobs:
+        gc_at = lifecycle.next_collection(node, 0)
+        for job in jobs:
+            job.gc_at = gc_at
+        _arm_all(node, jobs, gc_at)
+
+
+def _arm_all(node: NodeState, jobs: list[Job], when: Millis) -> None:
+    """Due then, or when they expire if that is earlier."""
+    timers = node.timers
+    timers.arm_all([job for job in jobs if job.expires > when], when)
+    for job in jobs:
+        if job.expires <= when:
+            timers.arm(job, job.expires)

@@ -10,6 +10,7 @@ Owns `Timed.due`, `Timed.slot` and `Slot.number`.
 """
 
 import heapq
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -91,6 +92,25 @@ class Timers:
             slot = self._begin(number)
         slot[owner] = None
         owner.slot = slot
+
+    def arm_all(self, owners: Iterable[Timed], when: Millis) -> None:
+        """Make all of them due at `when`, as `arm` does for each."""
+        when = self.shared(when)
+        number = (when + 7) >> _GRAIN_BITS
+        slot: Slot | None = None
+        for owner in owners:
+            owner.due = when
+            standing = owner.slot
+            if standing is not None:
+                if standing.number <= number:
+                    continue
+                del standing[owner]
+            if slot is None:
+                slot = self._slots.get(number)
+                if slot is None:
+                    slot = self._begin(number)
+            slot[owner] = None
+            owner.slot = slot
 
     def _begin(self, number: int) -> Slot:
         if len(self._slots) >= self._sweep_at:

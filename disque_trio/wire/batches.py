@@ -8,13 +8,14 @@ its messages one by one.
 """
 
 import struct
+from bisect import bisect
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Final
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH
-from disque_trio.statemachine.messages import Batch, JobMessage, Message, ReplJob
+from disque_trio.statemachine.messages import Batch, JobMessage, Many, Message, ReplJob
 from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.payloads import NO_REPLY, REPLJOB, SAID, WORDS, Body, Word, expect
@@ -30,8 +31,8 @@ LONGEST: Final = 2 * ENOUGH + _RUN.size
 """None of ours is longer: at worst, 64 KiB of ids have a run each. Longer ones are refused, because
 a batch is handled in one turn and would block the node."""
 
-Part = tuple[Word, bytes]
-"""A message of a batch: its word, and the id of its job or the whole job."""
+Part = tuple[Word, Sequence[bytes]]
+"""Messages of a batch: their word, and the ids of their jobs or the whole jobs."""
 
 _word = itemgetter(0)
 
@@ -39,25 +40,41 @@ _word = itemgetter(0)
 def part_of(message: Message) -> Part | None:
     """The message as a part of a batch; None if it has to travel alone."""
     if isinstance(message, JobMessage):
-        return WORDS[type(message)](message), message.id
+        return WORDS[type(message)](message), (message.id,)
+    if isinstance(message, Many):
+        return WORDS[type(message.said)](message.said), message.ids
     if isinstance(message, ReplJob) and len(message.copies[0].body) < ENOUGH:
         encoded = jobs.encode_all(message.copies)
         if len(encoded) == 1 and len(encoded[0]) <= 2 * ENOUGH:
-            return (REPLJOB, NO_REPLY if message.no_reply else 0, 0), encoded[0]
+            return (REPLJOB, NO_REPLY if message.no_reply else 0, 0), encoded
     return None
 
 
 def bodies(parts: Sequence[Part]) -> list[bytes]:
     """The parts, in order, as the payload of a frame, or of several where they are long."""
-    if len(parts) > 1 and sum([len(job) for _, job in parts]) > ENOUGH:
-        half = len(parts) // 2
-        return bodies(parts[:half]) + bodies(parts[half:])
+    made: list[bytes] = []
     pieces: list[bytes] = []
+    room = ENOUGH
     for (number, marks, aux), run in groupby(parts, _word):
-        named = [job for _, job in run]
-        pieces.append(_RUN.pack(number, marks, len(named), aux))
-        pieces += named
-    return [b"".join(pieces)]
+        left = [job for _, jobs in run for job in jobs]
+        while left:
+            count = _fitting(left, room)
+            if not count and pieces:
+                made.append(b"".join(pieces))
+                pieces, room = [], ENOUGH
+                continue
+            named, left = left[: count or 1], left[count or 1 :]
+            pieces.append(_RUN.pack(number, marks, len(named), aux))
+            pieces += named
+            room -= sum(map(len, named))
+    return [*made, b"".join(pieces)]
+
+
+def _fitting(jobs: list[bytes], room: int) -> int:
+    """How many of them fit into so many bytes."""
+    if sum(map(len, jobs)) <= room:
+        return len(jobs)
+    return bisect(list(accumulate(map(len, jobs))), room)
 
 
 def write(batch: Batch) -> Body:
@@ -79,7 +96,10 @@ def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
             start, at = at, at + count * JOB_ID_LENGTH
             expect(at <= end)
             ids = [data[place : place + JOB_ID_LENGTH] for place in range(start, at, JOB_ID_LENGTH)]
-            messages += make(ids, marks, aux)
+            if count > 1:
+                messages.append(Many(make(ids[0], marks, aux), ids))
+            else:
+                messages += [make(id, marks, aux) for id in ids]
         elif number == REPLJOB:
             for _ in range(count):
                 copy, at = jobs.decode(data, at, end)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
 from disque_trio.statemachine.messages import (
+    AboutJob,
     DelJob,
     Enqueue,
     Fail,
@@ -87,22 +88,22 @@ WORDS: Final[dict[type[JobMessage], Callable[[Any], Word]]] = {
 }
 
 
-def _queued(ids: list[JobId], marks: int, _aux: int) -> list[Message]:
+def _queued(id: JobId, marks: int, _aux: int) -> Queued:
     nack, redelivery, told = marks & INCR_NACKS, marks & INCR_DELIVERIES, marks & TOLD
-    return [Queued(id, bool(nack), bool(redelivery), bool(told)) for id in ids]
+    return Queued(id, bool(nack), bool(redelivery), bool(told))
 
 
-SAID: Final[dict[int, Callable[[list[JobId], int, int], list[Message]]]] = {
-    5: lambda ids, _marks, _aux: [GotJob(id) for id in ids],
-    6: lambda ids, _marks, aux: [Enqueue(id, aux) for id in ids],
+SAID: Final[dict[int, Callable[[JobId, int, int], AboutJob]]] = {
+    5: lambda id, _marks, _aux: GotJob(id),
+    6: lambda id, _marks, aux: Enqueue(id, aux),
     7: _queued,
-    8: lambda ids, _marks, aux: [SetAck(id, aux) for id in ids],
-    9: lambda ids, _marks, _aux: [WillQueue(id) for id in ids],
-    10: lambda ids, _marks, aux: [GotAck(id, bool(aux)) for id in ids],
-    11: lambda ids, _marks, _aux: [DelJob(id) for id in ids],
-    14: lambda ids, _marks, _aux: [Working(id) for id in ids],
+    8: lambda id, _marks, aux: SetAck(id, aux),
+    9: lambda id, _marks, _aux: WillQueue(id),
+    10: lambda id, _marks, aux: GotAck(id, bool(aux)),
+    11: lambda id, _marks, _aux: DelJob(id),
+    14: lambda id, _marks, _aux: Working(id),
 }
-"""Make the messages with the same message flags and aux number for each of these jobs."""
+"""Make the message about a job, with these message flags and this aux number."""
 
 
 def _write_job(message: JobMessage) -> Body:
@@ -116,7 +117,7 @@ def _job_reader(number: int) -> Reader:
     def read(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
         expect(end - at == _JOB.size)
         job_id, aux = _JOB.unpack_from(data, at)
-        return make([job_id], marks, aux)[0]
+        return make(job_id, marks, aux)
 
     return read
 

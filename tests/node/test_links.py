@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
 from disque_trio.statemachine.cluster import Duplicate
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.messages import Batch, Pong, ReplJob
+from disque_trio.statemachine.messages import Batch, Pong, ReplJob, SetAck
 from disque_trio.wire.frames import FrameParser, encode
 from tests.node.world import MemoryHub, MemoryLink, World, until
 
@@ -152,6 +152,26 @@ async def test_a_node_that_does_not_announce_it_gets_no_batches(
     announced = {type(frame.message): frame.capabilities for frame in received}
     assert announced.pop(ReplJob) == 0
     assert set(announced.values()) == {CAPABILITIES}
+
+
+async def test_such_a_node_gets_single_messages_about_many_jobs(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    worlds = await together(nursery, 3)
+    plain = worlds[0].node.state.cluster.reachable[0]
+    plain.capabilities = 0
+    link = next(each for each in worlds[0].hub.dialled if each.session.link == plain.link)
+    client = worlds[0].client()
+    client.send(b"ADDJOB q body 1000 REPLICATE 3\r\n" * 3)
+    await until(lambda: client.read.count(b"\r\n") == 3)
+    ids, client.read = [line[1:] for line in client.read.split()], b""
+    link.sent.clear()
+
+    assert await client.ask("ACKJOB", *[id.decode() for id in ids]) == b":3\r\n"
+
+    received = FrameParser().feed(b"".join(link.sent[0]))
+    assert [frame.message for frame in received] == [SetAck(id, 3) for id in ids]
+    await until(lambda: not any(world.node.state.jobs for world in worlds))
 
 
 async def test_what_was_announced_counts_for_one_link(

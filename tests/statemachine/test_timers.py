@@ -3,6 +3,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from disque_trio.statemachine.base import FOREVER
@@ -168,3 +169,26 @@ class TimersAgainstAList(RuleBasedStateMachine):
 
 
 TestTimersAgainstAList: Any = TimersAgainstAList.TestCase
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 3, 80, 81, 900]), st.integers(0, 30)), min_size=1),
+)
+def test_many_owners_are_armed_as_one_after_the_other(
+    steps: list[tuple[int, int]],
+) -> None:
+    together, singly = Timers(), Timers()
+    owners = [(Timed(), Timed()) for _ in range(5)]
+
+    for when, chosen in steps:
+        some = [pair for place, pair in enumerate(owners) if chosen & 1 << place]
+        together.arm_all([one for one, _ in some], when)
+        for _, other in some:
+            singly.arm(other, when)
+
+    assert together.deadline() == singly.deadline()
+    for now in range(0, 1000, 8):
+        due = [together.pop_due(now) for _ in range(6)]
+        one_by_one = [singly.pop_due(now) for _ in range(6)]
+        partners = dict(owners)
+        assert [partners[each] if each else None for each in due] == one_by_one

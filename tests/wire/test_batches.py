@@ -9,6 +9,7 @@ from disque_trio.statemachine.messages import (
     Frame,
     GotAck,
     GotJob,
+    Many,
     Message,
     NeedJobs,
     Ping,
@@ -66,9 +67,32 @@ def test_a_batch_is_read_as_its_messages_in_their_order(written: Batch) -> None:
 
     [frame] = FrameParser().feed(data)
 
-    assert frame.message == written
-    assert frame.messages == written.messages
-    assert encode(ME, PORT, MYSELF, written) == data
+    assert frame.messages == list(written.messages)
+    assert encode(ME, PORT, MYSELF, written) == encode(ME, PORT, MYSELF, frame.message) == data
+
+
+def test_a_run_is_read_as_one_message_about_many_jobs() -> None:
+    [data] = batch_of(SetAck(JOB, 3), SetAck(OTHER_JOB, 3), SetAck(JOB, 2))
+
+    [frame] = FrameParser().feed(data)
+
+    assert frame.content == (Many(SetAck(JOB, 3), [JOB, OTHER_JOB]), SetAck(JOB, 2))
+
+
+def test_one_message_about_many_jobs_is_a_run() -> None:
+    many = Many(GotAck(JOB, known=True), [JOB, OTHER_JOB])
+
+    assert batch_of(many) == batch_of(GotAck(JOB, known=True), GotAck(OTHER_JOB, known=True))
+
+
+def test_a_message_about_more_jobs_than_a_frame_holds_is_several_runs() -> None:
+    ids = [b"D-aeecadd2-%024d-05a1" % number for number in range(5000)]
+
+    frames = batch_of(WillQueue(JOB), Many(Queued(ids[0], nack=True), ids), WillQueue(JOB))
+
+    assert max(map(len, frames)) < ENOUGH + 1000
+    read = [each for frame in FrameParser().feed(b"".join(frames)) for each in frame.messages]
+    assert read == [WillQueue(JOB), *[Queued(id, nack=True) for id in ids], WillQueue(JOB)]
 
 
 @given(batches())
@@ -116,7 +140,7 @@ def test_a_job_that_is_too_long_for_a_batch_with_others_is_in_one_of_its_own() -
     assert len(bodies([part])) == 1
     assert len(bodies([part, part, part])) == 3
     (frame,) = encode_parts(ME, PORT, MYSELF, [part])
-    assert [each.messages for each in FrameParser().feed(frame)] == [(ReplJob((long,)),)]
+    assert [each.messages for each in FrameParser().feed(frame)] == [[ReplJob((long,))]]
 
 
 def test_a_job_whose_queue_has_an_endless_name_travels_alone() -> None:
@@ -164,4 +188,4 @@ def test_every_message_about_one_job_can_be_in_a_batch() -> None:
     for message in (GotJob(JOB), Enqueue(JOB, 3), WillQueue(JOB), GotAck(JOB, known=False)):
         [data] = batch_of(message)
         [frame] = FrameParser().feed(data)
-        assert frame.messages == (message,)
+        assert list(frame.messages) == [message]

@@ -8,6 +8,7 @@ from typing import Any
 
 from disque_trio.statemachine import (
     acks,
+    counts,
     dispatch,
     lifecycle,
     links,
@@ -182,7 +183,9 @@ def ack_not_kept(patch: Patch) -> None:
     def ack(node: NodeState, job_id: JobId) -> bool:
         job = node.jobs.get(job_id)
         if job is not None:
-            lifecycle.acknowledge(node, job, Cause.ACKJOB)
+            counts.leave(node, job, job.flags)
+            lifecycle.end(node, job, Cause.ACKJOB)
+            lifecycle.schedule_collection(node, job)
             lifecycle.unregister(node, job, Cause.COLLECTED)
         return job is not None
 

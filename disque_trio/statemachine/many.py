@@ -1,0 +1,158 @@
+"""The same message about many jobs, in one pass: WORKING, SETACK, GOTACK and DELJOB.
+
+Each function has the effects of its single message, for one job after the other, and says nothing
+that is new: read that one first (`requeue.on_working`, `acks.on_setack`, and so on). What is the
+same for all of the jobs is looked up once: the sender, who else holds them, the answer. The jobs
+get one random spread of their times instead of one each. A job that is not as most are, such as one
+that has been acknowledged already, is left to the single message.
+
+Writes `Job.flags`, as `lifecycle` does, and `Job.confirmed` of acknowledged jobs, as `acks` does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine import acks, counts, journaling, lifecycle, requeue, send, shortcuts
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    QUEUED,
+    QUEUED_ONCE,
+    TAKEN,
+    JobId,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.counts import COUNTED
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import DelJob, GotAck, JobMessage, SetAck, Working
+from disque_trio.statemachine.state import NodeState
+
+_POSTPONED: Final = TAKEN | QUEUED_ONCE
+
+
+def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobId]) -> None:
+    """The sender has delivered these jobs."""
+    find, deliverer = node.jobs.get, sender.id
+    postponed: list[Job] = []
+    for id in ids:
+        job = find(id)
+        if job is not None and job.state == ACTIVE and job.retry and deliverer in job.holders:
+            if job.flags & COUNTED:
+                counts.leave(node, job, job.flags)
+            job.flags = job.flags & ~COUNTED | _POSTPONED
+            postponed.append(job)
+        else:
+            requeue.on_working(node, sender, Working(id))
+    shortcuts.restart_retries(node, postponed)
+
+
+def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId]) -> None:
+    """These are acknowledged at the sender, which collects those of which it knows as many holders
+    as this node."""
+    find = node.jobs.get
+    known: list[JobId] = []
+    unknown: list[JobId] = []
+    acked: list[Job] = []
+    for id in ids:
+        job = find(id)
+        if job is None:
+            node.tombstones.bury(id)
+            unknown.append(id)
+        elif job.state not in (ACTIVE, QUEUED) or len(job.holders) > said.holders:
+            acks.on_setack(node, sender, SetAck(id, said.holders))
+        elif acks.is_last_but_one(node, sender, job, said):
+            counts.leave(node, job, job.flags)
+            lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
+            unknown.append(id)
+        else:
+            counts.leave(node, job, job.flags)
+            lifecycle.end(node, job, Cause.SETACK)
+            job.confirmed = None
+            acked.append(job)
+            known.append(id)
+            if node.is_recording:
+                journaling.hold(node, job)
+    shortcuts.begin_collections(node, acked)
+    for answered, is_known in ((known, True), (unknown, False)):
+        if answered:
+            send.of_many(node, (sender.id,), GotAck(answered[0], is_known), answered)
+
+
+@attrs.define(eq=False)
+class _Confirmation:
+    """What a GOTACK does to jobs with the same holders of which the same have confirmed."""
+
+    holders: tuple[NodeId, ...]
+    before: tuple[NodeId, ...] | None
+    after: tuple[NodeId, ...] | None
+    """Who has confirmed then; None where the single message has to decide."""
+    is_over: bool
+    """All have."""
+
+
+def on_gotack(node: NodeState, sender: Peer, said: GotAck, ids: Sequence[JobId]) -> None:
+    """The sender has taken note of these acknowledgements."""
+    find = node.jobs.get
+    step: _Confirmation | None = None
+    over: list[JobId] = []
+    ended: list[tuple[_Confirmation, list[JobId]]] = []
+    for id in ids:
+        job = find(id)
+        if job is None or job.state != ACKED:
+            continue
+        if step is None or job.holders is not step.holders or job.confirmed is not step.before:
+            step = _confirmation(node, sender, said, job)
+            over = []
+            ended.append((step, over))
+        if step.after is None or job.is_dummy:
+            acks.on_gotack(node, sender, GotAck(id, said.known))
+            continue
+        job.confirmed = step.after
+        if step.is_over:
+            over.append(id)
+            lifecycle.unregister(node, job, Cause.COLLECTED)
+    for step, over in ended:
+        if over and not _has_no_copy(said, step.holders):
+            send.of_many(node, step.holders, DelJob(over[0]), over)
+
+
+def _confirmation(node: NodeState, sender: Peer, said: GotAck, job: Job) -> _Confirmation:
+    holders, before = job.holders, job.confirmed
+    after, is_over = None, False
+    if before is not None and sender.id in holders and sender.id not in before:
+        after = (*before, sender.id)
+        left = [id for id in holders if id not in after]
+        is_over = not left or _has_no_copy(said, holders)
+        if not is_over and not any(id in node.cluster.nodes for id in left):
+            # Only nodes are left that are not known here (yet).
+            after = None
+    return _Confirmation(holders, before, after, is_over)
+
+
+def _has_no_copy(said: GotAck, holders: tuple[NodeId, ...]) -> bool:
+    """Has the only other holder nothing to delete?"""
+    return not said.known and len(holders) == 2
+
+
+def on_deljob(node: NodeState, sender: Peer, _said: DelJob, ids: Sequence[JobId]) -> None:
+    """All holders of these are to drop them."""
+    find = node.jobs.get
+    for id in ids:
+        job = find(id)
+        if job is not None and job.state == ACKED:
+            node.tombstones.bury(id)
+            lifecycle.unregister(node, job, Cause.DELJOB)
+        else:
+            acks.on_deljob(node, sender, DelJob(id))
+
+
+ON_MANY: Final[dict[type[JobMessage], Callable[[NodeState, Peer, Any, Sequence[JobId]], None]]] = {
+    Working: on_working,
+    SetAck: on_setack,
+    GotAck: on_gotack,
+    DelJob: on_deljob,
+}
