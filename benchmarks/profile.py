@@ -127,7 +127,7 @@ def as_json(profiles: Iterable[Profile]) -> list[dict[str, object]]:
 
 
 def _wanted() -> list[Case]:
-    """The cases with a target relative to the original."""
+    """The cases with a target relative to another server."""
     names = {target.case for target in TARGETS if target.demand is Demand.RATIO}
     return [case for case in CASES if case.name in names and _can_be_seen(case)]
 

@@ -1,26 +1,18 @@
-"""Brokers that people would use instead: how they are spoken to, measured in small, and ended."""
+"""Queues that people would use instead: how they are spoken to, and measured in small."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks import contenders
-from benchmarks.__main__ import INTERRUPTED, main
+from benchmarks.__main__ import main
 from benchmarks.cases import CASES
 from benchmarks.load.amqp import Amqp, AmqpReader, method
 from benchmarks.load.dialects import BeanstalkReader, Reader, RedisStreams
 from benchmarks.load.jetstream import JetStream, NatsReader
-from tests.cluster.processes import START_S, eventually
-
-BROKERS = ("rabbitmq", "jetstream-file")
-FOUND = {contender.name for contender in contenders.others("")}
 
 
 def read(reader: Reader, data: bytes, *, at_once: int) -> Iterator[object]:
@@ -140,46 +132,3 @@ def test_each_server_that_is_installed_keeps_jobs_until_they_are_acknowledged(
         others = {each.name for each in contenders.others("") if each.kind in kinds[name]}
         assert set(servers) == {"disque_trio", *others}
         assert all(value > 0 for figures in servers.values() for value in figures.values())
-
-
-@pytest.mark.parametrize("name", BROKERS)
-def test_a_sigterm_ends_all_processes_of_a_cluster(tmp_path: Path, name: str) -> None:
-    if name not in FOUND:
-        pytest.skip(f"{name} is not installed")
-    others = ",".join(each for each in contenders.KNOWN if each != name)
-    words = ["--only", "peers-three", "--rounds", "9", "--without", others]
-    popen = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", *words],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        eventually(lambda: list(tmp_path.rglob(MADE_BY[name])), START_S, "the cluster has started")
-        popen.send_signal(signal.SIGTERM)
-        _, complaint = popen.communicate(timeout=START_S)
-    finally:
-        popen.kill()
-        popen.wait()
-
-    assert popen.returncode in {1, INTERRUPTED}
-    assert "Traceback" not in complaint
-    eventually(lambda: not of(tmp_path), START_S, "no process is left")
-    assert not list(tmp_path.iterdir())
-
-
-MADE_BY = {"rabbitmq": "node-2/data/*/schema.DAT", "jetstream-file": "node-2/store/jetstream"}
-
-
-def of(directory: Path) -> list[str]:
-    """The processes that have the directory in their command line or their environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            about = (path / "cmdline").read_text() + (path / "environ").read_text(errors="replace")
-        except OSError:
-            continue
-        if str(directory) in about:
-            found.append(about)
-    return found

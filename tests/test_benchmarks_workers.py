@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import workers
+from benchmarks import contenders, workers
 from benchmarks.__main__ import INTERRUPTED
 from benchmarks.load import processes
 from benchmarks.load.tasks import Report
@@ -52,8 +52,26 @@ def test_what_cannot_be_measured_is_said_before_anything_is_started(
     assert complaint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["workers"], ["--only", "add", "--without", "redis-server"]])
-def test_a_sigterm_leaves_neither_files_nor_servers(tmp_path: Path, words: list[str]) -> None:
+def broker(name: str, made: str) -> Any:
+    """A benchmark of three nodes, the last of which makes some file while it starts."""
+    others = ",".join(each for each in contenders.KNOWN if each != name)
+    words = ["--only", "peers-three", "--rounds", "9", "--without", others]
+    is_missing = all(each.name != name for each in contenders.others(""))
+    return pytest.param(words, f"node-2/{made}", marks=pytest.mark.skipif(is_missing, reason=name))
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        (["workers"], "nodes.conf"),
+        (["--only", "add", "--without", "redis-server"], "nodes.conf"),
+        broker("rabbitmq", "data/*/schema.DAT"),
+        broker("jetstream-file", "store/jetstream"),
+    ],
+)
+def test_a_sigterm_leaves_neither_files_nor_servers(
+    tmp_path: Path, words: list[str], made: str
+) -> None:
     popen = subprocess.Popen(
         [sys.executable, "-m", "benchmarks", *words],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -62,7 +80,7 @@ def test_a_sigterm_leaves_neither_files_nor_servers(tmp_path: Path, words: list[
         text=True,
     )
     try:
-        eventually(lambda: list(tmp_path.rglob("nodes.conf")), START_S, "a server has started")
+        eventually(lambda: list(tmp_path.rglob(made)), START_S, "a server has started")
         popen.send_signal(signal.SIGTERM)
         _, complaint = popen.communicate(timeout=START_S)
     finally:
@@ -71,17 +89,17 @@ def test_a_sigterm_leaves_neither_files_nor_servers(tmp_path: Path, words: list[
 
     assert popen.returncode in {1, INTERRUPTED}
     assert "Traceback" not in complaint
-    assert not list(tmp_path.rglob("nodes.conf"))
-    assert not running_in(tmp_path)
+    assert not list(tmp_path.rglob(made))
+    eventually(lambda: not running_in(tmp_path), START_S, "no process is left")
 
 
 def running_in(directory: Path) -> list[str]:
-    """The command lines that name the directory."""
+    """The processes whose command lines or environments name the directory."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            found.append(path.read_text())
-    return [command for command in found if str(directory) in command]
+            found.append(repr((path / "cmdline").read_bytes() + (path / "environ").read_bytes()))
+    return [about for about in found if str(directory) in about]
 
 
 def test_a_server_is_ended_that_was_waited_for_in_vain(
