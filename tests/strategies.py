@@ -17,6 +17,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import make_id
 from disque_trio.statemachine.messages import (
     Batch,
@@ -97,7 +98,18 @@ def job_copies() -> st.SearchStrategy[JobCopy]:
         queue=payloads(20),
         body=payloads(),
         holders=st.lists(node_ids(), max_size=4).map(tuple),
+        extensions=st.none() | extensions(),
     )
+
+
+def extensions() -> st.SearchStrategy[Extensions]:
+    """Any extensions of a job, but for none."""
+    later = st.dictionaries(st.integers(100, (1 << 16) - 1), payloads(20), max_size=3)
+    return st.builds(
+        Extensions,
+        priority=st.integers(-100, 100),
+        unknown=later.map(lambda fields: tuple(sorted(fields.items()))),
+    ).filter(lambda found: found != Extensions())
 
 
 def gossips() -> st.SearchStrategy[Gossip]:

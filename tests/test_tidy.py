@@ -15,7 +15,7 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    form hints values pattern tombstones config directives redaction
+    extensions form hints values pattern tombstones config directives redaction
     timers messages records events chores stats slowlog latency address cluster
     job client jobtable queue memory outbox
     state
@@ -41,7 +41,7 @@ _RUNGS: Final = """
 LADDER: Final = _RUNGS.split()
 """From low to high: a module of the state machine imports only from those before it."""
 
-NOUNS: Final = ("base", "messages", "records")
+NOUNS: Final = ("base", "extensions", "messages", "records")
 """What the wire knows of the state machine."""
 
 RECEIVERS: Final = {
@@ -127,7 +127,7 @@ OWNERS: Final = {
         NodeState.drawn
     """,
     "pending_adds": """
-        Client.pending_adds Client.most_pending Job.pending_add
+        Client.pending_adds Client.most_pending
         PendingAdd.job PendingAdd.reply PendingAdd.widen_at
         NodeState.adding NodeState.adding_bytes Outbox.resumed
     """,

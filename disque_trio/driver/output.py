@@ -19,7 +19,6 @@ from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession,
 from disque_trio.ports import LinkPort, Log
 from disque_trio.statemachine.base import (
     BATCHES,
-    CAPABILITIES,
     ClientId,
     LinkId,
     Millis,
@@ -150,7 +149,7 @@ class Output:
 
     def _announcement(self) -> tuple[int, int]:
         """What the headers of PING, PONG and MEET say of the sender besides."""
-        return CAPABILITIES, self._state.cluster.incarnation
+        return self._state.config.capabilities, self._state.cluster.incarnation
 
     def _me(self) -> tuple[NodeId, int, int]:
         """The sender in the header of each frame."""

@@ -85,9 +85,11 @@ MEETS: Final = 2
 """It tells which clients wait and which jobs there are: WAITING, HAVEJOBS."""
 LISTS: Final = 4
 """It understands HOLDERS."""
+EXTENDS: Final = 8
+"""It reads and keeps job extensions (`extensions`)."""
 PURGES: Final = 16
 """It understands PURGE."""
-CAPABILITIES: Final = BATCHES | MEETS | LISTS | PURGES
+CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES
 """What a node of ours announces, in PING, PONG and MEET."""
 
 # Queue pause bits (original 2.9).

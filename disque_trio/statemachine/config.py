@@ -6,7 +6,7 @@ checked and shown is in `directives`.
 
 import attrs
 
-from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.base import CAPABILITIES, EXTENDS, Millis
 
 
 @attrs.frozen(kw_only=True)
@@ -102,6 +102,16 @@ class Config:
     """Processes of this machine, each a node of the cluster; ours alone, as is what follows."""
     replica_repair_after_s: int = 600
     """How long a holder may fail before others take its place; 0 is for ever."""
+
+    @property
+    def keeps_extensions(self) -> bool:
+        """Can jobs with extensions be kept? The original's file has no place for them."""
+        return self.aof_format == "framed" or not self.appendonly
+
+    @property
+    def capabilities(self) -> int:
+        """What this node announces in PING, PONG and MEET."""
+        return CAPABILITIES if self.keeps_extensions else CAPABILITIES & ~EXTENDS
 
     @property
     def known_port(self) -> int:

@@ -10,6 +10,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
     CARRIED_FLAGS,
+    EXTENDS,
     MAX_SECONDS,
     JobId,
     Millis,
@@ -57,6 +58,7 @@ def snapshot(node: NodeState, job: Job) -> JobCopy:
         queue=job.queue or b"",
         body=job.body or b"",
         holders=job.holders,
+        extensions=job.extensions,
     )
 
 
@@ -84,7 +86,13 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
         requeue_at=shared(node.mono + wait) if copy.retry else 0,
         nacks=copy.nacks,
         deliveries=copy.deliveries,
+        extensions=copy.extensions,
     )
+
+
+def reads(peer: Peer, job: Job) -> bool:
+    """Can the node keep a copy of this job, with its extensions?"""
+    return job.extensions is None or bool(peer.capabilities & EXTENDS)
 
 
 def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:

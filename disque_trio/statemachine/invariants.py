@@ -51,7 +51,7 @@ def _check_job(node: NodeState, job: Job) -> None:
     assert job.due == next_wake(job), f"{job.id!r} wakes at {job.due}, not {next_wake(job)}"
     assert (job.queue is None) == (job.body is None), f"{job.id!r} is half a dummy"
     assert not job.is_dummy or job.state == ACKED, f"dummy {job.id!r} in state {job.state}"
-    assert (job.pending_add is None) or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
+    assert job.id not in node.adding or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
     assert len(dict.fromkeys(job.holders)) == len(job.holders), f"{job.id!r}: {job.holders}"
     if job.state == QUEUED:
         assert job.queue in node.queues, f"{job.id!r} is queued in no queue"
@@ -66,8 +66,8 @@ def _check_job(node: NodeState, job: Job) -> None:
 def _check_queue(node: NodeState, queue: Queue) -> None:
     jobs = [j for j in node.jobs.values() if j.queue == queue.name and j.state == QUEUED]
     assert len(queue) == len(jobs), f"{queue.name!r} counts {len(queue)} of {len(jobs)} jobs"
-    order = sorted((job.ctime, job.id) for job in jobs)
-    seen = [(job.ctime, job.id) for job in queue.peek(len(jobs))]
+    order = sorted(map(_place, jobs))
+    seen = [_place(job) for job in queue.peek(len(jobs))]
     assert seen == order, f"{queue.name!r} is out of order"
     for client in queue.waiting.values():
         assert queue.name in client.queues, f"{queue.name!r} holds client {client.id}"
@@ -99,6 +99,11 @@ def _check_counts(node: NodeState) -> None:
         assert counted == found, f"flag {flag} is counted as {counted}, and {found} have it"
 
 
+def _place(job: Job) -> tuple[int, int, bytes]:
+    priority = 0 if job.extensions is None else job.extensions.priority
+    return -priority, job.ctime, job.id
+
+
 def _check_client(node: NodeState, client: Client) -> None:
     if client.blocked is Blocked.JOBS:
         for name in client.queues:
@@ -111,13 +116,13 @@ def _check_client(node: NodeState, client: Client) -> None:
         assert not client.queues, f"client {client.id} lingers on {client.queues}"
     for job in (client.tied or {}).values():
         assert node.handouts[job.id].client is client, f"{job.id!r} is tied to another client"
-    _check_pending_adds(client)
+    _check_pending_adds(node, client)
     if client.blocked is not Blocked.NO and client.deadline:
         assert client.slot, f"client {client.id} waits for a deadline that is in no timer slot"
         assert 0 < client.due <= client.deadline, f"{client.id}: {client.due}, {client.deadline}"
 
 
-def _check_pending_adds(client: Client) -> None:
+def _check_pending_adds(node: NodeState, client: Client) -> None:
     assert (client.blocked is Blocked.COPIES) == bool(client.pending_adds), client.id
     assert not client.pending_adds or client.pending_adds[0].job is not None, (
         f"client {client.id} could be answered"
@@ -125,7 +130,8 @@ def _check_pending_adds(client: Client) -> None:
     for pending in client.pending_adds:
         assert pending.client == client.id, f"client {client.id} waits for another one"
         if pending.job is not None:
-            assert pending.job.pending_add is pending, f"no ADDJOB waits for {pending.job.id!r}"
+            is_known = node.adding.get(pending.job.id) is pending
+            assert is_known, f"no ADDJOB waits for {pending.job.id!r}"
             due = min(pending.widen_at, pending.deadline or pending.widen_at)
             assert client.slot, f"client {client.id} waits for a moment that is in no timer slot"
             assert 0 < client.due <= due, f"{client.id}: {client.due}, {due}"
@@ -138,7 +144,7 @@ def _check_adding(node: NodeState) -> None:
         for each in client.pending_adds
         if each.job is not None
     ]
-    counted = node.adding, node.adding_bytes
+    counted = len(node.adding), node.adding_bytes
     assert counted == (len(waiting), sum(each.size for each in waiting)), (
         f"{counted} ADDJOBs and bytes are counted as waiting for copies"
     )

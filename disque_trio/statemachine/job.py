@@ -1,10 +1,10 @@
 """The job record, its id, and the arithmetic of its deadlines (original 3 and 4).
 
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
-`replication` (confirmed while it waits for copies), `pending_adds` (pending_add), `repair`
-(confirmed while it is active or queued), `acks` (confirmed and attempts while it is acked), `many`
-(confirmed likewise, and flags), `shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before
-and after).
+`replication` (confirmed while it waits for copies), `repair` (confirmed while it is active or
+queued), `acks` (confirmed and attempts while it is acked), `many` (confirmed likewise, and flags),
+`shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before and after). Nothing writes
+`extensions` once the job is made.
 """
 
 from binascii import b2a_base64
@@ -26,6 +26,7 @@ from disque_trio.statemachine.base import (
     NodeId,
     Reply,
 )
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.timers import Timed
 
@@ -72,11 +73,11 @@ class Job(Timed):
     nacks: int = 0
     deliveries: int = 0
     """Additional deliveries: how often it was queued again without a NACK."""
+    extensions: Extensions | None = None
+    """What it has beyond the original's record; None for a plain job."""
     gc_attempt: int = attrs.field(default=0, init=False)
     gc_at: Millis = 0
     """While acked: when its collection is tried next."""
-    pending_add: "PendingAdd | None" = attrs.field(default=None, init=False)
-    """The ADDJOB that waits for its copies."""
     in_line: bool = attrs.field(default=False, init=False)
     """Its queue has an entry for it, live or stale."""
     before: "Job | None" = attrs.field(default=None, init=False, repr=False)

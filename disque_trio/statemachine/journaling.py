@@ -26,6 +26,7 @@ from disque_trio.statemachine.base import (
     STORED_FLAGS,
     WAIT_REPL,
 )
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob
@@ -62,7 +63,7 @@ def handed_out(node: NodeState, jobs: Iterable[Job]) -> None:
 
 def hold(node: NodeState, job: Job) -> None:
     """This node holds the job, as it is now."""
-    if node.is_recording and has_record(job):
+    if node.is_recording and has_record(node, job):
         node.out.records.append(LoadJob(stored(node, job)))
 
 
@@ -75,7 +76,7 @@ def delivered(node: NodeState, job: Job) -> None:
 
 def drop(node: NodeState, job: Job) -> None:
     """This node does not hold the job any more."""
-    if node.is_recording and has_record(job):
+    if node.is_recording and has_record(node, job):
         node.out.records.append(DeleteJob(job.id))
 
 
@@ -84,11 +85,21 @@ def unwrite(node: NodeState) -> None:
     node.out.records.clear()
 
 
-def has_record(job: Job) -> bool:
-    """Is there anything about the job that a restart must know?"""
+def has_record(node: NodeState, job: Job) -> bool:
+    """Is there anything about the job that a restart must know, and does the file have a place for
+    it?"""
     if job.state == WAIT_REPL:
         return False
+    if job.extensions is not None and not node.config.keeps_extensions:
+        return False
     return bool(job.retry) or job.state == ACKED or not job.flags & DELIVERED
+
+
+def has_no_place(node: NodeState, config: Config) -> bool:
+    """Are there jobs with extensions for which the file of this configuration has no place?"""
+    if config.keeps_extensions:
+        return False
+    return any(job.extensions is not None and job.state != ACKED for job in node.jobs.values())
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:
@@ -112,4 +123,5 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         job.queue or b"",
         b"" if job.state == ACKED else job.body or b"",
         job.holders,
+        job.extensions,
     )

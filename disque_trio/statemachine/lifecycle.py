@@ -260,7 +260,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     # One name for all jobs of the queue.
     job.queue = queue.name
     queue.add(job)
-    if node.memory.spillable is not None and queue.length > spilling.AHEAD:
+    if node.memory.spillable is not None and queue.comes_late(job, spilling.AHEAD):
         spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1
@@ -307,7 +307,7 @@ def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
-    """Take the oldest job that has not expired, for a client or another node."""
+    """Take the first job that has not expired, for a client or another node."""
     job = queue.pop()
     while job is not None and job.expires <= node.mono:
         job.state = ACTIVE

@@ -87,9 +87,10 @@ class Memory(Timed):
 def of_job(job: Job) -> int:
     """What this job weighs."""
     body = job.body
+    more = 0 if job.extensions is None else job.extensions.weight
     if isinstance(body, bytes):
-        return JOB_BYTES + len(body)
-    return DUMMY_BYTES if body is None else JOB_BYTES + SPILLED_BYTES
+        return JOB_BYTES + len(body) + more
+    return DUMMY_BYTES if body is None else JOB_BYTES + SPILLED_BYTES + more
 
 
 def is_evictable(job: Job) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from disque_trio.statemachine.base import Body, JobId, NodeId
+from disque_trio.statemachine.extensions import Extensions
 
 
 @attrs.define
@@ -34,6 +35,8 @@ class JobCopy:
     queue: bytes
     body: Body
     holders: tuple[NodeId, ...]
+    extensions: Extensions | None = None
+    """What the original's layout has no place for; None for most jobs."""
 
 
 @attrs.define

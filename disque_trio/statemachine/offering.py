@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from disque_trio.statemachine import lifecycle, send, transfer
-from disque_trio.statemachine.base import PAUSE_OUT, Millis, NodeId
+from disque_trio.statemachine.base import EXTENDS, PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import ASKER_BYTES, of_demand
@@ -61,7 +61,8 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
     given = left = 0
     if queue is not None and _may_go(node, queue):
         given = _give(node, queue, sender, message)
-        left = queue.length
+        # To one that can read none of them there are none.
+        left = queue.length if given or sender.capabilities & EXTENDS else 0
     if sender.is_ours:
         if not given:
             send.to_node(node, sender, HaveJobs(message.queue, left))

@@ -2,8 +2,8 @@
 
 A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
 request waits until all are answered. An answer that is known early is kept until its turn.
-Owns `Client.pending_adds` and `most_pending`, `Job.pending_add`, all of a `PendingAdd`,
-`NodeState.adding` and `adding_bytes`; adds to `Outbox.resumed`.
+Owns `Client.pending_adds` and `most_pending`, all of a `PendingAdd`, `NodeState.adding` and
+`adding_bytes`; adds to `Outbox.resumed`.
 """
 
 from typing import Final
@@ -33,8 +33,7 @@ def begin(node: NodeState, client: Client, job: Job, deadline: Millis) -> None:
     widen_at = node.mono + WIDEN_EVERY
     size = len(job.body or b"")
     pending = PendingAdd(client.id, job, deadline, widen_at, size, client.reply_mode is not _ON)
-    job.pending_add = pending
-    node.adding += 1
+    node.adding[job.id] = pending
     node.adding_bytes += size
     _append(client, pending)
     if client.blocked is not Blocked.COPIES:
@@ -52,7 +51,7 @@ def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
     return (
         waiting < MOST
         and waiting * len(body) < ROOM
-        and node.adding < MOST_OF_ALL
+        and len(node.adding) < MOST_OF_ALL
         and node.adding_bytes + len(body) <= ROOM_OF_ALL
     )
 
@@ -74,10 +73,10 @@ def _append(client: Client, pending: PendingAdd) -> None:
 def settle(node: NodeState, job: Job, reply: Reply) -> None:
     """The wait for this job's copies is over: answer the ADDJOB in its turn, and then those behind
     it that have been settled already."""
-    pending = job.pending_add
+    pending = node.adding.get(job.id)
     assert pending is not None, f"{job.id!r} waits for copies without an ADDJOB"
-    _release(node, pending)
-    job.pending_add = pending.job = None
+    _release(node, pending, job)
+    pending.job = None
     pending.reply = reply
     client = node.clients[pending.client]
     waiting = client.pending_adds
@@ -98,8 +97,8 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
         node.out.resumed.append(client)
 
 
-def _release(node: NodeState, pending: PendingAdd) -> None:
-    node.adding -= 1
+def _release(node: NodeState, pending: PendingAdd, job: Job) -> None:
+    del node.adding[job.id]
     node.adding_bytes -= pending.size
 
 
@@ -108,8 +107,7 @@ def abandon(node: NodeState, client: Client) -> list[Job]:
     jobs = []
     for pending in client.pending_adds:
         if (job := pending.job) is not None:
-            _release(node, pending)
-            job.pending_add = None
+            _release(node, pending, job)
             jobs.append(job)
     client.pending_adds.clear()
     return jobs

@@ -1,7 +1,8 @@
-"""A queue: its jobs in order of creation, its waiting clients, its counters (original 2.7, 4.3).
+"""A queue: its jobs in order, its waiting clients, its counters (original 2.7, 4.3).
 
-The order of two jobs never changes: it is that of creation stamp and id. So most jobs arrive in
-order and are kept in a deque; the others (requeued after younger ones, imported) in a heap. A job
+The order of two jobs never changes: it is that of priority (the higher one first), creation stamp
+and id. So most jobs arrive in order and are kept in a deque; the others (requeued after younger
+ones, imported, with a priority other than 0) in a heap. A job
 that leaves the middle leaves a stale entry, which is ignored unless the job comes back; stale
 entries are swept when they outnumber the jobs.
 
@@ -20,9 +21,11 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.timers import Timed
 
-_Entry = tuple[Millis, int, JobId, int, Job]
-"""Creation stamp (two parts), id, running number, job. The running number tells a job that was
-dropped and came back as a new record from its own stale entry."""
+_Key = tuple[int, Millis, int, JobId]
+"""The place of a job: rank (its priority negated), creation stamp (two parts), id."""
+_Entry = tuple[int, Millis, int, JobId, int, Job]
+"""The place of a job, running number, job. The running number tells a job that was dropped and came
+back as a new record from its own stale entry."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -91,6 +94,9 @@ class Queue(Timed):
             return
         job.in_line = True
         in_order = self._in_order
+        if job.extensions is not None and job.extensions.priority:
+            self._add_late(job)
+            return
         if not in_order:
             in_order.append(job)
             return
@@ -100,10 +106,21 @@ class Queue(Timed):
         ):
             in_order.append(job)
         else:
-            self._late_adds += 1
-            if self._late is None:
-                self._late = []
-            heapq.heappush(self._late, (*_key(job), self._late_adds, job))
+            self._add_late(job)
+
+    def _add_late(self, job: Job) -> None:
+        self._late_adds += 1
+        if self._late is None:
+            self._late = []
+        heapq.heappush(self._late, (*_key(job), self._late_adds, job))
+
+    def comes_late(self, job: Job, ahead: int) -> bool:
+        """Are there more than so many jobs before this one, which has just come? Estimated for a
+        job with a priority above 0: the jobs that did not come in order are taken to be before
+        it."""
+        if job.extensions is not None and job.extensions.priority > 0:
+            return len(self._late or ()) > ahead
+        return self.length > ahead
 
     def discard(self) -> None:
         """A job of the queue is not queued any more; its entry stays until it is swept."""
@@ -118,7 +135,7 @@ class Queue(Timed):
             in_order.popleft().in_line = False
         while late and late[0][-1].state != QUEUED:
             heapq.heappop(late)[-1].in_line = False
-        if late and (not in_order or late[0][:3] < _key(in_order[0])):
+        if late and (not in_order or late[0][:4] < _key(in_order[0])):
             return late[0][-1]
         return in_order[0] if in_order else None
 
@@ -155,7 +172,7 @@ class Queue(Timed):
         return jobs
 
     def peek(self, count: int) -> list[Job]:
-        """Up to `count` jobs, oldest first; with a negative count newest first."""
+        """Up to `count` jobs in their order; with a negative count in the reverse order."""
         backwards = count < 0
         in_order = reversed(self._in_order) if backwards else iter(self._in_order)
         late = sorted(self._late or (), reverse=backwards)
@@ -178,5 +195,6 @@ class Queue(Timed):
         heapq.heapify(self._late)
 
 
-def _key(job: Job) -> tuple[Millis, int, JobId]:
-    return (job.made, job.number, job.id)
+def _key(job: Job) -> _Key:
+    rank = 0 if job.extensions is None else -job.extensions.priority
+    return (rank, job.made, job.number, job.id)

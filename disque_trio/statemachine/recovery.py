@@ -153,6 +153,7 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         flags=copy.flags,
         nacks=copy.nacks,
         deliveries=copy.deliveries,
+        extensions=copy.extensions,
         gc_at=node.mono + lifecycle.LINKS_UP + lifecycle.desync(node),
     )
 
@@ -194,6 +195,7 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         requeue_at=0 if wait is None else max(node.mono + wait, 1),
         nacks=copy.nacks,
         deliveries=copy.deliveries,
+        extensions=copy.extensions,
     )
 
 

@@ -28,7 +28,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, add_holders, snapshot, spread
+from disque_trio.statemachine.copies import add_holder, add_holders, reads, snapshot, spread
 from disque_trio.statemachine.job import Job, rank
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
@@ -225,7 +225,9 @@ def _choose(
     In the order of `rank`, so that two nodes that act at the same time ask the same ones.
     """
     silent = node.repair.silent
-    fit = [id for id in node.repair.targets if id not in holding and id in node.cluster.nodes]
+    nodes = node.cluster.nodes
+    targets = [id for id in node.repair.targets if id not in holding and id in nodes]
+    fit = [id for id in targets if reads(nodes[id], job)]
     fit.sort(key=lambda id: (silent.get(id, 0) > node.mono, id in job.holders, rank(id, job.id)))
     if node.cluster.is_crowded:
         willing = [id for id in fit if silent.get(id, 0) <= node.mono and id not in job.holders]

@@ -10,6 +10,7 @@ from disque_trio.statemachine import journaling, lifecycle, pending_adds, send
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
+    EXTENDS,
     LEAVING,
     WAIT_REPL,
     Failure,
@@ -26,6 +27,7 @@ from disque_trio.statemachine.copies import (
     adopt,
     is_over,
     named,
+    reads,
     snapshot,
     spread,
     tell_of_ack,
@@ -45,7 +47,17 @@ JOB_REMOVED: Final = (
 )
 
 
-def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
+def candidates_for(node: NodeState, *, is_extended: bool) -> int:
+    """How many other nodes could be given a copy of a new job, with extensions or without."""
+    reachable = node.cluster.reachable
+    if not is_extended:
+        return len(reachable)
+    return sum([bool(peer.capabilities & EXTENDS) for peer in reachable])
+
+
+def is_external(
+    node: NodeState, replicas: int, *, is_async: bool, is_extended: bool = False
+) -> bool:
     """Must a new job live on other nodes only (original 6.9, 6.10)?
 
     A leaving node keeps no copy. One that is short of memory keeps none either, if enough others
@@ -55,7 +67,9 @@ def is_external(node: NodeState, replicas: int, *, is_async: bool) -> bool:
     if cluster.myself.flags & LEAVING:
         return True
     memory = node.memory
-    return memory.held > memory.soft and not is_async and replicas <= len(cluster.reachable)
+    if memory.held <= memory.soft or is_async:
+        return False
+    return replicas <= candidates_for(node, is_extended=is_extended)
 
 
 def next_stamp(node: NodeState) -> tuple[Millis, int]:
@@ -102,7 +116,8 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
     """Send the job to up to `count` more reachable nodes. Returns how many there were."""
     if count <= 0:
         return 0
-    candidates = [p.id for p in node.cluster.reachable if p.link and p.id not in job.holders]
+    peers = node.cluster.reachable
+    candidates = [p.id for p in peers if p.link and p.id not in job.holders and reads(p, job)]
     if len(candidates) > count:
         candidates = _drawn(node, job, candidates)[:count]
     add_holders(job, tuple(candidates))
@@ -267,6 +282,8 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         return
     if job is None:
         if node.memory.held > node.memory.soft:
+            return
+        if copy.extensions is not None and not node.config.keeps_extensions:
             return
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)

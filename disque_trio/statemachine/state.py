@@ -11,7 +11,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.jobtable import JobTable, Walk
 from disque_trio.statemachine.latency import LatencyMonitor
 from disque_trio.statemachine.memory import Memory
@@ -186,9 +186,9 @@ class NodeState:
     drawn_at: Millis = -1
     drawn: float = 0.0
     """`replication`: the random number that orders the nodes for copies, and when it was drawn."""
-    adding: int = 0
+    adding: dict[JobId, PendingAdd] = attrs.Factory(dict)
     adding_bytes: int = 0
-    """`pending_adds`: how many ADDJOBs wait for copies, and the bytes of their jobs' bodies."""
+    """`pending_adds`: the ADDJOBs that wait for copies, by job, and the bytes of their bodies."""
     handouts: dict[JobId, Handout] = attrs.Factory(dict)
     """`handouts`: deliveries with a token, or tied to a connection."""
     awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)

@@ -7,6 +7,7 @@ from zlib import crc32
 
 from disque_trio.statemachine.base import ClientId, NodeId
 from disque_trio.statemachine.events import Cause, Event, Kind
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
@@ -27,8 +28,8 @@ def note(
 
 def hold(node: NodeState, job: Job, cause: Cause) -> None:
     """Note that the job is held, with its record as detail: the options of ADDJOB in milliseconds,
-    the creation stamp, the body's CRC-32; then the time until it expires and until it is queued (0
-    is never). For a dummy ack the detail is empty."""
+    the creation stamp, the body's CRC-32, the extensions; then the time until it expires and until
+    it is queued (0 is never). For a dummy ack the detail is empty."""
     if node.trace is not None:
         detail = "" if job.is_dummy else _state_of(node, job)
         event = Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail)
@@ -39,7 +40,18 @@ def _state_of(node: NodeState, job: Job) -> str:
     body = job.body
     check = crc32(body) if isinstance(body, bytes) else ""
     due = max(job.requeue_at - node.mono, 1) if job.requeue_at else 0
+    more = "" if job.extensions is None else _words(job.extensions)
     return (
         f"replicate={job.replicas} retry={job.retry} delay={job.delay} made={job.ctime} "
-        f"body={check} left={job.expires - node.mono} due={due}"
+        f"body={check}{more} left={job.expires - node.mono} due={due}"
+    )
+
+
+def _words(extensions: Extensions) -> str:
+    """Each with its number, or the CRC-32 of its bytes."""
+    return "".join(
+        [
+            f" {name.decode()}={crc32(value) if isinstance(value, bytes) else value}"
+            for name, value in extensions.fields
+        ]
     )

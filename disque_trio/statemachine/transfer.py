@@ -7,9 +7,25 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.statemachine import counts, journaling, lifecycle, send, trace
-from disque_trio.statemachine.base import ACKED, ACTIVE, BCAST_QUEUED, GIVEN, TAKEN, Millis
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    EXTENDS,
+    GIVEN,
+    TAKEN,
+    Millis,
+)
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, adopt, is_over, named, snapshot, tell_of_ack
+from disque_trio.statemachine.copies import (
+    add_holder,
+    adopt,
+    is_over,
+    named,
+    reads,
+    snapshot,
+    tell_of_ack,
+)
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.introductions import learn
 from disque_trio.statemachine.job import Job
@@ -22,6 +38,8 @@ Judge = Callable[[NodeState, Job], bool]
 
 MAX_TRANSFER_BYTES: Final = 16 << 20
 """A transfer takes no further job once its bodies are this long."""
+MOST_ASIDE: Final = 1000
+"""How many jobs with extensions are passed over for a node that cannot read them."""
 RATE_BUCKET: Final[Millis] = 1000
 RATE_WINDOW: Final[Millis] = 5000
 RATE_MIN_INTERVAL: Final[Millis] = 50
@@ -54,11 +72,14 @@ def _count_import(node: NodeState, queue: Queue) -> None:
 def give(
     node: NodeState, queue: Queue, receiver: Peer, count: int, may_go: Judge | None = None
 ) -> int:
-    """Send up to `count` of the oldest jobs in one frame: up to the first that may not go, and
-    fewer if their bodies are large. Returns how many."""
+    """Send up to `count` of the first jobs in one frame: up to the first that may not go, and
+    fewer if their bodies are large. Jobs that the receiver cannot read stay. Returns how many."""
     copies: list[JobCopy] = []
+    aside: list[Job] = []
     size = 0
     while len(copies) < count and size < MAX_TRANSFER_BYTES:
+        if not receiver.capabilities & EXTENDS and not _pass_over(queue, receiver, aside):
+            break
         if may_go is not None and ((oldest := queue.oldest()) is None or not may_go(node, oldest)):
             break
         job = lifecycle.fetch(node, queue, Cause.GIVEN)
@@ -66,10 +87,25 @@ def give(
             break
         size += len(job.body or b"")
         copies.append(_give(node, job, receiver))
+    for job in aside:
+        queue.add(job)
     if copies:
         counts.gave(queue, len(copies))
         send.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
     return len(copies)
+
+
+def _pass_over(queue: Queue, receiver: Peer, aside: list[Job]) -> bool:
+    """Put aside the first jobs, up to one that the receiver can read. False if there is none, or
+    none near."""
+    while (first := queue.oldest()) is not None:
+        if reads(receiver, first):
+            return True
+        if len(aside) >= MOST_ASIDE:
+            break
+        queue.pop()
+        aside.append(first)
+    return False
 
 
 def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:

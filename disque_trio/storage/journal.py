@@ -11,7 +11,7 @@ import trio
 
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.chores import JournalVitals
-from disque_trio.statemachine.journaling import STARTED, STOPPED
+from disque_trio.statemachine.journaling import STARTED, STOPPED, has_no_place
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.append import STALL_S, Appender, put
@@ -182,8 +182,14 @@ class Journal:
             take([STARTED])
 
     async def mend_format(self) -> None:
-        """Rewrite the loaded file if its format is not that of `aof-format`."""
+        """Rewrite the loaded file if its format is not that of `aof-format`. JournalError if that
+        has no place for its jobs."""
         if self.end.file is not None and self._writer.format is not self.rewriter.format():
+            if has_no_place(self._state, self._state.config):
+                raise JournalError(
+                    f"{self._store.name} has jobs with extensions, such as PRIORITY, for which "
+                    "aof-format disque has no place: say 'aof-format framed'"
+                )
             self._log.notice("the journal is to have another format: rewriting")
             await self.start_rewrite(stays=True)
 

@@ -107,7 +107,7 @@ class Rewrite:
         found = False
         for job in itertools.islice(self._jobs, PORTION):
             found = True
-            if journaling.has_record(job):
+            if journaling.has_record(self._state, job):
                 data = self._encode(job)
                 self._put(data)
                 size += len(data)

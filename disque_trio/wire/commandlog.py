@@ -23,9 +23,15 @@ _STRANGE: Final = "neither LOADJOB nor DELJOB"
 _BAD_LENGTH: Final = "length of a LOADJOB wrong"
 
 
+class NoPlaceError(ValueError):
+    """This format has no place for a job's extensions."""
+
+
 def encode(record: Record) -> bytes:
-    """A record's bytes."""
+    """A record's bytes. NoPlaceError for a job with extensions."""
     if isinstance(record, LoadJob):
+        if record.copy.extensions is not None:
+            raise NoPlaceError(record.copy.id.decode())
         payload = jobs.encode(record.copy)
         return b"".join((_LOAD, b"%d\r\n" % len(payload), payload, _END))
     return b"".join((_DELETE, record.id, _END))
@@ -85,4 +91,7 @@ def _load(data: bytes, at: int) -> tuple[Record | None, int]:
         return None, end
     if data[end - 2 : end] != _END:
         raise DamagedError("no line end behind a job")
-    return LoadJob(jobs.decode_whole(data, start, end - 2)), end
+    copy = jobs.decode_whole(data, start, end - 2)
+    if copy.extensions is not None:
+        raise DamagedError("job lengths do not add up")
+    return LoadJob(copy), end

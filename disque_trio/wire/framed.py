@@ -33,6 +33,7 @@ _HEAD: Final = struct.Struct("<4sII")
 _CHECKSUM: Final = struct.Struct("<I")
 _OVERHEAD: Final = _HEAD.size + _CHECKSUM.size
 _LOAD: Final = MARK + b"LJ"
+_LOAD_EXTENDED: Final = MARK + b"LX"
 _DELETE: Final = MARK + b"DJ"
 _ALL_ONES: Final = 0xFFFFFFFF
 _RESIDUE: Final = 0x48674BC7
@@ -72,7 +73,8 @@ def salt_of(start: bytes) -> int:
 def draft(record: Record) -> bytes:
     """A record's bytes without the checksum, the same in every file."""
     if isinstance(record, LoadJob):
-        tag, payload = _LOAD, jobs.encode(record.copy)
+        tag = _LOAD if record.copy.extensions is None else _LOAD_EXTENDED
+        payload = jobs.encode(record.copy)
     else:
         tag, payload = _DELETE, record.id
     size = len(payload)
@@ -113,8 +115,11 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
 
 
 def _record(tag: bytes, data: bytes, at: int, end: int) -> Record:
-    if tag == _LOAD:
-        return LoadJob(jobs.decode_whole(data, at, end))
+    if tag in {_LOAD, _LOAD_EXTENDED}:
+        copy = jobs.decode_whole(data, at, end)
+        if (copy.extensions is None) != (tag == _LOAD):
+            raise DamagedError("record of another kind than its job")
+        return LoadJob(copy)
     if tag == _DELETE and end - at == JOB_ID_LENGTH:
         return DeleteJob(data[at:end])
     raise DamagedError("record of a kind that is not known here")

@@ -10,7 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES, NodeId
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.messages import JobCopy
+from disque_trio.wire import extensions
 
 # Length of what follows, id, state and attempt, flags, replicas, etime, ctime, delay, retry, nacks,
 # deliveries, length of the queue's name.
@@ -40,9 +42,12 @@ def encode(copy: JobCopy) -> bytes:
     OSError: its body is on disk and cannot be read.
     """
     queue, body = copy.queue, bytes(copy.body)
-    holders = b"".join(copy.holders)
+    # What the original's layout ends with, and what follows it.
+    tail = b"".join(copy.holders)
+    if copy.extensions is not None:
+        tail += extensions.encode(copy.extensions)
     fixed = _write_fixed(
-        _SHORTEST - 4 + len(queue) + len(body) + len(holders),
+        _SHORTEST - 4 + len(queue) + len(body) + len(tail),
         copy.id,
         copy.gc_attempt << 4 | copy.state,
         copy.flags,
@@ -56,7 +61,7 @@ def encode(copy: JobCopy) -> bytes:
         len(queue),
     )
     body_size, holder_count = _write_count(len(body)), _write_count(len(copy.holders))
-    return b"".join((fixed, queue, body_size, body, holder_count, holders))
+    return b"".join((fixed, queue, body_size, body, holder_count, tail))
 
 
 def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
@@ -118,7 +123,8 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
     holders_at = body_end + 4
     if holders_at > end:
         raise DamagedError("job lengths do not add up")
-    if holders_at + _read_count(data, body_end)[0] * NODE_ID_LENGTH != end:
+    holders_end = holders_at + _read_count(data, body_end)[0] * NODE_ID_LENGTH
+    if holders_end > end:
         raise DamagedError("job lengths do not add up")
     copy = JobCopy(
         job_id,
@@ -134,9 +140,18 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         deliveries,
         data[queue_at:queue_end],
         data[body_at:body_end],
-        (_known_holders if end - holders_at <= _FEW else _holders)(data[holders_at:end]),
+        (_known_holders if end - holders_at <= _FEW else _holders)(data[holders_at:holders_end]),
     )
+    if holders_end < end:
+        copy.extensions = _extensions(data[holders_end:end])
     return copy, end
+
+
+def _extensions(data: bytes) -> Extensions:
+    found = extensions.decode(data)
+    if found is None:
+        raise DamagedError("job extensions damaged")
+    return found
 
 
 def _holders(data: bytes) -> tuple[NodeId, ...]:

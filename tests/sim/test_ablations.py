@@ -30,6 +30,7 @@ from disque_trio.statemachine.messages import (
 from tests.sim.ablations import (
     broken,
     brokencopies,
+    brokenextensions,
     brokenrecords,
     brokenreplies,
     conditions,
@@ -66,6 +67,7 @@ class Case:
 _LAGGING: Final = conditions.shipped("ack-vs-federation")
 _MOVED: Final = conditions.shipped("moved-jobs")
 _UNKNOWN: Final = conditions.pinned("careless-clients-2")
+_PRIORITIES: Final = conditions.shipped("priorities")
 _LEAVING: Final = conditions.shipped("leaving-adders", first=104)
 FOUND: Final = (
     # Who has it queued.
@@ -168,6 +170,10 @@ FOUND: Final = (
     Case(brokenrecords.offered_once, upkeep.stopped, "L9", seeds=2),
     Case(brokenrecords.not_told_who_waits, upkeep.restarted, "L9", seeds=2),
     Case(broken.youngest_first, conditions.backlog, "S13"),
+    Case(brokenextensions.priorities_ignored, _PRIORITIES, "S13"),
+    Case(brokenextensions.priorities_reversed_when_peeked, _PRIORITIES, "S22", seeds=6),
+    Case(brokenextensions.copies_without_extensions, _PRIORITIES, "S16"),
+    Case(brokenextensions.extensions_not_written, upkeep.ranked_killings, "S16"),
     Case(broken.bodies_cut_short, conditions.calm, "S3"),
     Case(broken.counting_twice, conditions.careless, "S14"),
     Case(broken.counting_nothing, conditions.careless, "S14"),

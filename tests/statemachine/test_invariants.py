@@ -117,7 +117,7 @@ def wait_beside_another_client(rig: Rig) -> None:
 def forget_a_pending_add(rig: Rig) -> None:
     job = rig.node.clients[3].pending_adds[0].job
     assert job is not None
-    job.pending_add = None
+    del rig.node.adding[job.id]
 
 
 def lose_the_moment_to_widen(rig: Rig) -> None:
@@ -129,7 +129,7 @@ def widen_too_late(rig: Rig) -> None:
 
 
 def miscount_pending_adds(rig: Rig) -> None:
-    rig.node.adding -= 1
+    rig.node.adding.popitem()
 
 
 def misweigh_what_is_added(rig: Rig) -> None:

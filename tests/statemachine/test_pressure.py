@@ -103,7 +103,7 @@ def test_under_pressure_its_own_copy_counts_after_a_while() -> None:
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
     rig.advance(60)
     assert rig.replies() == []
-    job_id = next(job.id for job in rig.node.jobs.values() if job.pending_add is not None)
+    job_id = next(iter(rig.node.adding))
 
     rig.message(N2, GotJob(job_id))
 

@@ -48,7 +48,7 @@ def test_a_new_job_goes_to_as_many_nodes_as_are_wanted_and_names_them_all() -> N
     assert isinstance(message, ReplJob)
     assert message.copies[0].holders == job.holders == (ME, N2, N3)
     assert job.confirmed == (ME,)
-    assert job.pending_add is rig.client.pending_adds[0]
+    assert rig.node.adding[job.id] is rig.client.pending_adds[0]
     assert job.state == WAIT_REPL
 
 
@@ -107,7 +107,7 @@ def test_the_client_has_its_id_when_enough_nodes_have_a_copy() -> None:
 
     rig.message(N3, GotJob(job.id))
     assert rig.reply() == Status(job.id)
-    assert (job.state, job.confirmed, job.pending_add) == (QUEUED, None, None)
+    assert (job.state, job.confirmed, rig.node.adding) == (QUEUED, None, {})
     assert rig.machine.accepts(rig.client)
 
 

@@ -2,6 +2,7 @@
 
 import errno
 
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -10,10 +11,12 @@ from disque_trio.driver.input import TURN
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.records import LoadJob
-from disque_trio.wire.journal import Format
+from disque_trio.wire.journal import Format, Writer
 from tests.node.world import MemoryClient, World, until
+from tests.rig import copy_of
 from tests.storage.disks import MemoryDisk, read
 from tests.storage.journals import ALWAYS, EVERYSEC, add, alive, file_of, ids, queued, started
 
@@ -43,6 +46,18 @@ async def test_a_file_of_the_other_format_is_rewritten(
 
     assert alive(world.disk.content) == set(ids(3))
     assert not world.disk.content.startswith(b"*")
+
+
+async def test_a_node_does_not_start_with_jobs_for_which_its_format_has_no_place(
+    autojump_clock: MockClock,
+) -> None:
+    urgent = attrs.evolve(copy_of(), etime=(1 << 32) - 1, extensions=Extensions(priority=5))
+    writer = Writer(Format.FRAMED)
+    disk = MemoryDisk(writer.header + writer.encode(LoadJob(urgent)))
+
+    failure = await run_to_failure(Config(appendonly=True, aof_format="disque"), disk)
+
+    assert failure.startswith("disque.aof has jobs with extensions, such as PRIORITY")
 
 
 async def test_while_loading_clients_wait_and_peers_too(

@@ -94,10 +94,20 @@ def test_the_files_of_original_nodes_are_written_back_byte_for_byte() -> None:
         assert read(file_of(records, Format.FRAMED)) == (records, 0)
 
 
+def plain(records: list[Record]) -> list[Record]:
+    """The original's format has no place for extensions."""
+    return [
+        LoadJob(attrs.evolve(each.copy, extensions=None)) if isinstance(each, LoadJob) else each
+        for each in records
+    ]
+
+
 @given(records(), formats, st.integers(0, (1 << 32) - 1), cuts())
 def test_records_are_read_as_written_however_the_file_is_cut(
     records: list[Record], format_: Format, salt: int, shares: list[float]
 ) -> None:
+    if format_ is Format.DISQUE:
+        records = plain(records)
     data = file_of(records, format_, salt)
     reader = Reader()
 
@@ -205,7 +215,7 @@ def test_damage_to_ours_is_found_or_only_its_end_is_missing(
 def test_damage_to_the_original_is_found_or_gives_records(
     records: list[Record], draw: st.DataObject
 ) -> None:
-    data = bytearray(file_of(records, Format.DISQUE))
+    data = bytearray(file_of(plain(records), Format.DISQUE))
     data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
     del data[draw.draw(st.integers(0, len(data))) :]
     reader = Reader()

@@ -14,6 +14,7 @@ from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.aof.target import Target
 from disque_trio.cli.frame import UsageError, counted
 from disque_trio.statemachine.records import Record
+from disque_trio.wire.commandlog import NoPlaceError
 from disque_trio.wire.journal import Writer
 
 
@@ -62,10 +63,20 @@ def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:
             nonlocal written
             kept = chosen(records)
             written += len(kept)
-            target.write(b"".join(map(writer.encode_live, kept)))
+            target.write(b"".join([_encoded(writer, record) for record in kept]))
 
         scan(source, "writing", sink)
         return written, target.size
+
+
+def _encoded(writer: Writer, record: Record) -> bytes:
+    try:
+        return writer.encode_live(record)
+    except NoPlaceError as error:
+        raise UsageError(
+            f"job {error} has extensions, such as PRIORITY, for which the original's format has no "
+            "place; nothing was written"
+        ) from None
 
 
 def _living(tally: Tally) -> Callable[[list[Record]], list[Record]]:

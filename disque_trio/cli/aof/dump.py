@@ -49,6 +49,7 @@ def _line(record: Record, *, has_body: bool) -> str:
         f"nacks={copy.nacks}",
         f"additional-deliveries={copy.deliveries}",
         f"flags={copy.flags}",
+        *[f"{name}={_word(v) if isinstance(v, bytes) else v}" for name, v in _extensions(copy)],
         f"holders={','.join([text_of(holder)[:8] for holder in copy.holders])}",
         f"body={_word(bytes(copy.body))}" if has_body else f"bytes={len(copy.body)}",
     ]
@@ -78,9 +79,15 @@ def _json_line(record: Record, *, has_body: bool) -> str:
         "holders": [text_of(holder) for holder in copy.holders],
         "bytes": len(copy.body),
     }
+    facts |= {name: text_of(v) if isinstance(v, bytes) else v for name, v in _extensions(copy)}
     if has_body:
         facts["body"] = text_of(bytes(copy.body))
     return as_json(facts) + "\n"
+
+
+def _extensions(copy: JobCopy) -> list[tuple[str, int | bytes]]:
+    extensions = copy.extensions
+    return [] if extensions is None else [(text_of(name), v) for name, v in extensions.fields]
 
 
 def _word(value: bytes) -> str:

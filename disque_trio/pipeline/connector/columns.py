@@ -37,6 +37,7 @@ _COPY: Final = (
     StructField("delay", LongType()),
     StructField("retry", LongType()),
     StructField("replicate", LongType()),
+    StructField("priority", LongType()),
     StructField("created", TimestampType()),
     StructField("next_requeue_ms", LongType()),
     StructField("holders", ArrayType(StringType())),
@@ -97,7 +98,7 @@ def delivered(job: Job) -> Row:
 
 def copied(facts: dict[bytes, Any], node: str) -> Row:
     """A row of a table: SHOW's facts about one copy."""
-    return {name: get(facts[fact]) for name, (fact, get) in _FACTS.items()} | {"node": node}
+    return {name: get(facts.get(fact)) for name, (fact, get) in _FACTS.items()} | {"node": node}
 
 
 def text(name: bytes) -> str:
@@ -117,6 +118,10 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _or_zero(value: int | None) -> int:
+    return value or 0
+
+
 _FACTS: Final[dict[str, tuple[bytes, Callable[[Any], Any]]]] = {
     "job_id": (b"id", text),
     "queue": (b"queue", text),
@@ -128,6 +133,7 @@ _FACTS: Final[dict[str, tuple[bytes, Callable[[Any], Any]]]] = {
     "delay": (b"delay", _same),
     "retry": (b"retry", _same),
     "replicate": (b"repl", _same),
+    "priority": (b"priority", _or_zero),
     "created": (b"ctime", _ctime),
     "next_requeue_ms": (b"next-requeue-within", _same),
     "holders": (b"nodes-delivered", _texts),

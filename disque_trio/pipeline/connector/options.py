@@ -63,6 +63,7 @@ OPTIONS: Final = (
     Option("ttl", "sink", "86400", "ADDJOB's TTL in seconds"),
     Option("replicate", "sink", "", "ADDJOB's REPLICATE; the node's default"),
     Option("maxlen", "sink", "", "ADDJOB's MAXLEN; none"),
+    Option("priority", "sink", "", "ADDJOB's PRIORITY, from -100 to 100; 0"),
     Option("recognize", "sink", "true", "keep notes, so that a stream's batch adds nothing twice"),
     Option("connections", "sink", "4", "connections of a task to its node"),
 )
@@ -141,6 +142,7 @@ class Sink:
     ttl_s: int
     replicas: int | None
     maxlen: int | None
+    priority: int | None
     recognizes: bool
     connections: int
     timeout_ms: int
@@ -241,6 +243,7 @@ def sink(given: Mapping[str, str]) -> Sink:
         ttl_s=ttl_s,
         replicas=values.optional("replicate", 1, 65_535),
         maxlen=values.optional("maxlen", 1, 1 << 31),
+        priority=values.optional("priority", -100, 100),
         recognizes=values.flag("recognize"),
         connections=values.count("connections", 1, 64),
         timeout_ms=int(values.number("timeout", 0.1, 3600) * 1000),

@@ -28,6 +28,7 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "ttl": (_WHOLE, "a whole number"),
     "replicate": (_WHOLE, "a whole number"),
     "maxlen": (_WHOLE, "a whole number"),
+    "priority": (_WHOLE, "a whole number"),
 }
 _LIMITS: Final = {
     "delay": (0, LONGEST_S),
@@ -35,6 +36,7 @@ _LIMITS: Final = {
     "ttl": (1, (1 << 32) - 1),
     "replicate": (1, 65_535),
     "maxlen": (1, 1 << 31),
+    "priority": (-100, 100),
 }
 _PERIODS: Final = tuple(_LIMITS)
 
@@ -139,6 +141,7 @@ class Rows:
             b"RETRY": _first(row["retry"], sink.retry_s),
             b"TTL": ttl,
             b"MAXLEN": _first(row["maxlen"], sink.maxlen),
+            b"PRIORITY": _first(row["priority"], sink.priority),
         }
         words = [w for k, v in given.items() if v is not None for w in (k, b"%d" % v)]
         return Terms(tuple(words), hold)

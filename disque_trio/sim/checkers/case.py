@@ -78,8 +78,9 @@ class Case:
     """Does any ADDJOB say MAXLEN?"""
     creations: dict[str, int] = attrs.Factory(dict)
     """By node: how many jobs it has created."""
-    waiting_by_age: dict[tuple[str, str], list[tuple[int, str]]] = attrs.Factory(dict)
-    """By node and queue: the node's own jobs that are queued there, a heap by age (S13)."""
+    waiting_by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = attrs.Factory(dict)
+    """By node and queue: the node's own jobs that are queued there, a heap by priority and age
+    (S13)."""
     received_from: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Pairs of nodes of which the first has received gossip of the second since the heal (L6)."""
     stopped: dict[str, dict[str, None]] = attrs.Factory(dict)

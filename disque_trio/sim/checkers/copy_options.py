@@ -54,11 +54,16 @@ def read(record: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in pairs if value}
 
 
+def priority_of(job: Job) -> int:
+    """PRIORITY, as the first record has it."""
+    return read(job.first_record).get("priority", 0) if "priority=" in job.first_record else 0
+
+
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
     first, said = read(job.first_record), read(fixed)
-    for name in ("replicate", "retry"):
+    for name in ("replicate", "retry", "priority"):
         if said.get(name) != first.get(name):
             _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
     if (
@@ -122,7 +127,11 @@ def compare_with_request(case: Case, job: Job) -> None:
         return
     options, said = add.options, read(record)
     case.check("S16")
-    asked = {"retry": min(options.retry, _LONGEST) // MILLI, "delay": options.delay // MILLI}
+    asked = {
+        "retry": min(options.retry, _LONGEST) // MILLI,
+        "delay": options.delay // MILLI,
+        "priority": options.priority or None,
+    }
     if not options.is_default:
         asked["replicate"] = options.replicate
     for name, value in asked.items():

@@ -52,6 +52,7 @@ class Options:
     """0 is for ever."""
     is_async: bool = False
     maxlen: int | None = None
+    priority: int = 0
     body: str | None = None
     """None where the trace has none."""
     is_default: bool = False
@@ -75,6 +76,7 @@ def read_options(detail: str, nodes: int) -> Options:
         timeout=said.get("timeout", 0) * MILLI,
         is_async="async" in said,
         maxlen=said.get("maxlen"),
+        priority=said.get("priority", 0),
         body=body if has_body else None,
         is_default="replicate" not in said,
     )
@@ -87,8 +89,8 @@ def _pairs(words: list[str]) -> dict[str, int]:
     for word in words:
         key, is_pair, value = word.partition("=")
         if is_pair:
-            said[key] = int(value) if value.isdigit() else 0
-        elif word.isdigit():
+            said[key] = int(value) if value.lstrip("-").isdigit() else 0
+        elif word.lstrip("-").isdigit():
             said[name] = int(word)
         elif word == "async":
             said[word] = 1

@@ -15,7 +15,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S10": "queued on one node at a time, while nothing is wrong",
     "S11": "a lease lasts for RETRY, while nothing is wrong",
     "S12": "a machine never raises",
-    "S13": "oldest first, while nothing is wrong",
+    "S13": "the highest priority first, then the oldest, while nothing is wrong",
     "S14": "counters never go down, and count all that was and no more",
     "S15": "what a journal must keep comes back after a crash",
     "S16": "every copy has the options that ADDJOB asked for",

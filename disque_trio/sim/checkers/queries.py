@@ -192,7 +192,7 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
 
 
 def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
-    """The reply has up to COUNT of the oldest jobs, or of the newest if COUNT < 0, in order."""
+    """The reply has up to COUNT of the first jobs, or of the last if COUNT < 0, in order."""
     count = int(query.words[0])
     pairs = [job.rpartition(":") for job in row.detail.split()]
     told = [id for id, _, _ in pairs]
@@ -202,19 +202,20 @@ def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
     yield from (f"shows {job}, which {_how(stood, job)}" for job in told if job not in ever)
     if len(told) > abs(count) or len(dict.fromkeys(told)) < len(told):
         yield f"shows {len(told)} jobs for a count of {count}, or one of them twice"
-    places = [_age(case, job) for job in told]
+    places = [_place(case, job) for job in told]
     if any((one > next) != (count < 0) for one, next in itertools.pairwise(places)):
         yield f"shows jobs in the wrong order: {' '.join(told)}"
     for job in always:
-        is_before = bool(told) and (_age(case, job) < places[-1]) != (count < 0)
+        is_before = bool(told) and (_place(case, job) < places[-1]) != (count < 0)
         if job not in told and (len(told) < abs(count) or is_before):
             yield f"leaves {job} out, which {_how(stood, job)}"
     for job, _, body in pairs:
         yield from _judge_body(case.job(job), body)
 
 
-def _age(case: Case, job_id: str) -> tuple[int, str]:
-    return read(case.job(job_id).first_record).get("made", 0), job_id
+def _place(case: Case, job_id: str) -> tuple[int, int, str]:
+    first = read(case.job(job_id).first_record)
+    return -first.get("priority", 0), first.get("made", 0), job_id
 
 
 def _judge_body(job: Job, body: str) -> Iterator[str]:

@@ -184,8 +184,8 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
         if row.cause != "import" and case.world.is_calm(row.time, row.time):
             job.double_queued_since = row.time
     if not case.plan.faults and job.origin == row.node:
-        line = case.waiting_by_age.setdefault((row.node, row.queue), [])
-        heapq.heappush(line, (job.serial, job.id))
+        line = case.waiting_by_place.setdefault((row.node, row.queue), [])
+        heapq.heappush(line, (-copy_options.priority_of(job), job.serial, job.id))
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
@@ -344,19 +344,20 @@ def before_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _check_order(case: Case, row: Row, job: Job) -> None:
-    """S13: with nothing wrong, a node delivers its own jobs in the order of their creation."""
-    line = case.waiting_by_age.get((row.node, row.queue))
+    """S13: with nothing wrong, a node delivers its own jobs in order of priority and creation."""
+    line = case.waiting_by_place.get((row.node, row.queue))
     if line is None:
         return
     table = case.table(row.node)
     while line:
-        copy = table.get(line[0][1])
+        copy = table.get(line[0][2])
         if copy is not None and copy.queueing is not None:
             break
         heapq.heappop(line)
     case.check("S13")
-    if line and line[0][0] < job.serial:
-        detail = f"served before {line[0][1]}, which is older and waits in the same queue"
+    if line and line[0][:2] < (-copy_options.priority_of(job), job.serial):
+        what = "is older" if -line[0][0] == copy_options.priority_of(job) else "has priority"
+        detail = f"served before {line[0][2]}, which {what} and waits in the same queue"
         case.violate("S13", detail, job.id, row.node)
 
 

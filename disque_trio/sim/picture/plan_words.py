@@ -106,7 +106,7 @@ def _adds(adds: Sequence[Add]) -> list[str]:
 def _options(add: Add) -> str:
     options = (
         ("REPLICATE", add.replicate), ("DELAY", add.delay_s), ("RETRY", add.retry_s),
-        ("TTL", add.ttl_s), ("MAXLEN", add.maxlen),
+        ("TTL", add.ttl_s), ("MAXLEN", add.maxlen), ("PRIORITY", add.priority),
     )  # fmt: skip
     words = [f"{name} {value}" for name, value in options if value is not None]
     return " ".join((*words, "ASYNC") if add.is_async else words)

@@ -1,8 +1,9 @@
 """From a scenario and a seed to a plan: draws every range, and lists every item.
 
 Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
-what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1, and
-``observers``. So a change to one part of a scenario does not change the draws of the others.
+what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1,
+``extensions/p1`` for what the original's jobs do not have, and ``observers``. So a change to one
+part of a scenario does not change the draws of the others.
 """
 
 import random
@@ -120,8 +121,9 @@ def _adds(
         rate = spec.rate.draw(cfg)
         for node in _places(spec.at, nodes, default=0):
             number += 1
-            rng = stream(seed, "adds", f"p{number}")
-            adds += _of_producer(f"p{number}", spec, rate, node, _Run(nodes, chaos, rng))
+            name = f"p{number}"
+            run = _Run(nodes, chaos, stream(seed, "adds", name), stream(seed, "extensions", name))
+            adds += _of_producer(name, spec, rate, node, run)
     return tuple(sorted(adds, key=lambda add: add.at))
 
 
@@ -137,6 +139,8 @@ class _Run:
     nodes: int
     chaos: Micros
     rng: random.Random
+    extensions: random.Random
+    """For the options that the original does not have, so that they change no other draw."""
 
 
 def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Run) -> Iterator[Add]:
@@ -180,6 +184,7 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         ttl_s=job.ttl.draw_int(rng),
         maxlen=job.maxlen.draw_int(rng),
         is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
+        priority=job.priority.draw_int(run.extensions),
         pipeline=spec.pipeline.draw_int(rng),
         dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
     )

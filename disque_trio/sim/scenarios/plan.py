@@ -64,6 +64,7 @@ class Add:
     ttl_s: int | None = None
     maxlen: int | None = None
     is_async: bool = False
+    priority: int | None = None
     dies_after: Micros | None = None
     """How long after sending this one the producer drops the connection with all requests that
     have no reply; None is never."""

@@ -139,6 +139,7 @@ class JobSpec:
     )
     ttl: Choice = key(choice(POSITIVE_SECONDS), "TTL", default="default")
     maxlen: Choice = key(choice(whole(1)), "MAXLEN", default="default")
+    priority: Choice = key(choice(whole(-100, 100)), "PRIORITY", default="default")
     async_: Range = key(SHARE, "chance that a job is added with ASYNC", default=0, name="async")
 
 

@@ -22,6 +22,8 @@ _OF_LINK: Final = {
 }
 _OF_CLOCK: Final = {"drift": "drift_ppm", "wall-offset": "wall_offset"}
 _OPTIONS: Final = ("replicate", "delay", "retry", "ttl", "maxlen")
+_EXTENSIONS: Final = ("priority",)
+"""Likewise, drawn only where a scenario has them."""
 
 
 def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
@@ -59,6 +61,9 @@ def _quieter(link: LinkSpec, out: Sequence[str]) -> LinkSpec:
 def _plainer(job: JobSpec, p: float, rng: random.Random) -> JobSpec:
     """Without some of the options of ADDJOB."""
     left_out: dict[str, Any] = {name: DEFAULT for name in _OPTIONS if rng.random() >= p}
+    for name in _EXTENSIONS:
+        if getattr(job, name) != DEFAULT and rng.random() >= p:
+            left_out[name] = DEFAULT
     if rng.random() >= p:
         left_out["async_"] = fixed(0)
     return attrs.evolve(job, **left_out)

@@ -12,6 +12,7 @@ def add_words(add: Add) -> list[bytes]:
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s),
         ("MAXLEN", add.maxlen),
+        ("PRIORITY", add.priority),
     ):
         words += [] if value is None else [option, value]
     words += ["ASYNC"] if add.is_async else []

@@ -26,6 +26,7 @@ from disque_trio.statemachine.commands.parse import (
     at_least,
     timeout,
 )
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.hints import no_option, shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.state import NodeState
@@ -38,6 +39,9 @@ MAX_PERIOD_S: Final = (1 << 31) // 1000
 """The longest period in 32-bit milliseconds, which original holders use. A longer RETRY is reduced
 to this; a longer DELAY is refused, because it would end early."""
 _MAX_REPLICAS: Final = 65_535
+NO_PLACE: Final = (
+    b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
+)
 PAUSED: Final = b"PAUSED Queue paused in input, try later"
 _AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 _LEAST: Final = 4
@@ -58,6 +62,7 @@ class Options:
     ttl: int = DEFAULT_TTL_S
     maxlen: int | None = None
     is_async: bool = False
+    priority: int | None = None
 
 
 @attrs.frozen
@@ -71,6 +76,8 @@ class ResolvedOptions:
     delay: Millis
     last_wall: Millis
     """Until this moment the TTL fits 32-bit Unix seconds."""
+    extensions: Extensions | None
+    """One object for all jobs with these options; None for plain jobs."""
     is_simple: bool
     """No check can fail for a job of one copy."""
     id_end: bytes
@@ -94,9 +101,12 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     replicas = options.replicas or (places if places < COPIES else COPIES)
     if replicas == 1 and resolved.is_simple and _keeps_no_record(node, resolved):
         return _add_alone(node, args[1], args[2], resolved)
-    external = replication.is_external(node, replicas, is_async=options.is_async)
+    is_extended = resolved.extensions is not None
+    external = replication.is_external(
+        node, replicas, is_async=options.is_async, is_extended=is_extended
+    )
     if replicas > 1 or external or not resolved.is_simple:
-        _check(node, args[1], options, replicas, external=external)
+        _check(node, args[1], resolved, replicas, external=external)
     if lifecycle.is_paused_in(node, args[1]):
         raise CommandError(PAUSED)
     if node.wall > resolved.last_wall:
@@ -189,6 +199,7 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     if retry is None:
         retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
     retry = min(retry, MAX_PERIOD_S)
+    extensions = _extensions(options)
     return ResolvedOptions(
         options,
         ttl,
@@ -196,10 +207,16 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         retry * 1000,
         options.delay * 1000,
         ((1 << 32) - 1 - ttl) * 1000,
-        options.delay == 0 and options.retry != 0 and options.maxlen is None,
+        extensions,
+        options.delay == 0 and options.retry != 0 and options.maxlen is None and extensions is None,
         id_end(ttl, retry > 0),
         options.maxlen is None and options.replicas != 1 and not options.is_async,
     )
+
+
+def _extensions(options: Options) -> Extensions | None:
+    """What a job with these options has beyond the original's record; None if nothing."""
+    return Extensions(priority=options.priority) if options.priority else None
 
 
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
@@ -207,7 +224,8 @@ _RESOLVED: Final = Remembered(_parsed)
 
 
 def parse_options(words: list[bytes]) -> Options:
-    """The options in any order and case; the last of each wins."""
+    """The options in any order and case. Of the original's the last of each wins; ours may be given
+    once."""
     options = Options()
     left = Words(words)
     for word in left:
@@ -220,6 +238,8 @@ def parse_options(words: list[bytes]) -> Options:
             if name == b"REPLICATE" and value > _MAX_REPLICAS:
                 raise CommandError(b"%b: %d" % (error, value))
             setattr(options, field, value)
+        elif name in _OURS:
+            _take_ours(options, name, left.value(name))
         else:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", _OPTION_NAMES))
     return options
@@ -234,17 +254,31 @@ _NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
 }
 
 
-_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC")
+_OURS: Final[dict[bytes, tuple[str, int, int]]] = {b"PRIORITY": ("priority", -100, 100)}
+_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS)
+
+
+def _take_ours(options: Options, name: bytes, word: bytes) -> None:
+    """An option of ours, whose value has a least and a largest one."""
+    field, least, most = _OURS[name]
+    error = b"ERR %b must be a whole number from %d to %d" % (name, least, most)
+    if getattr(options, field) is not None:
+        raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
+    setattr(options, field, at_least(word or b"nothing", least, error, most=most))
 
 
 def _check(
-    node: NodeState, name: bytes, options: Options, replicas: int, *, external: bool
+    node: NodeState, name: bytes, resolved: ResolvedOptions, replicas: int, *, external: bool
 ) -> None:
     """The refusals, in the original's order."""
+    options = resolved.options
+    is_extended = resolved.extensions is not None
+    if is_extended and not node.config.keeps_extensions:
+        raise CommandError(NO_PLACE)
     if options.retry == 0 or options.delay:
         _check_periods(options, replicas)
     if replicas > 1 or external:
-        _check_nodes(node, replicas, external=external)
+        _check_nodes(node, replicas, external=external, is_extended=is_extended)
     if options.maxlen is not None:
         _check_length(node, name, options.maxlen)
 
@@ -266,9 +300,16 @@ def _check_periods(options: Options, replicas: int) -> None:
         )
 
 
-def _check_nodes(node: NodeState, replicas: int, *, external: bool) -> None:
+def _check_nodes(node: NodeState, replicas: int, *, external: bool, is_extended: bool) -> None:
     needed = replicas if external else replicas - 1
     reachable = len(node.cluster.reachable)
+    able = replication.candidates_for(node, is_extended=is_extended)
+    if able < needed <= reachable:
+        raise CommandError(
+            replication.NOT_ENOUGH_NODES
+            + b": %d of the %d other nodes can keep a job with extensions (%b)"
+            % (able, reachable, b", ".join(_OURS))
+        )
     if needed > reachable:
         raise CommandError(
             replication.NOT_ENOUGH_NODES
@@ -311,6 +352,7 @@ def _make(
         resolved.retry,
         () if external else myself.holding,
         mono + (resolved.delay or resolved.retry) or 1,
+        extensions=resolved.extensions,
     )
 
 

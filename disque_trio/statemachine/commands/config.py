@@ -72,6 +72,11 @@ def _set_appendonly(node: NodeState, client: Client, value: bytes) -> Reply:
     wanted = directives.set_value(node.config, b"appendonly", value)
     if wanted.appendonly == node.config.appendonly:
         return OK
+    if journaling.has_no_place(node, wanted):
+        raise CommandError(
+            b"ERR There are jobs with extensions, such as PRIORITY, for which aof-format disque has"
+            b" no place; nothing has been changed"
+        )
 
     def then(node: NodeState, _client: Client, error: str | None) -> Reply:
         if error is not None:

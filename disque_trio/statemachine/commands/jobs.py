@@ -151,7 +151,8 @@ def show(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def describe(node: NodeState, job: Job) -> list[Reply]:
-    """The thirty elements of SHOW. A dummy ack shows zeros and nulls (original, defect 6)."""
+    """The thirty elements of SHOW, then extensions. A dummy ack shows zeros and nulls (original,
+    defect 6)."""
     left = max(job.expires - node.mono, 0)
     reply: list[Reply] = [b"id", job.id, b"queue", job.queue]
     reply += [b"state", STATE_NAMES[job.state], b"repl", job.replicas, b"ttl", -(-left // 1000)]
@@ -160,6 +161,9 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"nodes-delivered", list(job.holders), b"nodes-confirmed", list(job.confirmed or ())]
     reply += [b"next-requeue-within", _within(node, job.requeue_at)]
     reply += [b"next-awake-within", _within(node, job.due), b"body", job.body]
+    if job.extensions is not None:
+        for name, value in job.extensions.fields:
+            reply += [name, value]
     return reply
 
 

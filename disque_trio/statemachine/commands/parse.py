@@ -48,9 +48,12 @@ def _for(name: bytes) -> bytes:
     return b" for " + name if name else b""
 
 
-def at_least(word: bytes, least: int, error: bytes, *, name: bytes = b"") -> int:
-    """An integer that is not less than `least`; an error as of `integer`."""
-    value = integer(word, error, name=name)
+def at_least(
+    word: bytes, least: int, error: bytes, *, name: bytes = b"", most: int = MAX_INTEGER
+) -> int:
+    """An integer that is not less than `least`, nor greater than `most`; an error as of
+    `integer`."""
+    value = integer(word, error, largest=most, name=name)
     if value < least:
         raise CommandError(b"%b: %b is less than %d%b" % (error, shown(word), least, _for(name)))
     return value

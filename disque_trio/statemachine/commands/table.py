@@ -74,7 +74,7 @@ _IDS_WITH_TOKENS = "id[@token] [id[@token] ...]"
 ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
             "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n]"
-            " [ASYNC]",
+            " [PRIORITY n] [ASYNC]",
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
             "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [TIMEOUT ms] [COUNT n]"

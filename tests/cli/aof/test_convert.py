@@ -2,15 +2,20 @@ import json
 import os
 from pathlib import Path
 
+import attrs
 import pytest
 
 from disque_trio.cli.aof import main
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
 from disque_trio.cli.frame import USAGE
 from disque_trio.statemachine.base import ACKED
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from disque_trio.wire.framed import encode as framed_record
+from disque_trio.wire.journal import Format, Writer
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import RECORDS, disque, framed
+from tests.rig import copy_of
 from tests.wire.journals import read
 
 Capture = pytest.CaptureFixture[str]
@@ -96,3 +101,22 @@ def test_a_full_disk_leaves_nothing_behind(
 
     assert os.listdir(tmp_path) == ["disque.aof"]
     assert "No space left on device; nothing was changed" in capsys.readouterr().err
+
+
+def test_the_original_s_format_has_no_place_for_extensions(
+    make: Make, tmp_path: Path, capsys: Capture
+) -> None:
+    urgent = attrs.evolve(copy_of(), extensions=Extensions(priority=5))
+    path, out = (
+        make(Writer(Format.FRAMED).header + framed_record(0, LoadJob(urgent))),
+        tmp_path / "out",
+    )
+
+    assert main(["convert", path, str(out), "--to", "disque"]) == USAGE
+
+    assert not out.exists()
+    assert "has extensions, such as PRIORITY" in capsys.readouterr().err
+    assert main(["dump", path]) == SOUND
+    assert " priority=5 " in capsys.readouterr().out
+    assert main(["dump", path, "--json"]) == SOUND
+    assert json.loads(capsys.readouterr().out)["priority"] == 5

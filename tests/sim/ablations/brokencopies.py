@@ -123,7 +123,7 @@ def confirmed_by_one(patch: Patch) -> None:
 
     def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
         job = node.jobs.get(message.id)
-        if job is not None and job.pending_add is not None:
+        if job is not None and job.id in node.adding:
             replication.achieved(node, job)
 
     patch.setitem(dispatch.ON_MESSAGE, GotJob, on_gotjob)

@@ -116,6 +116,12 @@ def killings(seed: int) -> Plan:
     )
 
 
+def ranked_killings(seed: int) -> Plan:
+    """The same with priorities."""
+    adds = tuple(attrs.evolve(add, priority=1 + at % 3) for at, add in enumerate(jobs(60)))
+    return attrs.evolve(killings(seed), scenario="ranked-killings", adds=adds)
+
+
 def stoppings(seed: int) -> Plan:
     """Nodes with journals are stopped in order, and started, and now and then one is killed soon
     afterwards. Most jobs wait in queues; workers are slow, and forget some of what they have."""

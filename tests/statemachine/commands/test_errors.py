@@ -34,7 +34,19 @@ ADDJOB mail body 0 RETYR 60
     ERR syntax error: 'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)
 ADDJOB mail body 0 urgent
     ERR syntax error: 'urgent' is no option of ADDJOB; there are REPLICATE, TTL, RETRY, DELAY,
-    ... MAXLEN, ASYNC
+    ... MAXLEN, ASYNC, PRIORITY
+ADDJOB mail body 0 PRIORITY
+    ERR syntax error: PRIORITY has no value behind it
+ADDJOB mail body 0 PRIORITY high
+    ERR PRIORITY must be a whole number from -100 to 100: 'high' is no whole number
+ADDJOB mail body 0 PRIORITY 101
+    ERR PRIORITY must be a whole number from -100 to 100: '101' is beyond 100
+ADDJOB mail body 0 PRIORITY -101
+    ERR PRIORITY must be a whole number from -100 to 100: '-101' is less than -100
+ADDJOB mail body 0 PRIORITY 99999999999999999999
+    ERR PRIORITY must be a whole number from -100 to 100: '99999999999999999999' is beyond 100
+ADDJOB mail body 0 PRIORITY 1 PRIORITY 2
+    ERR syntax error: PRIORITY is given twice
 ADDJOB mail body 0 RETRY
     ERR syntax error: RETRY has no value behind it
 ADDJOB mail body 0 RETRY TTL 60

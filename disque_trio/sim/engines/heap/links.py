@@ -14,7 +14,7 @@ from disque_trio.sim.engines.heap.nodes import PORT, Host
 from disque_trio.sim.model.network import DIAL_WAITS, Channel, Network, Packet
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.base import CAPABILITIES, LinkId, NodeId
+from disque_trio.statemachine.base import LinkId, NodeId
 from disque_trio.statemachine.messages import Frame, Message
 from disque_trio.tracing.wording import Wording, wording
 from disque_trio.wire.frames import FrameParser, encode
@@ -140,8 +140,9 @@ class Links:
         machine = host.machine
         if machine is None:
             return
-        myself = machine.state.cluster.myself
-        frame = Frame(myself.id, PORT, myself.flags, message, CAPABILITIES)
+        state = machine.state
+        myself = state.cluster.myself
+        frame = Frame(myself.id, PORT, myself.flags, message, state.config.capabilities)
         said = wording(message, self._names)
         name, job, queue, detail = said.name, said.job, said.queue, said.detail
         mono, wall, time, sender = host.now.mono, host.now.wall, self._engine.now, host.name

@@ -70,7 +70,7 @@ class Stop(OrderlyStop):
         journal.write_anew(
             LoadJob(journaling.stored(self._machine.state, job))
             for job in jobs
-            if journaling.has_record(job)
+            if journaling.has_record(self._machine.state, job)
         )
         if jobs:
             self._engine.later(PAUSE, self._go_on, None)

@@ -1,0 +1,49 @@
+"""Job extensions, as bytes behind a serialized job (docs/journal.md, "Job extensions").
+
+Fields in ascending order of their numbers, each with its number (2 bytes), its length (4 bytes) and
+its value; little-endian. A field that is not known here is kept as it is.
+"""
+
+import struct
+from functools import lru_cache
+from typing import Final
+
+from disque_trio.statemachine.extensions import Extensions
+
+PRIORITY: Final = 1
+
+_FIELD: Final = struct.Struct("<HI")
+_PRIORITY: Final = struct.Struct("<i")
+
+
+def encode(extensions: Extensions) -> bytes:
+    """The fields that differ from their defaults, and those of a later version."""
+    fields = list(extensions.unknown)
+    if extensions.priority:
+        fields.append((PRIORITY, _PRIORITY.pack(extensions.priority)))
+    fields.sort()
+    return b"".join([_FIELD.pack(number, len(value)) + value for number, value in fields])
+
+
+@lru_cache(maxsize=1 << 10)
+def decode(data: bytes) -> Extensions | None:
+    """The fields of these bytes; None if they are not as `encode` writes them. Jobs with the same
+    ones share them."""
+    values: dict[int, bytes] = {}
+    at = 0
+    while len(data) - at >= _FIELD.size:
+        number, length = _FIELD.unpack_from(data, at)
+        at += _FIELD.size
+        values[number] = data[at : at + length]
+        at += length
+    try:
+        found = _extensions(values)
+    except struct.error:
+        return None
+    return found if data and encode(found) == data else None
+
+
+def _extensions(values: dict[int, bytes]) -> Extensions:
+    """A known field of another length than its own is a struct.error."""
+    (priority,) = _PRIORITY.unpack(values.pop(PRIORITY, bytes(_PRIORITY.size)))
+    return Extensions(priority, tuple(values.items()))

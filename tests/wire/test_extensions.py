@@ -1,0 +1,100 @@
+import attrs
+import pytest
+from hypothesis import given
+
+from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.records import LoadJob
+from disque_trio.wire import commandlog, framed
+from disque_trio.wire.extensions import decode, encode
+from disque_trio.wire.jobs import DamagedError, decode_whole
+from disque_trio.wire.jobs import encode as encode_job
+from tests.rig import copy_of
+from tests.strategies import extensions
+
+URGENT = Extensions(priority=7)
+
+
+def stored(found: Extensions | None) -> LoadJob:
+    return LoadJob(attrs.evolve(copy_of(), extensions=found))
+
+
+@given(extensions())
+def test_extensions_are_read_as_written(found: Extensions) -> None:
+    assert decode(encode(found)) == found
+
+
+def test_the_priority_is_field_1() -> None:
+    assert encode(URGENT) == bytes.fromhex("0100 04000000 07000000")
+    assert decode(bytes.fromhex("0100 04000000 f9ffffff")) == Extensions(priority=-7)
+
+
+def test_fields_of_a_later_version_are_kept_and_passed_on() -> None:
+    data = bytes.fromhex("0100 04000000 07000000 ff00 03000000 616263 ffff 00000000")
+
+    found = decode(data)
+
+    assert found == Extensions(priority=7, unknown=((255, b"abc"), (65535, b"")))
+    assert encode(found) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "",
+        "0100",
+        "0100 04000000 070000",
+        "0100 03000000 070000",
+        "0100 04000000 00000000",
+        "ff00 01000000 61 0100 04000000 07000000",
+        "ff00 01000000 61 ff00 01000000 61",
+        "ff00 ffffffff 61",
+    ],
+)
+def test_other_bytes_are_damage(data: str) -> None:
+    assert decode(bytes.fromhex(data)) is None
+
+
+def test_a_job_without_extensions_has_the_bytes_of_the_original() -> None:
+    plain, extended = encode_job(copy_of()), encode_job(stored(URGENT).copy)
+
+    assert extended[4 : len(plain)] == plain[4:]
+    assert extended[len(plain) :] == encode(URGENT)
+
+
+def test_damaged_extensions_are_a_damaged_job() -> None:
+    data = bytearray(encode_job(stored(URGENT).copy))
+    data[-5] = 9
+
+    with pytest.raises(DamagedError, match="job extensions damaged"):
+        decode_whole(bytes(data), 0, len(data))
+
+
+# In journals.
+
+
+@pytest.mark.parametrize("found", [None, URGENT])
+def test_the_framed_journal_keeps_them(found: Extensions | None) -> None:
+    records: list[object] = []
+    data = framed.encode(5, stored(found))
+
+    framed.decode(5, data, 0, records)  # type: ignore[arg-type]
+
+    assert records == [stored(found)]
+    assert data[2:4] == (b"LX" if found else b"LJ")
+
+
+def test_a_record_of_another_kind_than_its_job_is_damage() -> None:
+    drafted = framed.draft(stored(URGENT)).replace(b"LX", b"LJ", 1)
+
+    stop = framed.decode(5, framed.seal(5, drafted), 0, [])
+
+    assert stop.damage == "record of another kind than its job"
+
+
+def test_the_original_s_journal_has_no_place_for_them() -> None:
+    with pytest.raises(commandlog.NoPlaceError):
+        commandlog.encode(stored(URGENT))
+
+    payload = encode_job(stored(URGENT).copy)
+    data = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n%b\r\n" % (len(payload), payload)
+    assert commandlog.decode(data, 0, []).damage == "job lengths do not add up"
