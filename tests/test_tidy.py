@@ -31,7 +31,7 @@ _RUNGS: Final = """
     many
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
-    commands.addjob commands.jobs commands.queues commands.scans
+    commands.ping commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.unlisted commands.table
@@ -74,6 +74,9 @@ RECEIVERS: Final = {
     "stat": "CommandStat",
     "sampler": "Sampler",
     "owner": "Timed",
+    "earlier": "Timed",
+    "later": "Timed",
+    "newest": "Timed",
     "slot": "Slot",
     "cron": "Cron",
     "repair": "Repair",
@@ -98,13 +101,13 @@ RECEIVERS: Final = {
 OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
-        NodeState.jobs NodeState.queues NodeState.ready NodeState.unmet NodeState.ended
+        NodeState.table NodeState.queues NodeState.ready NodeState.unmet NodeState.ended
         Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
-        Memory.held Memory.evictable NodeState.jobs
+        Memory.held Memory.evictable NodeState.table
     """,
     "handouts": """
         NodeState.handouts Handout.token Handout.client Handout.is_orphan
@@ -169,7 +172,7 @@ OWNERS: Final = {
     """,
     "send": "Cluster.messages_sent Outbox.messages Outbox.replies",
     "trace": "NodeState.trace",
-    "timers": "Timed.due Timed.slot Slot.number",
+    "timers": "Timed.due Timed.slot Timed.earlier Timed.later",
     "heartbeat": "Cron.runs",
     "links": """
         Cluster.links Cluster.last_link Peer.link Peer.link_created Peer.is_connected

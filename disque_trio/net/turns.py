@@ -10,7 +10,7 @@ from typing import Final
 from disque_trio.net.readiness import Readiness
 from disque_trio.node import Node
 
-BREATH_S: Final = 0.0005
+BREATH_S: Final = 0.001
 """How often other Trio tasks run meanwhile: a turn of some requests takes a part of that."""
 
 

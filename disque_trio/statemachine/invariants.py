@@ -24,7 +24,7 @@ from disque_trio.statemachine.state import NodeState
 
 def check(node: NodeState) -> None:
     """Raise AssertionError for the first invariant that does not hold."""
-    assert list(node.jobs.walk()) == list(node.jobs.values()), "the chain through the jobs is torn"
+    assert list(node.table.walk()) == list(node.jobs.values()), "the chain through the jobs is torn"
     for job_id, job in node.jobs.items():
         assert job.id == job_id, (job_id, job.id)
         _check_job(node, job)

@@ -10,13 +10,13 @@ from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.job import Job
 
 
-class JobTable(dict[JobId, Job]):
-    """To be changed by `put` and `drop` alone."""
+class JobTable:
+    """Changes the dictionary of jobs, which nothing else may change."""
 
-    __slots__ = ("_first", "_last", "_walks")
+    __slots__ = ("_by_id", "_first", "_last", "_walks")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, by_id: dict[JobId, Job]) -> None:
+        self._by_id = by_id
         self._first: Job | None = None
         self._last: Job | None = None
         self._walks: list[Walk] = []
@@ -24,7 +24,7 @@ class JobTable(dict[JobId, Job]):
 
     def put(self, job: Job) -> None:
         """Take in a job that is not here."""
-        self[job.id] = job
+        self._by_id[job.id] = job
         last = self._last
         if last is None:
             self._first = job
@@ -36,12 +36,12 @@ class JobTable(dict[JobId, Job]):
     def shrink(self) -> None:
         """Free the memory of an empty dictionary, which it keeps when entries are removed one by
         one."""
-        if not self:
-            self.clear()
+        if not self._by_id:
+            self._by_id.clear()
 
     def drop(self, job: Job) -> None:
         """Let a job go."""
-        del self[job.id]
+        del self._by_id[job.id]
         if self._walks:
             for walk in [walk for walk in self._walks if walk.next is job or walk.last is job]:
                 walk.pass_by(job)

@@ -1,10 +1,10 @@
 """The life of a job in this node: registered, queued, fetched, acknowledged, gone (original 6.1).
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
-and `body` of one that has gone; `NodeState.jobs`, `queues`, `ready` and `unmet`, and adds to
-`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`,
-`evictable` and `dummies`. Jobs that begin or end here are recorded at once; copies from other nodes
-are recorded by the module that takes them in.
+and `body` of one that has gone; `NodeState.table`, `queues`, `ready` and `unmet`, and adds to
+`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`. Jobs
+that begin or end here are recorded at once; copies from other nodes are recorded by the module that
+takes them in.
 """
 
 from typing import Final
@@ -62,7 +62,7 @@ def begin(node: NodeState, job: Job) -> None:
     delay, later (original 6.3)."""
     if job.id not in node.jobs:
         # As `_hold` does, for a job that cannot be evicted.
-        node.jobs.put(job)
+        node.table.put(job)
         node.memory.held += of_job(job)
         if node.trace is not None:
             trace.hold(node, job, Cause.ADD)
@@ -80,7 +80,7 @@ def begin(node: NodeState, job: Job) -> None:
 
 
 def _hold(node: NodeState, job: Job) -> None:
-    node.jobs.put(job)
+    node.table.put(job)
     memory = node.memory
     memory.held += of_job(job)
     if is_evictable(job):
@@ -98,7 +98,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
         journaling.drop(node, job)
     _conclude(node, job, cause)
     node.timers.disarm(job)
-    node.jobs.drop(job)
+    node.table.drop(job)
     memory = node.memory
     memory.held -= of_job(job)
     if memory.evictable:

@@ -125,7 +125,7 @@ def _after_backlog(node: NodeState) -> None:
     """A backlog has drained: free the memory that tables and timers still keep for it."""
     node.memory.high_water = node.memory.held
     node.timers.drop_stale()
-    node.jobs.shrink()
+    node.table.shrink()
 
 
 def on_review(node: NodeState, memory: Memory) -> None:

@@ -102,7 +102,7 @@ def _begin(node: NodeState) -> None:
     repair.found = 0
     repair.has_changes = False
     if node.jobs:
-        repair.walk = node.jobs.walk()
+        repair.walk = node.table.walk()
         node.timers.arm(repair, node.mono + RUN_EVERY)
     else:
         _end_pass(node)

@@ -5,7 +5,7 @@ drawn once for several jobs that other nodes hold. Fast paths write no events, s
 takes the slow path; read that one first.
 
 Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
-`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.jobs`.
+`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`.
 """
 
 from itertools import groupby
@@ -40,7 +40,7 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
 
     Most jobs are of this kind, and this takes 0.7 of the steps.
     """
-    node.jobs.put(job)
+    node.table.put(job)
     node.memory.held += JOB_BYTES + len(body)
     node.timers.arm(job, min(job.requeue_at - ANNOUNCE_AHEAD, job.expires))
     queue.add(job)

@@ -143,6 +143,10 @@ class Greetings(Timed):
     """When a link last came up."""
 
 
+def _table(node: "NodeState") -> JobTable:
+    return JobTable(node.jobs)
+
+
 def _tombstones(node: "NodeState") -> Tombstones:
     return Tombstones(node.facts.tombstones)
 
@@ -162,8 +166,9 @@ class NodeState:
     """`membership` and the modules below it; see `cluster`."""
     facts: Facts
     stats: Stats
-    jobs: JobTable = attrs.Factory(JobTable)
-    """`lifecycle`."""
+    jobs: dict[JobId, Job] = attrs.Factory(dict)
+    """Changed by `table` alone, for `lifecycle`."""
+    table: JobTable = attrs.Factory(_table, takes_self=True)
     tombstones: Tombstones = attrs.Factory(_tombstones, takes_self=True)
     queues: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle`."""

@@ -44,7 +44,7 @@ class Rewrite:
         """When it last made progress."""
         self._store = store
         self._state = state
-        self._jobs = state.jobs.walk()
+        self._jobs = state.table.walk()
         self._chunks: list[bytes] = [self.writer.header]
         self.unwritten = len(self.writer.header)
         """Bytes not written yet."""

@@ -57,7 +57,7 @@ def _take_alike(lines: list[bytes]) -> list[list[bytes]]:
     if not fit(headers[::2], args):
         return []
     del lines[:end]
-    return [list(request) for request in zip(*[iter(args)] * count, strict=True)]
+    return [args[at : at + count] for at in range(0, len(args), count)]
 
 
 def _take_each(lines: list[bytes]) -> list[list[bytes]]:

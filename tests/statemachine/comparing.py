@@ -9,7 +9,7 @@ from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Message
 
-_PLACES = {"slot", "before", "after", "pending_add"}
+_PLACES = {"slot", "earlier", "later", "before", "after", "pending_add"}
 
 
 class Even(random.Random):

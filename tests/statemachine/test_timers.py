@@ -1,13 +1,11 @@
-from collections.abc import Iterator
 from typing import Any
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import given
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from disque_trio.statemachine.base import FOREVER
-from disque_trio.statemachine.timers import Slot, Timed, Timers
+from disque_trio.statemachine.timers import Timed, Timers
 
 GRAIN = 8
 
@@ -82,20 +80,10 @@ def test_owners_that_go_before_their_time_leave_few_slots_behind() -> None:
     assert timers.pop_due(86_400_000) is patient
 
 
-def test_a_slot_is_gone_through_once_however_many_come_up_in_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looks = 0
-
-    def count(slot: Slot) -> Iterator[Timed]:
-        nonlocal looks
-        looks += len(slot)
-        return iter(slot.keys())
-
+def test_owners_of_a_slot_come_up_in_the_order_in_which_they_came() -> None:
     timers, owners = Timers(), [Timed() for _ in range(1000)]
     for owner in owners:
         timers.arm(owner, 1000)
-    monkeypatch.setattr(Slot, "__iter__", count, raising=False)
 
     timers.disarm(owners[500])
     assert [timers.pop_due(1000) for _ in range(10)] == owners[:10]
@@ -106,7 +94,17 @@ def test_a_slot_is_gone_through_once_however_many_come_up_in_it(
 
     assert came == [*owners[10:20], *owners[21:500], *owners[501:], late]
     assert timers.pop_due(1000) is None
-    assert looks == 1000
+
+
+def test_an_owner_that_has_gone_keeps_no_other_alive() -> None:
+    timers, owners = Timers(), [Timed() for _ in range(3)]
+    for owner in owners:
+        timers.arm(owner, 1000)
+
+    for owner in owners:
+        timers.disarm(owner)
+
+    assert all(owner.earlier is None and owner.later is None for owner in owners)
 
 
 def test_moments_around_zero_are_moments_like_any_other() -> None:

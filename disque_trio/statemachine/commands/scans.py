@@ -94,7 +94,7 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     walk, seen = node.job_scans.get(number, (None, 0))
     if walk is None or seen != offset:
-        walk, number, offset = node.jobs.walk(), 0, 0
+        walk, number, offset = node.table.walk(), 0, 0
     wanted = _wanted(options)
     items: list[Reply] = []
     for job in islice(walk, wanted and wanted * WORK_PER_ITEM):

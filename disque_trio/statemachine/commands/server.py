@@ -1,4 +1,4 @@
-"""Commands about the server itself: PING, ECHO, AUTH, SELECT, TIME, SHUTDOWN, MONITOR, DEBUG
+"""Commands about the server itself: ECHO, AUTH, SELECT, TIME, SHUTDOWN, MONITOR, DEBUG
 (original 2.14).
 
 Owns `Client.authenticated` and `Stats.wrong_passwords`; adds to `Outbox.changing`.
@@ -53,20 +53,12 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F
 """Escapes of special bytes between double quotes."""
 
 
-_PONG: Final = Status(b"PONG")
 DEBUG_USAGE: Final = (
     "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms]"
     " | CRASH-AND-RECOVER [ms]"
 )
 DEFAULT_USER: Final = b"default"
 """The user that current Redis clients name when they are given a password only."""
-
-
-def ping(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """PING [text]."""
-    if len(args) > 2:
-        raise CommandError(wrong_number("ping", "[message]"))
-    return args[1] if len(args) == 2 else _PONG
 
 
 def echo(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:

@@ -34,6 +34,7 @@ from disque_trio.statemachine.commands.jobs import (
 )
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
+from disque_trio.statemachine.commands.ping import ping
 from disque_trio.statemachine.commands.queues import getjob, pause, purge, qlen, qpeek, qstat
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.scans import jscan, qscan
@@ -45,7 +46,6 @@ from disque_trio.statemachine.commands.server import (
     echo,
     loadjob,
     monitor,
-    ping,
     select,
     shutdown,
     time,

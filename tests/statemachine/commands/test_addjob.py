@@ -310,7 +310,7 @@ def test_a_job_is_the_same_whether_its_life_is_traced_or_not(
 
 def shown(job: Job) -> dict[str, object]:
     """All that it is, but for its places in tables."""
-    places = ("slot", "before", "after")
+    places = ("slot", "earlier", "later", "before", "after")
     return {field.name: getattr(job, field.name) for field in attrs.fields(Job)} | dict.fromkeys(
         places
     )

@@ -52,7 +52,7 @@ class Stop(OrderlyStop):
         self._machine = machine
         self._journal = journal
         self._portion = 1 + len(machine.state.jobs) // PORTIONS
-        self._jobs = machine.state.jobs.walk()
+        self._jobs = machine.state.table.walk()
         machine.record_queues(on=True)
         journal.begin_anew()
         engine.later(PAUSE, self._go_on, None)
