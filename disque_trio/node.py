@@ -8,6 +8,7 @@ clients are served in a batch and which have to wait.
 """
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter_ns
 from typing import Final
 
@@ -16,12 +17,21 @@ import trio
 from disque_trio.driver.chores import ChoreRunner
 from disque_trio.driver.group_commit import GroupCommit
 from disque_trio.driver.input import TURN, Input
+from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPort, Log, NodesStore
 from disque_trio.statemachine.base import FOREVER, Millis
-from disque_trio.statemachine.chores import Chore, RewriteJournal, Shutdown, Sleep, StartJournal
+from disque_trio.statemachine.chores import (
+    AwaitNodes,
+    Chore,
+    RewriteJournal,
+    SaveNodes,
+    Shutdown,
+    Sleep,
+    StartJournal,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
@@ -37,8 +47,6 @@ supervisor of workers may both ask at the same time."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
 LOADING_TURN: Final[Millis] = 100
-NODES_RETRY: Final[Millis] = 1000
-"""After a failure to write nodes.conf it is tried again."""
 
 
 class Node:
@@ -77,11 +85,11 @@ class Node:
         if journal is not None:
             self._group_commit = GroupCommit(journal, machine, self._output, self._pump, hub.wake)
             journal.attach(hub.wake_from_thread)
-        self._chores = ChoreRunner(self.state, self._output.sessions, store, host, journal)
+        self._nodes = NodesWriter(self.state, store, log)
+        self._chores = ChoreRunner(self.state, self._output.sessions, host, journal)
         self._input = Input(machine, self._output, self._operator_log)
         self._take = self._input.take
         self._nappers: list[Client] = []
-        self._nodes_retry_at: Millis = 0
         self._stopping = trio.Event()
         self._stopped_at: Millis = 0
         self._hurry = trio.CancelScope()
@@ -153,8 +161,6 @@ class Node:
             return self.now.mono
         if self._group_commit is not None and self._group_commit.has_changed:
             return self.now.mono
-        if self._nodes_retry_at:
-            return min(self._nodes_retry_at, self.machine.deadline())
         return self.machine.deadline()
 
     def seconds_left(self) -> float:
@@ -242,22 +248,13 @@ class Node:
         self._output.owes(session, unsent, self.now)
 
     def _pump(self, out: Outbox) -> None:
-        if out.nodes_changed or self._nodes_retry_at:
-            self._save_nodes(asked=out.nodes_changed)
+        if out.nodes_changed:
+            self._nodes.changed()
         self._output.carry(out, self.now)
         for client, chore in out.chores:
             self._do(client, chore)
         if out.resumed:
             self._input.resume(out.resumed)
-
-    def _save_nodes(self, *, asked: bool) -> None:
-        """The table in memory is right even when the disk is full: warn, and try again."""
-        if not asked and self.now.mono < self._nodes_retry_at:
-            return
-        error = self._chores.save_nodes()
-        self._nodes_retry_at = 0 if error is None else self.now.mono + NODES_RETRY
-        if error is not None:
-            self._log.warning("cannot write the node table", error=error)
 
     # Chores.
 
@@ -276,6 +273,8 @@ class Node:
                     self._nursery.start_soon(self._rewrite_and_end, self._journal, client, chore)
                 else:
                     self._end(client, chore)
+            case SaveNodes() | AwaitNodes():
+                self._nodes.write(partial(self._done, client))
             case StartJournal() | RewriteJournal() if self._journal is not None:
                 stays = isinstance(chore, StartJournal) or self.state.config.appendonly
                 self._nursery.start_soon(self._rewrite, self._journal, client, stays)
@@ -285,9 +284,7 @@ class Node:
     async def _rewrite(self, journal: Journal, client: Client, stays: bool) -> None:
         """Changes to jobs during the rewrite belong to the file, so they are recorded."""
         self.machine.record(on=True)
-        error = await journal.start_rewrite(stays=stays)
-        self.machine.done(client, error, self._clock.now())
-        self._hub.wake()
+        self._done(client, await journal.start_rewrite(stays=stays))
 
     async def _rewrite_and_end(self, journal: Journal, client: Client, chore: Shutdown) -> None:
         """Clients are served meanwhile. If it fails the node goes on as before."""
@@ -295,8 +292,12 @@ class Node:
         if error is None:
             self._end(client, chore)
         else:
-            self.machine.done(client, error, self._clock.now())
-            self._hub.wake()
+            self._done(client, error)
+
+    def _done(self, client: Client, error: str | None) -> None:
+        """A chore has ended outside of a batch."""
+        self.machine.done(client, error, self._clock.now())
+        self._hub.wake()
 
     def _end(self, client: Client, chore: Shutdown) -> None:
         if (session := self._output.sessions.get(client.id)) is not None:
@@ -341,6 +342,7 @@ class Node:
             self.machine.load((), self.now)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            nursery.start_soon(self._nodes.run)
             if journal is not None:
                 await nursery.start(journal.run)
             await nursery.start(self._hub.run, self)
@@ -391,3 +393,5 @@ class Node:
                 self._is_sealed = True
                 self._input.may_look = False
             await journal.close(has_queues=has_queues)
+        with trio.move_on_after(GRACE_S):
+            await self._nodes.finish()

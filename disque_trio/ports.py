@@ -102,7 +102,11 @@ class NodesStore(Protocol):
     """Where the node table is stored: nodes.conf."""
 
     def save(self, text: bytes) -> None:
-        """Write the table, all or nothing. Raises OSError when it cannot."""
+        """Write the table, all or nothing. May block; OSError if it cannot be written."""
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Do something that may block, while the node goes on. A caller that is cancelled does not
+        wait for its end."""
 
 
 class JournalError(Exception):

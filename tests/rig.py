@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
+from disque_trio.statemachine.chores import AwaitNodes
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
@@ -151,6 +152,10 @@ class Rig:
         out = self.machine.take()
         check(self.node)
         self.outboxes.append(out)
+        for client, chore in out.chores:
+            if isinstance(chore, AwaitNodes):
+                self.machine.done(client, None, self.now)
+                self._replies += self.machine.take().replies
         self._replies += out.replies
         self._sent += [
             (link, single)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from disque_trio.driver.sessions import Session
-from disque_trio.ports import Host, NodesStore
+from disque_trio.ports import Host
 from disque_trio.statemachine.base import ClientId
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
@@ -13,15 +13,13 @@ from disque_trio.statemachine.chores import (
     ReadVitals,
     ReloadTls,
     RewriteConfig,
-    SaveNodes,
     Vitals,
 )
-from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.journal import Journal
 
 InstantChore = (
-    SaveNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
+    RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
     | JournalChore
 )  # fmt: skip
 
@@ -33,21 +31,17 @@ class ChoreRunner:
         self,
         state: NodeState,
         sessions: Mapping[ClientId, Session],
-        store: NodesStore,
         host: Host,
         journal: Journal | None,
     ) -> None:
         self._state = state
         self._sessions = sessions
-        self._store = store
         self._host = host
         self._journal = journal
 
     def run(self, chore: InstantChore) -> object:
         """Do it. The outcome is what the chore's class says."""
         match chore:
-            case SaveNodes():
-                return self.save_nodes()
             case RewriteConfig():
                 return self._host.rewrite_config(self._state.config)
             case ChangeDirectory():
@@ -71,14 +65,6 @@ class ChoreRunner:
             case _:
                 journal.stop()
                 return None
-
-    def save_nodes(self) -> str | None:
-        """Write nodes.conf; the system's error text if that fails."""
-        try:
-            self._store.save(nodes_text(self._state, handshakes=False))
-        except OSError as error:
-            return error.strerror or str(error)
-        return None
 
     def _vitals(self) -> Vitals:
         vitals = self._host.vitals()

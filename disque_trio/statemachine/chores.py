@@ -17,6 +17,12 @@ class SaveNodes:
 
 
 @attrs.define
+class AwaitNodes:
+    """Wait until nodes.conf has been written with the latest changes, or could not be: they are
+    carried out all the same, and the log has the error. Outcome: not used."""
+
+
+@attrs.define
 class RewriteConfig:
     """Write the configuration file. Outcome: None, or the system's error text."""
 
@@ -93,8 +99,8 @@ class ReadJournal:
 
 JournalChore = StartJournal | StopJournal | RewriteJournal | ReadJournal
 Chore = (
-    SaveNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit | ReadVitals
-    | Sleep | Shutdown | JournalChore
+    SaveNodes | AwaitNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit
+    | ReadVitals | Sleep | Shutdown | JournalChore
 )  # fmt: skip
 
 

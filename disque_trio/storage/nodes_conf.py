@@ -8,9 +8,16 @@ file always finds a complete and locked one.
 import contextlib
 import fcntl
 import os
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+import trio
 
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class NodesConfError(Exception):
@@ -55,6 +62,10 @@ class NodesConf:
         old, self._descriptor = self._descriptor, descriptor
         os.close(old)
 
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """In one of Trio's threads."""
+        return await trio.to_thread.run_sync(act, *args, abandon_on_cancel=True)
+
     def close(self) -> None:
         """Release the lock."""
         if self._descriptor >= 0:
@@ -67,6 +78,10 @@ class NoNodesConf:
 
     def save(self, text: bytes) -> None:
         """Forget it."""
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """At once."""
+        return act(*args)
 
 
 def _open_locked(path: str) -> int:

@@ -4,6 +4,7 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 
 import attrs
 import trio
@@ -20,6 +21,8 @@ from disque_trio.statemachine.stats import Facts
 from disque_trio.storage.journal import Journal
 from tests.storage.disks import MemoryDisk
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 WALL = 1_800_000_000_000
 ME: NodeId = b"a" * 40
 
@@ -236,6 +239,13 @@ class MemoryStore:
 
     saved: list[bytes] = attrs.Factory(list)
     error: OSError | None = None
+    answers: trio.Event | None = None
+    """If there is one, the disk hangs until it is set."""
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        if self.answers is not None:
+            await self.answers.wait()
+        return act(*args)
 
     def save(self, text: bytes) -> None:
         if self.error is not None:

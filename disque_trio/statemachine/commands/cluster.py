@@ -15,7 +15,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.chores import SaveNodes
+from disque_trio.statemachine.chores import AwaitNodes, SaveNodes
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands.parse import integer
@@ -65,11 +65,11 @@ def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         case [b"SAVECONFIG"]:
             return sessions.ask(node, client, SaveNodes(), _saved)
         case [b"FORGET", name]:
-            return _forget(node, name)
+            return _forget(node, client, name)
         case [b"RESET", *words] if len(words) <= 1:
             return _reset(node, client, words)
         case [b"LEAVING", *words] if len(words) <= 1:
-            return _leaving(node, words)
+            return _leaving(node, client, words)
     text = b"ERR Wrong CLUSTER subcommand or number of arguments"
     raise CommandError(text + b": " + mistake("CLUSTER", USAGE, args))
 
@@ -103,7 +103,12 @@ def _saved(node: NodeState, client: Client, error: str | None) -> Reply:
     return OK
 
 
-def _forget(node: NodeState, name: bytes) -> Reply:
+def _applied(_node: NodeState, _client: Client, _outcome: object) -> Reply:
+    """The change outlasts a restart, unless the disk refuses it."""
+    return OK
+
+
+def _forget(node: NodeState, client: Client, name: bytes) -> Reply:
     if len(name) != NODE_ID_LENGTH:
         raise CommandError(
             b"ERR Invalid node identifier: %b has not 40 digits; CLUSTER NODES shows them all"
@@ -114,7 +119,7 @@ def _forget(node: NodeState, name: bytes) -> Reply:
     if name == node.cluster.myself.id:
         raise CommandError(b"ERR I tried hard but I can't forget myself...")
     membership.forget(node, name)
-    return OK
+    return sessions.ask(node, client, AwaitNodes(), _applied)
 
 
 def _reset(node: NodeState, client: Client, words: list[bytes]) -> Reply:
@@ -126,7 +131,7 @@ def _reset(node: NodeState, client: Client, words: list[bytes]) -> Reply:
     return sessions.ask(node, client, SaveNodes(), _saved)
 
 
-def _leaving(node: NodeState, words: list[bytes]) -> Reply:
+def _leaving(node: NodeState, client: Client, words: list[bytes]) -> Reply:
     if not words:
         return Status(b"yes" if node.cluster.is_leaving else b"no")
     answer = words[0].lower()
@@ -137,4 +142,4 @@ def _leaving(node: NodeState, words: list[bytes]) -> Reply:
     membership.set_leaving(node, leaving=answer == b"yes")
     if node.cluster.is_leaving:
         waiters.release_leaving(node)
-    return OK
+    return sessions.ask(node, client, AwaitNodes(), _applied)

@@ -7,7 +7,7 @@ sockets; without inputs it sleeps until the node's deadline, on Trio's clock.
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -23,6 +23,8 @@ from disque_trio.statemachine.config import Config
 
 Act = Callable[[Node], None]
 """An input to a node."""
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class SimulatedHost(Protocol):
@@ -66,6 +68,11 @@ class HostStore:
     def save(self, text: bytes) -> None:
         """Write nodes.conf."""
         self._host.nodes_conf = text
+
+    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """At once, unless the process has been killed."""
+        await trio.lowlevel.checkpoint()
+        return act(*args)
 
 
 class HostProcess:
