@@ -86,3 +86,15 @@ def test_one_that_is_stopped_or_killed_meanwhile_is_not_judged() -> None:
         trace = told(queued_at=None)
         trace.row(11.5, kind, "n1", cause="kill" if kind == "crash" else "")
         assert problems(trace) == [], kind
+
+
+def test_a_queue_that_is_paused_after_the_start_takes_nothing_back() -> None:
+    paused, resumed, before = (told(queued_at=None) for _ in range(3))
+    paused.row(11.5, "pause-queue", "n1", detail="q in")
+    for trace, since, until in ((resumed, 11.5, 12), (before, 5, 10.5)):
+        trace.row(since, "pause-queue", "n1", detail="q in")
+        trace.row(until, "pause-queue", "n1", detail="q none")
+
+    assert problems(paused) == []
+    assert problems(resumed) == []
+    assert len(problems(before)) == 1
