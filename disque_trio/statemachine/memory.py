@@ -1,9 +1,11 @@
 """What a node's records weigh, kept up to date as they come and go (docs/memory.md).
 
 The weights are what CPython needs for a record with everything that hangs on it: its slots, its
-numbers, its id, its places in the tables and in the timer wheel. `benchmarks.memory` measures
-them against the resident size of a process. The account is never computed by a walk: a job's weight
-is added when it enters the table, and subtracted when it leaves.
+numbers, its id, its places in the tables and in the timer wheel. They lie between those of the pure
+form, where a number may be an object of its own, and of the compiled form, where a record takes 16
+bytes more. `benchmarks.memory` measures them against the resident size of a process. The account is
+never computed by a walk: a job's weight is added when it enters the table, and subtracted when it
+leaves.
 """
 
 from collections import OrderedDict
@@ -16,13 +18,13 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.timers import Timed
 
-JOB_BYTES: Final = 436
+JOB_BYTES: Final = 421
 """A job without its body, and its share of the tables. Names of queues and lists of holders are
 shared between jobs."""
 SPILLED_BYTES: Final = 160
 """What a body leaves in memory when it is on disk."""
-DUMMY_BYTES: Final = 610
-QUEUE_BYTES: Final = 1296
+DUMMY_BYTES: Final = 545
+QUEUE_BYTES: Final = 1258
 SUPPLY_BYTES: Final = 600
 """A `Supply`: which other nodes have jobs of a queue."""
 DEMAND_BYTES: Final = 560
@@ -30,7 +32,7 @@ DEMAND_BYTES: Final = 560
 ASKER_BYTES: Final = 160
 CLIENT_BYTES: Final = 2800
 """A client in the machine and in the driver, without its buffered input and output."""
-SLOT_BYTES: Final = 560
+SLOT_BYTES: Final = 360
 """A slot of the timer wheel without its jobs' entries, with the moments that are shared by few
 jobs. Jobs that come in quick succession share slots and moments."""
 SPILLABLE_BYTES: Final = 100
