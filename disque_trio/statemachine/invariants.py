@@ -100,8 +100,7 @@ def _check_counts(node: NodeState) -> None:
 
 
 def _place(job: Job) -> tuple[int, int, bytes]:
-    priority = 0 if job.extensions is None else job.extensions.priority
-    return -priority, job.ctime, job.id
+    return -job.priority, job.ctime, job.id
 
 
 def _check_client(node: NodeState, client: Client) -> None:

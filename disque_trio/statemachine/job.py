@@ -90,6 +90,11 @@ class Job(Timed):
         return self.made * STAMPS + self.number
 
     @property
+    def priority(self) -> int:
+        """The place in its queue is by this first; 0 for most jobs."""
+        return 0 if self.extensions is None else self.extensions.priority
+
+    @property
     def is_dummy(self) -> bool:
         """An acknowledgement without a job (original 6.5)."""
         return self.queue is None

@@ -118,7 +118,7 @@ class Queue(Timed):
         """Are there more than so many jobs before this one, which has just come? Estimated for a
         job with a priority above 0: the jobs that did not come in order are taken to be before
         it."""
-        if job.extensions is not None and job.extensions.priority > 0:
+        if job.priority > 0:
             return len(self._late or ()) > ahead
         return self.length > ahead
 
@@ -196,5 +196,4 @@ class Queue(Timed):
 
 
 def _key(job: Job) -> _Key:
-    rank = 0 if job.extensions is None else -job.extensions.priority
-    return (rank, job.made, job.number, job.id)
+    return (-job.priority, job.made, job.number, job.id)

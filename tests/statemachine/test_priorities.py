@@ -102,7 +102,7 @@ def test_the_order_is_always_that_of_priority_and_creation(
         )
         queue.add(job)
         expected.append(job)
-        expected.sort(key=lambda each: (_priority(each), each.made, each.number))
+        expected.sort(key=lambda each: (-each.priority, each.made, each.number))
         assert queue.peek(len(expected)) == expected
         assert queue.peek(-len(expected)) == expected[::-1]
         if takes:
@@ -112,8 +112,16 @@ def test_the_order_is_always_that_of_priority_and_creation(
         assert taken == [expected.pop(0) for _ in taken]
 
 
-def _priority(job: Job) -> int:
-    return 0 if job.extensions is None else -job.extensions.priority
+def test_a_worker_is_told_the_priority() -> None:
+    rig = Rig()
+    rig.add("PRIORITY", -7)
+
+    reply = rig.ask("GETJOB", "WITHMETA", "FROM", "q")
+
+    assert isinstance(reply, list)
+    [job] = reply
+    assert isinstance(job, list)
+    assert job[job.index(b"priority") + 1] == -7
 
 
 def test_a_body_that_is_wanted_soon_is_not_spilled() -> None:

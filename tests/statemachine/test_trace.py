@@ -1,6 +1,9 @@
 from zlib import crc32
 
+import attrs
+
 from disque_trio.statemachine.events import Cause, Event, Kind
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.messages import GotAck, NeedJobs
 from tests.rig import JOB, N2, Rig, copy_of
 
@@ -78,6 +81,14 @@ def test_of_a_record_that_begins_it_is_written_down_what_it_says() -> None:
         f"replicate=1 retry=5000 delay=7000 made={job.ctime} body={crc32(b'hello')} "
         f"left=60000 due=7000"
     )
+
+
+def test_its_extensions_are_written_down_with_the_checksum_of_what_is_no_number() -> None:
+    rig, events = traced(peers=1)
+    extensions = Extensions(priority=-3, unknown=((9000, b"later"),))
+    rig.hold(attrs.evolve(copy_of(), extensions=extensions))
+
+    assert f" priority=-3 extension-9000={crc32(b'later')} left=" in events[0].detail
 
 
 def test_a_record_that_is_never_queued_and_a_body_on_disk_have_nothing_to_say() -> None:

@@ -23,6 +23,7 @@ FEATURES: Final = (
     "tokens",
     "release",
     "tied",
+    "priority",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]

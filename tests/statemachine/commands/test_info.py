@@ -96,7 +96,7 @@ def test_server_tells_what_runs() -> None:
         ("config_file", "/etc/disque.conf"),
         ("python_version", "CPython 3.12.1"),
         ("disque_form", FORM),
-        ("features", "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied"),
+        ("features", "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority"),
     ]
 
 
