@@ -58,7 +58,8 @@ test-compiled: export DISQUE_FORM = compiled
 test-compiled: compiled ## tests of what is compiled, in that form; forty runs of the simulator in both forms
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest -q -n 2 -m 'not pure and not soak and not pins' \
 		tests/compiling/test_form.py tests/compiling/test_wheel.py tests/statemachine tests/wire tests/driver tests/node tests/net \
-		tests/sim/engines tests/sim/workload tests/sim/test_determinism.py tests/cluster/test_conformance.py
+		tests/tracing tests/sim/checkers tests/sim/engines tests/sim/model tests/sim/workload \
+		tests/sim/test_determinism.py tests/cluster/test_conformance.py
 	$(BIN)/python -m compiling.digests --seeds 40
 
 machine: $(STAMP)
@@ -118,7 +119,7 @@ crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a f
 	$(BIN)/python -m benchmarks crowd
 
 simbench: $(STAMP) $(filter compiled,$(FORM)) ## speed of the simulator, cost of gossip, duplicates by cause
-	$(BIN)/python -m benchmarks sim --json simbench.json
+	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks sim --json simbench.json
 	$(BIN)/python -m benchmarks duplicates --seeds 0:50
 
 docs: $(STAMP) ## write the generated pages anew

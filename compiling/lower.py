@@ -168,8 +168,11 @@ def _told(fields: list[Field]) -> str:
 
 
 def _field(field: Field) -> str:
-    flags = [f"{name}=False" for name in ("init", "repr") if not getattr(field, name)]
-    return f"_plain.Field({', '.join([repr(field.name), *flags])})"
+    told = [repr(field.name)]
+    if field.default is not None:
+        told.append(f"default={field.default}")
+    told += [f"{name}=False" for name in ("init", "repr") if not getattr(field, name)]
+    return f"_plain.Field({', '.join(told)})"
 
 
 def _init(shape: Shape, fields: list[Field]) -> str:

@@ -8,24 +8,26 @@ from typing import Final
 PACKAGE: Final = Path(__file__).parent.parent / "disque_trio"
 _WHOLE: Final = ("statemachine", "statemachine/commands", "wire")
 """Folders of which all is compiled but what is `COLD`."""
-_SINGLE: Final = (
-    "node",
-    "driver/group_commit",
-    "driver/input",
-    "driver/limits",
-    "driver/output",
-    "driver/overtaking",
-    "driver/sessions",
-    "net/bus_links",
-    "net/clients",
-    "net/multiplexing",
-    "net/readiness",
-    "net/turns",
+_SINGLE: Final = tuple(
+    f"{folder}/{name}".lstrip("/")
+    for folder, names in {
+        "": "node",
+        "driver": "group_commit input limits output overtaking sessions",
+        "net": "bus_links clients multiplexing readiness turns",
+        "tracing": "client_rows query_rows rows wording",
+        "sim/engines": "events",
+        "sim/engines/heap": "clients inspection links meetings nodes spill",
+        "sim/model": "clock network recorder vector_clocks",
+        "sim/workload": "agents",
+        "sim/checkers": "case client_events copy_options counters custody dispatch durability"
+        " history messages obligations records replies safety timers verdict world",
+    }.items()
+    for name in names.split()
 )
 COLD: Final = frozenset(
     f"{folder}/{name}"
     for folder, names in {
-        "statemachine": "chores config directives form invariants latency nodesfile pattern"
+        "statemachine": "chores config directives form latency nodesfile pattern"
         " redaction slowlog values",
         "statemachine/commands": "clients cluster config greeting info introspection latency"
         " scans server slowlog",

@@ -10,21 +10,26 @@ from typing import Any, ClassVar, TypeVar
 import attrs
 
 with contextlib.suppress(ImportError):  # the compiler needs it, and an installed wheel does not
-    from mypy_extensions import mypyc_attr  # noqa: F401
+    from mypy_extensions import mypyc_attr
 
 R = TypeVar("R")
 
 
 class Field:
-    """As much of `attrs.Attribute` as `attrs.evolve`, `attrs.asdict` and `attrs.fields` look at."""
+    """As much of `attrs.Attribute` as `attrs.evolve`, `attrs.asdict` and `attrs.fields` look at.
+    Of a default that is made for each record it knows nothing."""
 
-    def __init__(self, name: str, init: bool = True, repr: bool = True) -> None:
+    def __init__(
+        self, name: str, default: object = attrs.NOTHING, init: bool = True, repr: bool = True
+    ) -> None:
         self.name = name
+        self.default = default
         self.alias = name.lstrip("_")
         self.init = init
         self.repr = repr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Plain:
     """A record that is equal to itself alone."""
 
@@ -36,6 +41,7 @@ class Plain:
         return f"{type(self).__name__}({values})"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Record(Plain):  # noqa: PLW1641 - as attrs has it, it cannot be hashed
     """A record that is equal to others of its class with the same values."""
 
@@ -46,6 +52,7 @@ class Record(Plain):  # noqa: PLW1641 - as attrs has it, it cannot be hashed
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Frozen(Record):
     """A record with a hash. Nothing keeps its fields from being set: the pure form does."""
 

@@ -168,6 +168,10 @@ def test_a_lowered_record_has_the_same_fields_and_the_same_look(
 
     fields = [field.name for field in attrs.fields(type(expected))]
     assert [field.name for field in attrs.fields(type(made))] == fields
+    assert [field.default for field in attrs.fields(type(made))] == [
+        attrs.NOTHING if callable(getattr(field.default, "factory", None)) else field.default
+        for field in attrs.fields(type(expected))
+    ]
     assert [getattr(made, each) for each in fields] == [getattr(expected, each) for each in fields]
     assert repr(made) == repr(expected)
     assert type(made).__match_args__ == type(expected).__match_args__

@@ -123,7 +123,7 @@ class Case:
     violations: list[Violation] = attrs.Factory(list)
     reported: dict[tuple[str, str, str], None] = attrs.Factory(dict)
     """What has been reported already."""
-    marks: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(MARKS, 0))
+    marks: dict[str, int] = attrs.Factory(lambda: dict.fromkeys(MARKS, 0))
     checks: dict[str, int] = attrs.Factory(dict)
     """By property: how often it was checked."""
     retired: list[tuple[Micros, str]] = attrs.Factory(list)

@@ -25,7 +25,7 @@ LAG: Final = 2 * SECOND
 """How far the journal may be behind with `everysec`."""
 WRITE: Final = 100 * MILLI
 """For so long `always` may sync what nobody has been told of yet."""
-TROUBLES: Final = ("disk.full", "disk.error", "disk.stall")
+TROUBLES: Final[tuple[str, ...]] = ("disk.full", "disk.error", "disk.stall")
 
 
 def on_add_ok(_case: Case, row: Row, job: Job) -> None:

@@ -24,7 +24,7 @@ _VERBS_OF_ROWS: Final = {
     ("unqueue", "dequeue"): "dequeue",
 }
 """By kind and cause of a node's row: the command of the client that causes it."""
-VERBS: Final = tuple(_VERBS_OF_ROWS.values())
+VERBS: Final[tuple[str, ...]] = tuple(_VERBS_OF_ROWS.values())
 
 
 def on_invoke(case: Case, row: Row, job: Job) -> None:

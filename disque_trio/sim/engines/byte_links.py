@@ -68,17 +68,26 @@ class FrameObserver(Protocol):
         """The frame will never arrive."""
 
 
-@attrs.define(eq=False)
 class FramePacket(Packet):
     """A frame; or, if `frame` is empty, the connection is up or has ended."""
 
-    source: "End" = attrs.field(kw_only=True)
-    frame: bytes = attrs.field(default=b"", kw_only=True)
-    is_last: bool = attrs.field(default=False, kw_only=True)
-    ref: int = attrs.field(default=0, kw_only=True)
-    stamp: Stamp = attrs.field(default=(), kw_only=True)
-    said: Wording = attrs.field(default=_SILENCE, kw_only=True)
-    """The observer sets these three."""
+    def __init__(
+        self,
+        channel: Channel,
+        is_control: bool,
+        *,
+        source: "End",
+        frame: bytes = b"",
+        is_last: bool = False,
+    ) -> None:
+        super().__init__(channel, is_control)
+        self.source = source
+        self.frame = frame
+        self.is_last = is_last
+        # The observer sets these three.
+        self.ref = 0
+        self.stamp: Stamp = ()
+        self.said = _SILENCE
 
     @property
     def name(self) -> str:

@@ -91,6 +91,8 @@ def agents(plan: Plan) -> list[Agent]:
 
 @attrs.define(eq=False)
 class _Connection:
+    """What an agent knows of its connection."""
+
     node: int
     dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
     """For each request without a reply, in order: when the agent gives up, and after how long."""

@@ -1,9 +1,8 @@
 import random
 
-import attrs
 import pytest
 
-from disque_trio.sim.model.network import STALL, Connection, Network, Packet, Rule
+from disque_trio.sim.model.network import STALL, Channel, Connection, Network, Packet, Rule
 from disque_trio.sim.scenarios.plan import Latency, LinkPlan
 
 SECOND = 1_000_000
@@ -11,9 +10,10 @@ STEADY = Latency(fast=(1_000, 1_000))
 PLAIN = LinkPlan(latency=STEADY)
 
 
-@attrs.define(eq=False)
 class NamedPacket(Packet):
-    name: str = ""
+    def __init__(self, channel: Channel, is_control: bool, name: str) -> None:
+        super().__init__(channel, is_control)
+        self.name = name
 
 
 class Rig:
