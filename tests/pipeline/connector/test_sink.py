@@ -27,11 +27,12 @@ def test_rows_become_jobs(session: Any, cluster: Cluster) -> None:
 
 def test_a_rows_own_columns_come_first(session: Any, cluster: Cluster) -> None:
     frame = session.createDataFrame(
-        [("own", b"\x00\xff", 5, None, 600, 1), (None, b"b", None, 7, None, None)],
-        "queue string, body binary, retry int, delay bigint, ttl long, replicate short",
+        [("own", b"\x00\xff", 5, None, 600, 1, -3), (None, b"b", None, 7, None, None, None)],
+        "queue string, body binary, retry int, delay bigint, ttl long, replicate short,"
+        " priority byte",
     )
 
-    save(frame, cluster, queue="rest", retry=9, ttl=1000, replicate=2)
+    save(frame, cluster, queue="rest", retry=9, ttl=1000, replicate=2, priority=100)
 
     table = session.read.format("disque").options(**given(cluster)).load()
     jobs = {row.queue: row for row in table.where("queue in ('own', 'rest')").collect()}
@@ -39,6 +40,7 @@ def test_a_rows_own_columns_come_first(session: Any, cluster: Cluster) -> None:
     assert (bytes(own.body), own.retry, own.replicate) == (b"\x00\xff", 5, 1)
     assert 0 < own.ttl <= 600
     assert (rest.retry, rest.delay, rest.replicate) == (9, 7, 2)
+    assert (own.priority, rest.priority) == (-3, 100)
     assert 600 < rest.ttl <= 1001
 
 

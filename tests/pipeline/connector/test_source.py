@@ -113,6 +113,7 @@ def test_a_table_has_a_row_for_each_copy(session: Any, cluster: Cluster) -> None
     assert {row.job_id for row in rows} == {job}
     assert {row.state for row in rows} == {"queued", "active"}
     assert {(row.retry, row.replicate, bytes(row.body)) for row in rows} == {(60, 2, b"body")}
+    assert {row.priority for row in rows} == {0}
     assert all(0 < row.ttl <= 601 and len(row.holders) == 2 for row in rows)
     assert len({row.node for row in rows}) == 2
     assert lengths(cluster, "table") == 1
