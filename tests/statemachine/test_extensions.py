@@ -169,6 +169,7 @@ def test_a_node_that_can_read_none_is_told_that_there_are_none() -> None:
     assert rig.sent() == [(N2, HaveJobs(b"q", 0))]
 
 
+@pytest.mark.pure
 def test_plain_jobs_far_behind_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("disque_trio.statemachine.transfer.MOST_ASIDE", 2)
     rig = Rig(peers=2, config=CALM, ours=True)
