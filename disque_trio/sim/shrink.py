@@ -88,7 +88,8 @@ class Shrinker:
         plan = self._ddmin(plan, "faults", plan.faults)
         plan = self._ddmin(plan, "adds", plan.adds)
         plan = self._ddmin(plan, "consumers", plan.consumers)
-        return self._ddmin(plan, "observers", plan.observers)
+        plan = self._ddmin(plan, "observers", plan.observers)
+        return self._ddmin(plan, "administrators", plan.administrators)
 
     def _ddmin(self, plan: Plan, field: str, items: Sequence[_Item]) -> Plan:
         """Leave out smaller and smaller parts of `items` (Zeller's ddmin, complements only)."""

@@ -66,7 +66,8 @@ def ack_in_one_pass(node: NodeState, ids: Sequence[JobId]) -> int:
             continue
         if job.queue is not name:
             # Jobs of one queue share the bytes of its name.
-            counts.acknowledged(node, name, run, leased)
+            if run:
+                counts.acknowledged(node, name, run, leased)
             name, run, leased = job.queue or b"", 0, 0
         run += 1
         if job.flags & LEASED:

@@ -21,6 +21,8 @@ class Kind(enum.StrEnum):
     GIVE = "give"
     """It was sent to another node that needs jobs."""
     ACKED = "acked"
+    UNTIE = "untie"
+    """The connection to which its delivery was tied has ended."""
 
 
 class Cause(enum.StrEnum):
@@ -65,6 +67,8 @@ class Cause(enum.StrEnum):
     # acked
     ACKJOB = "ackjob"
     PURGE = "purge"
+    # untie
+    DISCONNECTED = "disconnected"
     SETACK = "setack"
 
 

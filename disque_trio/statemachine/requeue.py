@@ -5,7 +5,7 @@ unless one of them answers that it has the job queued, delivered or acknowledged
 message shows that it has a copy is added to `Job.holders`.
 """
 
-from disque_trio.statemachine import acks, handouts, journaling, lifecycle, replication, send
+from disque_trio.statemachine import acks, handouts, journaling, lifecycle, replication, send, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -21,7 +21,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, is_over
-from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.introductions import introduce, learn
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, wins
 from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
@@ -186,6 +186,7 @@ def end_soon(node: NodeState, client: Client) -> None:
     """
     for job in handouts.orphan(node, client):
         if job.requeue_at > node.mono + node.config.tied_grace:
+            trace.note(node, Kind.UNTIE, job, Cause.DISCONNECTED)
             lifecycle.mark(job, BCAST_WILLQUEUE)
             lifecycle.requeue_in(node, job, node.config.tied_grace)
         else:

@@ -18,6 +18,8 @@ _VERBS: Final = {
     b"DELJOB": "deljob",
     b"ENQUEUE": "enqueue",
     b"DEQUEUE": "dequeue",
+    b"RELEASE": "release",
+    b"WAITJOB": "wait",
 }
 _DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
 """Prefixes of errors after which the job may exist: it was added, but maybe not journaled."""
@@ -41,8 +43,12 @@ def invoked(words: list[bytes]) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
+    if command == b"PURGE":
+        return [Note("purge.invoke", queue=_text(words[1]))]
     verb = _VERBS.get(command)
-    return [] if verb is None else [Note(f"{verb}.invoke", _id(id)) for id in words[1:]]
+    if verb is None:
+        return []
+    return [Note(f"{verb}.invoke", _id(id), detail=_token(id)) for id in _named(words)]
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
@@ -52,14 +58,15 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
         return [_added(_text(words[1]), reply)]
     if command == b"GETJOB":
         jobs = reply if isinstance(reply, list) else []
-        return [_delivered(job) for job in jobs if isinstance(job, list)]
+        tied = "tied " if b"TIED" in words else ""
+        return [_delivered(job, tied) for job in jobs if isinstance(job, list)]
+    if command == b"PURGE":
+        return [Note("purge.ok", queue=_text(words[1]), detail=repr(reply))]
     verb = _VERBS.get(command)
     if verb is None:
         return []
-    if isinstance(reply, Failure):
-        code, text = _code(reply), reply.text.decode("utf-8", "replace")
-        return [Note(f"{verb}.refused", _id(id), cause=code, detail=text) for id in words[1:]]
-    return [Note(f"{verb}.ok", _id(id), detail=repr(reply)) for id in words[1:]]
+    each = reply if isinstance(reply, list) else [reply] * len(words)
+    return [_outcome(verb, id, said) for id, said in zip(_named(words), each, strict=False)]
 
 
 def lost(words: list[bytes], cause: str) -> list[Note]:
@@ -67,8 +74,24 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
+    if command == b"PURGE":
+        return [Note("purge.unknown", queue=_text(words[1]), cause=cause)]
     verb = _VERBS.get(command)
-    return [] if verb is None else [Note(f"{verb}.unknown", _id(i), cause=cause) for i in words[1:]]
+    if verb is None:
+        return []
+    return [Note(f"{verb}.unknown", _id(id), cause=cause) for id in _named(words)]
+
+
+def _named(words: list[bytes]) -> list[bytes]:
+    """The jobs that a command names, maybe with tokens."""
+    return words[1:2] if words[0].upper() == b"WAITJOB" else words[1:]
+
+
+def _outcome(verb: str, id: bytes, reply: Reply) -> Note:
+    if isinstance(reply, Failure):
+        text = reply.text.decode("utf-8", "replace")
+        return Note(f"{verb}.refused", _id(id), cause=_code(reply), detail=text)
+    return Note(f"{verb}.ok", _id(id), detail=repr(reply))
 
 
 def _added(queue: str, reply: Reply) -> Note:
@@ -83,13 +106,18 @@ def _added(queue: str, reply: Reply) -> Note:
     return Note(kind, queue=queue, cause=_code(reply), detail=detail)
 
 
-def _delivered(job: list[Reply]) -> Note:
-    queue, id, body, *counters = job
+def _delivered(job: list[Reply], tied: str) -> Note:
+    queue, id, body, *told = job
+    facts = dict(zip(told[::2], told[1::2], strict=True))
     assert isinstance(queue, bytes)
     assert isinstance(id, bytes)
     assert isinstance(body, bytes)
-    seen = f"nacks={counters[1]!r} additional={counters[3]!r} " if len(counters) == 4 else ""
-    return Note("get.deliver", _id(id), _text(queue), detail=f"{seen}body={_text(body)}")
+    seen = (
+        f"nacks={facts[b'nacks']!r} additional={facts[b'additional-deliveries']!r} " if told else ""
+    )
+    token = facts.get(b"token")
+    seen += f"token={_text(token)} " if isinstance(token, bytes) else ""
+    return Note("get.deliver", _id(id), _text(queue), detail=f"{seen}{tied}body={_text(body)}")
 
 
 def _options(words: list[bytes]) -> str:
@@ -107,7 +135,11 @@ def _code(reply: Failure) -> str:
 
 
 def _id(id: bytes) -> str:
-    return id.decode("latin-1")
+    return id.partition(b"@")[0].decode("latin-1")
+
+
+def _token(id: bytes) -> str:
+    return id.partition(b"@")[2].decode("latin-1")
 
 
 def _text(word: bytes) -> str:

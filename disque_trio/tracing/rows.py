@@ -13,21 +13,25 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
   definite no, `cause` its code. ``add.unknown``: the job may exist or not, `cause` is disconnect,
   timeout, or the code of an error that leaves it open.
 - ``get.deliver``: one per job that the consumer has in hand; `detail` is
-  ``nacks=N additional=N body=…``.
+  ``nacks=N additional=N body=…``, before the body ``token=…`` if the consumer asked WITHMETA, and
+  ``tied`` if it asked TIED.
 - ``VERB.invoke`` and then ``VERB.ok`` (`detail` is the reply), ``VERB.refused`` (`cause` is the
   code) or ``VERB.unknown`` (`cause` disconnect or timeout), one for each job named; the verbs are
-  ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue`` and ``dequeue``.
+  ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue``, ``dequeue``, ``release`` and
+  ``wait`` (WAITJOB). The `detail` of an invocation is the token, if there is one.
+- ``hangup``: a consumer that asks TIED ends a connection.
+- ``purge.invoke``, then ``purge.ok`` or ``purge.unknown``, of a queue.
 - ``query.invoke``, then ``query.ok``, ``query.refused`` or ``query.unknown``, of simulated clients
   only: `cause` is the command (qlen, show …), `detail` its other words, then the reply in short
   (`query_rows`).
 
 Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
-``acked``, each with the `cause` that `statemachine.events` lists; the `detail` of ``hold`` is what
-the record says of the job (`statemachine.trace.hold`). ``error``: the machine raised, which ends
-the run. ``invariant``: the node's state is inconsistent, `detail` says why. ``nodes``: which nodes
-it knows (`inspection`). ``unmet``: the node has a job queued while a client waits for it at
-`peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there were, for a
-moment at least (`meetings`).
+``acked``, ``untie``, each with the `cause` that `statemachine.events` lists; the `detail` of
+``hold`` is what the record says of the job (`statemachine.trace.hold`). ``error``: the machine
+raised, which ends the run. ``invariant``: the node's state is inconsistent, `detail` says why.
+``nodes``: which nodes it knows (`inspection`). ``unmet``: the node has a job queued while a client
+waits for it at `peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there
+were, for a moment at least (`meetings`).
 
 Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
 is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs

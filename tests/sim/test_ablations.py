@@ -28,11 +28,13 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from tests.sim.ablations import (
+    attended,
     broken,
     brokencopies,
     brokenextensions,
     brokenrecords,
     brokenreplies,
+    brokenworkers,
     conditions,
     upkeep,
 )
@@ -66,6 +68,7 @@ class Case:
 
 _LAGGING: Final = conditions.shipped("ack-vs-federation")
 _MOVED: Final = conditions.shipped("moved-jobs")
+_WORKERS: Final = conditions.shipped("workers")
 _UNKNOWN: Final = conditions.pinned("careless-clients-2")
 _PRIORITIES: Final = conditions.shipped("priorities")
 _LEAVING: Final = conditions.shipped("leaving-adders", first=104)
@@ -179,6 +182,13 @@ FOUND: Final = (
     Case(broken.counting_nothing, conditions.careless, "S14"),
     Case(broken.raising, conditions.calm, "S12"),
     # What clients ask for, and what operators say.
+    Case(brokenworkers.tokens_not_checked, _WORKERS, "S23", seeds=8),
+    Case(brokenworkers.tokens_forgotten, _WORKERS, "S23", seeds=8),
+    Case(brokenworkers.releases_counted, _WORKERS, "S14", seeds=1),
+    Case(brokenworkers.ties_ignored, attended.tied, "S23", seeds=1),
+    Case(brokenworkers.without_grace, attended.tied, "S23", seeds=1),
+    Case(brokenworkers.purging_what_has_left, attended.purged, "S23", seeds=1),
+    Case(brokenworkers.expiry_taken_for_an_ack, attended.awaited, "S23", seeds=1),
     Case(broken.maxlen_ignored, full, "S20"),
     Case(broken.stays_while_leaving, conditions.shipped("leave-join-roll"), "S20", seeds=2),
 )
@@ -257,7 +267,7 @@ def named(case: Case) -> str:
 WEATHERS: Final = {
     each.plan.__name__: (each.plan, max(c.seeds for c in FOUND if c.plan is each.plan))
     for each in FOUND
-    if hasattr(conditions, each.plan.__name__) or hasattr(upkeep, each.plan.__name__)
+    if any(hasattr(plans, each.plan.__name__) for plans in (attended, conditions, upkeep))
 }
 """Scenarios that are shipped have tests of their own."""
 

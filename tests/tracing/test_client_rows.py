@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Status
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
 from disque_trio.tracing.client_rows import Note, answered, invoked, lost
 
 JOB = "D-11111111-222222222222222222222222-05a1"
@@ -96,3 +96,32 @@ def test_an_error_refuses() -> None:
 @pytest.mark.parametrize("words", [[b"PING"], [b"CLUSTER", b"MEET"], [b"ADDJOB", b"q"]])
 def test_other_commands_leave_no_rows(words: list[bytes]) -> None:
     assert invoked(words) == answered(words, Status(b"OK")) == lost(words, "timeout") == []
+
+
+def test_a_delivery_tells_its_token_and_whether_it_is_tied() -> None:
+    meta: list[Reply] = [b"attempt", 2, b"nacks", 1, b"additional-deliveries", 0, b"token", b"abc"]
+    words = [b"GETJOB", b"WITHMETA", b"TIED", b"FROM", b"q"]
+
+    [note] = answered(words, [[b"q", JOB.encode(), b"body", *meta]])
+
+    assert note.detail == "nacks=1 additional=0 token=abc tied body=body"
+
+
+def test_each_of_several_jobs_has_its_own_outcome() -> None:
+    words = [b"WORKING", JOB.encode() + b"@abc", JOB.encode()]
+
+    assert [(note.job, note.detail) for note in invoked(words)] == [(JOB, "abc"), (JOB, "")]
+    lost_it, renewed = answered(words, [Failure(b"LOST The job"), 60])
+    assert (lost_it.kind, lost_it.cause) == ("working.refused", "LOST")
+    assert (renewed.kind, renewed.detail) == ("working.ok", "60")
+
+
+def test_a_wait_names_one_job_and_a_purge_a_queue() -> None:
+    wait = [b"WAITJOB", JOB.encode(), b"TIMEOUT", b"5"]
+    purge = [b"PURGE", b"q", b"BCAST"]
+
+    assert invoked(wait) == [Note("wait.invoke", JOB)]
+    assert answered(wait, b"acked") == [Note("wait.ok", JOB, detail="b'acked'")]
+    assert invoked(purge) == [Note("purge.invoke", queue="q")]
+    assert answered(purge, 3) == [Note("purge.ok", queue="q", detail="3")]
+    assert lost(purge, "quit") == [Note("purge.unknown", queue="q", cause="quit")]

@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
-from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Query
+from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Purge, Query
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -110,6 +110,14 @@ class Case:
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
     """By node, then client, command and number: queries under way, and scans that may go on under
     the number 0 (S22)."""
+    tokens: dict[str, tuple[Micros, str, str]] = attrs.Factory(dict)
+    """The serve to which a token belongs: when, by which node and to whom (S23)."""
+    shown: dict[tuple[str, int], str] = attrs.Factory(dict)
+    """The token of a WORKING under way, by client and number."""
+    tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
+    """By client and node: the jobs that were delivered with TIED (S23)."""
+    purges: dict[str, dict[tuple[str, int], Purge]] = attrs.Factory(dict)
+    """By queue, then client and number (S23)."""
     queues: dict[str, None] = attrs.Factory(dict)
     """Those that anybody may ask for."""
     node_ids: dict[str, str] = attrs.Factory(dict)

@@ -14,12 +14,15 @@ AHEAD: Final = 500 * MILLI
 """WILLQUEUE is sent this long before a requeue."""
 
 
+_GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied")
+
 Rule = Callable[[DuplicateCase], bool]
 
 
 def _asked(duplicate: DuplicateCase) -> bool:
-    """D0: NACK or ENQUEUE came after the last lease, or DELJOB removed the ack everywhere."""
-    if duplicate.root.cause in {"nack", "enqueue"} and duplicate.root.time >= duplicate.before.time:
+    """D0: NACK, ENQUEUE or RELEASE came after the last lease, or the end of the connection to which
+    that was tied, or DELJOB removed the ack everywhere."""
+    if duplicate.root.cause in _GIVEN_BACK and duplicate.root.time >= duplicate.before.time:
         return True
     return duplicate.job.ack_deleted and not _is_known(duplicate)
 

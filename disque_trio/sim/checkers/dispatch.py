@@ -24,6 +24,7 @@ from disque_trio.sim.checkers import (
     stops,
     tables,
     timers,
+    workers,
 )
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import Job
@@ -84,6 +85,7 @@ def _forget(_case: Case, _row: Row, job: Job) -> None:
     duplicates.forget(job)
 
 
+_GIVING: Final = ("nack", "enqueue", "release", "deljob", "dequeue")
 OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "hold": (
         _note_kind,
@@ -112,13 +114,22 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         custody.before_queue,
         safety.before_queue,
         timers.before_queue,
+        workers.before_queue,
         history.on_queue,
         safety.after_queue,
     ),
     "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
-    "serve": (history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
+    "untie": (workers.on_untie,),
+    "serve": (workers.on_serve, history.on_serve, safety.on_serve, duplicates.on_serve, _forget),
     "give": (safety.on_give, history.on_give),
-    "acked": (situations.on_ack, replies.note, timers.before_end, history.on_acked, _left),
+    "acked": (
+        situations.on_ack,
+        replies.note,
+        workers.before_ack,
+        timers.before_end,
+        history.on_acked,
+        _left,
+    ),
     "add.ok": (
         custody.before_add_ok,
         safety.before_add_ok,
@@ -140,25 +151,28 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "fastack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
     "fastack.unknown": (replies.on_end, client_events.on_ack_unknown),
     "nack.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
+    "release.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
+    "wait.ok": (workers.on_wait_ok,),
     "enqueue.invoke": (replies.on_invoke, client_events.on_requeue_invoke),
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
         (
-            *(f"{verb}.ok" for verb in ("nack", "enqueue", "deljob", "dequeue")),
-            *(f"{verb}.unknown" for verb in ("nack", "enqueue", "deljob", "dequeue")),
+            *(f"{verb}.ok" for verb in _GIVING),
+            *(f"{verb}.unknown" for verb in _GIVING),
             *(f"{verb}.refused" for verb in replies.VERBS),
         ),
         (replies.on_end,),
     ),
-    "working.invoke": (client_events.on_working_invoke,),
+    "working.invoke": (client_events.on_working_invoke, workers.on_working_invoke),
     "working.ok": (
         safety.before_working_ok,
+        workers.on_working_ok,
         replies.on_working_ok,
         client_events.on_working_end,
         timers.on_working,
         _forget,
     ),
-    "working.refused": (client_events.on_working_end,),
+    "working.refused": (workers.on_working_refused, client_events.on_working_end),
     "working.unknown": (client_events.on_working_end,),
 }
 _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
@@ -177,6 +191,9 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         cluster_liveness.on_add_end,
         client_events.on_add_end,
     ),
+    "hangup": (workers.on_hangup,),
+    "purge.invoke": (workers.on_purge_invoke,),
+    "purge.ok": (workers.on_purge_ok,),
     "query.invoke": (queries.on_invoke,),
     "query.ok": (queries.on_ok,),
     **dict.fromkeys(("query.refused", "query.unknown"), (queries.on_unanswered,)),

@@ -18,6 +18,7 @@ _QUEUE_MARKS: Final = {
     "delay-over": "delay.elapsed",
     "retry": "requeue.retry",
     "nack": "nack.requeued",
+    "release": "release.requeued",
     "enqueue": "enqueue.requeued",
     "enqueue-message": "external.told",
 }
@@ -149,12 +150,12 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
     """Upper bounds of the job's counters, and lower bounds of this copy's."""
     if cause == "nack":
         job.nacked += 1
-    elif cause not in {"first", "import"}:
+    elif cause not in {"first", "import", "release"}:
         job.requeued += 1
     if copy is not None:
         # Only of these it is sure that they are no first stay, which does not count.
         nacks, more = copy.counted
-        copy.counted = (nacks + (cause == "nack"), more + (cause == "retry"))
+        copy.counted = (nacks + (cause == "nack"), more + (cause in {"retry", "untied"}))
 
 
 def _link_import(case: Case, row: Row, job: Job, queueing: Queueing) -> None:

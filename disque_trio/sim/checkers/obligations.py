@@ -144,6 +144,10 @@ class Obligations:
     """`appendfsync`."""
     can_step: bool
     """Wall clocks differ or jump."""
+    grace: Micros
+    """`tied-grace`."""
+    has_tokens: bool
+    """Workers ask WITHMETA."""
     no_processor: Micros = 0
     """How long a process may get no processor; only in real time."""
 
@@ -231,6 +235,8 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         fsync=config.get("appendfsync", "everysec"),
         can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
         no_processor=no_processor,
+        grace=int(config.get("tied-grace", "2000")) * MILLI,
+        has_tokens=any(consumer.meta for consumer in plan.consumers),
     )
 
 

@@ -25,6 +25,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S20": "no job is accepted beyond MAXLEN, or by a leaving node",
     "S21": "after an orderly stop queued jobs are queued again at once, and no others",
     "S22": "what a node says of its jobs and queues is true",
+    "S23": "a worker loses a job only to another; what is purged was queued; WAITJOB tells the end",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",

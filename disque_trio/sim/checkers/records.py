@@ -204,6 +204,15 @@ class Query:
 
 
 @attrs.define(eq=False)
+class Purge:
+    """A client's PURGE."""
+
+    time: Micros
+    heard: Micros = FOREVER
+    """When it was answered."""
+
+
+@attrs.define(eq=False)
 class Job:
     """What is known of one job."""
 
@@ -250,6 +259,12 @@ class Job:
     was_recalled: bool = False
     """A slow WORKING has taken it out of a queue, and begun its period anew. Once in a job's life
     delivery may wait for that."""
+    served: list[tuple[Micros, str, str]] = attrs.Factory(list)
+    """When it was served, by which node and to whom; where workers have tokens."""
+    untied: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when the connection ended to which its delivery was tied."""
+    ties_due: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when its consumer has ended that connection, of which the node has to learn."""
     ack_invoked: Micros | None = None
     acks: list[Ack] = attrs.Factory(list)
     asked_again: Micros = NEVER

@@ -21,6 +21,7 @@ _VERBS_OF_ROWS: Final = {
     ("drop", "client-deljob"): "deljob",
     ("queue", "nack"): "nack",
     ("queue", "enqueue"): "enqueue",
+    ("queue", "release"): "release",
     ("unqueue", "dequeue"): "dequeue",
 }
 """By kind and cause of a node's row: the command of the client that causes it."""

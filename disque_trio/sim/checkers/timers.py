@@ -105,6 +105,13 @@ def on_working(case: Case, row: Row, job: Job) -> None:
         _arm_for_retry(case, job, copy)
 
 
+def after_untie(case: Case, job: Job, node: str) -> None:
+    """The connection of its worker has ended: what is left of the period is the grace."""
+    copy = job.copies.get(node)
+    if copy is not None:
+        _arm(case, copy, case.obligations.grace)
+
+
 def before_end(case: Case, row: Row, job: Job) -> None:
     """L8: a copy that is acknowledged or dropped was not overdue."""
     copy = job.copies.get(row.node)

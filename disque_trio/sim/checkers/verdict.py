@@ -20,6 +20,7 @@ from disque_trio.sim.checkers import (
     stops,
     tables,
     timers,
+    workers,
 )
 from disque_trio.sim.checkers.case import Violation, case_of
 from disque_trio.sim.checkers.dispatch import OF_JOBS, OF_THE_WORLD, see_received, see_sent
@@ -133,6 +134,7 @@ class Judge:
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
+        workers.on_deliver(case, row, serve)
         counters.check(case, row, job, serve)
         liveness.on_deliver(case, job, serve, self._findings)
         if job.deliveries == 1:
@@ -171,6 +173,7 @@ class Judge:
         stops.judge_overdue(case)
         tables.finish(case, findings)
         timers.finish(case)
+        workers.finish(case)
         self._judge_losses()
         counts = dict.fromkeys(CAUSES, 0)
         for found in self._duplicates:

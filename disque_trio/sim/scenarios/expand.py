@@ -2,8 +2,8 @@
 
 Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
 what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1,
-``extensions/p1`` for what the original's jobs do not have, and ``observers``. So a change to one
-part of a scenario does not change the draws of the others.
+``extensions/p1`` for what the original's jobs do not have, ``observers`` and ``administrators``. So
+a change to one part of a scenario does not change the draws of the others.
 """
 
 import random
@@ -15,6 +15,7 @@ from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.plan import (
     Add,
+    Administrator,
     ClockPlan,
     Consumer,
     Expect,
@@ -55,6 +56,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
         observers=_observers(scenario, stream(seed, "observers")),
+        administrators=_administrators(scenario, stream(seed, "administrators")),
         faults=occurrences(scenario.faults, nodes, chaos, stream(seed, "strikes")),
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),
@@ -230,11 +232,28 @@ def _consumer(
         visit=(0, 0) if spec.visit is None else spec.visit.span,
         away=(0, 0) if spec.polls is None and spec.visit is None else spec.away.span,
         roams=spec.roams,
+        meta=spec.meta,
+        tied=spec.tied,
         work=spec.work.span,
         mix=tuple((way, weight.draw(cfg)) for way, weight in spec.ack),
         start=spec.start.draw_int(cfg),
         stop=0 if spec.stop is None else spec.stop.draw_int(cfg),
     )
+
+
+# Administrators.
+
+
+def _administrators(scenario: Scenario, rng: random.Random) -> tuple[Administrator, ...]:
+    queues = tuple(dict.fromkeys(queue for spec in scenario.producers for queue in spec.job.queue))
+    found: list[Administrator] = []
+    for spec in scenario.administrators:
+        count = spec.count.draw_int(rng) if rng.random() < spec.share.draw(rng) else 0
+        for _ in range(count):
+            mix = tuple((order, weight.draw(rng)) for order, weight in spec.orders)
+            name = f"a{len(found) + 1}"
+            found.append(Administrator(name=name, every=spec.every.span, queues=queues, mix=mix))
+    return tuple(found)
 
 
 # Observers.

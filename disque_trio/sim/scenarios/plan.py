@@ -78,7 +78,7 @@ class Consumer:
 
     The mix gives relative weights to: ackjob, fastack, nack, none (forgets the job), die (drops
     its connection with the job in hand and comes back), elsewhere (acks at another node),
-    fastack-elsewhere, working (asks for time, then acks), deljob, dequeue.
+    fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release.
     """
 
     name: str
@@ -95,6 +95,10 @@ class Consumer:
     """How long until it connects again."""
     roams: bool = False
     """It connects to any node then; to `node` once the chaos has ended."""
+    meta: bool = False
+    """It asks WITHMETA, and sends the tokens with WORKING, NACK and RELEASE."""
+    tied: bool = False
+    """It asks TIED."""
     work: Span = (5_000, 50_000)
     mix: tuple[tuple[str, float], ...] = (("ackjob", 1.0),)
     start: Micros = 0
@@ -110,6 +114,21 @@ class Observer:
     every: Span
     """How long from one query to the next; drawn for each."""
     queues: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Administrator:
+    """A client that orders nodes about: any node, one order after the other.
+
+    The mix gives relative weights to: purge (PURGE, at times on all nodes), unblock (CLIENT UNBLOCK
+    of any connection), wait (WAITJOB for some job).
+    """
+
+    name: str
+    every: Span
+    """How long from one order to the next; drawn for each."""
+    queues: tuple[str, ...]
+    mix: tuple[tuple[str, float], ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -178,6 +197,7 @@ class Plan:
     adds: tuple[Add, ...] = ()
     consumers: tuple[Consumer, ...] = ()
     observers: tuple[Observer, ...] = ()
+    administrators: tuple[Administrator, ...] = ()
     faults: tuple[Fault, ...] = ()
     chaos: Micros = 60_000_000
     """When faults end and everything heals."""

@@ -212,6 +212,10 @@ class ConsumerSpec:
     roams: bool = key(
         FLAG, "it connects to a random node each time; after the chaos to its own", default=False
     )
+    meta: bool = key(
+        FLAG, "it asks WITHMETA, and sends tokens with WORKING, NACK and RELEASE", default=False
+    )
+    tied: bool = key(FLAG, "it asks TIED", default=False)
     work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
     ack: tuple[tuple[str, Range], ...] = key(
         weights(tuple(vocabulary.WAYS)),
@@ -237,6 +241,22 @@ class ObserverSpec:
         default="100ms..500ms",
     )
     share: Range = key(SHARE, "chance that a run has observers", default=1)
+
+
+@attrs.frozen(kw_only=True)
+class AdministratorSpec:
+    """Clients that order nodes about. The checker judges what comes of it (S23)."""
+
+    count: Range = key(whole(1), "how many", default=1)
+    every: Range = key(
+        POSITIVE_DURATION,
+        "how long each waits from one order to the next, at any node; drawn for each order",
+        default="1s..5s",
+    )
+    orders: tuple[tuple[str, Range], ...] = key(
+        weights(tuple(vocabulary.ORDERS)), "what they order", default={"wait": 1}
+    )
+    share: Range = key(SHARE, "chance that a run has administrators", default=1)
 
 
 @attrs.frozen(kw_only=True)
@@ -338,6 +358,9 @@ class Scenario:
     )
     observers: tuple[ObserverSpec, ...] = key(
         array_of(table(ObserverSpec)), "the observers", default=[], name="observer"
+    )
+    administrators: tuple[AdministratorSpec, ...] = key(
+        array_of(table(AdministratorSpec)), "the administrators", default=[], name="administrator"
     )
     faults: tuple[FaultSpec, ...] = key(
         array_of(table(FaultSpec, check_fault)), "the faults", default=[], name="fault"

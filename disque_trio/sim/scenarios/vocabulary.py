@@ -19,8 +19,16 @@ WAYS: Final = {
     "working": "WORKING, the same work once more, then ACKJOB",
     "deljob": "DELJOB, which deletes only this node's copy",
     "dequeue": "DEQUEUE, without an ack",
+    "release": "RELEASE",
 }
 """How a consumer can end a job after its work (`plan.Consumer`)."""
+
+ORDERS: Final = {
+    "purge": "PURGE, at times with BCAST",
+    "unblock": "CLIENT UNBLOCK of some connection",
+    "wait": "WAITJOB for some job",
+}
+"""What an administrator orders (`plan.Administrator`)."""
 
 DUPLICATE_CAUSES: Final = (
     "D0", "D1", "D2", "D3a", "D3b", "D3c", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D12",
@@ -39,7 +47,7 @@ MESSAGES: Final = (
     "holders", "purge",
 )  # fmt: skip
 EVENTS: Final = (
-    "hold", "drop", "queue", "unqueue", "serve", "give", "acked",
+    "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "untie",
     "add.invoke", "add.ok", "add.refused", "add.unknown", "get.deliver", "ack.invoke", "ack.ok",
     "fastack.invoke", "fastack.ok", "nack.invoke", "nack.ok", "working.invoke", "working.ok",
     "crash", "start",

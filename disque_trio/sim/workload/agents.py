@@ -15,7 +15,7 @@ import attrs
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
-from disque_trio.sim.workload.requests import add_words, getjob_words
+from disque_trio.sim.workload.requests import add_words, getjob_words, tokens_of, way_words
 from disque_trio.sim.workload.visits import NEVER, Visits
 from disque_trio.statemachine.base import Failure, Reply
 
@@ -46,6 +46,8 @@ class Hang:
     connection: int
     cause: str = "timeout"
     """For the rows of lost requests; `quit` if the agent ends it without a timeout."""
+    is_told: bool = False
+    """It has a row of its own, because jobs may be tied to the connection."""
 
 
 Wish = Ask | Hang
@@ -206,6 +208,7 @@ class Worker:
         self._last_connection = 1
         self._due: Micros = plan.start
         self._jobs: list[bytes] = []
+        self._tokens: dict[bytes, bytes] = {}
         self._is_asking = False
         self._is_working = False
         self._way = ""
@@ -246,7 +249,7 @@ class Worker:
         elif self._is_asking and now < self._patience_ends:
             self._leave(now)
         elif self._waits():
-            self.wishes.append(Hang(self._other or self._connection))
+            self._hang_up(self._other or self._connection)
             self._on_lost(now)
         else:
             self._go_on(now)
@@ -260,7 +263,7 @@ class Worker:
             self._work(now)
         elif self._plan.stop and now >= self._plan.stop:
             self._due = NEVER
-            self.wishes.append(Hang(self._connection))
+            self._hang_up(self._connection)
         elif self._wants_to_leave(now):
             self._leave(now)
         else:
@@ -270,6 +273,9 @@ class Worker:
             self._due = min(self._patience_ends, visit_ends)
             self.wishes.append(Ask(self._connection, self._home, self._getjob))
 
+    def _hang_up(self, connection: int, cause: str = "timeout") -> None:
+        self.wishes.append(Hang(connection, cause, is_told=self._plan.tied))
+
     def _wants_to_leave(self, now: Micros) -> bool:
         if self._is_settled:
             return self._must_return
@@ -278,7 +284,7 @@ class Worker:
     def _leave(self, now: Micros) -> None:
         """Disconnect, whether or not a GETJOB waits, and come back later."""
         self._is_asking = False
-        self.wishes.append(Hang(self._connection, "quit"))
+        self._hang_up(self._connection, "quit")
         self._must_return = False
         away = self._visits.leave()
         self._rest(now)
@@ -299,7 +305,7 @@ class Worker:
             self._go_on(now)
         elif way == "die":
             self._jobs.clear()
-            self.wishes.append(Hang(self._connection))
+            self._hang_up(self._connection)
             self._rest(now)
         elif way in _ELSEWHERE:
             self._tell(now, _ELSEWHERE[way], 1 + (self._home + self._elsewhere()) % self._nodes)
@@ -321,7 +327,7 @@ class Worker:
         connection = self._connection
         if node != self._home:
             connection = self._other = self._new_connection()
-        self.wishes.append(Ask(connection, node, [way.upper().encode(), self._jobs[0]]))
+        self.wishes.append(Ask(connection, node, way_words(way, self._jobs[0], self._tokens)))
 
     def _new_connection(self) -> int:
         self._last_connection += 1
@@ -337,27 +343,28 @@ class Worker:
             self._is_asking = False
             self._on_jobs(now, reply)
         elif self._way and connection == (self._other or self._connection):
-            self._on_told(now)
+            self._on_told(now, reply)
 
     def _on_jobs(self, now: Micros, reply: Reply) -> None:
         if isinstance(reply, list):
             self._jobs = [job[1] for job in reply if isinstance(job, list)]  # type: ignore[misc]
+            self._tokens = tokens_of(reply) if self._plan.meta else {}
             self._go_on(now)
         elif isinstance(reply, Failure):
-            self.wishes.append(Hang(self._connection))
+            self._hang_up(self._connection)
             if reply.text.startswith(b"LEAVING"):
                 self._home = self._home % self._nodes + 1
             self._rest(now)
         else:
             self._go_on(now)
 
-    def _on_told(self, now: Micros) -> None:
+    def _on_told(self, now: Micros, reply: Reply) -> None:
         way, self._way = self._way, ""
         self._tries = 0
         if self._other:
             self.wishes.append(Hang(self._other))
             self._other = 0
-        if way == "working":
+        if way == "working" and not (isinstance(reply, Failure) and reply.text[:4] == b"LOST"):
             self._next_way = "ackjob"
             self._work(now)
             return

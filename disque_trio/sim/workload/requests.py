@@ -1,6 +1,11 @@
 """The requests of simulated clients."""
 
+from typing import Final
+
 from disque_trio.sim.scenarios.plan import Add, Consumer
+from disque_trio.statemachine.base import Reply
+
+_WITH_TOKEN: Final = ("working", "nack", "release")
 
 
 def add_words(add: Add) -> list[bytes]:
@@ -22,5 +27,18 @@ def add_words(add: Add) -> list[bytes]:
 def getjob_words(plan: Consumer) -> list[bytes]:
     """The command."""
     words: list[str | int] = ["GETJOB", "TIMEOUT", plan.poll_ms, "COUNT", plan.count]
-    words += ["WITHCOUNTERS", "FROM", *plan.queues]
+    words += ["WITHMETA"] if plan.meta else ["WITHCOUNTERS"]
+    words += ["TIED"] if plan.tied else []
+    words += ["FROM", *plan.queues]
     return [str(word).encode() for word in words]
+
+
+def tokens_of(reply: list[Reply]) -> dict[bytes, bytes]:
+    """By job: its token."""
+    return {job[1]: job[job.index(b"token") + 1] for job in reply if isinstance(job, list)}  # type: ignore[misc]
+
+
+def way_words(way: str, job: bytes, tokens: dict[bytes, bytes]) -> list[bytes]:
+    """The command that ends a job in this way, with its token where a command takes one."""
+    token = tokens.get(job, b"") if way in _WITH_TOKEN else b""
+    return [way.upper().encode(), job + b"@" + token if token else job]

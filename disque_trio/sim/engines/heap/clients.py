@@ -132,6 +132,8 @@ class ClientConnections:
         connection = actor.connections.pop(wish.connection, None)
         if connection is None:
             return
+        if wish.is_told:
+            self._note(connection, Operation([], 0, ()), Note("hangup", cause=wish.cause))
         self._drop(connection, wish.cause)
         self._engine.later(actor.distance, self._depart, connection)
 

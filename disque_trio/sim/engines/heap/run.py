@@ -21,6 +21,7 @@ from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.faults import Faults, draw_core
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Fault, Micros, Plan
+from disque_trio.sim.workload.administrators import administrators
 from disque_trio.sim.workload.agents import agents
 from disque_trio.sim.workload.observers import observers
 from disque_trio.statemachine.machine import Machine
@@ -141,7 +142,11 @@ class Run:
 
     def begin(self) -> None:
         """Start agents and faults."""
-        for agent in (*agents(self.plan), *observers(self.plan)):
+        for agent in (
+            *agents(self.plan),
+            *observers(self.plan),
+            *administrators(self.plan),
+        ):
             self.world.add_agent(agent)
         for kind in self.faults.kinds:
             self.recorder.watch(kind, self.faults.see)

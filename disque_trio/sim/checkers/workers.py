@@ -1,0 +1,186 @@
+"""What workers and administrators are told (S23; docs/guarantees.md).
+
+A token is refused (LOST) only if the job was given to somebody else, and accepted by the node that
+gave it only if that node has not given it to somebody else since. A purge acknowledges what was
+queued, in queues for which somebody asked. WAITJOB tells how the job has ended. A tied job is
+queued again after the grace, not earlier; L8 finds one that is queued later.
+"""
+
+from disque_trio.sim.checkers import timers
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
+from disque_trio.sim.checkers.records import NEVER, Job, Lease, Purge
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+
+def on_serve(case: Case, row: Row, job: Job) -> None:
+    """Remember who has had it, where workers have tokens."""
+    if case.obligations.has_tokens:
+        job.served.append((row.time, row.node, row.client))
+
+
+def on_deliver(case: Case, row: Row, serve: Lease) -> None:
+    """Remember to which serve the token belongs."""
+    _, has_token, rest = row.detail.partition("body=")[0].partition("token=")
+    if has_token:
+        case.tokens[rest.split()[0]] = (serve.time, serve.node, serve.client)
+    if " tied " in row.detail.partition("body=")[0]:
+        case.tied.setdefault((row.client, row.node), {})[row.job] = None
+
+
+# Tokens.
+
+
+def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
+    """WORKING, maybe with a token."""
+    if row.detail:
+        case.shown[row.client, row.ref] = row.detail
+
+
+def on_working_ok(case: Case, row: Row, job: Job) -> None:
+    """S23: the node has not given the job to somebody else since."""
+    case.tied.get((row.client, row.node), {}).pop(row.job, None)
+    mine = case.tokens.get(case.shown.pop((row.client, row.ref), ""))
+    if mine is None or mine[1] != row.node or not case.has_node_rows:
+        return
+    case.check("S23")
+    invoked = case.operations.get((row.client, row.ref), NEVER)
+    if any(mine[0] < at < invoked and node == mine[1] for at, node, _ in job.served):
+        detail = f"{row.client} is given more time, and the node has given it to others since"
+        case.violate("S23", detail, job.id, row.node)
+
+
+def on_working_refused(case: Case, row: Row, job: Job) -> None:
+    """S23: a worker that has lost the job has lost it to somebody."""
+    mine = case.tokens.get(case.shown.pop((row.client, row.ref), ""))
+    if row.cause != "LOST":
+        return
+    case.mark("token.lost")
+    if mine is None or not case.has_node_rows:
+        return
+    case.check("S23")
+    if not any(each != mine and (each[0] > mine[0] or each[1] != mine[1]) for each in job.served):
+        detail = f"{row.client} is told that it has lost it, and nobody else has had it"
+        case.violate("S23", detail, job.id, row.node)
+
+
+# Ties.
+
+
+def on_hangup(case: Case, row: Row) -> None:
+    """A consumer ends a connection: the node has to learn of it."""
+    for job_id in case.tied.pop((row.client, row.node), {}):
+        job = case.jobs.get(job_id)
+        lease = None if job is None else job.lease
+        if job is None or lease is None or (lease.client, lease.node) != (row.client, row.node):
+            continue
+        left = case.obligations.shortest(case.retry_of(job)) - (row.time - lease.time)
+        if left > _bound(case) and job.ended is None and job.asked_again < lease.time:
+            job.ties_due[row.node] = row.time
+
+
+def _bound(case: Case) -> Micros:
+    return case.obligations.longest(case.obligations.grace) + SECOND
+
+
+def _judge_tie(case: Case, job: Job, node: str) -> None:
+    """S23: the node has learned of it, unless it was down or stopped, or others have the job."""
+    since = job.ties_due.pop(node, None)
+    copy = job.copies.get(node)
+    if since is None or copy is None or copy.is_acked or not case.has_node_rows:
+        return
+    world = case.world
+    is_hindered = world.was_out(node, since, case.now) or world.is_stopped(node, since, case.now)
+    told = any(
+        receiver == node and sort in timers.ANNOUNCEMENTS and announcement.got_at >= copy.since
+        for (_, receiver, sort), announcement in job.announcements.items()
+    )
+    case.check("S23")
+    if case.now - since > _bound(case) and not is_hindered and not told:
+        detail = f"its worker's connection ended {(case.now - since) / SECOND:.3f} s ago"
+        case.violate("S23", detail, job.id, node)
+
+
+def finish(case: Case) -> None:
+    """The run is over."""
+    for job in case.jobs.values():
+        if job.ended is None:
+            for node in list(job.ties_due):
+                _judge_tie(case, job, node)
+
+
+def on_untie(case: Case, row: Row, job: Job) -> None:
+    """The connection of a worker has ended: the job is due after the grace."""
+    case.mark("tie.ended")
+    job.ties_due.pop(row.node, None)
+    job.untied[row.node] = row.time
+    job.asked_again = row.time
+    timers.after_untie(case, job, row.node)
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S23: not before the grace is over."""
+    _judge_tie(case, job, row.node)
+    since = job.untied.pop(row.node, NEVER)
+    if row.cause != "untied":
+        return
+    case.mark("tie.requeued")
+    case.check("S23")
+    if since == NEVER:
+        case.violate("S23", "queued as if its connection had ended", job.id, row.node)
+    elif row.time - since < case.obligations.shortest(case.obligations.grace):
+        detail = f"queued {(row.time - since) / SECOND:.3f} s after the end of the connection"
+        case.violate("S23", detail, job.id, row.node)
+
+
+# Purges.
+
+
+def on_purge_invoke(case: Case, row: Row) -> None:
+    """PURGE."""
+    case.purges.setdefault(row.queue, {})[row.client, row.ref] = Purge(row.time)
+
+
+def on_purge_ok(case: Case, row: Row) -> None:
+    """It has begun, and later jobs stay. Other nodes hear of it later."""
+    case.mark("purge.used")
+    purge = case.purges.get(row.queue, {}).get((row.client, row.ref))
+    if purge is not None:
+        purge.heard = row.time
+
+
+def before_ack(case: Case, row: Row, job: Job) -> None:
+    """S23: what a purge acknowledges was queued until now, in a queue that somebody purges."""
+    if row.cause != "purge":
+        return
+    case.check("S23")
+    copy = job.copies.get(row.node)
+    was_queued = copy is not None and copy.last_queueing is not None
+    if not was_queued or job.unqueued_at != row.time:
+        case.violate("S23", "purged, and it was not queued there", job.id, row.node)
+    purges = case.purges.get(job.queue or row.queue, {}).values()
+    slack = case.obligations.latency
+    created = NEVER if job.created_at is None else job.created_at
+    is_live = case.obligations.is_stream and not case.plan.faults
+    if not any(created <= purge.heard + slack or not is_live for purge in purges):
+        case.violate("S23", "purged, and nobody has asked for it since", job.id, row.node)
+
+
+# WAITJOB.
+
+
+def on_wait_ok(case: Case, row: Row, job: Job) -> None:
+    """S23: the end of which WAITJOB tells has come."""
+    case.check("S23")
+    case.mark("wait.told" if row.detail != "None" else "wait.timeout")
+    if row.detail == "b'acked'":
+        if not (job.acks or job.ack_invoked is not None or job.may_delete):
+            case.violate("S23", "WAITJOB says acked, and nobody has", job.id, row.node)
+    elif row.detail == "b'expired'":
+        options, created = job.options, job.created_at
+        if options is None or created is None:
+            return
+        if row.time - created < case.obligations.shortest(options.ttl):
+            detail = f"WAITJOB says expired after {(row.time - created) / (1000 * MILLI):.3f} s"
+            case.violate("S23", detail, job.id, row.node)

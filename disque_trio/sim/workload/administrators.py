@@ -1,0 +1,121 @@
+"""Administrators: clients that purge queues, unblock connections, and wait for the ends of jobs.
+
+An administrator orders one node after the other, on a connection of its own for each order, and
+learns the jobs to wait for by QPEEK.
+"""
+
+import random
+from typing import Final
+
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import Administrator, Micros, Plan
+from disque_trio.sim.workload.agents import PATIENCE, Ask, Hang, Wish
+from disque_trio.sim.workload.visits import NEVER
+from disque_trio.statemachine.base import Reply
+
+_LONGEST_WAIT_MS: Final = 4000
+_CONNECTIONS: Final = 40
+"""Connections of a node that it tries to unblock: the first that there were."""
+
+
+def administrators(plan: Plan) -> list["Commander"]:
+    """The plan's administrators."""
+    return [
+        Commander(each, plan.nodes, stream(plan.seed, "administer", each.name))
+        for each in plan.administrators
+    ]
+
+
+class Commander:
+    """The agent of one administrator."""
+
+    def __init__(self, plan: Administrator, nodes: int, rng: random.Random) -> None:
+        self.name = plan.name
+        self.wishes: list[Wish] = []
+        self._plan = plan
+        self._nodes = nodes
+        self._rng = rng
+        self._due = self._next(0)
+        self._opened = 0
+        self._connection = 0
+        """The one that is open; 0 if there is none."""
+        self._node = 0
+        self._gives_up: Micros = NEVER
+        """When it does not wait for the reply any more."""
+        self._is_peeking = False
+
+    def deadline(self) -> Micros:
+        """The next order, or the end of its patience."""
+        return min(self._due, self._gives_up)
+
+    def is_idle(self) -> bool:
+        """Nobody waits for it."""
+        return True
+
+    def settle(self) -> None:
+        """The chaos is over: no more orders."""
+        self._due = NEVER
+
+    def wake(self, now: Micros) -> None:
+        """Give up on the last order, and give the next."""
+        if self._gives_up <= now:
+            self._hang_up()
+        if self._due <= now:
+            self._due = self._next(now)
+            if self._gives_up == NEVER:
+                self._order(now)
+
+    def _next(self, now: Micros) -> Micros:
+        low, high = self._plan.every
+        return now + max(1, self._rng.randint(low, high))
+
+    def _order(self, now: Micros) -> None:
+        names = [name for name, _ in self._plan.mix]
+        order = self._rng.choices(names, [weight for _, weight in self._plan.mix])[0]
+        self._node = self._rng.randint(1, self._nodes)
+        queue = self._rng.choice(self._plan.queues).encode()
+        if order == "purge":
+            everywhere = [b"BCAST"] if self._rng.random() < 0.3 else []
+            self._ask(now, [b"PURGE", queue, *everywhere])
+        elif order == "unblock":
+            self._ask(now, [b"CLIENT", b"UNBLOCK", b"%d" % self._rng.randint(1, _CONNECTIONS)])
+        else:
+            self._is_peeking = True
+            self._ask(now, [b"QPEEK", queue, b"-3"])
+
+    def _ask(self, now: Micros, words: list[bytes], wait: Micros = 0) -> None:
+        if not self._connection:
+            self._opened += 1
+            self._connection = self._opened
+        self._gives_up = now + wait + PATIENCE
+        self.wishes.append(Ask(self._connection, self._node, words))
+
+    def _hang_up(self) -> None:
+        if self._connection:
+            self.wishes.append(Hang(self._connection))
+        self._rest()
+
+    def _rest(self) -> None:
+        self._connection = 0
+        self._gives_up = NEVER
+        self._is_peeking = False
+
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:
+        """The order is carried out, or a job to wait for is known."""
+        if connection != self._connection:
+            return
+        is_peeking, self._is_peeking = self._is_peeking, False
+        if is_peeking and isinstance(reply, list) and reply:
+            jobs = [job[1] for job in reply if isinstance(job, list)]
+            wait = self._rng.randint(1, _LONGEST_WAIT_MS)
+            job = self._rng.choice(jobs)
+            assert isinstance(job, bytes)
+            self._ask(now, [b"WAITJOB", job, b"TIMEOUT", b"%d" % wait], wait * 1000)
+        else:
+            self.wishes.append(Hang(self._connection, "quit"))
+            self._rest()
+
+    def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
+        """The node has ended the connection."""
+        if connection == self._connection:
+            self._rest()

@@ -1,0 +1,133 @@
+"""S23: what workers and administrators are told is true."""
+
+import attrs
+import pytest
+
+from disque_trio.sim.scenarios.plan import Consumer
+from tests.sim.checkers.trace import JOB, Trace, broken
+
+TOKEN = "aaaaaaaa111111111111"
+
+
+def handed_out(time: float = 1, options: str = "") -> Trace:
+    """A job that n1 gives to c1, with a token."""
+    trace = Trace()
+    consumer = Consumer(name="c1", node=1, queues=("q",), meta=True, tied=True)
+    expect = attrs.evolve(trace.plan.expect, duplicates=("D0",))
+    trace.plan = attrs.evolve(trace.plan, consumers=(consumer,), expect=expect)
+    trace.add(0)
+    serve(trace, time, detail=f"token={TOKEN} {options}body=b")
+    return trace
+
+
+def serve(trace: Trace, time: float, client: str = "c1", detail: str = "body=b") -> None:
+    trace.row(time, "unqueue", "n1", job=JOB, cause="served")
+    trace.row(time, "serve", "n1", job=JOB, client=client, cause="served")
+    trace.row(
+        time + 0.001, "get.deliver", "n1", job=JOB, client=client,
+        detail=f"nacks=0 additional=0 {detail}",
+    )  # fmt: skip
+
+
+def ask(trace: Trace, time: float, kind: str, detail: str, cause: str = "") -> None:
+    trace.row(time, "working.invoke", "n1", job=JOB, client="c1", detail=TOKEN, ref=99)
+    trace.row(
+        time + 0.001, f"working.{kind}", "n1", job=JOB, client="c1", detail=detail, cause=cause,
+        ref=99,
+    )  # fmt: skip
+
+
+def given_again(trace: Trace, time: float) -> None:
+    trace.row(time, "nack.invoke", "n1", job=JOB, client="c2", ref=50)
+    trace.row(time + 0.001, "queue", "n1", job=JOB, cause="nack")
+    trace.row(time + 0.002, "nack.ok", "n1", job=JOB, client="c2", ref=50, detail="1")
+    serve(trace, time + 0.01, "c2")
+
+
+def test_a_worker_that_has_lost_its_job_is_told() -> None:
+    trace = handed_out()
+    given_again(trace, 2)
+    ask(trace, 3, "refused", "LOST", "LOST")
+
+    assert "S23" not in broken(trace.verdict())
+
+
+def test_a_worker_that_has_its_job_is_not_told_that_it_is_lost() -> None:
+    trace = handed_out()
+    ask(trace, 3, "refused", "LOST", "LOST")
+
+    assert "S23" in broken(trace.verdict())
+
+
+def test_more_time_is_for_the_last_that_was_given_the_job() -> None:
+    trace = handed_out()
+    given_again(trace, 2)
+    ask(trace, 3, "ok", "10")
+
+    assert "S23" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("wait", "is_broken"), [(1.5, True), (2.01, False)])
+def test_a_tied_job_is_queued_after_the_grace(wait: float, is_broken: bool) -> None:
+    trace = handed_out(options="tied ")
+    trace.row(2, "hangup", "n1", client="c1")
+    trace.row(2, "untie", "n1", job=JOB, cause="disconnected")
+    trace.requeue(2 + wait, "n1", "untied")
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
+
+
+def test_a_job_that_was_never_tied_is_not_queued_as_if_it_had_been() -> None:
+    trace = handed_out()
+    trace.requeue(5, "n1", "untied")
+
+    assert "S23" in broken(trace.verdict())
+
+
+def test_a_node_that_does_not_learn_of_the_end_is_found() -> None:
+    trace = handed_out(options="tied ")
+    trace.row(2, "hangup", "n1", client="c1")
+    trace.requeue(11.1, "n1")
+
+    assert "S23" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("at", "is_broken"), [(0.5, False), (2, True)])
+def test_a_purge_takes_what_is_queued(at: float, is_broken: bool) -> None:
+    trace = Trace() if at < 1 else handed_out()
+    if at < 1:
+        trace.add(0)
+        trace.row(at, "unqueue", "n1", job=JOB, cause="acked")
+    trace.row(at - 0.1, "purge.invoke", "n1", queue="q", client="a1", ref=7)
+    trace.row(at, "acked", "n1", job=JOB, cause="purge")
+    trace.row(at + 0.1, "purge.ok", "n1", queue="q", client="a1", ref=7, detail="1")
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
+
+
+def test_a_purge_that_nobody_has_asked_for_is_found() -> None:
+    trace = Trace()
+    trace.add(0)
+    trace.row(0.5, "unqueue", "n1", job=JOB, cause="acked")
+    trace.row(0.5, "acked", "n1", job=JOB, cause="purge")
+
+    assert "S23" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_broken"), [("None", False), ("b'acked'", True), ("b'expired'", True)]
+)
+def test_who_waits_for_the_end_is_told_the_truth(reply: str, is_broken: bool) -> None:
+    trace = handed_out()
+    trace.row(1.5, "wait.invoke", "n1", job=JOB, client="a1", ref=7)
+    trace.row(2, "wait.ok", "n1", job=JOB, client="a1", ref=7, detail=reply)
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
+
+
+def test_who_waits_for_an_ack_is_told_of_it() -> None:
+    trace = handed_out()
+    trace.ack(2)
+    trace.row(2.1, "wait.ok", "n1", job=JOB, client="a1", ref=7, detail="b'acked'")
+
+    assert "S23" not in broken(trace.verdict())
