@@ -19,6 +19,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import make_id
+from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
 from disque_trio.statemachine.messages import (
     Batch,
     DelJob,
@@ -31,6 +32,8 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -140,8 +143,16 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
         st.builds(Purge, payloads(20)),
+        st.builds(KeyClaim, u64, u32, job_ids(), u64, job_ids(), payloads(20), payloads(MAX_KEY)),
+        st.builds(KeyAnswer, u64, u32, st.lists(key_facts(), max_size=4).map(tuple)),
         messages_about_a_job(),
     )
+
+
+def key_facts() -> st.SearchStrategy[KeyFact]:
+    """What a node may say of a job with a key."""
+    states = st.integers(0, len(KEY_STATES) - 1)
+    return st.builds(KeyFact, job_ids(), u64, st.sampled_from(KEY_WORDS), states, u64)
 
 
 def messages_about_a_job() -> st.SearchStrategy[Message]:

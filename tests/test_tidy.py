@@ -15,12 +15,12 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    extensions form hints values pattern tombstones config directives redaction
+    extensions keyfacts form hints values pattern tombstones config directives redaction
     timers messages records events chores stats slowlog latency address cluster
-    job client jobtable queue memory outbox
+    job client jobtable keys queue memory outbox
     state
     invariants
-    send trace journaling spilling heartbeat links metrics counts handouts
+    send trace journaling keyindex spilling heartbeat links metrics counts handouts
     lifecycle nodetable
     idle_queues
     pressure
@@ -28,9 +28,9 @@ _RUNGS: Final = """
     pending_adds introductions
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
-    many
+    claims many
     failure handshake identity gossip membership nodesfile dispatch
-    commands.rows commands.usage commands.parse admission
+    commands.rows commands.usage commands.parse commands.unique admission
     commands.ping commands.addjob commands.jobs commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
@@ -41,7 +41,7 @@ _RUNGS: Final = """
 LADDER: Final = _RUNGS.split()
 """From low to high: a module of the state machine imports only from those before it."""
 
-NOUNS: Final = ("base", "extensions", "messages", "records")
+NOUNS: Final = ("base", "extensions", "keyfacts", "messages", "records")
 """What the wire knows of the state machine."""
 
 RECEIVERS: Final = {
@@ -95,6 +95,9 @@ RECEIVERS: Final = {
     "greetings": "Greetings",
     "node.greetings": "Greetings",
     "latest": "Process",
+    "keys": "Keys",
+    "node.keys": "Keys",
+    "claim": "Claim",
 }
 """What a name stands for wherever its attributes are written."""
 
@@ -104,6 +107,12 @@ OWNERS: Final = {
         NodeState.table NodeState.queues NodeState.ready NodeState.unmet NodeState.ended
         Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
+    """,
+    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held",
+    "claims": """
+        Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
+        Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
+        Claim.yielded Claim.heard Claim.pending
     """,
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
@@ -127,7 +136,7 @@ OWNERS: Final = {
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
         Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
-        NodeState.drawn
+        NodeState.drawn Job.made Job.number Job.expires Job.requeue_at
     """,
     "pending_adds": """
         Client.pending_adds Client.most_pending

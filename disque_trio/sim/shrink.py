@@ -232,6 +232,9 @@ def _no_option(add: Add) -> Iterator[Add]:
     yield attrs.evolve(
         add, maxlen=None, delay_s=None, ttl_s=None, size=0, body=add.body.rstrip(".")
     )
+    yield attrs.evolve(add, unique=None, keep_s=None, if_exists=None, again=0)
+    yield attrs.evolve(add, keep_s=None, if_exists=None)
+    yield attrs.evolve(add, again=0)
     yield attrs.evolve(add, maxlen=None)
     yield attrs.evolve(add, delay_s=None)
     yield attrs.evolve(add, ttl_s=None)

@@ -89,7 +89,9 @@ EXTENDS: Final = 8
 """It reads and keeps job extensions (`extensions`)."""
 PURGES: Final = 16
 """It understands PURGE."""
-CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES
+CLAIMS: Final = 32
+"""It answers KEYCLAIM: which jobs have a key."""
+CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS
 """What a node of ours announces, in PING, PONG and MEET."""
 
 # Queue pause bits (original 2.9).

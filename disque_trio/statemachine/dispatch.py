@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from disque_trio.statemachine import (
     acks,
+    claims,
     delivery,
     federation,
     introductions,
@@ -29,6 +30,8 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    KeyAnswer,
+    KeyClaim,
     Many,
     Message,
     NeedJobs,
@@ -61,6 +64,8 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     Waiting: offering.on_waiting,
     HaveJobs: federation.on_havejobs,
     Holders: introductions.on_holders,
+    KeyClaim: claims.on_keyclaim,
+    KeyAnswer: claims.on_keyanswer,
     Pause: pausing.on_pause,
     Purge: purging.on_purge,
 }

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.statemachine import (
+    claims,
     federation,
     greetings,
+    keyindex,
     membership,
     offering,
     pressure,
@@ -17,6 +19,7 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keys import Kept, Keys
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -41,6 +44,8 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Resend: resend.on_due,
     Purging: purging.on_due,
     Timed: sessions.on_pause_end,
+    Keys: claims.on_due,
+    Kept: keyindex.on_due,
     Memory: pressure.on_review,
 }
 MAX_DUE_PER_TICK: Final = 10_000

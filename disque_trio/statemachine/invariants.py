@@ -17,7 +17,14 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import UNREACHABLE
 from disque_trio.statemachine.job import Job, next_wake
-from disque_trio.statemachine.memory import is_evictable, of_demand, of_job, of_queue
+from disque_trio.statemachine.memory import (
+    is_evictable,
+    of_demand,
+    of_job,
+    of_kept,
+    of_key,
+    of_queue,
+)
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -169,6 +176,8 @@ def _check_memory(node: NodeState) -> None:
     jobs = [*node.jobs.values(), *recovered]
     held = sum(map(of_job, jobs)) + sum(map(of_queue, node.queues.values()))
     held += sum(of_demand(each.name, len(each.askers)) for each in node.demands.values())
+    held += sum(of_key(name) * len(jobs) for name, jobs in node.keys.index.items())
+    held += sum(of_kept(name) * len(some) for name, some in node.keys.kept.items())
     assert memory.held == held, f"{memory.held} bytes are on the account, not {held}"
     dummies = [job.id for job in node.jobs.values() if job.is_dummy]
     assert sorted(memory.dummies) == sorted(dummies), "dummy acks are counted wrongly"

@@ -15,8 +15,11 @@ import attrs
 
 from disque_trio.statemachine.base import (
     ACKED,
+    ACTIVE,
     BCAST_WILLQUEUE,
+    DELIVERED,
     JOB_ID_LENGTH,
+    QUEUED_ONCE,
     WAIT_REPL,
     Body,
     ClientId,
@@ -118,6 +121,23 @@ class PendingAdd:
     """CLIENT REPLY says that it shall not be answered."""
     reply: Reply = None
     """Its answer, once it is settled."""
+
+
+def had_its_turn(job: Job) -> bool:
+    """Has this node queued or delivered this at-most-once job? Then it must not again."""
+    return not job.retry and bool(job.flags & (DELIVERED | QUEUED_ONCE))
+
+
+def was_ever_queued(job: Job) -> bool:
+    """Has any node queued this job, as far as is known here?"""
+    return bool(job.flags & (DELIVERED | QUEUED_ONCE) or job.deliveries or job.nacks)
+
+
+def may_be_queued(job: Job) -> bool:
+    """True for an active job, but for an at-most-once job that has been queued before."""
+    if job.state != ACTIVE or not job.requeue_at:
+        return False
+    return bool(job.retry) or not had_its_turn(job)
 
 
 def next_wake(job: Job) -> Millis:

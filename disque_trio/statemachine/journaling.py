@@ -27,7 +27,10 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
 )
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyfacts import KEPT
+from disque_trio.statemachine.keys import Kept
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob
 from disque_trio.statemachine.state import NodeState
@@ -80,6 +83,27 @@ def drop(node: NodeState, job: Job) -> None:
         node.out.records.append(DeleteJob(job.id))
 
 
+def keep(node: NodeState, kept: Kept) -> None:
+    """The job is gone, and its key stays taken: what is written is an acknowledged job without
+    holders, which expires when the key is free."""
+    if node.is_recording and node.config.keeps_extensions:
+        node.out.records.append(LoadJob(stored_key(node, kept)))
+
+
+def kept_keys(node: NodeState) -> Iterable[LoadJob]:
+    """For a file that is written anew: the keys that stay taken by jobs that are gone."""
+    for some in list(node.keys.kept.values()):
+        for kept in some:
+            if kept.word == KEPT and kept.due and kept.id not in node.jobs:
+                yield LoadJob(stored_key(node, kept))
+
+
+def release(node: NodeState, kept: Kept) -> None:
+    """The key is free."""
+    if node.is_recording and node.config.keeps_extensions:
+        node.out.records.append(DeleteJob(kept.id))
+
+
 def unwrite(node: NodeState) -> None:
     """Take back the records since the last `take`: they came from the journal."""
     node.out.records.clear()
@@ -124,4 +148,26 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         b"" if job.state == ACKED else job.body or b"",
         job.holders,
         job.extensions,
+    )
+
+
+def stored_key(node: NodeState, kept: Kept) -> JobCopy:
+    """A key that stays taken, in storage form."""
+    left = kept.until - node.mono
+    return JobCopy(
+        kept.id,
+        ACKED,
+        0,
+        0,
+        0,
+        min(-(-(node.wall + left) // 1000), MAX_SECONDS),
+        kept.stamp,
+        0,
+        0,
+        0,
+        0,
+        kept.name[0],
+        b"",
+        (),
+        Extensions(key=kept.name[1], keep=max(left, 1)),
     )

@@ -9,7 +9,7 @@ takes them in.
 
 from typing import Final
 
-from disque_trio.statemachine import counts, handouts, journaling, send, spilling, trace
+from disque_trio.statemachine import counts, handouts, journaling, keyindex, send, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -28,7 +28,14 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.counts import COUNTED
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, gc_wait, next_wake
+from disque_trio.statemachine.job import (
+    ANNOUNCE_AHEAD,
+    DESYNC,
+    Job,
+    gc_wait,
+    may_be_queued,
+    next_wake,
+)
 from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
 from disque_trio.statemachine.messages import Queued, Working
 from disque_trio.statemachine.queue import Queue
@@ -66,6 +73,8 @@ def begin(node: NodeState, job: Job) -> None:
         node.memory.held += of_job(job)
         if node.trace is not None:
             trace.hold(node, job, Cause.ADD)
+        if job.extensions is not None:
+            keyindex.hold(node, job)
     job.state = ACTIVE
     if job.delay or job.flags & BCAST_QUEUED:
         # With this flag, another holder has queued it already.
@@ -83,6 +92,8 @@ def _hold(node: NodeState, job: Job) -> None:
     node.table.put(job)
     memory = node.memory
     memory.held += of_job(job)
+    if job.extensions is not None:
+        keyindex.hold(node, job)
     if is_evictable(job):
         (memory.dummies if job.is_dummy else memory.evictable)[job.id] = job
 
@@ -124,6 +135,8 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
         handouts.end(node, job)
     if node.awaited:
         note_end(node, job, _ENDS.get(cause, b""))
+    if job.extensions is not None:
+        keyindex.drop(node, job, cause)
 
 
 def note_end(node: NodeState, job: Job, end: bytes) -> None:
@@ -213,23 +226,6 @@ def is_paused_in(node: NodeState, name: bytes) -> bool:
     """Does the queue exist and refuse new jobs?"""
     queue = node.queues.get(name)
     return queue is not None and bool(queue.paused & PAUSE_IN)
-
-
-def had_its_turn(job: Job) -> bool:
-    """Has this node queued or delivered this at-most-once job? Then it must not again."""
-    return not job.retry and bool(job.flags & (DELIVERED | QUEUED_ONCE))
-
-
-def was_ever_queued(job: Job) -> bool:
-    """Has any node queued this job, as far as is known here?"""
-    return bool(job.flags & (DELIVERED | QUEUED_ONCE) or job.deliveries or job.nacks)
-
-
-def may_be_queued(job: Job) -> bool:
-    """True for an active job, but for an at-most-once job that has been queued before."""
-    if job.state != ACTIVE or not job.requeue_at:
-        return False
-    return bool(job.retry) or not had_its_turn(job)
 
 
 def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -371,6 +367,8 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
     handouts.end(node, job)
     note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
+    if job.extensions is not None:
+        keyindex.end(node, job)
     if node.trace is not None:
         trace.note(node, Kind.ACKED, job, cause)
 
@@ -381,6 +379,8 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
     if job.state == QUEUED:
         dequeue(node, job, Cause.ACKED)
     job.state = ACKED
+    if job.extensions is not None:
+        keyindex.end(node, job)
     if node.trace is not None:
         trace.note(node, Kind.ACKED, job, cause)
     # In place of the one that scheduling a collection draws, so that both ways draw the same

@@ -32,6 +32,10 @@ DEMAND_BYTES: Final = 560
 ASKER_BYTES: Final = 160
 CLIENT_BYTES: Final = 2800
 """A client in the machine and in the driver, without its buffered input and output."""
+KEY_BYTES: Final = 330
+"""An entry of the index of keys, without the key."""
+KEPT_BYTES: Final = 700
+"""A key that stays taken, likewise."""
 SLOT_BYTES: Final = 360
 """A slot of the timer wheel without its jobs' entries, with the moments that are shared by few
 jobs. Jobs that come in quick succession share slots and moments."""
@@ -98,6 +102,16 @@ def of_job(job: Job) -> int:
 def is_evictable(job: Job) -> bool:
     """May it be evicted? True if acknowledged, or delivered and at-most-once."""
     return job.state == ACKED or (not job.retry and bool(job.flags & DELIVERED))
+
+
+def of_key(name: tuple[bytes, bytes]) -> int:
+    """What a job's entry in the index of keys weighs."""
+    return KEY_BYTES + len(name[1])
+
+
+def of_kept(name: tuple[bytes, bytes]) -> int:
+    """What the key of a job that is gone weighs."""
+    return KEPT_BYTES + len(name[0]) + len(name[1])
 
 
 def of_queue(queue: Queue) -> int:

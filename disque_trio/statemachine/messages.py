@@ -11,6 +11,7 @@ import attrs
 
 from disque_trio.statemachine.base import Body, JobId, NodeId
 from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.keyfacts import KeyFact
 
 
 @attrs.define
@@ -236,6 +237,34 @@ class Purge(QueueMessage):
 
 
 @attrs.define
+class KeyClaim:
+    """Which jobs of this queue have this key, or had it? Ours; answered with KEYANSWER.
+
+    With a `stamp` an ADDJOB asks that would give the key to a new job of this `id` and creation
+    stamp. Without one somebody only wants to know; the answer leaves out the job `id`.
+    """
+
+    number: int
+    """The sender's number for what it asks, and for how often it has asked."""
+    round: int
+    id: JobId
+    stamp: int
+    about: JobId
+    """A job that the answer is to tell of even if this node knows no key of it; empty for none."""
+    queue: bytes
+    key: bytes
+
+
+@attrs.define
+class KeyAnswer:
+    """All that I know of the jobs with that key. Ours."""
+
+    number: int
+    round: int
+    facts: tuple[KeyFact, ...]
+
+
+@attrs.define
 class Batch:
     """Several messages about jobs, in order: REPLJOB, those of shape `JobMessage`, and `Many`.
 
@@ -247,7 +276,7 @@ class Batch:
 
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
-    | Waiting | HaveJobs | Holders | Purge
+    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from disque_trio.statemachine import lifecycle, send, transfer
 from disque_trio.statemachine.base import EXTENDS, PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import Job, was_ever_queued
 from disque_trio.statemachine.memory import ASKER_BYTES, of_demand
 from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting
 from disque_trio.statemachine.queue import Queue
@@ -179,7 +179,7 @@ def _goes_unasked(node: NodeState, job: Job) -> bool:
     """May the job go without an offer? Not with RETRY 0: the node may have died since it asked, and
     the job would be lost. Not a job that was queued before: its holders wake together, and the
     message that another one has it may still be on its way."""
-    return bool(job.retry) and job.expires > node.mono and not lifecycle.was_ever_queued(job)
+    return bool(job.retry) and job.expires > node.mono and not was_ever_queued(job)
 
 
 def _not_offered(node: NodeState, demand: Demand) -> list[NodeId]:

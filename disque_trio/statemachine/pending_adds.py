@@ -28,9 +28,8 @@ WIDEN_EVERY: Final[Millis] = 50
 _ON: Final = ReplyMode.ON
 
 
-def begin(node: NodeState, client: Client, job: Job, deadline: Millis) -> None:
-    """From now on the client waits for the copies of this job too; deadline 0 is for ever."""
-    widen_at = node.mono + WIDEN_EVERY
+def begin(node: NodeState, client: Client, job: Job, deadline: Millis, widen_at: Millis) -> None:
+    """From now on the client waits for this job too; deadline 0 is for ever."""
     size = len(job.body or b"")
     pending = PendingAdd(client.id, job, deadline, widen_at, size, client.reply_mode is not _ON)
     node.adding[job.id] = pending
@@ -116,6 +115,15 @@ def abandon(node: NodeState, client: Client) -> list[Job]:
 def widen_in(node: NodeState, pending: PendingAdd, wait: Millis) -> None:
     """Its job may go to one more node after this time."""
     pending.widen_at = node.mono + wait
+
+
+def await_copies(node: NodeState, job: Job) -> None:
+    """The ADDJOB, which has waited for its key, waits for copies from now on."""
+    pending = node.adding[job.id]
+    pending.widen_at = node.mono + WIDEN_EVERY
+    client = node.clients[pending.client]
+    if not client.due or pending.widen_at < client.due:
+        node.timers.arm(client, pending.widen_at)
 
 
 def rearm(node: NodeState, client: Client) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, pressure, spilling, trace
+from disque_trio.statemachine import keyindex, lifecycle, pressure, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -38,7 +38,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.copies import millis, named, shared_name
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.job import ANNOUNCE_AHEAD, STAMPS, Job
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, STAMPS, Job, may_be_queued, was_ever_queued
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
@@ -69,6 +69,9 @@ def finish(node: NodeState, most: int) -> bool:
     again = is_told or node.was_stopped
     for job in jobs:
         node.memory.held -= of_job(job)
+        if _is_kept_key(job):
+            _keep_key(node, job)
+            continue
         is_queued = again and job.state == QUEUED
         _restore(node, job, is_queued=is_queued, may_ask=not is_told)
     if len(jobs) == most:
@@ -91,6 +94,8 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
     lifecycle.register(node, job, Cause.LOADED)
     if job.state == ACKED:
         trace.note(node, Kind.ACKED, job, Cause.LOADED)
+        if job.extensions is not None:
+            keyindex.end(node, job)
     elif is_queued:
         job.flags &= ~BCAST_QUEUED
         if not job.retry and not job.flags & DELIVERED:
@@ -99,10 +104,10 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
             job.requeue_at = max(node.mono, 1)
         if not may_ask or lifecycle.is_ours_alone(node, job):
             lifecycle.enqueue(node, job, Cause.LOADED)
-        elif lifecycle.may_be_queued(job):
+        elif may_be_queued(job):
             # Another holder may have queued or delivered it meanwhile.
             lifecycle.requeue_in(node, job, lifecycle.LINKS_UP + ANNOUNCE_AHEAD)
-    elif job.delay and not job.flags & BCAST_QUEUED and not lifecycle.was_ever_queued(job):
+    elif job.delay and not job.flags & BCAST_QUEUED and not was_ever_queued(job):
         # It will be: one that may not be queued again has been queued.
         lifecycle.await_delay(node, job)
 
@@ -136,12 +141,24 @@ def _drop(node: NodeState, job_id: JobId) -> None:
         spilling.forget(node, job)
 
 
+def _is_kept_key(job: Job) -> bool:
+    """Is it no job any more, but a key that stays taken (`journaling.keep`)?"""
+    return job.queue is not None and not job.holders
+
+
+def _keep_key(node: NodeState, job: Job) -> None:
+    name = keyindex.name_of(job)
+    if name is not None:
+        keyindex.keep(node, name, job.id, job.ctime, job.expires - node.mono)
+
+
 def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
-    """Without holders it is a dummy ack."""
+    """Without holders it is a dummy ack, or a key."""
+    is_key = copy.extensions is not None
     return Job(
         id=copy.id,
-        queue=shared_name(copy.queue) if copy.holders else None,
-        body=copy.body if copy.holders else None,
+        queue=shared_name(copy.queue) if copy.holders or is_key else None,
+        body=copy.body if copy.holders or is_key else None,
         replicas=copy.replicas,
         made=node.timers.shared(copy.ctime // STAMPS),
         number=copy.ctime % STAMPS,

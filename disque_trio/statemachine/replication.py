@@ -1,12 +1,13 @@
 """Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (original 2.2, 6.2).
 
 Owns `NodeState.last_made`, `last_number`, `drawn_at` and `drawn`, and while a job waits for its
-copies `Job.confirmed`.
+copies `Job.confirmed`; sets `Job.made`, `number`, `expires` and `requeue_at` of one that has waited
+for its key.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, lifecycle, pending_adds, send
+from disque_trio.statemachine import journaling, keyindex, lifecycle, pending_adds, send
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
@@ -42,6 +43,7 @@ RESEND_EVERY: Final[Millis] = 100
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
+KEY_TIMED_OUT: Final = b"NOREPL Timeout reached before all nodes have said whether the key is free"
 JOB_REMOVED: Final = (
     b"NOREPL job removed (expired?) before the requested replication level was achieved"
 )
@@ -99,9 +101,31 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
             _send_to(node, job, job.holders, no_reply=True)
         lifecycle.begin(node, job)
         return
+    _await_copies(node, job, external=external)
+    pending_adds.begin(node, blocking, job, deadline, node.mono + WIDEN_EVERY)
+    _send_to(node, job, job.holders, no_reply=False)
+
+
+def _await_copies(node: NodeState, job: Job, *, external: bool) -> None:
     lifecycle.register(node, job, Cause.ADD)
     job.confirmed = () if external else (node.cluster.myself.id,)
-    pending_adds.begin(node, blocking, job, deadline)
+
+
+def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) -> None:
+    """Add a new job for which a client waits already, because its key had to be free (`claims`):
+    for how long, in milliseconds."""
+    external = not job.holders
+    # Its times count from now on.
+    job.made, job.number = next_stamp(node)
+    job.expires = node.timers.shared(job.expires + waited)
+    job.requeue_at += waited
+    if not external and (is_async or job.replicas == 1):
+        pending_adds.settle(node, job, Status(job.id))
+        add(node, job, blocking=None, deadline=0)
+        return
+    add_nodes(node, job, job.replicas if external else job.replicas - 1)
+    _await_copies(node, job, external=external)
+    pending_adds.await_copies(node, job)
     _send_to(node, job, job.holders, no_reply=False)
 
 
@@ -152,7 +176,7 @@ def on_client_due(node: NodeState, client: Client) -> None:
         if (job := pending.job) is None:
             continue
         if pending.deadline and node.mono >= pending.deadline:
-            give_up(node, job, Failure(TIMED_OUT))
+            give_up(node, job, Failure(TIMED_OUT if job.id in node.jobs else KEY_TIMED_OUT))
         elif node.mono >= pending.widen_at and not _keep_after_all(node, job):
             _widen(node, pending, job)
     pending_adds.rearm(node, client)
@@ -211,6 +235,8 @@ def achieved(node: NodeState, job: Job) -> None:
     pending_adds.settle(node, job, Status(job.id))
     # A node that has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
+    if job.extensions is not None:
+        keyindex.stir(node, job)
     if node.cluster.myself.id in job.holders:
         lifecycle.begin(node, job)
         return
@@ -248,7 +274,14 @@ def abandon(node: NodeState, client: Client) -> None:
 
 
 def _take_back(node: NodeState, job: Job) -> None:
+    """A job with a key leaves a tombstone: nobody is to be given the id, not even by a holder that
+    this DELJOB does not reach."""
+    if job.id not in node.jobs:
+        keyindex.stir(node, job)
+        return
     send.to_holders(node, job, DelJob(job.id))
+    if job.extensions is not None:
+        node.tombstones.bury(job.id)
     lifecycle.unregister(node, job, Cause.ADD_FAILED)
 
 

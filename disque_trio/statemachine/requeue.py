@@ -23,7 +23,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, is_over
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.introductions import introduce, learn
-from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, wins
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, was_ever_queued, wins
 from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
 
@@ -162,7 +162,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     loses it here (original, defect 14).
     """
     job = node.jobs.get(message.id)
-    if job is None or job.state != ACTIVE or lifecycle.was_ever_queued(job):
+    if job is None or job.state != ACTIVE or was_ever_queued(job):
         return
     if job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         return

@@ -13,6 +13,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.jobtable import JobTable, Walk
+from disque_trio.statemachine.keys import Keys
 from disque_trio.statemachine.latency import LatencyMonitor
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.outbox import Outbox
@@ -221,6 +222,7 @@ class NodeState:
     """`recovery`: the jobs of the journal, until it has been read to its end."""
     recovering: Iterator[Job] | None = None
     memory: Memory = attrs.Factory(Memory)
+    keys: Keys = attrs.Factory(Keys)
     timers: Timers = attrs.Factory(Timers)
     cron: Cron = attrs.Factory(Cron)
     repair: Repair = attrs.Factory(Repair)

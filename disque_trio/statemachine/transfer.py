@@ -28,7 +28,7 @@ from disque_trio.statemachine.copies import (
 )
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.introductions import learn
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import Job, had_its_turn
 from disque_trio.statemachine.messages import JobCopy, Queued, Working, YourJobs
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -169,7 +169,7 @@ def _is_outdated(job: Job, copy: JobCopy) -> bool:
 
 def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
     lifecycle.unmark(job, BCAST_QUEUED)
-    if not job.retry and job.state == ACTIVE and not lifecycle.had_its_turn(job):
+    if not job.retry and job.state == ACTIVE and not had_its_turn(job):
         lifecycle.requeue_in(node, job, 0)
     if job.queue is None or not lifecycle.enqueue(node, job, Cause.IMPORT):
         return None

@@ -45,6 +45,7 @@ class Rewrite:
         self._store = store
         self._state = state
         self._jobs = state.table.walk()
+        self._kept = iter(journaling.kept_keys(state))
         self._chunks: list[bytes] = [self.writer.header]
         self.unwritten = len(self.writer.header)
         """Bytes not written yet."""
@@ -102,9 +103,14 @@ class Rewrite:
         return b"".join(self.rest())
 
     def _portion(self) -> bool:
-        """Turn the next jobs into bytes. False once there are none."""
+        """Turn the next keys or jobs into bytes. False once there are none."""
         size = 0
         found = False
+        for record in itertools.islice(self._kept, PORTION):
+            found = True
+            self._put(self.writer.encode_live(record))
+        if found:
+            return True
         for job in itertools.islice(self._jobs, PORTION):
             found = True
             if journaling.has_record(self._state, job):

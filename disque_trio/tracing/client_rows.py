@@ -4,7 +4,9 @@ All engines and clients use these functions, so that the same checkers judge the
 (docs/guarantees.md, "Terms"). Only commands about jobs make rows.
 """
 
+from hashlib import sha256
 from typing import Final
+from zlib import crc32
 
 import attrs
 
@@ -121,12 +123,18 @@ def _delivered(job: list[Reply], tied: str) -> Note:
 
 
 def _options(words: list[bytes]) -> str:
-    """``timeout=100 replicate=3 … body=…``; the body last, for it may be anything."""
+    """``timeout=100 replicate=3 … body=…``; the body last, for it may be anything. Of a key the
+    CRC-32, as in the rows of nodes."""
     shown = [f"timeout={_text(words[3])}"]
     rest = iter(words[4:])
     for word in rest:
         name = _text(word).lower()
-        shown.append(name if name == "async" else f"{name}={_text(next(rest, b''))}")
+        value = b"" if name == "async" else next(rest, b"")
+        if name == "unique":
+            key = value or sha256(words[2]).hexdigest().encode()
+            shown.append(f"{name}={crc32(key)}")
+        else:
+            shown.append(name if name == "async" else f"{name}={_text(value)}")
     return " ".join([*shown, f"body={_text(words[2])}"])
 
 

@@ -19,6 +19,8 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobsMessage,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -126,6 +128,17 @@ def _of_holders(message: Holders, names: Names) -> Wording:
     return Wording("holders", message.id.decode("latin-1"), detail=f"holders={holders}")
 
 
+def _of_keyclaim(message: KeyClaim, _names: Names) -> Wording:
+    queue, key = message.queue.decode("utf-8", "replace"), message.key.decode("utf-8", "replace")
+    job = message.id.decode("latin-1")
+    return Wording("keyclaim", job, queue, f"number={message.number}/{message.round} key={key}")
+
+
+def _of_keyanswer(message: KeyAnswer, _names: Names) -> Wording:
+    facts = ",".join([f"{fact.id.decode('latin-1')}:{fact.word}" for fact in message.facts])
+    return Wording("keyanswer", detail=f"number={message.number}/{message.round} facts={facts}")
+
+
 def _of_pause(message: Pause, _names: Names) -> Wording:
     queue = message.queue.decode("utf-8", "replace")
     return Wording("pause", queue=queue, detail=f"bits={message.bits}")
@@ -156,4 +169,6 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     HaveJobs: _of_number("havejobs"),
     Holders: _of_holders,
     Purge: _of_purge,
+    KeyClaim: _of_keyclaim,
+    KeyAnswer: _of_keyanswer,
 }

@@ -11,9 +11,12 @@ from typing import Final
 from disque_trio.statemachine.extensions import Extensions
 
 PRIORITY: Final = 1
+KEY: Final = 16
+KEEP: Final = 17
 
 _FIELD: Final = struct.Struct("<HI")
 _PRIORITY: Final = struct.Struct("<i")
+_KEEP: Final = struct.Struct("<Q")
 
 
 def encode(extensions: Extensions) -> bytes:
@@ -21,6 +24,10 @@ def encode(extensions: Extensions) -> bytes:
     fields = list(extensions.unknown)
     if extensions.priority:
         fields.append((PRIORITY, _PRIORITY.pack(extensions.priority)))
+    if extensions.key is not None:
+        fields.append((KEY, extensions.key))
+    if extensions.keep:
+        fields.append((KEEP, _KEEP.pack(extensions.keep)))
     fields.sort()
     return b"".join([_FIELD.pack(number, len(value)) + value for number, value in fields])
 
@@ -46,4 +53,6 @@ def decode(data: bytes) -> Extensions | None:
 def _extensions(values: dict[int, bytes]) -> Extensions:
     """A known field of another length than its own is a struct.error."""
     (priority,) = _PRIORITY.unpack(values.pop(PRIORITY, bytes(_PRIORITY.size)))
-    return Extensions(priority, tuple(values.items()))
+    key = values.pop(KEY, None)
+    (keep,) = _KEEP.unpack(values.pop(KEEP, bytes(_KEEP.size)))
+    return Extensions(priority, key, keep, tuple(values.items()))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
+from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
 from disque_trio.statemachine.messages import (
     AboutJob,
     DelJob,
@@ -23,6 +24,8 @@ from disque_trio.statemachine.messages import (
     Holders,
     JobCopy,
     JobMessage,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -54,11 +57,16 @@ WAITING: Final = 17
 HAVEJOBS: Final = 18
 HOLDERS: Final = 19
 PURGE: Final = 20
+KEYCLAIM: Final = 21
+KEYANSWER: Final = 22
 """Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
+_CLAIM: Final = struct.Struct(">QI40sQ40sI")
+_ANSWER: Final = struct.Struct(">QI")
+_FACT: Final = struct.Struct(">40sQQBB")
 
 Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
@@ -168,6 +176,20 @@ def _write_holders(message: Holders) -> Body:
     return 0, 0, message.id + b"".join(message.holders)
 
 
+def _write_keyclaim(message: KeyClaim) -> Body:
+    fixed = _CLAIM.pack(
+        message.number, message.round, message.id, message.stamp, message.about, len(message.queue)
+    )
+    return 0, 0, fixed + message.queue + message.key
+
+
+def _write_keyanswer(message: KeyAnswer) -> Body:
+    facts = [
+        _FACT.pack(fact.id, fact.stamp, fact.keep, fact.word, fact.state) for fact in message.facts
+    ]
+    return 0, 0, _ANSWER.pack(message.number, message.round) + b"".join(facts)
+
+
 def _write_pause(message: Pause) -> Body:
     return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
 
@@ -250,6 +272,28 @@ def _read_holders(data: bytes, at: int, end: int, _count: int, _marks: int) -> M
     return Holders(data[at:first], tuple(ids))
 
 
+def _read_keyclaim(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    key_at = at + _CLAIM.size
+    expect(key_at <= end)
+    number, round_, id, stamp, about, length = _CLAIM.unpack_from(data, at)
+    expect(key_at + length <= end <= key_at + length + MAX_KEY)
+    queue, key = data[key_at : key_at + length], data[key_at + length : end]
+    return KeyClaim(number, round_, id, stamp, about, queue, key)
+
+
+def _read_keyanswer(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    first = at + _ANSWER.size
+    expect(end >= first and (end - first) % _FACT.size == 0)
+    number, round_ = _ANSWER.unpack_from(data, at)
+    facts = []
+    for place in range(first, end, _FACT.size):
+        id, stamp, keep, word, state = _FACT.unpack_from(data, place)
+        if word not in KEY_WORDS or state >= len(KEY_STATES):
+            raise DamagedError("type unknown")
+        facts.append(KeyFact(id, stamp, word, state, keep))
+    return KeyAnswer(number, round_, tuple(facts))
+
+
 def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
     bits, at = _pair(data, at, end)
     return Pause(data[at:end], bits)
@@ -290,6 +334,8 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     HaveJobs: (HAVEJOBS, _write_number),
     Holders: (HOLDERS, _write_holders),
     Purge: (PURGE, _write_purge),
+    KeyClaim: (KEYCLAIM, _write_keyclaim),
+    KeyAnswer: (KEYANSWER, _write_keyanswer),
 }
 READERS: Final[dict[int, Reader]] = {
     0: _read_ping,
@@ -304,5 +350,7 @@ READERS: Final[dict[int, Reader]] = {
     HAVEJOBS: _read_havejobs,
     HOLDERS: _read_holders,
     PURGE: lambda data, at, end, _count, _marks: Purge(data[at:end]),
+    KEYCLAIM: _read_keyclaim,
+    KEYANSWER: _read_keyanswer,
     **{number: _job_reader(number) for number in SAID},
 }

@@ -6,6 +6,7 @@ import attrs
 
 from disque_trio.statemachine.base import MYSELF, NodeId
 from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.keyfacts import HELD, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -15,6 +16,8 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -62,6 +65,8 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Working(JOB),
     Pause(b"q1", 3),
     Purge(b"q1"),
+    KeyClaim(1, 2, JOB, 3, bytes(40), b"q1", b"key"),
+    KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, 0, 0),)),
 )
 RECORDS: Final[tuple[Record, ...]] = (LoadJob(COPY), DeleteJob(JOB), LoadJob(OTHER))
 HARMFUL: Final = frozenset({"shutdown", "debug", "config", "cluster", "client", "bgrewriteaof"})

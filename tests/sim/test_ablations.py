@@ -32,6 +32,7 @@ from tests.sim.ablations import (
     broken,
     brokencopies,
     brokenextensions,
+    brokenkeys,
     brokenrecords,
     brokenreplies,
     brokenworkers,
@@ -120,6 +121,14 @@ FOUND: Final = (
     Case(brokenrecords.queues_not_followed, upkeep.stoppings, "S21"),
     Case(brokenrecords.receivers_not_written, _MOVED, "S2", seeds=12),
     Case(brokencopies.ids_told_wrong, conditions.once, "S4"),
+    # Keys.
+    Case(brokenkeys.asking_nobody, brokenkeys.keyed, "S24", seeds=1),
+    Case(brokenkeys.not_waiting_for_others, brokenkeys.keyed, "S24", seeds=1),
+    Case(brokenkeys.not_asking_again, brokenkeys.keyed, "S24"),
+    Case(brokenkeys.ends_not_told, brokenkeys.acked_afar, "S25"),
+    Case(brokenkeys.keys_kept_for_ever, brokenkeys.keyed, "S25"),
+    Case(brokenkeys.keys_not_kept, brokenkeys.keeping, "S24", seeds=1),
+    Case(brokenkeys.keys_not_loaded, brokenkeys.restarted, "S24", seeds=1),
     # What copies say, when they are queued, and whom nodes know.
     Case(brokenrecords.retry_of_copies_doubled, conditions.calm, "S16"),
     Case(brokenrecords.copies_want_no_others, conditions.calm, "S16"),

@@ -3,6 +3,7 @@ import pytest
 
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
 from disque_trio.statemachine import messages
+from disque_trio.statemachine.keyfacts import HELD, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -13,6 +14,8 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -76,6 +79,14 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
         (Holders(JOB, (ONE, b"?")), Wording("holders", ID, detail="holders=n1,?")),
         (Purge(b"mail"), Wording("purge", queue="mail")),
+        (
+            KeyClaim(1, 2, JOB, 3, bytes(40), b"mail", b"k"),
+            Wording("keyclaim", ID, "mail", "number=1/2 key=k"),
+        ),
+        (
+            KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, 0, 0),)),
+            Wording("keyanswer", detail=f"number=1/2 facts={ID}:2"),
+        ),
         (Pause(b"mail", 3), Wording("pause", queue="mail", detail="bits=3")),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import FAIL, LEAVING, MYSELF
+from disque_trio.statemachine.keyfacts import HELD, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -14,6 +15,8 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -103,6 +106,22 @@ GOLDEN: list[tuple[Message, bytes]] = [
     ),
     (Waiting(b"zz", 3), head(0x9A, 17) + bytes.fromhex("00000003 00000002 7a7a")),
     (HaveJobs(b"zz", 0), head(0x9A, 18) + bytes.fromhex("00000000 00000002 7a7a")),
+    (
+        KeyClaim(1, 2, JOB, 3, bytes(40), b"zz", b"key"),
+        head(0xFD, 21)
+        + bytes.fromhex("0000000000000001 00000002")
+        + JOB
+        + bytes.fromhex("0000000000000003")
+        + bytes(40)
+        + bytes.fromhex("00000002 7a7a 6b6579"),
+    ),
+    (
+        KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, IN_QUEUE, 4),)),
+        head(214, 22)
+        + bytes.fromhex("0000000000000001 00000002")
+        + JOB
+        + bytes.fromhex("0000000000000003 0000000000000004 02 03"),
+    ),
     (Holders(JOB, ()), head(184, 19) + JOB),
     (Holders(JOB, (b"b" * 40, b"c" * 40)), head(264, 19) + JOB + b"b" * 40 + b"c" * 40),
     (
@@ -216,7 +235,7 @@ def test_nothing_is_said_of_fewer_than_eight_bytes() -> None:
     [
         (head(144, 0)[:8] + b"\x00\x02" + head(144, 0)[10:], "version unknown"),
         (head(144, 16), "number of jobs wrong"),
-        (head(144, 21), "type unknown"),
+        (head(144, 99), "type unknown"),
         (head(180, 19) + JOB[:36], "length wrong for its type"),
         (head(185, 19) + JOB + b"b", "length wrong for its type"),
         (head(144, 17), "length wrong for its type"),

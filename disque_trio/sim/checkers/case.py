@@ -74,6 +74,8 @@ class Case:
     flights: dict[int, Flight] = attrs.Factory(dict)
     operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
     """When a WORKING was invoked, by client and number."""
+    keyed: dict[tuple[str, int], dict[str, None]] = attrs.Factory(dict)
+    """By queue and key: the jobs with the key that may live (S23)."""
     has_maxlen: bool = False
     """Does any ADDJOB say MAXLEN?"""
     creations: dict[str, int] = attrs.Factory(dict)

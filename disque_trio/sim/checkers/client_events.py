@@ -57,7 +57,7 @@ def on_add_end(case: Case, row: Row) -> None:
     if add is not None:
         add.outcome = row.kind.partition(".")[2]
         if add.outcome == "refused":
-            _withdraw(case, add)
+            withdraw(case, add)
         if add.job and case.job(add.job).deliveries:
             case.mark("add.recovered")
     case.mark(row.kind)
@@ -65,7 +65,7 @@ def on_add_end(case: Case, row: Row) -> None:
         case.mark("memory.oom")
 
 
-def _withdraw(case: Case, add: Add) -> None:
+def withdraw(case: Case, add: Add) -> None:
     """This ADDJOB has created no job."""
     waiting = case.unclaimed.get((add.queue, add.options.body or ""), [])
     if add in waiting:

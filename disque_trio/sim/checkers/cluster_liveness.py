@@ -23,7 +23,7 @@ def on_add_end(case: Case, row: Row) -> None:
     add = case.adds.get((row.client, row.ref))
     if add is None:
         return
-    if add.options.replicate != 1 or _has_left(case, add):
+    if _needs_others(case, add):
         _check_answer(case, row, add)
         return
     if row.cause == "quit":
@@ -69,7 +69,7 @@ def judge_unanswered(case: Case) -> None:
     """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
     for add in case.adds.values():
         allowed = add.options.timeout + 10 * SECOND
-        if add.options.replicate != 1 or _has_left(case, add):
+        if _needs_others(case, add):
             continue
         if case.now > add.invoked + allowed:
             _report_no_answer(case, add)
@@ -80,6 +80,11 @@ def _report_no_answer(case: Case, add: Add) -> None:
     if not _was_disturbed(case, add.node, add.invoked, case.now):
         detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
         case.violate("L5", detail, node=add.node)
+
+
+def _needs_others(case: Case, add: Add) -> bool:
+    """Does the answer depend on other nodes: on their copies, or on what they know of its key?"""
+    return add.options.replicate != 1 or add.options.unique is not None or _has_left(case, add)
 
 
 def _has_left(case: Case, add: Add) -> bool:

@@ -63,7 +63,7 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
     first, said = read(job.first_record), read(fixed)
-    for name in ("replicate", "retry", "priority"):
+    for name in ("replicate", "retry", "priority", "key", "keep"):
         if said.get(name) != first.get(name):
             _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
     if (
@@ -131,6 +131,8 @@ def compare_with_request(case: Case, job: Job) -> None:
         "retry": min(options.retry, _LONGEST) // MILLI,
         "delay": options.delay // MILLI,
         "priority": options.priority or None,
+        "key": options.unique,
+        "keep": options.keep // MILLI or None,
     }
     if not options.is_default:
         asked["replicate"] = options.replicate

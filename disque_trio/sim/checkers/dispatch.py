@@ -24,6 +24,7 @@ from disque_trio.sim.checkers import (
     stops,
     tables,
     timers,
+    unique,
     workers,
 )
 from disque_trio.sim.checkers.case import Case
@@ -98,6 +99,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         timers.after_hold,
         safety.after_hold,
         refusals.after_hold,
+        unique.after_hold,
     ),
     "drop": (
         situations.on_drop,
@@ -185,7 +187,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "lost": (messages.on_lost,),
     "add.invoke": (client_events.on_add_invoke,),
-    "add.refused": (cluster_liveness.on_add_end, client_events.on_add_end),
+    "add.refused": (unique.on_refused, cluster_liveness.on_add_end, client_events.on_add_end),
     "add.unknown": (
         situations.on_add_unknown,
         cluster_liveness.on_add_end,

@@ -53,6 +53,9 @@ class Options:
     is_async: bool = False
     maxlen: int | None = None
     priority: int = 0
+    unique: int | None = None
+    """The CRC-32 of its key."""
+    keep: Micros = 0
     body: str | None = None
     """None where the trace has none."""
     is_default: bool = False
@@ -77,6 +80,8 @@ def read_options(detail: str, nodes: int) -> Options:
         is_async="async" in said,
         maxlen=said.get("maxlen"),
         priority=said.get("priority", 0),
+        unique=said.get("unique"),
+        keep=said.get("keep", 0) * SECOND,
         body=body if has_body else None,
         is_default="replicate" not in said,
     )

@@ -26,6 +26,8 @@ PROPERTIES: Final[dict[str, str]] = {
     "S21": "after an orderly stop queued jobs are queued again at once, and no others",
     "S22": "what a node says of its jobs and queues is true",
     "S23": "a worker loses a job only to another; what is purged was queued; WAITJOB tells the end",
+    "S24": "of the jobs with one key at most one lives, while nothing is wrong",
+    "S25": "an ADDJOB is answered with a job that lived while it ran, while nothing is wrong",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",

@@ -320,6 +320,11 @@ class Job:
     done: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and verb: when that was last done; and by node, when its record was last gone."""
     gone: dict[str, Micros] = attrs.Factory(dict)
+    key: tuple[str, int] | None = None
+    """Its queue, and the CRC-32 of its key, if it has one."""
+    keep: Micros = 0
+    twins: "list[Job]" = attrs.Factory(list)
+    """Jobs with the same key that lived at the same time."""
     double_queued_since: Micros | None = None
     """Since when two nodes have it queued."""
 

@@ -20,6 +20,7 @@ from disque_trio.sim.checkers import (
     stops,
     tables,
     timers,
+    unique,
     workers,
 )
 from disque_trio.sim.checkers.case import Violation, case_of
@@ -110,7 +111,7 @@ class Judge:
             see_received(case, row)
         elif (steps := OF_JOBS.get(kind)) is not None:
             job = case.jobs.get(row.job) or case.job(row.job)
-            for step in steps:
+            for step in unique.steps(case, row, job, steps):
                 step(case, row, job)
             if case.queries:
                 queries.note(case, row, job)
@@ -140,6 +141,7 @@ class Judge:
         if job.deliveries == 1:
             client_events.note_recovery(case, job)
             duplicates.note_first(job, serve)
+            unique.on_deliver(case, job)
         else:
             self._repeat(row, job, serve)
 

@@ -8,6 +8,7 @@ a change to one part of a scenario does not change the draws of the others.
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
@@ -29,6 +30,7 @@ from disque_trio.sim.scenarios.ranges import Range
 from disque_trio.sim.scenarios.scenario import (
     ClockSpec,
     ConsumerSpec,
+    JobSpec,
     LinkSpec,
     ProducerSpec,
     Scenario,
@@ -189,7 +191,18 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         priority=job.priority.draw_int(run.extensions),
         pipeline=spec.pipeline.draw_int(rng),
         dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
+        again=spec.again.draw_int(rng),
+        **({} if job.unique is None else _key(job, job.unique, rng)),
     )
+
+
+def _key(job: JobSpec, keys: Range, rng: random.Random) -> dict[str, Any]:
+    way = _one_of(job.if_exists, rng)
+    return {
+        "unique": f"k{rng.randint(1, keys.draw_int(rng))}",
+        "keep_s": job.keep.draw_int(rng),
+        "if_exists": None if way == "default" else way,
+    }
 
 
 def _happens(share: Range, rng: random.Random) -> bool:

@@ -18,6 +18,10 @@ MARKS: Final[dict[str, str]] = {
     "deliver.before_add_ok": "a job was delivered before its producer received its id",
     "ack.before_add_ok": "a job was acknowledged before its producer received its id",
     "delay.elapsed": "a job was queued after its delay",
+    "unique.returned": "an ADDJOB was answered with the id of another job, which had its key",
+    "unique.refused": "an ADDJOB was refused because another job had its key",
+    "unique.twins": "two jobs with one key lived at the same time",
+    "unique.both_delivered": "both of them were delivered",
     # Delivering.
     "requeue.retry": "a holder queued a job again because nobody acknowledged it",
     "requeue.after_heal": "`requeue.retry` after a cut had healed",

@@ -65,6 +65,12 @@ class Add:
     maxlen: int | None = None
     is_async: bool = False
     priority: int | None = None
+    unique: str | None = None
+    keep_s: int | None = None
+    if_exists: str | None = None
+    again: int = 0
+    """How often the producer sends it again, at the next node, if a connection ends without a
+    reply."""
     dies_after: Micros | None = None
     """How long after sending this one the producer drops the connection with all requests that
     have no reply; None is never."""

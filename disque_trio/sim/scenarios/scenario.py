@@ -140,6 +140,15 @@ class JobSpec:
     ttl: Choice = key(choice(POSITIVE_SECONDS), "TTL", default="default")
     maxlen: Choice = key(choice(whole(1)), "MAXLEN", default="default")
     priority: Choice = key(choice(whole(-100, 100)), "PRIORITY", default="default")
+    unique: Range | None = key(
+        whole(1), "UNIQUE; each job has one of so many keys of its queue", default=None
+    )
+    keep: Choice = key(choice(POSITIVE_SECONDS), "KEEP; only with `unique`", default="default")
+    if_exists: tuple[str, ...] = key(
+        words_of(one_of("default", "return", "reject")),
+        "IFEXISTS; only with `unique`; one is drawn from an array",
+        default="default",
+    )
     async_: Range = key(SHARE, "chance that a job is added with ASYNC", default=0, name="async")
 
 
@@ -173,6 +182,11 @@ class ProducerSpec:
         default=0,
     )
     dies_after: Range = key(DURATION, "how long after sending that job", default="0ms..5ms")
+    again: Range = key(
+        whole(0),
+        "how often a job is sent again, to the next node, when its connection ends without a reply",
+        default=0,
+    )
     start: Range = key(DURATION, _START, default="0s")
     stop: Range | None = key(DURATION, _STOP, default=None)
     job: JobSpec = key(table(JobSpec), "the jobs", default={})

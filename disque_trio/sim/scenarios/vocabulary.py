@@ -44,7 +44,7 @@ BUILT_IN_FAMILIES: Final = (*LINK_FAMILIES, *CLOCK_FAMILIES)
 MESSAGES: Final = (
     "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
     "willqueue", "gotack", "deljob", "working", "needjobs", "pause", "waiting", "havejobs",
-    "holders", "purge",
+    "holders", "purge", "keyclaim", "keyanswer",
 )  # fmt: skip
 EVENTS: Final = (
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "untie",

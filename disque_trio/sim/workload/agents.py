@@ -8,13 +8,13 @@ and carries one request at a time or a pipeline of them.
 
 import heapq
 import random
-from collections import deque
 from typing import Final, Protocol
 
 import attrs
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.workload.repeats import Connection, Repeats
 from disque_trio.sim.workload.requests import add_words, getjob_words, tokens_of, way_words
 from disque_trio.sim.workload.visits import NEVER, Visits
 from disque_trio.statemachine.base import Failure, Reply
@@ -83,7 +83,7 @@ def agents(plan: Plan) -> list[Agent]:
     by_producer: dict[str, list[Add]] = {}
     for add in sorted(plan.adds, key=lambda add: add.at):
         by_producer.setdefault(add.producer, []).append(add)
-    producers = [Producer(name, adds) for name, adds in by_producer.items()]
+    producers = [Producer(name, adds, plan.nodes) for name, adds in by_producer.items()]
     consumers = [
         Worker(consumer, plan.nodes, stream(plan.seed, "work", consumer.name))
         for consumer in plan.consumers
@@ -91,33 +91,18 @@ def agents(plan: Plan) -> list[Agent]:
     return [*producers, *consumers]
 
 
-@attrs.define(eq=False)
-class _Connection:
-    """What an agent knows of its connection."""
-
-    node: int
-    dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
-    """For each request without a reply, in order: when the agent gives up, and after how long."""
-
-    def answered(self, now: Micros) -> None:
-        """The next request gets its full time from now: it may have waited for this one."""
-        self.dues.popleft()
-        if self.dues:
-            due, wait = self.dues[0]
-            self.dues[0] = max(due, now + wait), wait
-
-
 class Producer:
     """Adds jobs at their times without waiting for earlier ones: in a pipeline up to its limit,
-    otherwise on one connection for each pending add."""
+    otherwise on one connection for each pending add. What has got no reply may be sent again."""
 
-    def __init__(self, name: str, adds: list[Add]) -> None:
+    def __init__(self, name: str, adds: list[Add], nodes: int) -> None:
         self.name = name
+        self._repeats = Repeats(nodes)
         self.wishes: list[Wish] = []
         self._adds = adds
         self._next = 0
         self._last_connection = 0
-        self._busy: dict[int, _Connection] = {}
+        self._busy: dict[int, Connection] = {}
         self._free: dict[int, list[int]] = {}
         """Idle connections by node."""
         self._deaths: list[tuple[Micros, int]] = []
@@ -128,17 +113,21 @@ class Producer:
         due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
         if self._deaths:
             due = min(due, self._deaths[0][0])
+        due = min(due, self._repeats.deadline())
         return min([due, *(busy.dues[0][0] for busy in self._busy.values())])
 
     def wake(self, now: Micros) -> None:
         """Drop connections, give up on overdue replies, then add what is due."""
         while self._deaths and self._deaths[0][0] <= now:
             _, number = heapq.heappop(self._deaths)
-            if self._busy.pop(number, None) is not None:
+            if (busy := self._busy.pop(number, None)) is not None:
                 self.wishes.append(Hang(number, "quit"))
+                self._repeats.note(now, busy.adds)
         for number in [n for n, busy in self._busy.items() if busy.dues[0][0] <= now]:
-            del self._busy[number]
+            self._repeats.note(now, self._busy.pop(number).adds)
             self.wishes.append(Hang(number))
+        for add in self._repeats.take(now):
+            self._add(now, add)
         while self._next < len(self._adds) and self._adds[self._next].at <= now:
             self._add(now, self._adds[self._next])
             self._next += 1
@@ -146,7 +135,9 @@ class Producer:
     def _add(self, now: Micros, add: Add) -> None:
         number = self._connection_for(add)
         wait = _wait(add.timeout_ms)
-        self._busy.setdefault(number, _Connection(add.node)).dues.append((now + wait, wait))
+        busy = self._busy.setdefault(number, Connection(add.node))
+        busy.dues.append((now + wait, wait))
+        busy.adds.append(add)
         self.wishes.append(Ask(number, add.node, add_words(add)))
         if add.dies_after is not None:
             heapq.heappush(self._deaths, (now + add.dies_after, number))
@@ -172,9 +163,10 @@ class Producer:
             del self._busy[connection]
             self._free[busy.node].append(connection)
 
-    def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
-        """The job may exist or not; a producer does not repeat it."""
-        self._busy.pop(connection, None)
+    def lost(self, now: Micros, connection: int) -> None:
+        """The job may exist or not."""
+        if (busy := self._busy.pop(connection, None)) is not None:
+            self._repeats.note(now, busy.adds)
         for idle in self._free.values():
             if connection in idle:
                 idle.remove(connection)
@@ -184,7 +176,7 @@ class Producer:
 
     def is_idle(self) -> bool:
         """No job left to add, no reply to come."""
-        return not self._busy and self._next == len(self._adds)
+        return not self._busy and not self._repeats and self._next == len(self._adds)
 
 
 def _wait(timeout_ms: int) -> Micros:

@@ -18,6 +18,9 @@ def add_words(add: Add) -> list[bytes]:
         ("TTL", add.ttl_s),
         ("MAXLEN", add.maxlen),
         ("PRIORITY", add.priority),
+        ("UNIQUE", add.unique),
+        ("KEEP", add.keep_s),
+        ("IFEXISTS", add.if_exists),
     ):
         words += [] if value is None else [option, value]
     words += ["ASYNC"] if add.is_async else []

@@ -19,6 +19,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands import unique
 from disque_trio.statemachine.commands.parse import (
     MAX_INTEGER,
     Remembered,
@@ -63,6 +64,9 @@ class Options:
     maxlen: int | None = None
     is_async: bool = False
     priority: int | None = None
+    unique: bytes | None = None
+    keep: Millis | None = None
+    if_exists: int | None = None
 
 
 @attrs.frozen
@@ -112,6 +116,8 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if node.wall > resolved.last_wall:
         resolved = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], resolved, replicas, external=external)
+    if options.unique is not None:
+        return unique.claim(node, client, job, options, wait)
     if not external and (options.is_async or replicas == 1):
         if replicas == 1:
             lifecycle.begin(node, job)
@@ -216,11 +222,13 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
 
 def _extensions(options: Options) -> Extensions | None:
     """What a job with these options has beyond the original's record; None if nothing."""
-    return Extensions(priority=options.priority) if options.priority else None
+    if not options.priority and options.unique is None:
+        return None
+    return Extensions(priority=options.priority or 0, key=options.unique, keep=options.keep or 0)
 
 
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
-_RESOLVED: Final = Remembered(_parsed)
+_RESOLVED: Final = Remembered(_parsed, lambda resolved: resolved.options.unique is None)
 
 
 def parse_options(words: list[bytes]) -> Options:
@@ -238,10 +246,13 @@ def parse_options(words: list[bytes]) -> Options:
             if name == b"REPLICATE" and value > _MAX_REPLICAS:
                 raise CommandError(b"%b: %d" % (error, value))
             setattr(options, field, value)
+        elif name in unique.OPTIONS:
+            unique.take(options, name, left.value(name))
         elif name in _OURS:
             _take_ours(options, name, left.value(name))
         else:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", _OPTION_NAMES))
+    unique.check(options)
     return options
 
 
@@ -255,7 +266,7 @@ _NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
 
 
 _OURS: Final[dict[bytes, tuple[str, int, int]]] = {b"PRIORITY": ("priority", -100, 100)}
-_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS)
+_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS, *unique.OPTIONS)
 
 
 def _take_ours(options: Options, name: bytes, word: bytes) -> None:
@@ -308,7 +319,7 @@ def _check_nodes(node: NodeState, replicas: int, *, external: bool, is_extended:
         raise CommandError(
             replication.NOT_ENOUGH_NODES
             + b": %d of the %d other nodes can keep a job with extensions (%b)"
-            % (able, reachable, b", ".join(_OURS))
+            % (able, reachable, b", ".join((*_OURS, b"UNIQUE")))
         )
     if needed > reachable:
         raise CommandError(
@@ -352,7 +363,7 @@ def _make(
         resolved.retry,
         () if external else myself.holding,
         mono + (resolved.delay or resolved.retry) or 1,
-        extensions=resolved.extensions,
+        extensions=unique.named(resolved.extensions, body),
     )
 
 

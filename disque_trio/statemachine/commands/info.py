@@ -24,6 +24,7 @@ FEATURES: Final = (
     "release",
     "tied",
     "priority",
+    "unique",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]

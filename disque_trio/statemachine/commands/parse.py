@@ -92,13 +92,17 @@ class Remembered(dict[tuple[bytes, ...], T]):
     """A cache of parsed options, because clients send the same ones again and again. To be looked
     up with `[]`, which raises `CommandError` for bad ones."""
 
-    def __init__(self, parse: Callable[[tuple[bytes, ...]], T]) -> None:
+    def __init__(
+        self, parse: Callable[[tuple[bytes, ...]], T], is_common: Callable[[T], bool] = bool
+    ) -> None:
+        """What is not common is not kept."""
         super().__init__()
         self._parse = parse
+        self._is_common = is_common
 
     def __missing__(self, words: tuple[bytes, ...]) -> T:
         meaning = self._parse(words)
-        if sum(map(len, words)) <= _MAX_REMEMBERED_BYTES:
+        if sum(map(len, words)) <= _MAX_REMEMBERED_BYTES and self._is_common(meaning):
             if len(self) >= _MAX_REMEMBERED:
                 self.clear()
             self[words] = meaning

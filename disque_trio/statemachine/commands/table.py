@@ -74,7 +74,8 @@ _IDS_WITH_TOKENS = "id[@token] [id[@token] ...]"
 ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
             "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n]"
-            " [PRIORITY n] [ASYNC]",
+            " [PRIORITY n] [UNIQUE key] [KEEP sec] [IFEXISTS return|reject]"
+            " [ASYNC]",
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
             "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [TIMEOUT ms] [COUNT n]"

@@ -11,7 +11,7 @@ from tests.sim.workload.working import JOB, add, asked, wishes
 
 
 def test_a_producer_adds_each_job_at_its_time() -> None:
-    producer = Producer("p1", [add(10), add(20)])
+    producer = Producer("p1", [add(10), add(20)], 3)
 
     assert producer.deadline() == 10
     producer.wake(10)
@@ -28,7 +28,7 @@ def test_every_option_is_spelled() -> None:
 
 
 def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
-    producer = Producer("p1", [add(10), add(11)])
+    producer = Producer("p1", [add(10), add(11)], 3)
     producer.wake(10)
     producer.wake(11)
 
@@ -40,7 +40,7 @@ def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
 
 
 def test_a_connection_is_used_again_for_its_node() -> None:
-    producer = Producer("p1", [add(10), add(20), add(20, node=2)])
+    producer = Producer("p1", [add(10), add(20), add(20, node=2)], 3)
     producer.wake(10)
     connection = asked(producer).connection
     producer.answered(15, connection, Status(JOB))
@@ -55,7 +55,7 @@ def test_a_connection_is_used_again_for_its_node() -> None:
 
 
 def test_a_lost_connection_is_not_used_again() -> None:
-    producer = Producer("p1", [add(10), add(20)])
+    producer = Producer("p1", [add(10), add(20)], 3)
     producer.wake(10)
     connection = asked(producer).connection
     producer.answered(11, connection, Status(JOB))
@@ -68,7 +68,7 @@ def test_a_lost_connection_is_not_used_again() -> None:
 
 @pytest.mark.parametrize(("timeout_ms", "wait"), [(100, 100_000 + PATIENCE), (0, ENDLESS)])
 def test_a_producer_gives_up_on_a_reply(timeout_ms: int, wait: int) -> None:
-    producer = Producer("p1", [add(10, timeout_ms=timeout_ms)])
+    producer = Producer("p1", [add(10, timeout_ms=timeout_ms)], 3)
     producer.wake(10)
     connection = asked(producer).connection
 
@@ -80,7 +80,7 @@ def test_a_producer_gives_up_on_a_reply(timeout_ms: int, wait: int) -> None:
 
 
 def test_a_producer_may_send_some_jobs_without_waiting() -> None:
-    producer = Producer("p1", [add(10, pipeline=2) for _ in range(3)])
+    producer = Producer("p1", [add(10, pipeline=2) for _ in range(3)], 3)
     producer.wake(10)
 
     connections = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
@@ -94,7 +94,7 @@ def test_a_producer_may_send_some_jobs_without_waiting() -> None:
 
 
 def test_a_producer_may_die_in_mid_pipeline() -> None:
-    producer = Producer("p1", [add(10, pipeline=9), add(10, pipeline=9, dies_after=5), add(90)])
+    producer = Producer("p1", [add(10, pipeline=9), add(10, pipeline=9, dies_after=5), add(90)], 3)
     producer.wake(10)
     (connection, _) = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
 
@@ -108,7 +108,7 @@ def test_a_producer_may_die_in_mid_pipeline() -> None:
 
 
 def test_a_producer_that_has_its_answers_does_not_die() -> None:
-    producer = Producer("p1", [add(10, dies_after=5)])
+    producer = Producer("p1", [add(10, dies_after=5)], 3)
     producer.wake(10)
     producer.answered(12, asked(producer).connection, Status(JOB))
 
@@ -119,7 +119,7 @@ def test_a_producer_that_has_its_answers_does_not_die() -> None:
 
 
 def test_a_pipeline_is_for_one_node() -> None:
-    producer = Producer("p1", [add(10, pipeline=9), add(10, node=2, pipeline=9)])
+    producer = Producer("p1", [add(10, pipeline=9), add(10, node=2, pipeline=9)], 3)
     producer.wake(10)
 
     first, second = wishes(producer)
@@ -131,7 +131,7 @@ def test_a_pipeline_is_for_one_node() -> None:
 
 def test_who_may_have_waited_for_others_is_given_its_time_anew() -> None:
     wait = 100_000 + PATIENCE
-    producer = Producer("p1", [add(10, pipeline=2), add(10, pipeline=2)])
+    producer = Producer("p1", [add(10, pipeline=2), add(10, pipeline=2)], 3)
     producer.wake(10)
     connection, _ = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
     assert producer.deadline() == 10 + wait
@@ -144,7 +144,7 @@ def test_who_may_have_waited_for_others_is_given_its_time_anew() -> None:
 
 
 def test_a_producer_is_idle_when_nothing_is_left_or_under_way() -> None:
-    producer = Producer("p1", [add(10)])
+    producer = Producer("p1", [add(10)], 3)
     assert not producer.is_idle()
     producer.wake(10)
     assert not producer.is_idle()
@@ -171,3 +171,34 @@ def test_a_plan_has_its_producers_first_and_each_agent_its_own_chance() -> None:
 
     assert [agent.name for agent in found] == ["p1", "p2", "c1"]
     assert [agent.deadline() for agent in found] == [1, 5, 0]
+
+
+def test_a_producer_sends_again_what_has_got_no_reply_to_the_next_node() -> None:
+    producer = Producer("p1", [add(10, again=2, node=3)], 3)
+    producer.wake(10)
+    [first] = producer.wishes
+    producer.wishes.clear()
+
+    producer.lost(20, 1)
+    assert not producer.is_idle()
+    due = producer.deadline()
+    producer.wake(due)
+
+    [again] = producer.wishes
+    assert isinstance(first, Ask)
+    assert isinstance(again, Ask)
+    assert (again.node, again.words) == (1, first.words)
+    producer.answered(due + 1, again.connection, Status(b"id"))
+    assert producer.is_idle()
+
+
+@pytest.mark.parametrize("again", [0, 1])
+def test_it_does_so_as_often_as_it_is_to_after_a_timeout_too(again: int) -> None:
+    producer = Producer("p1", [add(10, again=again, timeout_ms=100)], 3)
+    asked = 0
+    while (due := producer.deadline()) < NEVER:
+        producer.wake(due)
+        asked += sum(isinstance(wish, Ask) for wish in producer.wishes)
+        producer.wishes.clear()
+
+    assert asked == again + 1

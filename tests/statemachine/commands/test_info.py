@@ -96,7 +96,10 @@ def test_server_tells_what_runs() -> None:
         ("config_file", "/etc/disque.conf"),
         ("python_version", "CPython 3.12.1"),
         ("disque_form", FORM),
-        ("features", "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority"),
+        (
+            "features",
+            "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority,unique",
+        ),
     ]
 
 

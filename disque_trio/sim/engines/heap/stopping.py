@@ -55,6 +55,7 @@ class Stop(OrderlyStop):
         self._jobs = machine.state.table.walk()
         machine.record_queues(on=True)
         journal.begin_anew()
+        journal.write_anew(journaling.kept_keys(machine.state))
         engine.later(PAUSE, self._go_on, None)
 
     def _go_on(self, _subject: object) -> None:

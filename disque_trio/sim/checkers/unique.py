@@ -1,0 +1,125 @@
+"""Unique jobs: of those with one key at most one lives (S24), and an ADDJOB is answered with the id
+of a job that lived, or whose key was kept, while it ran (S25).
+
+Both are judged in calm; that there was such a job at all, always.
+"""
+
+from collections.abc import Callable
+from zlib import crc32
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.client_events import withdraw
+from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.obligations import GRAIN, MILLI
+from disque_trio.sim.checkers.records import Add, Job
+from disque_trio.tracing.rows import Row
+
+Steps = tuple[Callable[[Case, Row, Job], None], ...]
+
+
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """S24: no other job with the key lives when one is added."""
+    if row.cause != "add" or not job.first_record or job.key is not None:
+        return
+    record = read(job.first_record)
+    if "key" not in record:
+        return
+    job.key = (job.queue, record["key"])
+    job.keep = record.get("keep", 0) * MILLI
+    living = case.keyed.setdefault(job.key, {})
+    for other in [case.jobs.get(id) for id in living]:
+        if other is not None and _lives(case, other):
+            _note_twins(case, row, other, job)
+        elif other is not None and not _is_kept(case, row, other):
+            del living[other.id]
+    case.check("S24")
+    living[job.id] = None
+
+
+def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
+    case.mark("unique.twins")
+    first.twins.append(second)
+    second.twins.append(first)
+    if case.world.is_calm(row.time, row.time) and not case.is_live:
+        detail = f"{first.id} has the same key, and lives"
+        case.violate("S24", detail, second.id, row.node)
+
+
+def _is_kept(case: Case, row: Row, job: Job) -> bool:
+    """S24: nor does a job that has ended still have the key by its KEEP."""
+    if job.ended is None or not job.keep or job.ended_by != "acked":
+        return False
+    is_kept = row.time < job.ended + case.obligations.shortest(job.keep)
+    if is_kept and case.world.is_calm(job.ended, row.time) and not case.is_live:
+        case.violate("S24", f"its key is kept by {job.id}", row.job, row.node)
+    return is_kept
+
+
+def _lives(case: Case, job: Job) -> bool:
+    """Has a node that runs a copy that is not acknowledged, and has nobody ended the job?"""
+    return job.ended is None and any(
+        case.world.is_up(copy.node) and not copy.is_acked and not copy.is_dummy
+        for copy in job.copies.values()
+    )
+
+
+def on_deliver(case: Case, job: Job) -> None:
+    """A job is delivered for the first time."""
+    if any(twin.deliveries for twin in job.twins):
+        case.mark("unique.both_delivered")
+
+
+def steps(case: Case, row: Row, job: Job, usual: Steps) -> Steps:
+    """Who sees the row of a job: with the id of another job, an ADDJOB has created none."""
+    return (_on_same,) if row.kind == "add.ok" and _is_another(case, row, job) else usual
+
+
+def _is_another(case: Case, row: Row, job: Job) -> bool:
+    """Is an ADDJOB answered with the id of a job that another one has added?"""
+    add = case.adds.get((row.client, row.ref))
+    if add is None or add.options.unique is None:
+        return False
+    if job.add is not None or not job.first_record or add.options.body is None:
+        return job.add is not add
+    return read(job.first_record).get("body") != crc32(add.options.body.encode())
+
+
+def _on_same(case: Case, row: Row, job: Job) -> None:
+    """S25: the producer has the id of another job."""
+    add = case.adds.pop((row.client, row.ref))
+    add.outcome, add.answered, add.job = "ok", row.time, job.id
+    withdraw(case, add)
+    case.mark("unique.returned")
+    _judge(case, row, add, job)
+
+
+def on_refused(case: Case, row: Row) -> None:
+    """S25: DUPLICATE tells the id, too."""
+    add = case.adds.get((row.client, row.ref))
+    words = row.detail.split()
+    if row.cause == "DUPLICATE" and add is not None and len(words) == 3:
+        case.mark("unique.refused")
+        _judge(case, row, add, case.job(words[1]))
+
+
+def _judge(case: Case, row: Row, add: Add, job: Job) -> None:
+    case.check("S25")
+    if not case.has_node_rows or case.is_live:
+        return
+    if job.created_at is None:
+        case.violate("S25", "an ADDJOB is answered with the id of no job", job.id, row.node)
+    elif job.key != (add.queue, add.options.unique):
+        case.violate("S25", "an ADDJOB is answered with a job of another key", job.id, row.node)
+    elif case.world.is_calm(add.invoked, row.time):
+        _judge_life(case, row, add, job)
+
+
+def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
+    ends = job.ended
+    if ends is not None and job.keep:
+        ends += case.obligations.longest(job.keep) + GRAIN + 2 * case.obligations.latency
+    if ends is not None and ends < add.invoked:
+        case.violate("S25", "an ADDJOB is answered with a job that had ended", job.id, row.node)
+    failed = job.may_delete.get(job.origin) == "add-failed" and not job.is_added
+    if failed and job.dropped.get(job.origin, add.invoked) < add.invoked:
+        case.violate("S25", "an ADDJOB is answered with a job that failed", job.id, row.node)

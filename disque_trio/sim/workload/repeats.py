@@ -1,0 +1,66 @@
+"""Connections of producers, and ADDJOBs sent again because a connection has ended silently."""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Add, Micros
+from disque_trio.sim.workload.visits import NEVER
+
+REST: Final[Micros] = 500_000
+"""How long it waits."""
+
+
+@attrs.define(eq=False)
+class Connection:
+    """A connection of a producer."""
+
+    """What an agent knows of its connection."""
+
+    node: int
+    adds: deque[Add] = attrs.Factory(deque)
+    """Those without a reply, in order."""
+    dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
+    """For each request without a reply, in order: when the agent gives up, and after how long."""
+
+    def answered(self, now: Micros) -> None:
+        """The next request gets its full time from now: it may have waited for this one."""
+        self.adds.popleft()
+        self.dues.popleft()
+        if self.dues:
+            due, wait = self.dues[0]
+            self.dues[0] = max(due, now + wait), wait
+
+
+@attrs.define
+class Repeats:
+    """What is to be sent again, each at the node after the one that has not answered."""
+
+    nodes: int
+    _due: list[tuple[Micros, int, Add]] = attrs.Factory(list)
+    """A heap, by time and order."""
+    _last: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._due)
+
+    def note(self, now: Micros, adds: Iterable[Add]) -> None:
+        """These have got no reply."""
+        for add in adds:
+            if add.again:
+                node = add.node % self.nodes + 1
+                self._last += 1
+                again = attrs.evolve(add, node=node, again=add.again - 1, dies_after=None)
+                heapq.heappush(self._due, (now + REST, self._last, again))
+
+    def deadline(self) -> Micros:
+        """When the next is due."""
+        return self._due[0][0] if self._due else NEVER
+
+    def take(self, now: Micros) -> Iterator[Add]:
+        """Those that are due."""
+        while self._due and self._due[0][0] <= now:
+            yield heapq.heappop(self._due)[2]

@@ -1,0 +1,335 @@
+"""UNIQUE: an ADDJOB asks all nodes for its key before its job exists (decision 70).
+
+The job is added when every node that can be reached has answered that it knows of no other live job
+with the key. Of ADDJOBs that ask at the same time the one with the smaller creation stamp and id is
+the first: its node answers the others that it waits, and these wait for it. One that has already
+been told by all that the key is free comes before all others. So of two ADDJOBs at two nodes at
+least one learns of the other, or the other one's job, from its node.
+
+An answer to a later ADDJOB is not final: if an earlier one comes from a node that has answered
+already, that node is asked again. Before an ADDJOB is answered with the id of another job, all
+nodes are asked whether that job has ended: a node that holds a copy may not have heard of it.
+
+Owns `Keys.claims`, `asking`, `last_number` and `askers`, and the fields of a `Claim`; drops
+`Keys.stirred`.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import keyfacts, keyindex, pending_adds, replication, send
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    CLAIMS,
+    FAIL,
+    FOREVER,
+    HANDSHAKE,
+    MYSELF,
+    NOADDR,
+    PENDING,
+    PFAIL,
+    QUEUED,
+    Failure,
+    JobId,
+    Millis,
+    NodeId,
+    Reply,
+    Status,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyfacts import (
+    DONE_KEPT,
+    ENDED,
+    HELD,
+    KEPT,
+    KEY_STATES,
+    WAITING,
+    KeyFact,
+    holder_of_key,
+    is_undecided,
+    join,
+)
+from disque_trio.statemachine.keys import REJECT, Claim, KeyName, Keys
+from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
+from disque_trio.statemachine.state import NodeState
+
+ASK_EVERY: Final[Millis] = 100
+NO_JOB: Final[JobId] = bytes(40)
+_NOT_ASKED: Final = MYSELF | HANDSHAKE | PFAIL | FAIL | NOADDR
+
+
+def begin(
+    node: NodeState,
+    client: Client,
+    job: Job,
+    deadline: Millis,
+    *,
+    if_exists: int,
+    is_async: bool,
+) -> Reply:
+    """From now on the client waits until the job, which is not registered, has its key."""
+    name = keyindex.name_of(job)
+    assert name is not None, f"{job.id!r} wants no key"
+    pending_adds.begin(node, client, job, deadline, FOREVER)
+    keys = node.keys
+    keys.last_number += 1
+    claim = Claim(keys.last_number, name, job, if_exists, is_async, node.mono, node.mono)
+    waiting = keys.claims.setdefault(name, [])
+    waiting.append(claim)
+    if len(waiting) == 1:
+        _start(node, claim)
+    return PENDING
+
+
+def _start(node: NodeState, claim: Claim) -> None:
+    """It is the first one here: ask, unless the job of an earlier one here waits for its copies."""
+    if is_undecided(join([keyindex.facts(node, claim.name, claim.job.id, b"")])):
+        return
+    node.keys.asking[claim.number] = claim
+    claim.began = node.mono
+    _ask_all(node, claim)
+    _consider(node, claim)
+
+
+# Whom to ask, and when an answer is missing.
+
+
+def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
+    """The nodes whose answers are needed: ours that can be reached, and those of which it is not
+    known yet, on their present link, whether they are ours.
+
+    A node that is not suspected and does not answer for long does not know this one.
+    """
+    silent_since = node.mono - 2 * node.config.cluster_node_timeout
+    return [
+        peer
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & _NOT_ASKED
+        and (not _is_heard(peer) or peer.capabilities & CLAIMS)
+        and claim.heard.get(peer.id, claim.began) >= silent_since
+    ]
+
+
+def _is_heard(peer: Peer) -> bool:
+    return bool(peer.link) and peer.resent_on == peer.link
+
+
+def _ask_all(node: NodeState, claim: Claim) -> None:
+    """A new round: earlier answers do not count."""
+    node.keys.last_number += 1
+    claim.asked_at = node.keys.last_number
+    claim.round += 1
+    claim.base = claim.round
+    claim.since.clear()
+    claim.answers.clear()
+    _send(node, claim, _awaited(node, claim))
+
+
+def _send(node: NodeState, claim: Claim, peers: list[Peer]) -> None:
+    job, (queue, key) = claim.job, claim.name
+    about = claim.about or NO_JOB
+    message = KeyClaim(claim.number, claim.round, job.id, job.ctime, about, queue, key)
+    send.broadcast(node, [peer.link for peer in peers if peer.link], message)
+    claim.again_at = node.mono + ASK_EVERY
+    timer = node.keys
+    if not timer.due or claim.again_at < timer.due:
+        node.timers.arm(timer, claim.again_at)
+
+
+def _ask_again(node: NodeState, claim: Claim) -> None:
+    """Ask those that have not answered, and those that have only said that one has to wait."""
+    answers = claim.answers
+    silent = [
+        peer
+        for peer in _awaited(node, claim)
+        if peer.id not in answers or is_undecided(join([answers[peer.id]]))
+    ]
+    _send(node, claim, silent)
+
+
+def on_due(node: NodeState, keys: Keys) -> None:
+    """Go on with the ADDJOBs that wait for something that has happened, or for answers."""
+    stirred = list(keys.stirred)
+    keys.stirred.clear()
+    for name in stirred:
+        _go_on(node, name)
+    for claim in list(keys.asking.values()):
+        if claim.again_at <= node.mono and keys.asking.get(claim.number) is claim:
+            _ask_again(node, claim)
+            _consider(node, claim)
+    if keys.asking:
+        soonest = min(claim.again_at for claim in keys.asking.values())
+        node.timers.arm(keys, node.mono if keys.stirred else soonest)
+
+
+def _go_on(node: NodeState, name: KeyName) -> None:
+    """Something has happened to a job with this key, or to an ADDJOB here that wants it."""
+    keys = node.keys
+    for claim in [each for each in keys.claims.get(name, ()) if each.job.id not in node.adding]:
+        _remove(node, claim)
+    _tell_of_own_jobs(node, name)
+    if name in keys.claims:
+        first = keys.claims[name][0]
+        (_consider if first.number in keys.asking else _start)(node, first)
+    _tell_askers(node, name)
+
+
+def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
+    """A job that was added here after other clients here had wanted its key: answer them."""
+    mine = node.cluster.myself.id[:8]
+    for job in node.keys.index.get(name, ()):
+        if job.state in (ACTIVE, QUEUED) and job.id[2:10] == mine:
+            fact = keyindex.fact_of(node, job)
+            for claim in list(node.keys.claims.get(name, ())):
+                if claim.age < (job.ctime, job.id):
+                    _answer_client(node, claim, fact)
+
+
+# What the answers mean.
+
+
+def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
+    """A node tells what it knows."""
+    claim = node.keys.asking.get(message.number)
+    if claim is None:
+        return
+    claim.heard[sender.id] = node.mono
+    if message.round < claim.since.get(sender.id, claim.base):
+        return
+    claim.answers[sender.id] = message.facts
+    for fact in message.facts:
+        if fact.word == keyfacts.PENDING:
+            claim.pending.setdefault(fact.id, (sender.id, claim.asked_at))
+        elif fact.word == HELD and claim.pending.get(fact.id, (b"", 0))[0] == sender.id:
+            # It was added after it was asked about.
+            _refuse(node, claim.name, fact, claim.pending[fact.id][1])
+            return
+    _consider(node, claim)
+
+
+def _consider(node: NodeState, claim: Claim) -> None:
+    """Is it known who has the key?"""
+    awaited = _awaited(node, claim)
+    known = _known(node, claim, awaited)
+    taken = holder_of_key(known)
+    if taken is not None and taken.word == HELD and taken.id != claim.about:
+        claim.about = taken.id
+        _ask_all(node, claim)
+        awaited = _awaited(node, claim)
+        known = _known(node, claim, awaited)
+        taken = holder_of_key(known)
+    if any(peer.id not in claim.answers for peer in awaited):
+        return
+    if taken is not None:
+        _refuse(node, claim.name, taken, claim.asked_at)
+    elif not is_undecided(known):
+        _pass(node, claim)
+
+
+def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, KeyFact]:
+    mine = keyindex.facts(node, claim.name, claim.job.id, claim.about)
+    answers, ended = claim.answers, claim.ended
+    given = [answers[peer.id] for peer in awaited if peer.id in answers]
+    known = join([mine, *given, ended.values()])
+    for job_id, fact in known.items():
+        if fact.word in (ENDED, KEPT):
+            ended[job_id] = fact
+    return known
+
+
+def _refuse(node: NodeState, name: KeyName, taken: KeyFact, asked_at: int) -> None:
+    """Another job has the key: answer all clients that wanted it when the nodes were asked. For one
+    that came later the job may have ended before."""
+    for claim in list(node.keys.claims[name]):
+        if claim.number < asked_at:
+            _answer_client(node, claim, taken)
+    _go_on(node, name)
+
+
+def _answer_client(node: NodeState, claim: Claim, taken: KeyFact) -> None:
+    _remove(node, claim)
+    if claim.job.id in node.adding:
+        pending_adds.settle(node, claim.job, _refusal(claim, taken))
+
+
+def _refusal(claim: Claim, taken: KeyFact) -> Reply:
+    if claim.if_exists == REJECT:
+        state = taken.state if taken.word == HELD else DONE_KEPT
+        return Failure(b"DUPLICATE %b %b" % (taken.id, KEY_STATES[state]))
+    return Status(taken.id)
+
+
+def _pass(node: NodeState, claim: Claim) -> None:
+    """The key is free: add the job."""
+    job = claim.job
+    _remove(node, claim)
+    if job.id in node.adding:
+        replication.add_claimed(node, job, node.mono - claim.made, is_async=claim.is_async)
+    _go_on(node, claim.name)
+
+
+def _remove(node: NodeState, claim: Claim) -> None:
+    keys = node.keys
+    waiting = keys.claims[claim.name]
+    waiting.remove(claim)
+    keys.asking.pop(claim.number, None)
+    if not waiting:
+        del keys.claims[claim.name]
+
+
+# What others ask.
+
+
+def on_keyclaim(node: NodeState, sender: Peer, message: KeyClaim) -> None:
+    """Tell a node what is known here of a key."""
+    name = message.queue, message.key
+    first = node.keys.claims.get(name)
+    if first and message.stamp and (message.stamp, message.id) < first[0].age:
+        _yield(node, first[0], sender, message)
+    _answer(node, sender, message)
+
+
+def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
+    name = message.queue, message.key
+    about = b"" if message.about == NO_JOB else message.about
+    found = keyindex.facts(node, name, message.id, about)
+    first = node.keys.claims.get(name)
+    if first and message.stamp and first[0].age < (message.stamp, message.id):
+        job = first[0].job
+        found.append(KeyFact(job.id, job.ctime, keyfacts.PENDING, WAITING, 0))
+    waits = message.stamp and any(fact.word == keyfacts.PENDING for fact in found)
+    askers = node.keys.askers
+    if waits:
+        askers.setdefault(name, {})[sender.id] = message
+    elif name in askers:
+        _forget_asker(node, name, sender.id)
+    send.to_node(node, sender, KeyAnswer(message.number, message.round, tuple(found)))
+
+
+def _yield(node: NodeState, claim: Claim, sender: Peer, message: KeyClaim) -> None:
+    """An earlier ADDJOB wants the key: what its node has answered does not count any more."""
+    if claim.number not in node.keys.asking or claim.yielded.get(sender.id) == message.id:
+        return
+    claim.yielded[sender.id] = message.id
+    claim.answers.pop(sender.id, None)
+    claim.round += 1
+    claim.since[sender.id] = claim.round
+    _send(node, claim, [sender])
+
+
+def _tell_askers(node: NodeState, name: KeyName) -> None:
+    """Answer the nodes that wait for what becomes of an ADDJOB here."""
+    for id, message in list(node.keys.askers.get(name, {}).items()):
+        sender = node.cluster.nodes.get(id)
+        if sender is None:
+            _forget_asker(node, name, id)
+        else:
+            _answer(node, sender, message)
+
+
+def _forget_asker(node: NodeState, name: KeyName, id: NodeId) -> None:
+    waiting = node.keys.askers[name]
+    waiting.pop(id, None)
+    if not waiting:
+        del node.keys.askers[name]

@@ -1,0 +1,97 @@
+"""Facts about jobs that have, or had, a key, and what follows from them (decision 70).
+
+Several nodes tell what they know of a job (`KeyFact`), some of them earlier than others. What one
+of them says is joined with what the others say, in any order and any number of times (`joined`).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import JobId, Millis
+
+MAX_KEY: Final = 256
+
+# What a node says of a job with the key: of two words the greater one holds.
+
+MOVED: Final = 1
+"""It was here until a moment ago, and has gone to another node."""
+HELD: Final = 2
+"""It is here."""
+PENDING: Final = 3
+"""Its ADDJOB waits here, for the key or for copies. Only the node of the ADDJOB knows that."""
+ENDED: Final = 4
+"""It is acknowledged or deleted."""
+KEPT: Final = 5
+"""It has ended, and its key stays taken for a while."""
+KEY_WORDS: Final = (MOVED, HELD, PENDING, ENDED, KEPT)
+
+# The states of a job, for people: of two the more telling one, which has the greater number.
+
+WAITING: Final = 0
+BACKING_OFF: Final = 1
+WITH_WORKER: Final = 2
+IN_QUEUE: Final = 3
+DEAD: Final = 4
+DONE_KEPT: Final = 5
+KEY_STATES: Final = (b"waiting", b"backing-off", b"with-worker", b"queued", b"dead", b"done-kept")
+
+
+@attrs.frozen
+class KeyFact:
+    """What a node knows of a job that has or had the key."""
+
+    id: JobId
+    stamp: int
+    word: int
+    state: int
+    keep: Millis
+    """For how long the key stays taken when the job has ended."""
+
+
+def joined(one: KeyFact, other: KeyFact) -> KeyFact:
+    """What two nodes know of one job."""
+    if one == other:
+        return one
+    return KeyFact(
+        one.id,
+        max(one.stamp, other.stamp),
+        max(one.word, other.word),
+        max(one.state, other.state),
+        max(one.keep, other.keep),
+    )
+
+
+def join(answers: Iterable[Iterable[KeyFact]]) -> dict[JobId, KeyFact]:
+    """What all of them know, by job."""
+    known: dict[JobId, KeyFact] = {}
+    for facts in answers:
+        for fact in facts:
+            before = known.get(fact.id)
+            known[fact.id] = fact if before is None else joined(before, fact)
+    return known
+
+
+def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
+    """The job that has the key: of several that live, the one that was added first; otherwise one
+    that has ended and keeps it."""
+    live = [fact for fact in known.values() if fact.word == HELD]
+    if live:
+        return min(live, key=_age)
+    kept = [fact for fact in known.values() if _is_kept(fact)]
+    return min(kept, key=_age) if kept else None
+
+
+def is_undecided(known: dict[JobId, KeyFact]) -> bool:
+    """Does it depend on an ADDJOB that waits, or on a job that is on its way?"""
+    return any(fact.word in (PENDING, MOVED) for fact in known.values())
+
+
+def _is_kept(fact: KeyFact) -> bool:
+    """One node may know that the job has ended, and another how long its key is kept."""
+    return fact.word == KEPT or (fact.word == ENDED and fact.keep > 0)
+
+
+def _age(fact: KeyFact) -> tuple[int, JobId]:
+    return fact.stamp, fact.id

@@ -1,0 +1,179 @@
+"""Which jobs here have which key, and which keys stay taken for a while (decision 70).
+
+A job is in the index from the moment it is held here until it is dropped. Then its key may stay
+taken: for the KEEP of a job that has ended, or for a moment if it has gone to another node, because
+one that asks all nodes could ask the other one before the job came, and this one afterwards.
+
+Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import journaling
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    DELIVERED,
+    LEASED,
+    QUEUED,
+    TAKEN,
+    WAIT_REPL,
+    JobId,
+    Millis,
+)
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyfacts import (
+    BACKING_OFF,
+    DONE_KEPT,
+    ENDED,
+    HELD,
+    IN_QUEUE,
+    KEPT,
+    MOVED,
+    PENDING,
+    WAITING,
+    WITH_WORKER,
+    KeyFact,
+)
+from disque_trio.statemachine.keys import Kept, KeyName
+from disque_trio.statemachine.memory import of_kept, of_key
+from disque_trio.statemachine.state import NodeState
+
+TRAIL: Final[Millis] = 2000
+"""How long a job that has gone to another node is told of."""
+_GOES_ELSEWHERE: Final = (Cause.HANDED_OVER, Cause.MOVED, Cause.CLIENT_DELJOB)
+_ENDS: Final = (Cause.EXPIRED, Cause.FASTACK)
+
+
+def name_of(job: Job) -> KeyName | None:
+    """The key that the job has, with its queue."""
+    extensions = job.extensions
+    if extensions is None or extensions.key is None or job.queue is None:
+        return None
+    return job.queue, extensions.key
+
+
+def hold(node: NodeState, job: Job) -> None:
+    """The job is here from now on."""
+    name = name_of(job)
+    if name is not None:
+        node.keys.index[name] = (*node.keys.index.get(name, ()), job)
+        node.memory.held += of_key(name)
+
+
+def drop(node: NodeState, job: Job, cause: Cause) -> None:
+    """The job is not here any more."""
+    name = name_of(job)
+    if name is None:
+        return
+    index = node.keys.index
+    left = tuple([each for each in index[name] if each is not job])
+    if left:
+        index[name] = left
+    else:
+        del index[name]
+    node.memory.held -= of_key(name)
+    if cause in _GOES_ELSEWHERE and job.state != ACKED:
+        _keep(node, Kept(name, job.id, job.ctime, MOVED, node.mono + TRAIL))
+    elif cause in _ENDS and job.state != ACKED:
+        end(node, job)
+    _record(node, name, job.id)
+    stir(node, job)
+
+
+def end(node: NodeState, job: Job) -> None:
+    """The job has ended: keep its key for as long as it wants."""
+    name = name_of(job)
+    if name is not None and job.extensions is not None and job.extensions.keep:
+        keep(node, name, job.id, job.ctime, job.extensions.keep)
+    stir(node, job)
+
+
+def keep(node: NodeState, name: KeyName, job_id: JobId, stamp: int, wait: Millis) -> None:
+    """The key of a job that has ended stays taken for so long."""
+    _keep(node, Kept(name, job_id, stamp, KEPT, node.mono + wait))
+
+
+def _keep(node: NodeState, kept: Kept) -> None:
+    others = node.keys.kept.get(kept.name, ())
+    node.keys.kept[kept.name] = (*others, kept)
+    node.memory.held += of_kept(kept.name)
+    node.timers.arm(kept, kept.until)
+
+
+def on_due(node: NodeState, kept: Kept) -> None:
+    """The key is free."""
+    _release(node, kept)
+
+
+def _release(node: NodeState, kept: Kept) -> None:
+    left = tuple([each for each in node.keys.kept[kept.name] if each is not kept])
+    if left:
+        node.keys.kept[kept.name] = left
+    else:
+        del node.keys.kept[kept.name]
+    node.memory.held -= of_kept(kept.name)
+    node.timers.disarm(kept)
+    if kept.word == KEPT and kept.id not in node.jobs:
+        journaling.release(node, kept)
+
+
+def forget_all(node: NodeState) -> None:
+    """All keys are free."""
+    for kept in [each for some in node.keys.kept.values() for each in some]:
+        _release(node, kept)
+
+
+def _record(node: NodeState, name: KeyName, job_id: JobId) -> None:
+    """The job is gone: from now on the journal has its key alone."""
+    for kept in node.keys.kept.get(name, ()):
+        if kept.id == job_id and kept.word == KEPT:
+            journaling.keep(node, kept)
+
+
+def stir(node: NodeState, job: Job) -> None:
+    """Something has happened to the job for which others that want its key may wait."""
+    name = name_of(job)
+    if name is not None and (name in node.keys.claims or name in node.keys.askers):
+        node.keys.stirred[name] = None
+        node.timers.arm(node.keys, node.mono)
+
+
+def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyFact]:
+    """What this node knows of the jobs with this key, the job `but` left out, and whether the job
+    `about` has ended."""
+    found = [fact_of(node, job) for job in node.keys.index.get(name, ()) if job.id != but]
+    for kept in node.keys.kept.get(name, ()):
+        state = DONE_KEPT if kept.word == KEPT else WAITING
+        found.append(KeyFact(kept.id, kept.stamp, kept.word, state, 0))
+    if about and _has_ended(node, about):
+        found.append(KeyFact(about, 0, ENDED, WAITING, 0))
+    return found
+
+
+def _has_ended(node: NodeState, job_id: JobId) -> bool:
+    job = node.jobs.get(job_id)
+    return job_id in node.tombstones if job is None else job.state == ACKED
+
+
+def fact_of(node: NodeState, job: Job) -> KeyFact:
+    """What is known of the job here."""
+    if job.state == ACKED:
+        return KeyFact(job.id, job.ctime, ENDED, WAITING, 0)
+    word = PENDING if job.state == WAIT_REPL else HELD
+    keep = 0 if job.extensions is None else job.extensions.keep
+    return KeyFact(job.id, job.ctime, word, state_of(node, job), keep)
+
+
+def state_of(node: NodeState, job: Job) -> int:
+    """How it stands with a live job, as far as is known here."""
+    if job.state == QUEUED:
+        return IN_QUEUE
+    if job.state == ACTIVE and (job.flags & (LEASED | TAKEN) or _is_delivered_once(job)):
+        return WITH_WORKER
+    return BACKING_OFF if job.state == ACTIVE and job.nacks else WAITING
+
+
+def _is_delivered_once(job: Job) -> bool:
+    return not job.retry and bool(job.flags & DELIVERED)

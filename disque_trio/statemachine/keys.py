@@ -1,0 +1,94 @@
+"""What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
+
+The fields are written by `keyindex` and `claims`.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import JobId, Millis, NodeId
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyfacts import KeyFact
+from disque_trio.statemachine.messages import KeyClaim
+from disque_trio.statemachine.timers import Timed
+
+KeyName = tuple[bytes, bytes]
+"""The queue and the key."""
+
+# IFEXISTS: what an ADDJOB wants if another job has the key.
+
+RETURN: Final = 0
+REJECT: Final = 1
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Kept(Timed):
+    """A job that is not here any more, whose key is taken for a while."""
+
+    name: KeyName
+    id: JobId
+    stamp: int
+    word: int
+    """KEPT, or MOVED."""
+    until: Millis
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Claim:
+    """An ADDJOB that wants a key for its job, which has no copies yet."""
+
+    number: int
+    name: KeyName
+    job: Job
+    if_exists: int
+    is_async: bool
+    made: Millis
+    """When the ADDJOB came."""
+    began: Millis
+    """When it was the first one here, and began to ask."""
+    heard: dict[NodeId, Millis] = attrs.Factory(dict)
+    """When a node last answered, whatever."""
+    pending: dict[JobId, tuple[NodeId, int]] = attrs.Factory(dict)
+    """Jobs whose ADDJOB waited when this one asked: at which node, and `asked_at` then."""
+    again_at: Millis = 0
+    """When those that have not answered are asked again."""
+    round: int = 0
+    """How often it has asked."""
+    base: int = 0
+    """Answers to earlier rounds do not count."""
+    since: dict[NodeId, int] = attrs.Factory(dict)
+    """For some nodes, a later round from which on their answers count."""
+    asked_at: int = 0
+    """A number between those of the ADDJOBs that came before all were asked, and of later ones."""
+    about: JobId = b""
+    """The job of which all nodes are asked whether it has ended."""
+    ended: dict[JobId, KeyFact] = attrs.Factory(dict)
+    """Jobs that have ended, as a node has said: others may not have heard of it."""
+    answers: dict[NodeId, tuple[KeyFact, ...]] = attrs.Factory(dict)
+    yielded: dict[NodeId, JobId] = attrs.Factory(dict)
+    """Claims of other nodes that come before this one, and of which they have been asked."""
+
+    @property
+    def age(self) -> tuple[int, JobId]:
+        """Of two claims the one with the smaller age is the first."""
+        return self.job.ctime, self.job.id
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Keys(Timed):
+    """What a node knows of keys. `keyindex` and `claims` write it."""
+
+    index: dict[KeyName, tuple[Job, ...]] = attrs.Factory(dict)
+    """The jobs here that have the key, acknowledged ones included (`keyindex`)."""
+    kept: dict[KeyName, tuple[Kept, ...]] = attrs.Factory(dict)
+    """Jobs that are gone (`keyindex`)."""
+    claims: dict[KeyName, list[Claim]] = attrs.Factory(dict)
+    """Those of this node's clients, in their order; the first one asks (`claims`)."""
+    asking: dict[int, Claim] = attrs.Factory(dict)
+    """The first ones, by number (`claims`)."""
+    last_number: int = 0
+    askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
+    """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
+    stirred: dict[KeyName, None] = attrs.Factory(dict)
+    """Keys of which something has changed that a claim may wait for (`keyindex`)."""

@@ -1,0 +1,128 @@
+"""Nodes that are broken in how they keep keys unique, and the plans in which that shows.
+
+As in `broken`, each function breaks one thing.
+"""
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Fault, Latency, LinkPlan, Plan
+from disque_trio.statemachine import claims, keyindex
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyfacts import HELD, KeyFact
+from disque_trio.statemachine.state import NodeState
+from tests.sim.ablations.broken import Patch, nothing
+from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
+
+
+def asking_nobody(patch: Patch) -> None:
+    """An ADDJOB with UNIQUE asks no other node for its key."""
+    patch.setattr(claims, "_awaited", lambda *_: [])
+
+
+def not_waiting_for_others(patch: Patch) -> None:
+    """An ADDJOB does not wait for another one that wants the key and waits for something itself."""
+    patch.setattr(claims, "is_undecided", lambda _: False)
+
+
+def not_asking_again(patch: Patch) -> None:
+    """When an earlier ADDJOB of a node wants the key, that node is not asked again."""
+    patch.setattr(claims, "_yield", nothing)
+
+
+def ends_not_told(patch: Patch) -> None:
+    """A node that is asked about a job does not say that the job has ended."""
+    patch.setattr(keyindex, "_has_ended", lambda *_: False)
+
+
+def keys_not_kept(patch: Patch) -> None:
+    """KEEP has no effect."""
+    patch.setattr(keyindex, "end", nothing)
+
+
+def keys_kept_for_ever(patch: Patch) -> None:
+    """A node says of a job that it lives even if it has ended."""
+    fact_of = keyindex.fact_of
+
+    def said(node: NodeState, job: Job) -> KeyFact:
+        return attrs.evolve(fact_of(node, job), word=HELD)
+
+    patch.setattr(keyindex, "fact_of", said)
+    ends_not_told(patch)
+
+
+def keys_not_loaded(patch: Patch) -> None:
+    """After a restart a node does not know the keys of the jobs in its journal."""
+    hold, drop = keyindex.hold, keyindex.drop
+
+    def held(node: NodeState, job: Job) -> None:
+        if node.recovering is None:
+            hold(node, job)
+
+    def dropped(node: NodeState, job: Job, cause: Cause) -> None:
+        if job in node.keys.index.get(keyindex.name_of(job) or (b"", b""), ()):
+            drop(node, job, cause)
+
+    patch.setattr(keyindex, "hold", held)
+    patch.setattr(keyindex, "drop", dropped)
+
+
+# Plans.
+
+
+def keyed(seed: int) -> Plan:
+    """Many ADDJOBs at once want one of three keys, over slow links; many acks come to a node that
+    does not hold the job."""
+    adds = jobs(600, every=SECOND // 40, replicate=2, keep_s=None)
+    mix = (("ackjob", 1.0), ("elsewhere", 3.0))
+    return plan(
+        "keyed",
+        seed,
+        20,
+        link=LinkPlan(latency=Latency(fast=(2_000, 60_000))),
+        clocks=tuple(ClockPlan(wall_offset_ms=400 * number) for number in range(5)),
+        adds=tuple(_with_key(add, number % 3) for number, add in enumerate(adds)),
+        consumers=workers((1, 2, 3, 4, 5), mix=mix, work=(5_000, 60_000)),
+    )
+
+
+def acked_afar(seed: int) -> Plan:
+    """The same with longer work, and with some slow messages: an ADDJOB may find a job of whose
+    acknowledgement its holder has not heard."""
+    made = keyed(seed)
+    link = LinkPlan(latency=Latency(fast=(500, 2_000), slow=(50_000, 200_000), p_slow=0.1))
+    mix = (("elsewhere", 1.0),)
+    return attrs.evolve(
+        made,
+        link=link,
+        adds=tuple(attrs.evolve(add, replicate=1) for add in made.adds),
+        consumers=workers((1, 2, 3, 4, 5), mix=mix, work=(200_000, 400_000)),
+    )
+
+
+def keeping(seed: int) -> Plan:
+    """The same, with KEEP."""
+    made = keyed(seed)
+    return attrs.evolve(made, adds=tuple(attrs.evolve(add, keep_s=2) for add in made.adds))
+
+
+def restarted(seed: int) -> Plan:
+    """All nodes are killed and come back with their journals, and nobody takes the jobs."""
+    adds = [add for add in jobs(60, every=SECOND, replicate=2) if not 1 <= add.at // SECOND < 40]
+    kills = tuple(
+        Fault(kind="crash", at=5 * SECOND, hold=SECOND, nodes=(node,), mode="kill")
+        for node in range(1, 6)
+    )
+    return plan(
+        "restarted",
+        seed,
+        65,
+        config=(("cluster-node-timeout", "1000"), ("appendonly", "yes"), ("appendfsync", "always")),
+        adds=tuple(_with_key(add, 0) for add in adds),
+        faults=kills,
+        drain=SECOND,
+    )
+
+
+def _with_key(add: Add, number: int) -> Add:
+    return attrs.evolve(add, unique=f"k{number}", timeout_ms=5000)

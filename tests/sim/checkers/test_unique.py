@@ -1,0 +1,144 @@
+"""S24 and S25: of the jobs with one key one lives, and its id is told."""
+
+from zlib import crc32
+
+import pytest
+
+from tests.sim.checkers.trace import JOB, Trace, broken
+
+OTHER = "D-89abcdef-CCCCCCCCCCCCCCCCCCCCCCCC-003d"
+KEY = crc32(b"k")
+OPTIONS = f"replicate=1 retry=10 ttl=3600 unique={KEY}"
+
+
+def record(body: str, keep: int = 0, key: int = KEY) -> str:
+    kept = f" keep={keep}" if keep else ""
+    return (
+        f"replicate=1 retry=10000 delay=0 made=1000000 body={crc32(body.encode())} key={key}{kept}"
+        " left=3600000 due=10000"
+    )
+
+
+def add(
+    trace: Trace, time: float, job: str = JOB, *, node: str = "n1", body: str = "b", keep: int = 0
+) -> None:
+    options = OPTIONS + (f" keep={keep}" if keep else "")
+    said = record(body, keep * 1000)
+    trace.add(time, job, node=node, to=(), options=options, body=body, record=said)
+
+
+def ask(trace: Trace, time: float, job: str = JOB, *, refused: bool = False) -> None:
+    """A later ADDJOB, which is answered with the id of this job."""
+    trace.row(
+        time, "add.invoke", "n2", queue="q", client="p2", ref=77,
+        detail=f"timeout=1000 {OPTIONS} body=late",
+    )  # fmt: skip
+    if refused:
+        detail = f"DUPLICATE {job} queued"
+        trace.row(
+            time + 0.01, "add.refused", "n2", queue="q", client="p2", ref=77,
+            cause="DUPLICATE", detail=detail,
+        )  # fmt: skip
+    else:
+        trace.row(time + 0.01, "add.ok", "n2", job=job, client="p2", ref=77)
+
+
+def end(trace: Trace, time: float, job: str = JOB, node: str = "n1") -> None:
+    trace.serve(time, node, job=job)
+    trace.ack(time + 0.5, node, job=job)
+    trace.collect(time + 0.6, node, job=job)
+
+
+def test_two_jobs_with_one_key_are_one_too_many() -> None:
+    trace = Trace()
+    add(trace, 1)
+    add(trace, 2, OTHER, node="n2", body="c")
+
+    assert broken(trace.verdict()) == ["S24"]
+
+
+def test_across_a_cut_there_may_be_two() -> None:
+    trace = Trace()
+    trace.cut(0.5, ["n1"], ["n2"], until=3)
+    add(trace, 1)
+    add(trace, 2, OTHER, node="n2", body="c")
+    trace.serve(2.2)
+    trace.serve(2.3, "n2", client="c2", job=OTHER, body="c")
+
+    verdict = trace.verdict()
+
+    assert "S24" not in broken(verdict)
+    assert verdict.marks["unique.twins"] == verdict.marks["unique.both_delivered"] == 1
+
+
+@pytest.mark.parametrize(("keep", "due"), [(0, []), (30, ["S24"]), (3, [])])
+def test_when_the_first_has_ended_its_key_is_free_unless_it_is_kept(
+    keep: int, due: list[str]
+) -> None:
+    trace = Trace()
+    add(trace, 1, keep=keep)
+    end(trace, 2)
+
+    add(trace, 8, OTHER, body="c")
+
+    assert broken(trace.verdict()) == due
+
+
+@pytest.mark.parametrize("refused", [True, False])
+@pytest.mark.parametrize(("at", "due"), [(2.2, []), (8, ["S25"])])
+def test_an_id_is_told_of_a_job_that_lived(refused: bool, at: float, due: list[str]) -> None:
+    trace = Trace()
+    add(trace, 1)
+    end(trace, 2)
+
+    ask(trace, at, refused=refused)
+
+    verdict = trace.verdict()
+    assert broken(verdict) == due
+    assert verdict.marks["unique.refused" if refused else "unique.returned"] == 1
+
+
+def test_a_kept_key_is_told_too() -> None:
+    trace = Trace()
+    add(trace, 1, keep=10)
+    end(trace, 2)
+
+    ask(trace, 8)
+
+    assert trace.verdict().ok
+
+
+def test_an_id_of_no_job_is_not_told() -> None:
+    trace = Trace()
+    add(trace, 1)
+
+    ask(trace, 2, OTHER)
+
+    assert broken(trace.verdict()) == ["S25"]
+
+
+def test_an_id_of_a_job_with_another_key_is_not_told() -> None:
+    trace = Trace()
+    said = record("b", key=KEY + 1)
+    trace.add(1, to=(), options=f"replicate=1 retry=10 ttl=3600 unique={KEY + 1}", record=said)
+
+    ask(trace, 2)
+
+    assert broken(trace.verdict()) == ["S25"]
+
+
+def test_an_id_of_a_job_whose_addjob_has_failed_is_not_told() -> None:
+    trace = Trace()
+    trace.add(1, to=(), options=OPTIONS, record=record("b"), is_queued=False, outcome="unknown")
+    trace.row(1.01, "drop", "n1", job=JOB, cause="add-failed")
+
+    ask(trace, 2)
+
+    assert "S25" in broken(trace.verdict())
+
+
+def test_the_key_of_the_record_is_that_of_the_addjob() -> None:
+    trace = Trace()
+    trace.add(1, to=(), options=OPTIONS, record=record("b", key=KEY + 1))
+
+    assert broken(trace.verdict()) == ["S16"]

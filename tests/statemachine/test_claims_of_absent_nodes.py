@@ -1,0 +1,184 @@
+"""UNIQUE between nodes: silence, timeouts, nodes that are away, and what others are told."""
+
+import pytest
+
+from disque_trio.statemachine.base import FAIL, PFAIL, Failure, Status
+from disque_trio.statemachine.claims import ASK_EVERY
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.nodetable import mark
+from disque_trio.statemachine.replication import KEY_TIMED_OUT
+from tests.rig import JOB, N2, N3
+from tests.statemachine.keying import (
+    LATE,
+    OTHER,
+    answers,
+    ask,
+    claim_of,
+    claims,
+    held,
+    keyed_copy,
+    keyed_rig,
+    original,
+    ours,
+    say,
+    say_all,
+)
+
+TICK = 10
+
+
+# Time and reachability.
+
+
+def test_nodes_that_do_not_answer_are_asked_again() -> None:
+    rig = keyed_rig()
+    ask(rig)
+    say(rig, N2, claims(rig)[0][1])
+
+    rig.advance(ASK_EVERY + TICK)
+
+    assert [to for to, _ in claims(rig)] == [N3]
+
+
+def test_the_client_is_told_when_its_timeout_is_over() -> None:
+    rig = keyed_rig()
+    client, other = ask(rig, timeout=300), ask(rig)
+
+    rig.advance(300 + TICK)
+
+    assert rig.reply(client) == Failure(KEY_TIMED_OUT)
+    assert not rig.node.jobs
+    rig.advance(TICK)
+    say_all(rig)
+    assert isinstance(rig.reply(other), Status)
+
+
+def test_nothing_remains_of_a_client_that_leaves() -> None:
+    rig = keyed_rig()
+    client = ask(rig)
+
+    rig.disconnect(client)
+    rig.advance(TICK)
+
+    assert not rig.node.keys.claims
+    assert not rig.node.keys.asking
+    assert claims(rig)
+    rig.advance(1000)
+    assert claims(rig) == []
+
+
+@pytest.mark.parametrize("flag", [PFAIL, FAIL])
+def test_nodes_that_are_suspected_are_not_waited_for(flag: int) -> None:
+    rig = keyed_rig()
+    client = ask(rig)
+    say(rig, N2, claims(rig)[0][1])
+
+    mark(rig.node, rig.node.cluster.nodes[N3], flag)
+    rig.advance(ASK_EVERY + TICK)
+
+    assert isinstance(rig.reply(client), Status)
+
+
+def test_originals_are_not_asked() -> None:
+    rig = keyed_rig()
+    original(rig, N3)
+
+    client = ask(rig)
+    say_all(rig)
+
+    assert isinstance(rig.reply(client), Status)
+
+
+def test_a_node_is_waited_for_until_it_is_known_whether_it_is_ours() -> None:
+    rig = keyed_rig()
+    peer = rig.node.cluster.nodes[N3]
+    original(rig, N3)
+    peer.resent_on = 0
+    client = ask(rig)
+    say(rig, N2, claims(rig)[0][1])
+    assert rig.replies(client) == []
+
+    ours(rig, N3)
+    peer.resent_on = peer.link
+    rig.advance(ASK_EVERY + TICK)
+    say_all(rig, held())
+
+    assert rig.reply(client) == Status(JOB)
+
+
+def test_a_node_without_a_link_is_waited_for() -> None:
+    rig = keyed_rig()
+    rig.lose_link(N3)
+    client = ask(rig)
+
+    say_all(rig)
+
+    assert rig.replies(client) == []
+
+
+def test_a_node_that_never_answers_is_not_waited_for_without_end() -> None:
+    """It may not know this node."""
+    rig = keyed_rig(config=Config(cluster_node_timeout=2000))
+    client = ask(rig)
+    say(rig, N2, claims(rig)[0][1])
+    peer = rig.node.cluster.nodes[N3]
+    for _ in range(45):
+        rig.advance(ASK_EVERY)
+        for each in rig.node.cluster.nodes.values():
+            each.pong_received, each.ping_sent = rig.now.mono, 0
+
+    assert not peer.flags & PFAIL
+    assert isinstance(rig.reply(client), Status)
+
+
+# What others are told.
+
+
+def test_others_are_told_of_the_jobs_that_are_held_here() -> None:
+    rig = keyed_rig()
+    rig.hold(keyed_copy())
+
+    rig.message(N3, claim_of(stamp=LATE))
+
+    [(to, [told])] = answers(rig)
+    assert (to, told.id, told.word) == (N3, JOB, held().word)
+
+
+def test_they_are_not_told_of_the_job_for_which_they_ask() -> None:
+    rig = keyed_rig()
+    rig.hold(keyed_copy())
+
+    rig.message(N3, claim_of(JOB))
+
+    assert answers(rig) == [(N3, ())]
+
+
+def test_a_node_that_is_forgotten_waits_no_longer() -> None:
+    rig = keyed_rig()
+    client = ask(rig)
+    asked = claims(rig)
+    rig.message(N3, claim_of(stamp=LATE))
+    assert rig.node.keys.askers
+    say(rig, N3, asked[1][1])
+
+    rig.ask("CLUSTER", "FORGET", N3)
+    rig.advance(ASK_EVERY + TICK)
+    say(rig, N2, asked[0][1])
+
+    assert isinstance(rig.reply(client), Status)
+    assert not rig.node.keys.askers
+
+
+def test_two_claims_of_two_nodes_wait_side_by_side() -> None:
+    rig = keyed_rig()
+    ask(rig)
+    asked = claims(rig)
+    rig.message(N2, claim_of(JOB, LATE))
+    rig.message(N3, claim_of(OTHER, LATE + 1))
+    rig.sent()
+
+    for to, claim in asked:
+        say(rig, to, claim)
+
+    assert [to for to, _ in answers(rig)] == [N2, N3]
+    assert not rig.node.keys.askers
