@@ -1,6 +1,7 @@
 """Replays a transcript against a server, and finds the replies that differ (README.md)."""
 
 import json
+import math
 import re
 import time
 from pathlib import Path
@@ -52,6 +53,8 @@ class Outcome:
     replies: int = 0
     """How many were compared."""
     seconds: float = 0.0
+    held_up_s: float = 0.0
+    """The part of them in which no step meant to wait: what the machine had no time for."""
     differences: list[Difference] = attrs.Factory(list)
 
 
@@ -61,11 +64,15 @@ def replay(port: int, path: Path) -> Outcome:
     talk = _Talk(port, Outcome(path.name))
     try:
         talk.client.call("DEBUG", "FLUSHALL")
+        waited = 0.0
         for number, step in enumerate(json.loads(path.read_text())["steps"]):
+            began = time.monotonic()
             talk.take(number, step)
+            waited += min(time.monotonic() - began, _may_wait_s(step))
     finally:
         talk.close()
     talk.outcome.seconds = time.monotonic() - started
+    talk.outcome.held_up_s = talk.outcome.seconds - waited
     return talk.outcome
 
 
@@ -160,6 +167,15 @@ class _Talk:
         for job_id, name in self._names.items():
             text = text.replace(name, job_id)
         return text
+
+
+def _may_wait_s(step: dict[str, Any]) -> float:
+    """How long a step may last on an idle machine: seconds."""
+    match [word.upper() for word in step.get("cmd", ())]:
+        case ["GETJOB", *options] if "NOHANG" not in options:
+            timeout = re.search(r"\bTIMEOUT (\d+)", " ".join(options))
+            return int(timeout[1]) / 1000 if timeout else math.inf
+    return math.inf if "receive" in step else float(step.get("sleep", 0))
 
 
 def _without_volatile(items: list[Shown]) -> list[Shown]:
