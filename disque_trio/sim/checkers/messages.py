@@ -6,6 +6,7 @@ from typing import Final
 from disque_trio.sim.checkers.case import Bases, Case, Flight
 from disque_trio.sim.checkers.history import ASKED, record_fastack
 from disque_trio.sim.checkers.records import Announcement, Incoming, Job
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 QUEUED: Final = "queued"
@@ -173,7 +174,8 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         job = case.job(job_id)
         kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
         is_first = all(last is None or last.time != row.time for last in kinds)
-        _note_incoming(case, row, job, None if age is None else row.mono + age)
+        sent = row.time if flight is None else flight[0]
+        _note_incoming(case, row, job, sent, None if age is None else row.mono + age)
         if is_first and row.node not in job.copies:
             job.listed.pop(row.node, None)
         if row.node not in job.copies or not is_disk_faulty:
@@ -181,11 +183,13 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
             _learn_list(row, job, holders)
 
 
-def _note_incoming(case: Case, row: Row, job: Job, base: int | None) -> None:
+def _note_incoming(case: Case, row: Row, job: Job, sent: Micros, base: int | None) -> None:
     last = job.incoming.get((row.node, row.cause))
     if last is None or last.time != row.time:
-        job.incoming[row.node, row.cause] = Incoming(row.time, base, base)
-    elif _may_have_refused(case, row.node, job.queue):
+        job.incoming[row.node, row.cause] = Incoming(row.time, sent, base, base)
+        return
+    last.sent = max(last.sent, sent)
+    if _may_have_refused(case, row.node, job.queue):
         last.lowest_base = base
 
 

@@ -127,6 +127,8 @@ class Copy:
     """It has come back after a stop in order, and a worker may have it (S21)."""
     before: "Copy | None" = None
     """What it was before the crash, until all is loaded."""
+    sent_at: Micros = NEVER
+    """When the message that it is from was sent; `since` if it is from none."""
 
 
 @attrs.define(eq=False)
@@ -134,6 +136,8 @@ class Incoming:
     """The copies of a job that a node has received in one batch."""
 
     time: Micros
+    sent: Micros
+    """When the last of them was sent."""
     base: Millis | None
     """Of the first (see `Copy.base`)."""
     lowest_base: Millis | None

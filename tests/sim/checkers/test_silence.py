@@ -107,6 +107,37 @@ def test_nor_one_that_was_told() -> None:
     assert "L3" in broken(fastacked(lost=None).verdict(end=400))
 
 
+def held_up(*, sent: float = 0, lost: float | None = 2.5, again: float | None = None) -> Trace:
+    """n3 gets its copy after a FASTACK at n2, which has no copy and tells all."""
+    trace = trace_of(consumers=())
+    trace.add(0, job=ONCE, to=(), options="replicate=1 retry=0 ttl=3600")
+    trace.serve(1, job=ONCE)
+    trace.row(2, "fastack.invoke", "n2", job=ONCE, client="c1", ref=70)
+    trace.send(2, "deljob", "n2", "n1", ONCE)
+    trace.row(2.002, "drop", "n1", job=ONCE, cause="deljob")
+    trace.send(2, "deljob", "n2", "n3", ONCE, lost=lost)
+    trace.row(2, "fastack.ok", "n2", job=ONCE, client="c1", ref=70, detail="0")
+    for each in (sent, again):
+        if each is not None:
+            trace.send(each, "repljob", "n1", "n3", ONCE, lag=5 - each, detail=f"jobs={ONCE}")
+    trace.row(5, "hold", "n3", job=ONCE, cause="repljob")
+    trace.heal(10)
+    return trace
+
+
+def test_a_copy_that_was_under_way_at_the_time_of_a_fastack_that_is_lost_may_stay() -> None:
+    assert broken(held_up().verdict(end=400)) == []
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [held_up(sent=3), held_up(again=3), held_up(lost=None)],
+    ids=["it was sent later", "it was sent again later", "the FASTACK came before it"],
+)
+def test_one_that_was_sent_later_or_came_after_the_fastack_may_not(trace: Trace) -> None:
+    assert broken(trace.verdict(end=400)) == ["L3"]
+
+
 def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
     trace = fastacked()
     trace.row(3, "ack.invoke", "n3", job=ONCE, client="c1", ref=71)
