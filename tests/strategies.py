@@ -1,7 +1,9 @@
 """Hypothesis strategies: ids, job copies, messages, frames, requests, replies, cuts."""
 
 import itertools
+from collections.abc import Iterable
 
+import attrs
 from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import (
@@ -175,6 +177,16 @@ def batches() -> st.SearchStrategy[Batch]:
     """Any messages about jobs at once."""
     parts = st.lists(messages_about_a_job(), min_size=1, max_size=8)
     return st.builds(Batch, parts.map(tuple))
+
+
+def single(read: Iterable[Frame]) -> list[Frame]:
+    """The frames with each message about one job. Neighbours that are alike are read as one."""
+    return [
+        attrs.evolve(frame, message=Batch(tuple(frame.messages)))
+        if isinstance(frame.message, Batch)
+        else frame
+        for frame in read
+    ]
 
 
 def frames() -> st.SearchStrategy[Frame]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from disque_trio.statemachine.base import JobId, NodeId
@@ -110,7 +111,7 @@ START = (
 """A node that holds jobs of its own and of another."""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(STEPS, st.booleans(), st.booleans(), st.booleans())
 def test_many_have_the_effects_of_one_after_the_other(
     steps: list[tuple[str, Any]], is_recording: bool, is_traced: bool, ours: bool
@@ -120,6 +121,39 @@ def test_many_have_the_effects_of_one_after_the_other(
     together.node.trace = [] if is_traced else None
 
     for step in [*START, *steps]:
+        take(together, *step, is_single=False)
+        take(singly, *step, is_single=True)
+        assert everything(together) == everything(singly)
+
+
+EACH = (
+    Working(b""),
+    *(SetAck(b"", known) for known in (0, 2, 3, 4)),
+    GotAck(b"", known=True),
+    GotAck(b"", known=False),
+    DelJob(b""),
+)
+BEFORE: tuple[tuple[tuple[str, Any], ...], ...] = (
+    (),
+    (("add", (1, "DELAY", 1)), ("get", 9)),
+    (("get", 5), ("ack", [0, 1, 2, 7, 8, 9, 12])),
+    (("get", 9), ("ack", [*range(15)]), ("forget", N4)),
+    (("hold", ([0, 1, 2], HOLDERS[3])), ("ack", [7, 8, 9]), ("forget", N3)),
+)
+
+
+@pytest.mark.parametrize("message", EACH, ids=repr)
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("is_recording", [True, False])
+def test_each_message_meets_jobs_in_every_state(
+    message: AboutJob, before: tuple[tuple[str, Any], ...], is_recording: bool
+) -> None:
+    together, singly = rigs(Config(appendonly=is_recording))
+    singly.node.trace = []
+    said = ("many", (message, N2, [*range(15), 3, 3]))
+    again = ("many", (message, N3, [*range(15)]))
+
+    for step in [*START, *before, said, ("wait", 400), again, ("wait", 2000), said]:
         take(together, *step, is_single=False)
         take(singly, *step, is_single=True)
         assert everything(together) == everything(singly)
