@@ -91,8 +91,8 @@ class Case:
     """By node and job that was queued there: when the node started again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Pairs of nodes of which the first has received a PONG of the second since the heal (L10)."""
-    pending_orders: dict[str, Row] = attrs.Factory(dict)
-    """By node that is down: the last order to leave, or not to leave."""
+    pending_orders: dict[str, list[Row]] = attrs.Factory(dict)
+    """By node that is down or stopped: the orders to leave, or not to leave."""
     unanswered: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and peer: when the PING was sent that has no answer yet; see `silence`."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)

@@ -71,9 +71,9 @@ def on_start(case: Case, row: Row) -> None:
     elif row.time > 0:
         case.mark("join")
     case.world.on_start(row)
-    order = case.pending_orders.pop(row.node, None)
-    if order is not None and row.time - order.time <= ORDER_DELAY:
-        _apply(case, order)
+    for order in case.pending_orders.pop(row.node, ()):
+        if row.time - order.time <= ORDER_DELAY:
+            _apply(case, order)
     jobs = list(case.table(row.node))
     history.on_start(case, row)
     _recheck(case, jobs)
@@ -107,8 +107,7 @@ def on_pause(case: Case, row: Row) -> None:
 def on_resume(case: Case, row: Row) -> None:
     """It goes on, and receives what has come meanwhile."""
     case.world.resume(row.node, row.time)
-    order = case.pending_orders.pop(row.node, None)
-    if order is not None:
+    for order in case.pending_orders.pop(row.node, ()):
         _apply(case, order)
 
 
@@ -120,10 +119,11 @@ def on_clock(case: Case, row: Row) -> None:
 
 def on_leave(case: Case, row: Row) -> None:
     """A node is told to leave, or not to leave. Both outlast a restart. A node that is down gets
-    neither, unless it starts at that moment; one whose process is stopped, when it goes on."""
+    neither, unless it starts at that moment; one whose process is stopped gets both when it goes
+    on, and may handle between them what has come meanwhile."""
     case.mark("leave")
     if row.node in case.world.down or row.node in case.world.paused:
-        case.pending_orders[row.node] = row
+        case.pending_orders.setdefault(row.node, []).append(row)
     else:
         _apply(case, row)
 

@@ -232,6 +232,29 @@ def test_a_leaving_node_may_hand_a_new_job_over() -> None:
     assert trace.verdict().ok
 
 
+@pytest.mark.parametrize(
+    ("node", "leaves", "due"),
+    [
+        ("n1", 1, []),
+        ("n1", 4, ["n1 drops it (handed-over) though the node is not leaving"]),
+        ("n2", 1, ["n1 drops it (handed-over) though the node is not leaving"]),
+    ],
+)
+def test_so_may_one_that_got_the_orders_to_leave_and_to_stay_while_it_was_stopped(
+    node: str, leaves: float, due: list[str]
+) -> None:
+    """It handles requests of clients between the two orders, once it goes on."""
+    trace = Trace()
+    trace.row(0.5, "pause", "n1")
+    trace.row(leaves, "leave", node, detail="yes")
+    trace.row(leaves + 1, "leave", node, detail="no")
+    trace.row(3, "resume", "n1")
+    trace.add(3, is_queued=False, options="replicate=2 retry=10 ttl=3600")
+    trace.row(3.005, "drop", "n1", job=JOB, cause="handed-over")
+
+    assert problems(trace) == due
+
+
 def test_so_may_a_node_that_is_short_of_memory() -> None:
     trace = Trace(config=[("maxmemory", "80kb")])
     trace.add(0, is_queued=False, options="replicate=2 retry=10 ttl=3600")
