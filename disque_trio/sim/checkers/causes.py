@@ -60,18 +60,16 @@ def _ack_was_cut_off(duplicate: DuplicateCase) -> bool:
         return False
     if not _is_known(duplicate) and not _is_cut_yet(duplicate, acks):
         return False
-    earliest = duplicate.serve.time - duplicate.case.obligations.collection
     knowing = duplicate.acked_copies()
     ackers = {
-        ack.node: max(ack.time, earliest)
+        ack.node: ack.time
         for ack in reversed(acks)
         if ack.node in knowing or not knowing or _told_while_it_knew(duplicate, ack)
     }
-    outcomes = _outcomes_of_ack(duplicate, ackers)
+    outcomes = _outcomes_of_ack(duplicate, ackers, propagation.of_recent_ack)
     if Outcome.BLOCKED in outcomes or Outcome.LATE in outcomes:
         return Outcome.BLOCKED in outcomes
-    others = {node: max(at, earliest) for node, at in knowing.items()}
-    return Outcome.BLOCKED in _outcomes_of_ack(duplicate, others)
+    return Outcome.BLOCKED in _outcomes_of_ack(duplicate, knowing, propagation.of_recent_ack)
 
 
 def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
@@ -98,9 +96,13 @@ def _is_cut_yet(duplicate: DuplicateCase, acks: list[Ack]) -> bool:
     )
 
 
-def _outcomes_of_ack(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> list[Outcome]:
+def _outcomes_of_ack(
+    duplicate: DuplicateCase,
+    knowing: dict[str, Micros],
+    of_ack: Callable[[DuplicateCase, str, str, Micros], Outcome] = propagation.of_ack,
+) -> list[Outcome]:
     return [
-        propagation.of_ack(duplicate, node, queuer, since)
+        of_ack(duplicate, node, queuer, since)
         for node, since in knowing.items()
         for queuer in duplicate.nodes()
         if node != queuer

@@ -15,6 +15,8 @@ class Interval:
     end: Micros | None = None
     is_unknown: bool = attrs.field(default=False, kw_only=True)
     """Two nodes did not know each other; nothing else was wrong."""
+    is_slow: bool = attrs.field(default=False, kw_only=True)
+    """Something was slow, not stopped."""
     lag: Micros = attrs.field(default=0, kw_only=True)
     """The additional delay of messages that are sent in it."""
 
@@ -26,6 +28,18 @@ class Interval:
 def meets_any(intervals: Sequence[Interval], since: Micros, until: Micros) -> bool:
     """Was any of these between the two times? The last is the most likely."""
     return any(interval.meets(since, until) for interval in reversed(intervals))
+
+
+def begin_without(intervals: Sequence[Interval], period: Micros, until: Micros) -> Micros:
+    """When the last `period` until then began, if these intervals do not count towards it."""
+    since = until - period
+    begun = until
+    spans = [(until if each.end is None else each.end, each.start) for each in intervals]
+    for end, start in sorted(spans, reverse=True):
+        if start < begun and end > since:
+            since -= min(end, begun) - start
+            begun = start
+    return since
 
 
 @attrs.define(eq=False)

@@ -12,6 +12,7 @@ import attrs
 
 from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.intervals import begin_without
 from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.obligations import MILLI
 from disque_trio.sim.checkers.records import Ack, Announcement, Copy, Job, Lease, Queueing
@@ -88,6 +89,16 @@ def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) ->
     if begin > since and _was_never_told(duplicate, knower, queuer, since):
         return Outcome.UNSENT
     return _outcome(duplicate, knower, queuer, OF_ACK, max(since, begin), duplicate.serve.time)
+
+
+def of_recent_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
+    """The same, but what was lost so long ago that `knower` should have repeated it does not count:
+    longer ago than G, without the time in which one of the two was stopped."""
+    world, until = duplicate.case.world, duplicate.serve.time
+    pauses = [*world.pauses.get(knower, ()), *world.pauses.get(queuer, ())]
+    stops = [pause for pause in pauses if not pause.is_slow]
+    repeated = begin_without(stops, duplicate.case.obligations.collection, until)
+    return of_ack(duplicate, knower, queuer, max(since, repeated))
 
 
 def is_ack_passed_on_late(

@@ -317,7 +317,7 @@ class World:
         if interval is not None:
             interval.end = self.last_trouble = row.time
         if row.detail not in {"", "0"}:
-            interval = self.slow[key] = Interval(row.time)
+            interval = self.slow[key] = Interval(row.time, is_slow=True)
             self.pauses.setdefault(row.node, []).append(interval)
         if row.kind == "delay":
             self._on_lag(key, row.time, int(row.detail or 0) * MILLI)

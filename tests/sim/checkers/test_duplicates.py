@@ -115,6 +115,50 @@ def test_an_announced_ack_counts_though_its_sender_has_forgotten_it(
     assert trace.verdict().duplicates == {cause: 1}
 
 
+def lost_ack() -> Trace:
+    """A job of two nodes, with RETRY 300 s, whose acknowledgement was lost on its way to n2."""
+    trace = Trace(nodes=2)
+    trace.add(0, to=("n2",), options="replicate=2 retry=300 ttl=3600")
+    trace.serve(1)
+    trace.working(1, "n1", "n2")
+    trace.ack(5)
+    trace.send(5.001, "setack", "n1", "n2", lost=8)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("stopped", "stops", "cause"),
+    [
+        ("n1", [(6, None)], "D2"),
+        ("n1", [(6, 290)], "D2"),
+        ("n2", [(6, 290)], "D2"),
+        ("n1", [(6, 150), (160, 290)], "D2"),
+        ("n1", [(6, 20)], "DX"),
+        ("n1", [(150, 160)], "DX"),
+        ("n1", [], "DX"),
+    ],
+)
+def test_d2_a_lost_ack_counts_until_there_was_time_to_repeat_it(
+    stopped: str, stops: list[tuple[float, float | None]], cause: str
+) -> None:
+    trace = lost_ack()
+    for since, until in stops:
+        trace.row(since, "pause", stopped)
+        if until is not None:
+            trace.row(until, "resume", stopped)
+    again(trace, 301)
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
+def test_a_slow_node_has_time_to_repeat_an_ack() -> None:
+    trace = lost_ack()
+    trace.row(6, "slow", "n1", detail="19")
+    again(trace, 301)
+
+    assert trace.verdict().duplicates == {"DX": 1}
+
+
 def test_d3a_the_ack_died_with_its_node() -> None:
     trace = acknowledged()
     trace.crash(5.5, "n1")
