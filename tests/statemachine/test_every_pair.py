@@ -19,6 +19,8 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    KeyAnswer,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -175,6 +177,11 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         lambda job_id: Holders(job_id, (N2, N3, ME)),
         {"acked": Outcome("acked", set_ack(3)), "dummy": Outcome("dummy", set_ack(0))},
     ),
+    "KeyClaim": (
+        lambda _: KeyClaim(7, 1, JOB, 5, b"", b"q", b"key"),
+        {state: Outcome(state, to((N2,), lambda _: KeyAnswer(7, 1, ()))) for state in STATES},
+    ),
+    "KeyAnswer": (lambda _: KeyAnswer(7, 1, ()), {}),
     "YourJobs": (
         given,
         {
@@ -259,4 +266,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 20
+    assert len(types) == 22
