@@ -314,8 +314,8 @@ def _knowing(duplicate: DuplicateCase) -> list[str]:
 def _copy_was_late(duplicate: DuplicateCase) -> bool:
     """D7: a late copy reached a node that had dropped the job with its ack, and queued it again.
 
-    A node that dropped the job before the first ack, or because a client deleted it there (DELJOB),
-    does not count: it knew of no ack.
+    A node that dropped the job before the first ack, or because a client deleted it there (DELJOB)
+    or its ADDJOB failed, does not count: it knew of no ack.
     """
     job = duplicate.job
     if not job.acks:
@@ -325,7 +325,7 @@ def _copy_was_late(duplicate: DuplicateCase) -> bool:
     return any(
         copy.is_late
         and not copy.is_dummy
-        and first <= copy.not_held_at != job.deleted.get(copy.node)
+        and first <= copy.not_held_at != job.withdrawn.get(copy.node)
         for copy in copies
         if copy is not None
     )

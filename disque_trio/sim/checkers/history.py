@@ -248,7 +248,7 @@ def _drop_deleted(case: Case, row: Row, job: Job, copy: Copy) -> None:
     if copy.is_acked:
         job.ack_deleted = True
     else:
-        job.deleted[row.node] = row.time
+        job.withdrawn[row.node] = row.time
     case.finish(job, "deljob")
 
 
@@ -257,8 +257,10 @@ def _drop_expired(case: Case, _row: Row, job: Job, copy: Copy) -> None:
         case.finish(job, "expired")
 
 
-def _drop_failed(_case: Case, row: Row, job: Job, _copy: Copy) -> None:
+def _drop_failed(_case: Case, row: Row, job: Job, copy: Copy) -> None:
     job.may_delete[row.node] = "add-failed"
+    if not copy.is_acked:
+        job.withdrawn[row.node] = row.time
 
 
 def _drop_told(case: Case, row: Row, job: Job, _copy: Copy) -> None:

@@ -285,8 +285,9 @@ class Job:
     """When a node has last dropped its copy."""
     not_held: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped it, or said that it knows nothing of it."""
-    deleted: dict[str, Micros] = attrs.Factory(dict)
-    """When a client has last deleted (DELJOB) a copy that was not acknowledged there."""
+    withdrawn: dict[str, Micros] = attrs.Factory(dict)
+    """When DELJOB of a client, or the failure of ADDJOB, has last removed a copy that was not
+    acknowledged there."""
     end_told: dict[str, Micros] = attrs.Factory(dict)
     """When a node has first told anybody that nobody there works on it any more: acked, or gone."""
     drop_on_disk: dict[str, None] = attrs.Factory(dict)

@@ -138,6 +138,7 @@ def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
         (2, "deljob", 3, "D5"),
         (12.43, "deljob", 12.46, "D7"),
         (12.43, "client-deljob", 12.46, "D5"),
+        (12.43, "add-failed", 12.46, "D5"),
     ],
 )
 def test_d7_only_of_a_node_that_let_the_job_go_with_the_ack(
