@@ -272,18 +272,16 @@ def _list_was_short(duplicate: DuplicateCase) -> bool:
     ):
         # Without a copy, FASTACK is sent to all nodes: the list plays no part.
         return False
-    if any(
-        _has_missed_list(duplicate, ack, node)
-        for ack in duplicate.acks("fastack")
-        for node in nodes
-    ):
+    fastacks = duplicate.acks("fastack")
+    if any(_has_missed_list(duplicate, ack, node) for ack in fastacks for node in nodes):
         return False
     if any(node in {duplicate.before.node, *knowing} for node in nodes):
         return False
+    sources = dict.fromkeys(node for ack in fastacks for node in duplicate.sources(ack))
     return not any(
         node in duplicate.job.listed.get(one, ()) or _has_told_of_ack(duplicate, one, node)
         for one in knowing
-        for node in nodes
+        for node in sources or nodes
     )
 
 
@@ -345,16 +343,19 @@ def _came_from_disk(duplicate: DuplicateCase) -> bool:
 
 
 def _fastack_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D9: DELJOB was lost, or there was no link for it or for the list of holders."""
+    """D9: DELJOB was lost, or there was no link for it or for the list of holders.
+
+    Nodes may have their copies, since then, from the one that was not told.
+    """
     return any(
         ack.node != node
         and (
             _has_missed_list(duplicate, ack, node)
-            or propagation.was_hindered(duplicate, ack.node, node, ack.time)
+            or propagation.was_hindered(duplicate, ack.node, node, ack.time, until)
             or duplicate.job.announcement(ack.node, node, ACK).lost >= ack.time
         )
         for ack in duplicate.acks("fastack")
-        for node in duplicate.nodes()
+        for node, until in duplicate.sources(ack).items()
     )
 
 

@@ -66,7 +66,7 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
         incoming = job.incoming.pop((node, cause), None)
         if incoming is not None:
             copy.base, copy.lowest_base = incoming.base, incoming.lowest_base
-            copy.sent_at = incoming.sent
+            copy.came_from, copy.sent_at = incoming.sender, incoming.sent
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
 

@@ -186,7 +186,7 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
 def _note_incoming(case: Case, row: Row, job: Job, sent: Micros, base: int | None) -> None:
     last = job.incoming.get((row.node, row.cause))
     if last is None or last.time != row.time:
-        job.incoming[row.node, row.cause] = Incoming(row.time, sent, base, base)
+        job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, sent, base, base)
         return
     last.sent = max(last.sent, sent)
     if _may_have_refused(case, row.node, job.queue):

@@ -74,6 +74,22 @@ class DuplicateCase:
             ack for ack in self.job.acks if ack.time <= self.serve.time and kind in ("", ack.kind)
         ]
 
+    def sources(self, ack: Ack) -> dict[str, Micros]:
+        """The nodes that had it queued, with the time until when a fault may excuse that the node
+        of the FASTACK has not told them; and those that sent them their copies since then, untold:
+        FASTACK is said once."""
+        found = dict.fromkeys(self.nodes(), self.serve.time)
+        nodes = list(found)
+        for node in nodes:
+            copy = self.job.copies.get(node)
+            if copy is None or copy.sent_at <= ack.time or copy.came_from in {"", *found}:
+                continue
+            told = self.job.announcement(ack.node, copy.came_from, ACK)
+            if not ack.time <= told.got_at < copy.sent_at:
+                found[copy.came_from] = ack.time
+                nodes.append(copy.came_from)
+        return found
+
     def acked_copies(self) -> dict[str, Micros]:
         """The nodes that know of an ack, with the time since when."""
         return {copy.node: copy.acked_at for copy in self.job.copies.values() if copy.is_acked}

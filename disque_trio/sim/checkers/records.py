@@ -111,6 +111,8 @@ class Copy:
     """The node had had the job before, or had said that it knows nothing of it."""
     not_held_at: Micros = NEVER
     """When it last did so."""
+    came_from: str = ""
+    """The node that sent it; none if it is from no message."""
     is_offline: bool = False
     """The node is down; the copy may be on its disk."""
     confirmed_at: Micros = NEVER
@@ -136,6 +138,8 @@ class Incoming:
     """The copies of a job that a node has received in one batch."""
 
     time: Micros
+    sender: str
+    """Of the first."""
     sent: Micros
     """When the last of them was sent."""
     base: Millis | None

@@ -213,6 +213,43 @@ def test_d9_fastack_could_not_reach_a_holder() -> None:
     assert trace.verdict().duplicates == {"D9": 1}
 
 
+@pytest.mark.parametrize(
+    ("server", "cut", "is_told", "cause"),
+    [
+        ("n1", 2, False, "D9"),
+        ("n4", 2, False, "D9"),
+        ("n1", 5.05, False, "DX"),
+        ("n4", 5.05, False, "DX"),
+        ("n1", 2, True, "DX"),
+        ("n4", 2, True, "DX"),
+    ],
+)
+def test_d9_a_holder_that_fastack_could_not_reach_sent_the_copy(
+    server: str, cut: float, is_told: bool, cause: str
+) -> None:
+    """n2 gives the job to a node that does not know of it, or has forgotten FASTACK in a crash;
+    there it is delivered twice."""
+    trace = leased(Trace(nodes=4))
+    trace.cut(cut, ["n1"], ["n2"], until=7)
+    trace.fastack(5)
+    trace.send(5.001, "deljob", "n1", "n3")
+    trace.row(5.003, "drop", "n3", job=JOB, cause="deljob")
+    if is_told:
+        trace.send(5.001, "deljob", "n1", "n2")
+    if server == "n1":
+        trace.crash(5.1, "n1", back=6)
+    trace.requeue(12, "n2")
+    trace.row(12, "unqueue", "n2", job=JOB, cause="given")
+    trace.row(12, "give", "n2", job=JOB, peer=server, cause="given")
+    trace.send(12, "yourjobs", "n2", server, detail=f"jobs={JOB} holders=n1,n2,n3,{server}")
+    trace.row(12.002, "hold", server, job=JOB, cause="yourjobs")
+    trace.requeue(12.002, server, "import")
+    trace.serve(12.002, server, "c2")
+    again(trace, 24, server)
+
+    assert trace.verdict().duplicates == ({cause: 2} if cause == "D9" else {"D9": 1, cause: 1})
+
+
 def test_d10_a_clock_jumped() -> None:
     trace = leased()
     trace.row(3, "clock.step", "n2", detail="3600000")
