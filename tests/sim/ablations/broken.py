@@ -258,7 +258,8 @@ def once_queued_again(patch: Patch) -> None:
 
     intact = lifecycle.restart_retry
     patch.setattr(lifecycle, "restart_retry", restart)
-    patch.setattr(lifecycle, "had_its_turn", lambda _: False)
+    for module in (job_module, transfer):
+        patch.setattr(module, "had_its_turn", lambda _: False)
 
 
 def youngest_first(patch: Patch) -> None:

@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import ACKED, ACTIVE, WAIT_REPL, CommandError
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import adopt
+from disque_trio.statemachine.counts import COUNTED
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.messages import DelJob, GotAck, GotJob, JobCopy, ReplJob, SetAck
@@ -232,6 +233,8 @@ def acks_overruled(patch: Patch) -> None:
         job = node.jobs.get(copy.id)
         if job is not None and job.state == ACKED and not job.is_dummy:
             job.state = ACTIVE
+            # Acknowledged, it is not counted any more.
+            job.flags &= ~COUNTED
             job.requeue_at = node.mono + 1
         return intact(node, sender, copy, is_for_clients=is_for_clients)
 
