@@ -152,9 +152,12 @@ def test_nor_one_that_an_acknowledgement_has_to_reach() -> None:
     [
         ("hostile", 1.9, "pfail", False),
         ("hostile", 0.5, "pfail", True),
-        ("hostile", 1.9, "fail", True),
+        ("hostile", 1.9, "fail", False),
+        ("hostile", 0.5, "fail", True),
         ("hostile", 1.9, "noaddr", True),
         ("stream", 1.9, "pfail", True),
+        ("stream", 5.999, "pfail", False),
+        ("stream", 5.999, "fail", True),
     ],
 )
 def test_a_node_that_waits_for_a_lost_answer_may_suspect_the_other_until_it_gives_the_link_up(
@@ -174,14 +177,16 @@ def test_a_node_that_waits_for_a_lost_answer_may_suspect_the_other_until_it_give
     ("model", "told", "asked", "is_due"),
     [
         ("hostile", 3, 3, False),
-        ("hostile", None, 3, True),
-        ("hostile", 1.9, 3, True),
+        ("hostile", 1.9, 1.8, False),
+        ("hostile", 1.9, 3, False),
+        ("hostile", 1.9, 0.5, True),
         ("hostile", 3, None, True),
         ("stream", 5.999, 5.999, False),
+        ("stream", 1.9, 5.999, True),
         ("stream", 3, 3, True),
     ],
 )
-def test_a_node_may_believe_a_verdict_that_came_after_the_heal_until_its_ping_is_answered(
+def test_a_node_may_believe_a_late_verdict_and_on_lossy_links_any_until_its_ping_is_answered(
     *, model: str, told: float | None, asked: float | None, is_due: bool
 ) -> None:
     trace = trace_of(model, consumers=())
