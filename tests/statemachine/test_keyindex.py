@@ -4,6 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import ACKED, JobId, Status
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.journaling import kept_keys
 from disque_trio.statemachine.keyfacts import (
     BACKING_OFF,
     ENDED,
@@ -19,7 +20,7 @@ from disque_trio.statemachine.keyindex import TRAIL, facts
 from disque_trio.statemachine.messages import DelJob, GotJob, NeedJobs, SetAck, Working
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.rig import CALM, JOB, N2, N3, ONCE, Rig
-from tests.statemachine.keying import KEY, ask, keyed_copy, keyed_rig, say_all, wanted
+from tests.statemachine.keying import KEY, OTHER, ask, keyed_copy, keyed_rig, say_all, wanted
 
 NAME = (b"q", KEY)
 TICK = 10
@@ -126,6 +127,20 @@ def test_two_jobs_with_one_key_are_both_known() -> None:
     assert {fact.id for fact in known(rig)} == {JOB, other}
     rig.message(N2, DelJob(JOB))
     assert [fact.id for fact in known(rig)] == [other]
+
+
+def test_a_key_that_two_jobs_keep_is_taken_until_the_later_end() -> None:
+    rig = keyed_rig()
+    rig.hold(keyed_copy(keep=2000))
+    rig.hold(keyed_copy(OTHER, keep=4000))
+    rig.ask("FASTACK", JOB, OTHER)
+    assert words(rig) == [KEPT, KEPT]
+
+    rig.advance(2000 + TICK)
+    assert [fact.id for fact in known(rig)] == [OTHER]
+    rig.advance(2000)
+
+    assert known(rig) == []
 
 
 def test_a_copy_that_is_deleted_without_an_end_keeps_no_key() -> None:
@@ -262,6 +277,30 @@ def test_a_key_that_was_freed_does_not_come_back() -> None:
     assert records_of(rig)[-1] == DeleteJob(job.id)
     assert known(restarted(records_of(rig), rig)) == []
     assert known(restarted(records_of(rig)[:-1], rig)) == []
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(4000, [KEPT]), (10_000 + TICK, [])])
+def test_a_file_that_is_written_anew_has_the_keys_of_jobs_that_are_gone(
+    waited: int, expected: list[int]
+) -> None:
+    rig = Rig(config=RECORDING)
+    job = rig.add("UNIQUE", KEY, "KEEP", 10)
+    rig.ask("ACKJOB", job.id)
+    rig.advance(waited)
+
+    again = restarted(list(kept_keys(rig.node)), rig)
+
+    assert not again.node.jobs
+    assert words(again) == expected
+
+
+def test_a_file_that_is_written_anew_has_the_key_of_a_job_that_is_still_here_with_the_job() -> None:
+    rig = keyed_rig(config=RECORDING)
+    rig.hold(keyed_copy(keep=5000, holders=(N2, N3)))
+    rig.ask("ACKJOB", JOB)
+    assert KEPT in words(rig)
+
+    assert list(kept_keys(rig.node)) == []
 
 
 def test_an_acknowledged_job_that_comes_back_keeps_its_key() -> None:
