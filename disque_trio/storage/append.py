@@ -267,8 +267,8 @@ class Appender:
         if file is None or not self._unsynced or self.trouble:
             return
         async with self.syncing:
-            if file is not self.file:
-                return
+            if file is not self.file or not self._unsynced:
+                return  # a flush was first, and may have been the last before the file is closed
             batches, size = self._unsynced, file.size
             count = len(batches)
             started = trio.current_time()
