@@ -19,7 +19,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.extensions import MAX_REASON, DeadState, Extensions
 from disque_trio.statemachine.job import make_id
 from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
 from disque_trio.statemachine.messages import (
@@ -34,6 +34,7 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Meet,
@@ -90,7 +91,7 @@ def job_copies() -> st.SearchStrategy[JobCopy]:
     return st.builds(
         JobCopy,
         id=job_ids(),
-        state=st.integers(0, 3),
+        state=st.integers(0, 4),
         gc_attempt=st.integers(0, 15),
         flags=u8,
         replicas=u16,
@@ -113,8 +114,15 @@ def extensions() -> st.SearchStrategy[Extensions]:
     return st.builds(
         Extensions,
         priority=st.integers(-100, 100),
+        limit=u32,
+        dead=dead_states(),
         unknown=later.map(lambda fields: tuple(sorted(fields.items()))),
     ).filter(lambda found: found != Extensions())
+
+
+def dead_states() -> st.SearchStrategy[DeadState]:
+    """Whether a job is dead, and how often it was redriven."""
+    return st.builds(DeadState, u32, st.booleans(), payloads(MAX_REASON), u64)
 
 
 def gossips() -> st.SearchStrategy[Gossip]:
@@ -144,7 +152,8 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(HaveJobs, payloads(20), u32),
         st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
-        st.builds(Purge, payloads(20)),
+        st.builds(Purge, payloads(20), st.booleans()),
+        st.builds(JobState, job_ids(), u64, dead_states()),
         st.builds(KeyClaim, u64, u32, job_ids(), u64, job_ids(), payloads(20), payloads(MAX_KEY)),
         st.builds(KeyAnswer, u64, u32, st.lists(key_facts(), max_size=4).map(tuple)),
         messages_about_a_job(),

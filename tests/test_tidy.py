@@ -26,12 +26,13 @@ _RUNGS: Final = """
     pressure
     shortcuts copies waiters pausing recovery
     pending_adds introductions
+    deadletters
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
     claims many
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique admission
-    commands.ping commands.addjob commands.jobs commands.queues commands.scans
+    commands.ping commands.addjob commands.jobs commands.nack commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.unlisted commands.table
@@ -122,7 +123,11 @@ OWNERS: Final = {
         NodeState.handouts Handout.token Handout.client Handout.is_orphan
         Client.tied
     """,
-    "counts": "NodeState.delayed NodeState.leased Queue.acks Queue.given",
+    "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given",
+    "deadletters": """
+        Job.extensions Job.expires Job.confirmed Job.state Job.requeue_at Job.nacks Job.deliveries
+        Memory.held Memory.evictable
+    """,
     "idle_queues": "NodeState.queues NodeState.ready NodeState.unmet Memory.held",
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """

@@ -45,7 +45,9 @@ WAIT_REPL: Final = 0
 ACTIVE: Final = 1
 QUEUED: Final = 2
 ACKED: Final = 3
-STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
+DEAD: Final = 4
+"""Ours: kept, and delivered to nobody (decision 71)."""
+STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked", b"dead")
 
 # Job flags, likewise.
 BCAST_QUEUED: Final = 1
@@ -91,8 +93,12 @@ PURGES: Final = 16
 """It understands PURGE."""
 CLAIMS: Final = 32
 """It answers KEYCLAIM: which jobs have a key."""
-CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS
+BURIES: Final = 64
+"""It keeps dead jobs, and understands JOBSTATE."""
+CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES
 """What a node of ours announces, in PING, PONG and MEET."""
+KEEPS_ALL: Final = EXTENDS | BURIES
+"""It keeps every job of ours."""
 
 # Queue pause bits (original 2.9).
 PAUSE_IN: Final = 1

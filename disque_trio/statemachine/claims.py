@@ -20,6 +20,7 @@ from disque_trio.statemachine import keyfacts, keyindex, pending_adds, replicati
 from disque_trio.statemachine.base import (
     ACTIVE,
     CLAIMS,
+    DEAD,
     FAIL,
     FOREVER,
     HANDSHAKE,
@@ -179,7 +180,7 @@ def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
     """A job that was added here after other clients here had wanted its key: answer them."""
     mine = node.cluster.myself.id[:8]
     for job in node.keys.index.get(name, ()):
-        if job.state in (ACTIVE, QUEUED) and job.id[2:10] == mine:
+        if job.state in (ACTIVE, QUEUED, DEAD) and job.id[2:10] == mine:
             fact = keyindex.fact_of(node, job)
             for claim in list(node.keys.claims.get(name, ())):
                 if claim.age < (job.ctime, job.id):

@@ -6,7 +6,7 @@ checked and shown is in `directives`.
 
 import attrs
 
-from disque_trio.statemachine.base import CAPABILITIES, EXTENDS, Millis
+from disque_trio.statemachine.base import CAPABILITIES, KEEPS_ALL, Millis
 
 
 @attrs.frozen(kw_only=True)
@@ -96,6 +96,8 @@ class Config:
     """A delivery starts the retry period anew, here and at the other holders; ours alone."""
     tied_grace: Millis = 2000
     """How long after its connection has ended a job of GETJOB TIED is queued again; ours alone."""
+    dead_letter_ttl_s: int = 7 * 86_400
+    """For how long a dead job is kept; ours alone."""
     bus_send_buffer: int = 32 << 20
     """Bytes queued for one bus link before frames are dropped; ours alone (original, defect 32)."""
     workers: int = 1
@@ -111,7 +113,7 @@ class Config:
     @property
     def capabilities(self) -> int:
         """What this node announces in PING, PONG and MEET."""
-        return CAPABILITIES if self.keeps_extensions else CAPABILITIES & ~EXTENDS
+        return CAPABILITIES if self.keeps_extensions else CAPABILITIES & ~KEEPS_ALL
 
     @property
     def known_port(self) -> int:

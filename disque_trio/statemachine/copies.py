@@ -3,14 +3,16 @@
 Owns `Job.holders`.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from disque_trio.statemachine import send
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
+    BURIES,
     CARRIED_FLAGS,
-    EXTENDS,
+    DEAD,
     MAX_SECONDS,
     JobId,
     Millis,
@@ -19,7 +21,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.lifecycle import desync
-from disque_trio.statemachine.messages import JobCopy, SetAck
+from disque_trio.statemachine.messages import JobCopy, JobState, SetAck, Working
 from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
@@ -81,18 +83,28 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
         delay=millis(copy.delay),
         retry=millis(copy.retry),
         holders=named(node, copy.holders),
-        state=ACTIVE,
+        state=DEAD if is_dead(copy) else ACTIVE,
         flags=BCAST_WILLQUEUE if copy.retry else 0,
-        requeue_at=shared(node.mono + wait) if copy.retry else 0,
+        requeue_at=shared(node.mono + wait) if copy.retry and not is_dead(copy) else 0,
         nacks=copy.nacks,
         deliveries=copy.deliveries,
         extensions=copy.extensions,
     )
 
 
+def is_dead(copy: JobCopy) -> bool:
+    """Is it the copy of a dead job?"""
+    return copy.extensions is not None and copy.extensions.dead.is_dead
+
+
 def reads(peer: Peer, job: Job) -> bool:
     """Can the node keep a copy of this job, with its extensions?"""
-    return job.extensions is None or bool(peer.capabilities & EXTENDS)
+    return job.extensions is None or keeps(peer, job.extensions.needs)
+
+
+def keeps(peer: Peer, needs: int) -> bool:
+    """Does the node have all of these capabilities?"""
+    return peer.capabilities & needs == needs
 
 
 def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
@@ -146,6 +158,18 @@ def add_holder(job: Job, id: NodeId) -> None:
     """Remember that this node may hold a copy too; usually it is in the list already."""
     if id not in job.holders:
         job.holders = _shared((*job.holders, id))
+
+
+def tell_state(node: NodeState, job: Job, ids: Iterable[NodeId]) -> None:
+    """Tell holders that the job is dead, or has been redriven. Nodes that do not know of dead jobs
+    are told that a worker has it, so that they do not queue it for now."""
+    found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]
+    knowing = [peer.link for peer in found if peer.capabilities & BURIES]
+    others = [peer.link for peer in found if not peer.capabilities & BURIES]
+    left = max(job.expires - node.mono, 0)
+    send.broadcast(node, knowing, JobState(job.id, left, job.dead_state))
+    if job.state == DEAD:
+        send.broadcast(node, others, Working(job.id))
 
 
 def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:

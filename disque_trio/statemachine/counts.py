@@ -1,14 +1,15 @@
-"""How many jobs of each queue are delayed here or with workers, counted as they come and go.
+"""How many jobs of each queue are delayed here or with workers, counted as they come and go; and
+which are dead.
 
 The counts stand beside the queues, because a queue may be dropped, or not exist yet, while it has
 such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
 
-Owns `NodeState.delayed` and `leased`, `Queue.acks` and `given`.
+Owns `NodeState.delayed`, `leased` and `dead`, `Queue.acks` and `given`.
 """
 
 from typing import Final
 
-from disque_trio.statemachine.base import DELAYED, LEASED
+from disque_trio.statemachine.base import DEAD, DELAYED, LEASED
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -28,6 +29,12 @@ def delay(node: NodeState, job: Job) -> None:
     node.delayed[name] = node.delayed.get(name, 0) + 1
 
 
+def hold(node: NodeState, job: Job) -> None:
+    """The job is here, and may be dead."""
+    if job.state == DEAD:
+        node.dead.setdefault(job.queue or b"", {})[job.id] = job
+
+
 def leave(node: NodeState, job: Job, flags: int) -> None:
     """The job is about to lose these flags, or to end."""
     name = job.queue or b""
@@ -35,6 +42,11 @@ def leave(node: NodeState, job: Job, flags: int) -> None:
         _less(node.leased, name, 1)
     if flags & DELAYED:
         _less(node.delayed, name, 1)
+    if job.state == DEAD:
+        dead = node.dead[name]
+        del dead[job.id]
+        if not dead:
+            del node.dead[name]
 
 
 def acknowledged(node: NodeState, name: bytes, acks: int, leases: int = 0) -> None:

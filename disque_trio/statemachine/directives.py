@@ -154,6 +154,7 @@ DIRECTIVES: Final = (
     _live("proto-max-bulk-len", _BULK_LIMIT),
     _live("replica-repair-after", number(0, _INT32_MAX), field="replica_repair_after_s"),
     _live("tied-grace", number(0, _INT32_MAX)),
+    _live("dead-letter-ttl", number(1, _INT32_MAX), field="dead_letter_ttl_s"),
     Directive("workers", WORKERS),
     Directive("multiplexing-api", choice("auto", "epoll", "kqueue", "tasks")),
     Directive("tls-port", number(0, 55535)),

@@ -9,6 +9,7 @@ from typing import Any, Final
 from disque_trio.statemachine import (
     acks,
     claims,
+    deadletters,
     delivery,
     federation,
     introductions,
@@ -30,6 +31,7 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Many,
@@ -64,6 +66,7 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     Waiting: offering.on_waiting,
     HaveJobs: federation.on_havejobs,
     Holders: introductions.on_holders,
+    JobState: deadletters.on_jobstate,
     KeyClaim: claims.on_keyclaim,
     KeyAnswer: claims.on_keyanswer,
     Pause: pausing.on_pause,

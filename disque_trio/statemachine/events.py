@@ -21,6 +21,9 @@ class Kind(enum.StrEnum):
     GIVE = "give"
     """It was sent to another node that needs jobs."""
     ACKED = "acked"
+    DEAD = "dead"
+    REDRIVE = "redrive"
+    """A dead job is alive again."""
     UNTIE = "untie"
     """The connection to which its delivery was tied has ended."""
 
@@ -56,6 +59,7 @@ class Cause(enum.StrEnum):
     ENQUEUE = "enqueue"
     IMPORT = "import"
     TOLD = "enqueue-message"
+    REDRIVEN = "redriven"
     # unqueue
     SERVED = "served"
     GIVEN = "given"
@@ -64,6 +68,12 @@ class Cause(enum.StrEnum):
     DEQUEUE = "dequeue"
     ACKED = "acked"
     DROPPED = "dropped"
+    BURIED = "buried"
+    # dead
+    LIMIT = "limit"
+    NACK_DEAD = "nack-dead"
+    # dead, redrive
+    JOBSTATE = "jobstate"
     # acked
     ACKJOB = "ackjob"
     PURGE = "purge"

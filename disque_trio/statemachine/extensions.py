@@ -8,10 +8,42 @@ from typing import Final
 
 import attrs
 
+from disque_trio.statemachine.base import BURIES, EXTENDS, Millis
+
 PRIORITIES: Final = range(-100, 101)
 """What PRIORITY may be. 0 is the default."""
 EXTENSION_BYTES: Final = 180
 """What the record weighs, without the bytes in it."""
+DEAD_BYTES: Final = 420
+"""What the state of a job that is or was dead weighs besides, with its place among the dead."""
+MAX_REASON: Final = 1024
+"""Bytes of the reason why a job is dead."""
+
+
+@attrs.frozen
+class DeadState:
+    """Is the job dead, and how often has it been redriven? Of two the greater holds (`merged`)."""
+
+    epoch: int = 0
+    """How often it has been redriven."""
+    is_dead: bool = False
+    reason: bytes = b""
+    life: Millis = 0
+    """The TTL of its ADDJOB, which begins anew when it is redriven; 0 if it was never dead."""
+
+    @property
+    def order(self) -> tuple[int, bool, bytes, Millis]:
+        """By this they are compared: redriven outweighs dead, and dead outweighs alive."""
+        return self.epoch, self.is_dead, self.reason, self.life
+
+
+ALIVE: Final = DeadState()
+"""Of every job that was never dead."""
+
+
+def merged(one: DeadState, other: DeadState) -> DeadState:
+    """What two holders know of one job."""
+    return one if one.order >= other.order else other
 
 
 @attrs.frozen
@@ -24,14 +56,23 @@ class Extensions:
     """UNIQUE: no other job of its queue may have it; None for none."""
     keep: int = 0
     """Milliseconds for which the key stays taken when the job has ended."""
+    limit: int = 0
+    """LIMIT: after so many deliveries without an acknowledgement it is dead; 0 is never."""
+    dead: DeadState = ALIVE
     unknown: tuple[tuple[int, bytes], ...] = ()
     """Fields of a later version, number and value: kept and passed on."""
+
+    @property
+    def needs(self) -> int:
+        """The capabilities that a node must have to keep the job."""
+        return EXTENDS if not self.limit and self.dead == ALIVE else EXTENDS | BURIES
 
     @property
     def weight(self) -> int:
         """What the record weighs in memory, in bytes."""
         key = 0 if self.key is None else 33 + len(self.key)
-        return EXTENSION_BYTES + key + sum([100 + len(value) for _, value in self.unknown])
+        dead = 0 if self.dead == ALIVE else DEAD_BYTES + len(self.dead.reason)
+        return EXTENSION_BYTES + key + dead + sum([100 + len(value) for _, value in self.unknown])
 
     @property
     def fields(self) -> list[tuple[bytes, int | bytes]]:
@@ -43,5 +84,11 @@ class Extensions:
             found.append((b"key", self.key))
         if self.keep:
             found.append((b"keep", self.keep))
+        if self.limit:
+            found.append((b"limit", self.limit))
+        if self.dead.epoch:
+            found.append((b"redriven", self.dead.epoch))
+        if self.dead.reason:
+            found.append((b"reason", self.dead.reason))
         found += [(b"extension-%d" % number, value) for number, value in self.unknown]
         return found

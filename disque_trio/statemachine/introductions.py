@@ -12,13 +12,20 @@ from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     BCAST_WILLQUEUE,
+    DEAD,
     GROWN,
     LISTS,
     QUEUED,
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holders, is_over, named, tell_of_ack
+from disque_trio.statemachine.copies import (
+    add_holders,
+    is_over,
+    named,
+    tell_of_ack,
+    tell_state,
+)
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Holders, Queued, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
@@ -67,7 +74,9 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
 
 def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
     """Send the announcement that the other holders have received in this period."""
-    if job.state == QUEUED:
+    if job.state == DEAD:
+        tell_state(node, job, ids)
+    elif job.state == QUEUED:
         send.to_ids(node, ids, Queued(job.id))
     elif lifecycle.lease_runs(node, job):
         send.to_ids(node, ids, Working(job.id))

@@ -6,6 +6,7 @@ Reads the nouns only. A broken invariant is an AssertionError that names the val
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    DEAD,
     DELAYED,
     HANDSHAKE,
     LEASED,
@@ -42,6 +43,7 @@ def check(node: NodeState) -> None:
         _check_client(node, client)
     _check_handouts(node)
     _check_counts(node)
+    _check_dead(node)
     waiting = sum(map(len, node.awaited.values()))
     assert waiting == sum(bool(each.awaited) for each in node.clients.values()), node.awaited
     _check_adding(node)
@@ -66,6 +68,10 @@ def _check_job(node: NodeState, job: Job) -> None:
     if job.state in (ACTIVE, QUEUED):
         assert set(job.confirmed or ()) <= set(job.holders), f"{job.id!r}: {job.confirmed}"
         assert job.requeue_at or not job.retry, f"{job.id!r} would never be queued again"
+    if job.state not in (WAIT_REPL, ACKED):
+        is_dead = job.state == DEAD
+        assert job.dead_state.is_dead == is_dead, f"{job.id!r} in state {job.state} is dead"
+        assert not (is_dead and job.requeue_at), f"{job.id!r} is dead and would be queued"
     if not job.retry and job.flags & QUEUED_ONCE:
         assert not job.requeue_at, f"{job.id!r} would be queued twice"
 
@@ -104,6 +110,16 @@ def _check_counts(node: NodeState) -> None:
         for job in having:
             found[job.queue or b""] = found.get(job.queue or b"", 0) + 1
         assert counted == found, f"flag {flag} is counted as {counted}, and {found} have it"
+
+
+def _check_dead(node: NodeState) -> None:
+    dead: dict[bytes, set[bytes]] = {}
+    for job in node.jobs.values():
+        if job.state == DEAD:
+            dead.setdefault(job.queue or b"", set()).add(job.id)
+            assert not job.flags & (LEASED | DELAYED), f"{job.id!r} is dead, flags {job.flags}"
+    listed = {name: set(jobs) for name, jobs in node.dead.items()}
+    assert listed == dead, f"{listed} are listed as dead, and {dead} are"
 
 
 def _place(job: Job) -> tuple[int, int, bytes]:

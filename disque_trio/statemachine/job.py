@@ -3,8 +3,8 @@
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
 `replication` (confirmed while it waits for copies), `repair` (confirmed while it is active or
 queued), `acks` (confirmed and attempts while it is acked), `many` (confirmed likewise, and flags),
-`shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before and after). Nothing writes
-`extensions` once the job is made.
+`shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before and after), `deadletters` (as
+`lifecycle`, expires, and other `extensions` in the place of those that the job was made with).
 """
 
 from binascii import b2a_base64
@@ -29,7 +29,7 @@ from disque_trio.statemachine.base import (
     NodeId,
     Reply,
 )
-from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.timers import Timed
 
@@ -96,6 +96,11 @@ class Job(Timed):
     def priority(self) -> int:
         """The place in its queue is by this first; 0 for most jobs."""
         return 0 if self.extensions is None else self.extensions.priority
+
+    @property
+    def dead_state(self) -> DeadState:
+        """Is it dead, and how often was it redriven?"""
+        return ALIVE if self.extensions is None else self.extensions.dead
 
     @property
     def is_dummy(self) -> bool:

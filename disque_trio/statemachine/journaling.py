@@ -20,6 +20,7 @@ from typing import Final
 
 from disque_trio.statemachine.base import (
     ACKED,
+    DEAD,
     DELIVERED,
     MAX_SECONDS,
     RECORDED,
@@ -116,7 +117,7 @@ def has_record(node: NodeState, job: Job) -> bool:
         return False
     if job.extensions is not None and not node.config.keeps_extensions:
         return False
-    return bool(job.retry) or job.state == ACKED or not job.flags & DELIVERED
+    return bool(job.retry) or job.state in (ACKED, DEAD) or not job.flags & DELIVERED
 
 
 def has_no_place(node: NodeState, config: Config) -> bool:

@@ -13,6 +13,7 @@ from disque_trio.statemachine import journaling
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    DEAD,
     DELIVERED,
     LEASED,
     QUEUED,
@@ -36,6 +37,7 @@ from disque_trio.statemachine.keyfacts import (
     WITH_WORKER,
     KeyFact,
 )
+from disque_trio.statemachine.keyfacts import DEAD as KEY_DEAD
 from disque_trio.statemachine.keys import Kept, KeyName
 from disque_trio.statemachine.memory import of_kept, of_key
 from disque_trio.statemachine.state import NodeState
@@ -170,6 +172,8 @@ def state_of(node: NodeState, job: Job) -> int:
     """How it stands with a live job, as far as is known here."""
     if job.state == QUEUED:
         return IN_QUEUE
+    if job.state == DEAD:
+        return KEY_DEAD
     if job.state == ACTIVE and (job.flags & (LEASED | TAKEN) or _is_delivered_once(job)):
         return WITH_WORKER
     return BACKING_OFF if job.state == ACTIVE and job.nacks else WAITING

@@ -44,10 +44,9 @@ from disque_trio.statemachine.state import NodeState
 _SPREAD: Final = 2 * DESYNC
 WITH_WORKER: Final = LEASED | TAKEN
 """A worker has the job, from this node or from another one, as far as is known here."""
-LINKS_UP: Final[Millis] = 1000
-"""How long it takes after a start until links are up."""
-_TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE)
+_TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
+NOT_COUNTED: Final = (Cause.NACK, Cause.RELEASE, Cause.REDRIVEN)
 _ACKED: Final = b"acked"
 _ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: _ACKED}
 """What WAITJOB answers of a job that is dropped without being acknowledged here first."""
@@ -94,6 +93,7 @@ def _hold(node: NodeState, job: Job) -> None:
     memory.held += of_job(job)
     if job.extensions is not None:
         keyindex.hold(node, job)
+        counts.hold(node, job)
     if is_evictable(job):
         (memory.dummies if job.is_dummy else memory.evictable)[job.id] = job
 
@@ -245,7 +245,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         job.requeue_at = 0
     nack = cause is Cause.NACK
     if nack or job.flags & BCAST_QUEUED:
-        again = not nack and cause is not Cause.RELEASE
+        again = cause not in NOT_COUNTED
         count_delivery(job, nack=nack, redelivery=again)
         told = cause in _TOLD
         send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=told))

@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import ACKED, DELIVERED, JobId, Millis
+from disque_trio.statemachine.base import ACKED, DEAD, DELIVERED, JobId, Millis
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.timers import Timed
@@ -101,6 +101,8 @@ def of_job(job: Job) -> int:
 
 def is_evictable(job: Job) -> bool:
     """May it be evicted? True if acknowledged, or delivered and at-most-once."""
+    if job.state == DEAD:
+        return False
     return job.state == ACKED or (not job.retry and bool(job.flags & DELIVERED))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from disque_trio.statemachine.base import Body, JobId, NodeId
-from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
+from disque_trio.statemachine.extensions import DeadState, Extensions
 from disque_trio.statemachine.keyfacts import KeyFact
 
 
@@ -233,7 +233,9 @@ class Many:
 
 @attrs.define
 class Purge(QueueMessage):
-    """Acknowledge all jobs of this queue that you have queued. Ours."""
+    """Acknowledge all jobs of this queue that you have queued, or all that are dead. Ours."""
+
+    dead: bool = False
 
 
 @attrs.define
@@ -265,6 +267,15 @@ class KeyAnswer:
 
 
 @attrs.define
+class JobState:
+    """The job is dead, or has been redriven, as far as I know. It expires in `left`. Ours."""
+
+    id: JobId
+    left: Millis
+    state: DeadState
+
+
+@attrs.define
 class Batch:
     """Several messages about jobs, in order: REPLJOB, those of shape `JobMessage`, and `Many`.
 
@@ -276,7 +287,7 @@ class Batch:
 
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
-    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer
+    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | JobState
 )  # fmt: skip
 
 

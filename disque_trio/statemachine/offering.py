@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from disque_trio.statemachine import lifecycle, send, transfer
-from disque_trio.statemachine.base import EXTENDS, PAUSE_OUT, Millis, NodeId
+from disque_trio.statemachine.base import KEEPS_ALL, PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job, was_ever_queued
 from disque_trio.statemachine.memory import ASKER_BYTES, of_demand
@@ -62,7 +62,7 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
     if queue is not None and _may_go(node, queue):
         given = _give(node, queue, sender, message)
         # To one that can read none of them there are none.
-        left = queue.length if given or sender.capabilities & EXTENDS else 0
+        left = queue.length if given or sender.capabilities & KEEPS_ALL == KEEPS_ALL else 0
     if sender.is_ours:
         if not given:
             send.to_node(node, sender, HaveJobs(message.queue, left))

@@ -1,59 +1,87 @@
-"""PURGE: the jobs that a queue has now are acknowledged, a few at a time (docs/commands.md).
+"""PURGE and REDRIVE of a queue: all jobs that it has now, a few at a time (docs/commands.md).
 
-Each goes the way of a job that a client acknowledges, so all its copies go. What has left the queue
-when its turn comes stays, and so do jobs that come meanwhile. Owns `Purging.jobs`.
+Those of PURGE go the way of a job that a client acknowledges, so all their copies go. What has left
+the queue, or is not dead any more, when its turn comes stays as it is, and so do jobs that come
+meanwhile. Owns `Purging.jobs`.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import acks, send
-from disque_trio.statemachine.base import HANDSHAKE, PURGES, QUEUED, Millis
+from disque_trio.statemachine import acks, deadletters, send
+from disque_trio.statemachine.base import BURIES, DEAD, HANDSHAKE, PURGES, QUEUED, Millis
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Purge
-from disque_trio.statemachine.state import NodeState, Purging
+from disque_trio.statemachine.state import NodeState, Purging, Sweep
 
 RUN_EVERY: Final[Millis] = 8
 LOOKS: Final = 500
 """How many jobs one run looks at."""
 
 
-def purge(node: NodeState, name: bytes) -> int:
-    """Begin with the first of them. Returns how many jobs the queue has."""
+def purge(node: NodeState, name: bytes, *, dead: bool = False) -> int:
+    """Begin with the first of those that are queued, or dead. Returns how many there are."""
+    if dead:
+        return _begin(node, name, Sweep.PURGE_DEAD, _dead_jobs(node, name))
     queue = node.queues.get(name)
     if queue is None or not queue.length:
         return 0
     count = queue.length
-    # In place of what is left of an earlier purge, which is queued still, or has gone.
-    node.purging.jobs[name] = queue.entries()
-    on_due(node, node.purging)
+    _begin(node, name, Sweep.PURGE, queue.entries())
     return count
 
 
-def tell_others(node: NodeState, name: bytes) -> None:
+def redrive(node: NodeState, name: bytes, count: int) -> int:
+    """Begin with the job that died first. Returns how many there are, `count` at most."""
+    return _begin(node, name, Sweep.REDRIVE, _dead_jobs(node, name)[-count:])
+
+
+def _dead_jobs(node: NodeState, name: bytes) -> list[Job]:
+    return list(reversed(node.dead.get(name, {}).values()))
+
+
+def _begin(node: NodeState, name: bytes, sweep: Sweep, jobs: list[Job]) -> int:
+    count = len(jobs)
+    if count:
+        # In place of what is left of an earlier one, which is as it was, or has gone.
+        node.purging.jobs[name, sweep] = jobs
+        on_due(node, node.purging)
+    return count
+
+
+def tell_others(node: NodeState, name: bytes, *, dead: bool = False) -> None:
     """PURGE with BCAST: all nodes of ours that this one is linked with purge the queue, too."""
-    peers = [peer for peer in node.cluster.nodes.values() if peer.capabilities & PURGES]
+    needed = BURIES if dead else PURGES
+    peers = [peer for peer in node.cluster.nodes.values() if peer.capabilities & needed]
     links = [peer.link for peer in peers if peer.link and not peer.flags & HANDSHAKE]
-    send.broadcast(node, links, Purge(name))
+    send.broadcast(node, links, Purge(name, dead))
 
 
 def on_purge(node: NodeState, _sender: Peer, message: Purge) -> None:
     """PURGE with BCAST on another node."""
-    purge(node, message.queue)
+    purge(node, message.queue, dead=message.dead)
 
 
 def on_due(node: NodeState, purging: Purging) -> None:
     """One slice."""
     looks = LOOKS
     while looks and purging.jobs:
-        name, jobs = next(iter(purging.jobs.items()))
+        (name, sweep), jobs = next(iter(purging.jobs.items()))
         next_ones = jobs[-looks:]
         del jobs[-looks:]
         looks -= len(next_ones)
         for job in reversed(next_ones):
-            if job.state == QUEUED and node.jobs.get(job.id) is job:
-                acks.ack(node, job.id, Cause.PURGE)
+            if node.jobs.get(job.id) is job:
+                _handle(node, job, sweep)
         if not jobs:
-            del purging.jobs[name]
+            del purging.jobs[name, sweep]
     if purging.jobs:
         node.timers.arm(purging, node.mono + RUN_EVERY)
+
+
+def _handle(node: NodeState, job: Job, sweep: Sweep) -> None:
+    if sweep is Sweep.REDRIVE:
+        deadletters.redrive(node, job)
+    elif job.state == (QUEUED if sweep is Sweep.PURGE else DEAD):
+        acks.ack(node, job.id, Cause.PURGE)

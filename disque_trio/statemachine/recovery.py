@@ -25,6 +25,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
+    DEAD,
     DELIVERED,
     LEASED,
     QUEUED,
@@ -36,7 +37,7 @@ from disque_trio.statemachine.base import (
     Millis,
     NodeId,
 )
-from disque_trio.statemachine.copies import millis, named, shared_name
+from disque_trio.statemachine.copies import is_dead, millis, named, shared_name
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, STAMPS, Job, may_be_queued, was_ever_queued
 from disque_trio.statemachine.journaling import STOPPED
@@ -45,6 +46,8 @@ from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 
+LINKS_UP: Final[Millis] = 1000
+"""How long it takes after a start until links are up."""
 LOADING: Final = Failure(b"LOADING Disque is loading the dataset in memory")
 
 
@@ -89,13 +92,15 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
     This is neither announced nor counted as a delivery. With `may_ask` the other holders are asked
     first, by the WILLQUEUE that precedes every requeue, as soon as there are links.
     """
-    if job.state != ACKED:
+    if job.state not in (ACKED, DEAD):
         job.state = ACTIVE
     lifecycle.register(node, job, Cause.LOADED)
     if job.state == ACKED:
         trace.note(node, Kind.ACKED, job, Cause.LOADED)
         if job.extensions is not None:
             keyindex.end(node, job)
+    elif job.state == DEAD:
+        trace.note(node, Kind.DEAD, job, Cause.LOADED)
     elif is_queued:
         job.flags &= ~BCAST_QUEUED
         if not job.retry and not job.flags & DELIVERED:
@@ -106,7 +111,7 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
             lifecycle.enqueue(node, job, Cause.LOADED)
         elif may_be_queued(job):
             # Another holder may have queued or delivered it meanwhile.
-            lifecycle.requeue_in(node, job, lifecycle.LINKS_UP + ANNOUNCE_AHEAD)
+            lifecycle.requeue_in(node, job, LINKS_UP + ANNOUNCE_AHEAD)
     elif job.delay and not job.flags & BCAST_QUEUED and not was_ever_queued(job):
         # It will be: one that may not be queued again has been queued.
         lifecycle.await_delay(node, job)
@@ -171,7 +176,7 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         nacks=copy.nacks,
         deliveries=copy.deliveries,
         extensions=copy.extensions,
-        gc_at=node.mono + lifecycle.LINKS_UP + lifecycle.desync(node),
+        gc_at=node.mono + LINKS_UP + lifecycle.desync(node),
     )
 
 
@@ -184,7 +189,10 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     flags = copy.flags & ~(RECORDED | TAKEN | QUEUED_ONCE | LEASED)
     until_due = copy.ctime // 1_000_000 + copy.delay * 1000 - node.wall if copy.delay else 0
-    if copy.retry:
+    wait: Millis | None = None
+    if is_dead(copy):
+        flags &= ~DELIVERED
+    elif copy.retry:
         flags |= BCAST_WILLQUEUE
         wait = _wait(node, copy, until_due)
         if until_due <= 0:
@@ -194,7 +202,6 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         wait = max(until_due, 0)
         flags &= ~BCAST_QUEUED
     else:
-        wait = None
         flags |= QUEUED_ONCE
     return Job(
         id=copy.id,
@@ -207,7 +214,7 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         delay=millis(copy.delay),
         retry=millis(copy.retry),
         holders=_still_known(node, copy.holders),
-        state=copy.state,
+        state=DEAD if is_dead(copy) else copy.state,
         flags=flags,
         requeue_at=0 if wait is None else max(node.mono + wait, 1),
         nacks=copy.nacks,

@@ -17,6 +17,7 @@ import attrs
 from disque_trio.statemachine import journaling, replication, send
 from disque_trio.statemachine.base import (
     ACTIVE,
+    DEAD,
     FAIL,
     HANDSHAKE,
     LEAVING,
@@ -51,6 +52,7 @@ AGAIN: Final[Millis] = 30_000
 """How long after the end of a pass that left work to do the next one begins."""
 
 _DOWN: Final = FAIL | NOADDR
+_LIVE: Final = (ACTIVE, QUEUED, DEAD)
 _LAST_STAMP: Final = (1 << 64) - 1
 
 
@@ -141,7 +143,7 @@ def _forget_late(node: NodeState) -> None:
 
 
 def _is_in_repair(job: Job) -> bool:
-    return job.state in (ACTIVE, QUEUED) and job.confirmed is not None
+    return job.state in _LIVE and job.confirmed is not None
 
 
 def _asked(job: Job) -> list[NodeId]:
@@ -160,7 +162,7 @@ def _look(node: NodeState, walk: Walk) -> None:
         if walk.is_over or len(repair.awaited) >= WINDOW or room <= 0:
             break
         job = next(walk)
-        if job.state not in (ACTIVE, QUEUED) or not job.retry:
+        if job.state not in _LIVE or not job.retry:
             # An at-most-once job has one holder: a copy of it would never be queued.
             continue
         holding = holders = job.holders if job.confirmed is None else job.confirmed

@@ -7,11 +7,17 @@ for its key.
 
 from typing import Final
 
-from disque_trio.statemachine import journaling, keyindex, lifecycle, pending_adds, send
+from disque_trio.statemachine import (
+    deadletters,
+    journaling,
+    keyindex,
+    lifecycle,
+    pending_adds,
+    send,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
-    EXTENDS,
     LEAVING,
     WAIT_REPL,
     Failure,
@@ -27,6 +33,7 @@ from disque_trio.statemachine.copies import (
     add_holders,
     adopt,
     is_over,
+    keeps,
     named,
     reads,
     snapshot,
@@ -49,17 +56,13 @@ JOB_REMOVED: Final = (
 )
 
 
-def candidates_for(node: NodeState, *, is_extended: bool) -> int:
-    """How many other nodes could be given a copy of a new job, with extensions or without."""
+def candidates_for(node: NodeState, needs: int) -> int:
+    """How many other nodes could be given a copy of a job that needs these capabilities."""
     reachable = node.cluster.reachable
-    if not is_extended:
-        return len(reachable)
-    return sum([bool(peer.capabilities & EXTENDS) for peer in reachable])
+    return sum([keeps(peer, needs) for peer in reachable]) if needs else len(reachable)
 
 
-def is_external(
-    node: NodeState, replicas: int, *, is_async: bool, is_extended: bool = False
-) -> bool:
+def is_external(node: NodeState, replicas: int, *, is_async: bool, needs: int = 0) -> bool:
     """Must a new job live on other nodes only (original 6.9, 6.10)?
 
     A leaving node keeps no copy. One that is short of memory keeps none either, if enough others
@@ -71,7 +74,7 @@ def is_external(
     memory = node.memory
     if memory.held <= memory.soft or is_async:
         return False
-    return replicas <= candidates_for(node, is_extended=is_extended)
+    return replicas <= candidates_for(node, needs)
 
 
 def next_stamp(node: NodeState) -> tuple[Millis, int]:
@@ -309,6 +312,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         return
     if job is not None:
         add_holders(job, named(node, copy.holders))
+        deadletters.meet(node, sender, job, copy)
     elif is_over(node, sender, copy.id):
         return
     if node.cluster.is_leaving or lifecycle.is_paused_in(node, copy.queue):
@@ -322,7 +326,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         lifecycle.mark(job, BCAST_QUEUED)
         lifecycle.register(node, job, Cause.REPLJOB)
         journaling.hold(node, job)
-    if not message.no_reply:
+    if not message.no_reply and copy.id in node.jobs:
         send.to_node(node, sender, GotJob(copy.id))
 
 

@@ -5,12 +5,22 @@ unless one of them answers that it has the job queued, delivered or acknowledged
 message shows that it has a copy is added to `Job.holders`.
 """
 
-from disque_trio.statemachine import acks, handouts, journaling, lifecycle, replication, send, trace
+from disque_trio.statemachine import (
+    acks,
+    deadletters,
+    handouts,
+    journaling,
+    lifecycle,
+    replication,
+    send,
+    trace,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
+    DEAD,
     DELAYED,
     QUEUED,
     QUEUED_ONCE,
@@ -20,11 +30,11 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, is_over
+from disque_trio.statemachine.copies import tell_state
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.introductions import introduce, learn
+from disque_trio.statemachine.introductions import introduce
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, was_ever_queued, wins
-from disque_trio.statemachine.messages import Enqueue, Queued, SetAck, WillQueue, Working
+from disque_trio.statemachine.messages import Enqueue, Queued, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
 
 
@@ -64,7 +74,7 @@ def _requeue(node: NodeState, job: Job) -> None:
     if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
         return
-    lifecycle.enqueue(node, job, _why(node, job))
+    deadletters.queue_again(node, job, _why(node, job))
     if not job.retry:
         journaling.hold(node, job)
 
@@ -76,20 +86,12 @@ def _why(node: NodeState, job: Job) -> Cause:
 
 
 def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
-    """The job that a holder's message is about; None if it is over or acknowledged here, which the
-    sender is told."""
-    job = node.jobs.get(job_id)
-    if job is None:
-        is_over(node, sender, job_id)
+    """The job that a holder's message is about; None if it is over, acknowledged or dead here,
+    which the sender is told."""
+    job = deadletters.known(node, sender, job_id)
+    if job is not None and job.state == DEAD:
+        tell_state(node, job, (sender.id,))
         return None
-    if job.state == ACKED:
-        # Its collection waits for the sender from now on.
-        if not job.is_dummy:
-            add_holder(job, sender.id)
-        send.to_node(node, sender, SetAck(job.id, len(job.holders)))
-        return None
-    if sender.id not in job.holders:
-        learn(job, (sender.id,))
     return job
 
 

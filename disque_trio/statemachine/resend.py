@@ -1,20 +1,22 @@
-"""SETACKs that a node has missed are sent again as soon as it is back (docs/bus.md).
+"""SETACKs and JOBSTATEs that a node has missed are sent again as soon as it is back (docs/bus.md).
 
 The collection of an acknowledged job asks its holders again and again, with pauses of up to three
 minutes. A holder that was cut off would receive the acknowledgement after the next pause, and
 deliver the job until then; if the node that knows of the acknowledgement ends meanwhile, it would
 never receive it. So a node that answers on a new link, or after it was suspected, is sent the
-SETACKs that it has not confirmed, once. The schedule of the collection does not change.
+SETACKs that it has not confirmed, once, and told which of its jobs are dead. The schedule of the
+collection does not change.
 
-The work is done in slices, and only over acknowledged jobs that are still collected. Owns `Resend`
-and `Peer.resent_on`.
+The work is done in slices, and only over dead jobs and acknowledged ones that are still collected.
+Owns `Resend` and `Peer.resent_on`.
 """
 
 from typing import Final
 
 from disque_trio.statemachine import acks
-from disque_trio.statemachine.base import ACKED, FAIL, PFAIL, Millis, NodeId
+from disque_trio.statemachine.base import ACKED, DEAD, FAIL, PFAIL, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import tell_state
 from disque_trio.statemachine.state import NodeState, Resend
 
 RUN_EVERY: Final[Millis] = 20
@@ -33,7 +35,7 @@ def begin(node: NodeState, peer: Peer) -> None:
     """The node answers again: send the acks that it has missed, now and in later slices."""
     peer.resent_on = peer.link
     resend = node.resend
-    if not node.memory.evictable and not node.memory.dummies:
+    if not node.memory.evictable and not node.memory.dummies and not node.dead:
         return
     resend.returned[peer.id] = None
     if not resend.ids:
@@ -47,7 +49,8 @@ def _begin_pass(node: NodeState) -> None:
     resend, memory = node.resend, node.memory
     resend.to, resend.returned = tuple(resend.returned), {}
     # Of an OrderedDict itself the IDs are looked up one by one, which takes 17 times as long.
-    resend.ids = [*dict.keys(memory.dummies), *reversed(dict.keys(memory.evictable))]
+    dead = [job_id for jobs in node.dead.values() for job_id in jobs]
+    resend.ids = [*dead, *dict.keys(memory.dummies), *reversed(dict.keys(memory.evictable))]
 
 
 def on_due(node: NodeState, resend: Resend) -> None:
@@ -61,6 +64,8 @@ def on_due(node: NodeState, resend: Resend) -> None:
         job = node.jobs.get(job_id)
         if job is not None and job.state == ACKED:
             acks.ask_again(node, job, linked)
+        elif job is not None and job.state == DEAD:
+            tell_state(node, job, [id for id in linked if id in job.holders])
     if not resend.ids and resend.returned:
         _begin_pass(node)
     if resend.ids:

@@ -11,7 +11,7 @@ Owns `Job.body`, `Memory.spillable` and `spill_again`; changes `Memory.held` for
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import ACTIVE, DELIVERED, QUEUED, Millis, Spilled
+from disque_trio.statemachine.base import ACTIVE, DEAD, DELIVERED, QUEUED, Millis, Spilled
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.state import NodeState
@@ -59,7 +59,7 @@ def overflow(node: NodeState) -> list[Job]:
 def _may_go(node: NodeState, job: Job) -> bool:
     """May the body be spilled? Not while a worker may have the job: it would soon be needed again.
     After a restart that lasts a whole retry period."""
-    if job.state == QUEUED:
+    if job.state in (QUEUED, DEAD):
         return True
     return job.state == ACTIVE and (not job.flags & DELIVERED or job.id in node.recovered)
 

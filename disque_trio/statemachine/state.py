@@ -63,7 +63,7 @@ class Repair(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class Resend(Timed):
-    """Acknowledgements that are sent again to nodes that have returned. `resend` writes it."""
+    """Acknowledged and dead jobs of which nodes that have returned are told. `resend` writes it."""
 
     ids: list[JobId] = attrs.Factory(list)
     """The jobs that the running pass has still to check; empty between passes."""
@@ -90,10 +90,18 @@ class Handout:
 
 @attrs.define(eq=False, weakref_slot=False)
 class Purging(Timed):
-    """Queued jobs that are still to be acknowledged. `purging` writes it."""
+    """Jobs that are still to be acknowledged, or redriven. `purging` writes it."""
 
-    jobs: dict[bytes, list[Job]] = attrs.Factory(dict)
-    """By queue, the one that is delivered first at the end of its list."""
+    jobs: "dict[tuple[bytes, Sweep], list[Job]]" = attrs.Factory(dict)
+    """By queue, the one that is delivered first, or died first, at the end of its list."""
+
+
+class Sweep(enum.Enum):
+    """What is done with all jobs of a queue."""
+
+    PURGE = "acknowledge what is queued"
+    PURGE_DEAD = "acknowledge what is dead"
+    REDRIVE = "queue what is dead"
 
 
 class Offer(enum.Enum):
@@ -177,6 +185,8 @@ class NodeState:
     """`counts`: how many jobs of a queue wait here for the end of their delay; none is no entry."""
     leased: dict[bytes, int] = attrs.Factory(dict)
     """`counts`: how many are with workers to whom this node has given them, likewise."""
+    dead: dict[bytes, dict[JobId, Job]] = attrs.Factory(dict)
+    """`counts`: the dead jobs of a queue, the one that died first first; none is no entry."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)
     """`sessions`."""
     monitors: dict[ClientId, Client] = attrs.Factory(dict)

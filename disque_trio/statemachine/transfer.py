@@ -6,13 +6,13 @@ Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_
 from collections.abc import Callable
 from typing import Final
 
-from disque_trio.statemachine import counts, journaling, lifecycle, send, trace
+from disque_trio.statemachine import counts, deadletters, journaling, lifecycle, send, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     BCAST_QUEUED,
-    EXTENDS,
     GIVEN,
+    KEEPS_ALL,
     TAKEN,
     Millis,
 )
@@ -78,7 +78,9 @@ def give(
     aside: list[Job] = []
     size = 0
     while len(copies) < count and size < MAX_TRANSFER_BYTES:
-        if not receiver.capabilities & EXTENDS and not _pass_over(queue, receiver, aside):
+        if receiver.capabilities & KEEPS_ALL != KEEPS_ALL and not _pass_over(
+            queue, receiver, aside
+        ):
             break
         if may_go is not None and ((oldest := queue.oldest()) is None or not may_go(node, oldest)):
             break
@@ -143,6 +145,8 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         lifecycle.register(node, job, Cause.YOURJOBS)
     else:
         learn(job, named(node, copy.holders))
+        if not deadletters.meet(node, sender, job, copy):
+            return None
     if job.retry:
         learn(job, (sender.id,))
     if lifecycle.lease_runs(node, job):

@@ -19,6 +19,7 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobsMessage,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Meet,
@@ -128,6 +129,13 @@ def _of_holders(message: Holders, names: Names) -> Wording:
     return Wording("holders", message.id.decode("latin-1"), detail=f"holders={holders}")
 
 
+def _of_jobstate(message: JobState, _names: Names) -> Wording:
+    state = message.state
+    word = "dead" if state.is_dead else "alive"
+    detail = f"{word} redriven={state.epoch} left={message.left}"
+    return Wording("jobstate", message.id.decode("latin-1"), detail=detail)
+
+
 def _of_keyclaim(message: KeyClaim, _names: Names) -> Wording:
     queue, key = message.queue.decode("utf-8", "replace"), message.key.decode("utf-8", "replace")
     job = message.id.decode("latin-1")
@@ -171,4 +179,5 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Purge: _of_purge,
     KeyClaim: _of_keyclaim,
     KeyAnswer: _of_keyanswer,
+    JobState: _of_jobstate,
 }

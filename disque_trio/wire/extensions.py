@@ -8,15 +8,19 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.extensions import ALIVE, MAX_REASON, DeadState, Extensions
 
 PRIORITY: Final = 1
 KEY: Final = 16
 KEEP: Final = 17
+LIMIT: Final = 32
+DEAD: Final = 33
 
 _FIELD: Final = struct.Struct("<HI")
 _PRIORITY: Final = struct.Struct("<i")
 _KEEP: Final = struct.Struct("<Q")
+_LIMIT: Final = struct.Struct("<I")
+_DEAD: Final = struct.Struct("<I?Q")
 
 
 def encode(extensions: Extensions) -> bytes:
@@ -28,8 +32,16 @@ def encode(extensions: Extensions) -> bytes:
         fields.append((KEY, extensions.key))
     if extensions.keep:
         fields.append((KEEP, _KEEP.pack(extensions.keep)))
+    if extensions.limit:
+        fields.append((LIMIT, _LIMIT.pack(extensions.limit)))
+    if extensions.dead != ALIVE:
+        fields.append((DEAD, _dead(extensions.dead)))
     fields.sort()
     return b"".join([_FIELD.pack(number, len(value)) + value for number, value in fields])
+
+
+def _dead(state: DeadState) -> bytes:
+    return _DEAD.pack(state.epoch, state.is_dead, state.life) + state.reason
 
 
 @lru_cache(maxsize=1 << 10)
@@ -55,4 +67,11 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
     (priority,) = _PRIORITY.unpack(values.pop(PRIORITY, bytes(_PRIORITY.size)))
     key = values.pop(KEY, None)
     (keep,) = _KEEP.unpack(values.pop(KEEP, bytes(_KEEP.size)))
-    return Extensions(priority, key, keep, tuple(values.items()))
+    (limit,) = _LIMIT.unpack(values.pop(LIMIT, bytes(_LIMIT.size)))
+    dead = _read_dead(values.pop(DEAD)) if DEAD in values else ALIVE
+    return Extensions(priority, key, keep, limit, dead, tuple(values.items()))
+
+
+def _read_dead(value: bytes) -> DeadState:
+    epoch, is_dead, life = _DEAD.unpack_from(value)
+    return DeadState(epoch, is_dead, value[_DEAD.size :][:MAX_REASON], life)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
+from disque_trio.statemachine.extensions import MAX_REASON, DeadState
 from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
 from disque_trio.statemachine.messages import (
     AboutJob,
@@ -24,6 +25,7 @@ from disque_trio.statemachine.messages import (
     Holders,
     JobCopy,
     JobMessage,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Meet,
@@ -52,6 +54,8 @@ TOLD: Final = 8
 MORE: Final = 16
 WAITS: Final = 32
 """Likewise."""
+DEAD: Final = 64
+"""Only to nodes that announce `BURIES`: to others it would mean the opposite."""
 REPLJOB: Final = 4
 WAITING: Final = 17
 HAVEJOBS: Final = 18
@@ -59,6 +63,7 @@ HOLDERS: Final = 19
 PURGE: Final = 20
 KEYCLAIM: Final = 21
 KEYANSWER: Final = 22
+JOBSTATE: Final = 23
 """Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
@@ -67,6 +72,7 @@ _PAIR: Final = struct.Struct(">II")
 _CLAIM: Final = struct.Struct(">QI40sQ40sI")
 _ANSWER: Final = struct.Struct(">QI")
 _FACT: Final = struct.Struct(">40sQQBB")
+_STATE: Final = struct.Struct(">40sQQI?")
 
 Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
@@ -190,12 +196,18 @@ def _write_keyanswer(message: KeyAnswer) -> Body:
     return 0, 0, _ANSWER.pack(message.number, message.round) + b"".join(facts)
 
 
+def _write_jobstate(message: JobState) -> Body:
+    state = message.state
+    fixed = _STATE.pack(message.id, message.left, state.life, state.epoch, state.is_dead)
+    return 0, 0, fixed + state.reason
+
+
 def _write_pause(message: Pause) -> Body:
     return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
 
 
 def _write_purge(message: Purge) -> Body:
-    return 0, 0, message.queue
+    return 0, DEAD if message.dead else 0, message.queue
 
 
 def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
@@ -294,6 +306,13 @@ def _read_keyanswer(data: bytes, at: int, end: int, _count: int, _marks: int) ->
     return KeyAnswer(number, round_, tuple(facts))
 
 
+def _read_jobstate(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    reason_at = at + _STATE.size
+    expect(reason_at <= end <= reason_at + MAX_REASON)
+    id, left, life, epoch, is_dead = _STATE.unpack_from(data, at)
+    return JobState(id, left, DeadState(epoch, is_dead, data[reason_at:end], life))
+
+
 def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
     bits, at = _pair(data, at, end)
     return Pause(data[at:end], bits)
@@ -336,6 +355,7 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     Purge: (PURGE, _write_purge),
     KeyClaim: (KEYCLAIM, _write_keyclaim),
     KeyAnswer: (KEYANSWER, _write_keyanswer),
+    JobState: (JOBSTATE, _write_jobstate),
 }
 READERS: Final[dict[int, Reader]] = {
     0: _read_ping,
@@ -349,8 +369,9 @@ READERS: Final[dict[int, Reader]] = {
     WAITING: _read_waiting,
     HAVEJOBS: _read_havejobs,
     HOLDERS: _read_holders,
-    PURGE: lambda data, at, end, _count, _marks: Purge(data[at:end]),
+    PURGE: lambda data, at, end, _count, marks: Purge(data[at:end], bool(marks & DEAD)),
     KEYCLAIM: _read_keyclaim,
     KEYANSWER: _read_keyanswer,
+    JOBSTATE: _read_jobstate,
     **{number: _job_reader(number) for number in SAID},
 }

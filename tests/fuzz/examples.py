@@ -6,6 +6,7 @@ import attrs
 
 from disque_trio.statemachine.base import MYSELF, NodeId
 from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.keyfacts import HELD, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
@@ -16,6 +17,7 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Meet,
@@ -65,6 +67,8 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Working(JOB),
     Pause(b"q1", 3),
     Purge(b"q1"),
+    JobState(JOB, 5000, DeadState(1, True, b"why", 60_000)),
+    Purge(b"q", dead=True),
     KeyClaim(1, 2, JOB, 3, bytes(40), b"q1", b"key"),
     KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, 0, 0),)),
 )

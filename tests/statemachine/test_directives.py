@@ -57,6 +57,7 @@ DEFAULTS = [
     ("proto-max-bulk-len", "536870912"),
     ("replica-repair-after", "600"),
     ("tied-grace", "2000"),
+    ("dead-letter-ttl", "604800"),
     ("workers", "1"),
     ("multiplexing-api", "auto"),
     ("tls-port", "0"),

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import STATE_NAMES, Failure, JobId, NodeId, Status
+from disque_trio.statemachine.base import BURIES, STATE_NAMES, Failure, JobId, NodeId, Status
 from disque_trio.statemachine.dispatch import ON_MESSAGE
+from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -19,6 +20,7 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Meet,
@@ -38,8 +40,10 @@ from disque_trio.statemachine.messages import (
 )
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 
-STATES = ("unknown", "wait-repl", "active", "queued", "acked", "dummy")
+STATES = ("unknown", "wait-repl", "active", "queued", "dead", "acked", "dummy")
 BOTH = (N2, N3)
+WEEK = 7 * 86_400_000
+BURIED = DeadState(0, True, b"why", 86_401_200)
 Sent = list[tuple[NodeId, Message]]
 
 
@@ -81,6 +85,15 @@ def given(job_id: JobId) -> Message:
     return YourJobs((copy_of(job_id, holders=(N2, N3, ME)),))
 
 
+def dead(job_id: JobId) -> Message:
+    """As the rig's job is dead."""
+    return JobState(job_id, WEEK, BURIED)
+
+
+def redriven(job_id: JobId) -> Message:
+    return JobState(job_id, 60_000, DeadState(1, life=86_400_000))
+
+
 # What is not written here leaves the job as it is and is met with silence.
 TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "Ping": (lambda _: Ping(), {}),
@@ -99,6 +112,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
             "wait-repl": Outcome("wait-repl", to((N2,), got_job)),
             "active": Outcome("active", to((N2,), got_job)),
             "queued": Outcome("queued", to((N2,), got_job)),
+            "dead": Outcome("dead", lambda job_id: [(N2, dead(job_id)), (N2, GotJob(job_id))]),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
         },
@@ -110,6 +124,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         lambda job_id: Queued(job_id, redelivery=True),
         {
             "queued": Outcome("active"),
+            "dead": Outcome("dead", to((N2,), dead)),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
         },
@@ -118,6 +133,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         Working,
         {
             "queued": Outcome("active"),
+            "dead": Outcome("dead", to((N2,), dead)),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
         },
@@ -126,6 +142,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         WillQueue,
         {
             "queued": Outcome("queued", to(BOTH, Queued)),
+            "dead": Outcome("dead", to((N2,), dead)),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
         },
@@ -137,6 +154,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
             "wait-repl": Outcome("acked", got_ack(known=True)),
             "active": Outcome("acked", got_ack(known=True)),
             "queued": Outcome("acked", got_ack(known=True)),
+            "dead": Outcome("acked", got_ack(known=True)),
             "acked": Outcome("acked", got_ack(known=True)),
             "dummy": Outcome("dummy", got_ack(known=False)),
         },
@@ -148,6 +166,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
             "wait-repl": Outcome("acked", takes_over),
             "active": Outcome("acked", takes_over),
             "queued": Outcome("acked", takes_over),
+            "dead": Outcome("acked", takes_over),
             "acked": Outcome("acked", takes_over),
             "dummy": Outcome("dummy", got_ack(known=False)),
         },
@@ -163,6 +182,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
             "wait-repl": Outcome("unknown", to(BOTH, DelJob)),
             "active": Outcome("unknown"),
             "queued": Outcome("unknown"),
+            "dead": Outcome("unknown"),
             "acked": Outcome("unknown"),
             "dummy": Outcome("unknown"),
         },
@@ -177,6 +197,27 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         lambda job_id: Holders(job_id, (N2, N3, ME)),
         {"acked": Outcome("acked", set_ack(3)), "dummy": Outcome("dummy", set_ack(0))},
     ),
+    "JobState, dead": (
+        dead,
+        {
+            **{state: Outcome("dead") for state in ("wait-repl", "active", "queued")},
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+    "JobState, redriven": (
+        redriven,
+        {
+            "wait-repl": Outcome("active"),
+            "dead": Outcome("active"),
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+    "Purge of the dead": (
+        lambda _: Purge(b"q", dead=True),
+        {"dead": Outcome("acked", to(BOTH, lambda job_id: SetAck(job_id, 3)))},
+    ),
     "KeyClaim": (
         lambda _: KeyClaim(7, 1, JOB, 5, b"", b"q", b"key"),
         {state: Outcome(state, to((N2,), lambda _: KeyAnswer(7, 1, ()))) for state in STATES},
@@ -187,6 +228,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         {
             "unknown": Outcome("queued", to((N3,), Queued)),
             "active": Outcome("queued", to((N3,), Queued)),
+            "dead": Outcome("dead", to((N2,), dead)),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
         },
@@ -207,6 +249,9 @@ def rig_in(state: str) -> tuple[Rig, JobId]:
         rig.request("ENQUEUE", JOB)
     if state in ("acked", "dummy"):
         rig.request("ACKJOB", JOB)
+    if state == "dead":
+        rig.request("NACK", JOB, "DEAD", "why")
+    rig.node.cluster.nodes[N2].capabilities |= BURIES
     rig.replies()
     rig.sent()
     assert state_of(rig, job_id) == state
@@ -241,7 +286,8 @@ def test_what_a_message_does_to_a_job(name: str, state: str) -> None:
     job = rig.node.jobs.get(job_id)
     if job is not None and not job.is_dummy and state != "unknown":
         counts = name == "Queued" and state in ("wait-repl", "active", "queued")
-        assert job.deliveries == deliveries + counts
+        starts_anew = name == "JobState, redriven"
+        assert job.deliveries == (0 if starts_anew else deliveries + counts)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -253,6 +299,8 @@ def test_what_a_message_says_to_a_client_whose_job_waits(name: str) -> None:
     expected = {
         "SetAck of a holder": [Status(job_id)],
         "SetAck of a dummy": [Status(job_id)],
+        "JobState, dead": [Status(job_id)],
+        "JobState, redriven": [Status(job_id)],
         "DelJob": [
             Failure(
                 b"NOREPL job removed (expired?) before the requested replication level was achieved"
@@ -266,4 +314,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 22
+    assert len(types) == 23

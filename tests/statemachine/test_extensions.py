@@ -3,7 +3,15 @@
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import ACTIVE, CAPABILITIES, EXTENDS, QUEUED, Failure, NodeId
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    CAPABILITIES,
+    EXTENDS,
+    KEEPS_ALL,
+    QUEUED,
+    Failure,
+    NodeId,
+)
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
@@ -117,7 +125,7 @@ def test_with_too_few_such_nodes_the_client_is_told_why() -> None:
 
     assert reply == Failure(
         b"NOREPL Not enough reachable nodes for the requested replication level: 1 of the 2 other"
-        b" nodes can keep a job with extensions (PRIORITY, UNIQUE)"
+        b" nodes can keep a job with extensions (PRIORITY, LIMIT, UNIQUE)"
     )
     assert not rig.node.jobs
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3)
@@ -193,7 +201,7 @@ ORIGINAL = attrs.evolve(CALM, appendonly=True, aof_format="disque")
 
 def test_a_node_with_the_original_s_journal_announces_no_extensions() -> None:
     rig = Rig(peers=1, config=ORIGINAL)
-    assert rig.node.config.capabilities == CAPABILITIES & ~EXTENDS
+    assert rig.node.config.capabilities == CAPABILITIES & ~KEEPS_ALL
     assert (
         Rig(config=attrs.evolve(CALM, aof_format="disque")).node.config.capabilities == CAPABILITIES
     )

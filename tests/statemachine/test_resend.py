@@ -8,18 +8,18 @@ from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.acknowledging import BY_UNKNOWN_NODE, rig_with_job
 
 
-def returns(rig: Rig, name: NodeId) -> None:
+def returns(rig: Rig, name: NodeId, announced: int = 0) -> None:
     """Our link to the member comes up again, and it answers the first ping."""
     rig.lose_link(name)
     rig.advance(200)
     rig.machine.linked(rig.node.cluster.nodes[name].link, "127.0.0.1", "127.0.0.2", rig.now)
     rig.sent()
-    answers(rig, name)
+    answers(rig, name, announced)
 
 
-def answers(rig: Rig, name: NodeId) -> None:
+def answers(rig: Rig, name: NodeId, announced: int = 0) -> None:
     link = rig.node.cluster.nodes[name].link
-    rig.machine.message(link, Frame(name, 7711, MYSELF, Pong()), rig.now)
+    rig.machine.message(link, Frame(name, 7711, MYSELF, Pong(), announced), rig.now)
     rig.take()
 
 

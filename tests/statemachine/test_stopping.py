@@ -5,8 +5,8 @@ import pytest
 from disque_trio.statemachine.base import ACTIVE, DELIVERED, QUEUED, RECORDED, NodeId
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD
 from disque_trio.statemachine.journaling import STARTED, STOPPED
-from disque_trio.statemachine.lifecycle import LINKS_UP
 from disque_trio.statemachine.messages import Queued, WillQueue, Working
+from disque_trio.statemachine.recovery import LINKS_UP
 from tests.rig import JOB, ME, N2, ONCE, copy_of
 from tests.statemachine.test_recovery import recorded, started
 

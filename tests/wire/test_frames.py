@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import FAIL, LEAVING, MYSELF
+from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.keyfacts import HELD, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
@@ -15,6 +16,7 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    JobState,
     KeyAnswer,
     KeyClaim,
     Meet,
@@ -114,6 +116,13 @@ GOLDEN: list[tuple[Message, bytes]] = [
         + bytes.fromhex("0000000000000003")
         + bytes(40)
         + bytes.fromhex("00000002 7a7a 6b6579"),
+    ),
+    (
+        JobState(JOB, 5, DeadState(6, True, b"why", 7)),
+        head(208, 23)
+        + JOB
+        + bytes.fromhex("0000000000000005 0000000000000007 00000006 01")
+        + b"why",
     ),
     (
         KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, IN_QUEUE, 4),)),

@@ -98,7 +98,7 @@ def test_a_job_does_not_reach_beyond_the_limit() -> None:
         (0, 126, "job lengths do not add up"),
         (0, 128, "job cut short"),
         (0, 0xFFFFFFFF, "job cut short"),
-        (44, 0x00010304, "job state unknown"),
+        (44, 0x00010305, "job state unknown"),
         (72, 1, "job lengths do not add up"),
         (72, 3, "job lengths do not add up"),
         (72, 0xFFFFFFFF, "job lengths do not add up"),

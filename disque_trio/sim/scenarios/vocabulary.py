@@ -44,10 +44,10 @@ BUILT_IN_FAMILIES: Final = (*LINK_FAMILIES, *CLOCK_FAMILIES)
 MESSAGES: Final = (
     "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
     "willqueue", "gotack", "deljob", "working", "needjobs", "pause", "waiting", "havejobs",
-    "holders", "purge", "keyclaim", "keyanswer",
+    "holders", "purge", "keyclaim", "keyanswer", "jobstate",
 )  # fmt: skip
 EVENTS: Final = (
-    "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "untie",
+    "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive", "untie",
     "add.invoke", "add.ok", "add.refused", "add.unknown", "get.deliver", "ack.invoke", "ack.ok",
     "fastack.invoke", "fastack.ok", "nack.invoke", "nack.ok", "working.invoke", "working.ok",
     "crash", "start",

@@ -64,6 +64,7 @@ class Options:
     maxlen: int | None = None
     is_async: bool = False
     priority: int | None = None
+    limit: int | None = None
     unique: bytes | None = None
     keep: Millis | None = None
     if_exists: int | None = None
@@ -82,6 +83,8 @@ class ResolvedOptions:
     """Until this moment the TTL fits 32-bit Unix seconds."""
     extensions: Extensions | None
     """One object for all jobs with these options; None for plain jobs."""
+    needs: int
+    """The capabilities that a node must have to keep such a job."""
     is_simple: bool
     """No check can fail for a job of one copy."""
     id_end: bytes
@@ -105,9 +108,8 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     replicas = options.replicas or (places if places < COPIES else COPIES)
     if replicas == 1 and resolved.is_simple and _keeps_no_record(node, resolved):
         return _add_alone(node, args[1], args[2], resolved)
-    is_extended = resolved.extensions is not None
     external = replication.is_external(
-        node, replicas, is_async=options.is_async, is_extended=is_extended
+        node, replicas, is_async=options.is_async, needs=resolved.needs
     )
     if replicas > 1 or external or not resolved.is_simple:
         _check(node, args[1], resolved, replicas, external=external)
@@ -214,6 +216,7 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         options.delay * 1000,
         ((1 << 32) - 1 - ttl) * 1000,
         extensions,
+        0 if extensions is None else extensions.needs,
         options.delay == 0 and options.retry != 0 and options.maxlen is None and extensions is None,
         id_end(ttl, retry > 0),
         options.maxlen is None and options.replicas != 1 and not options.is_async,
@@ -222,11 +225,16 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
 
 def _extensions(options: Options) -> Extensions | None:
     """What a job with these options has beyond the original's record; None if nothing."""
-    if not options.priority and options.unique is None:
-        return None
-    return Extensions(priority=options.priority or 0, key=options.unique, keep=options.keep or 0)
+    found = Extensions(
+        priority=options.priority or 0,
+        key=options.unique,
+        keep=options.keep or 0,
+        limit=options.limit or 0,
+    )
+    return None if found == _NONE else found
 
 
+_NONE: Final = Extensions()
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
 _RESOLVED: Final = Remembered(_parsed, lambda resolved: resolved.options.unique is None)
 
@@ -253,6 +261,10 @@ def parse_options(words: list[bytes]) -> Options:
         else:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", _OPTION_NAMES))
     unique.check(options)
+    if options.limit is not None and options.retry == 0:
+        raise CommandError(
+            SYNTAX_ERROR + b": LIMIT needs a RETRY above 0: with RETRY 0 a job is delivered once"
+        )
     return options
 
 
@@ -265,7 +277,10 @@ _NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
 }
 
 
-_OURS: Final[dict[bytes, tuple[str, int, int]]] = {b"PRIORITY": ("priority", -100, 100)}
+_OURS: Final[dict[bytes, tuple[str, int, int]]] = {
+    b"PRIORITY": ("priority", -100, 100),
+    b"LIMIT": ("limit", 1, 10_000),
+}
 _OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS, *unique.OPTIONS)
 
 
@@ -283,13 +298,12 @@ def _check(
 ) -> None:
     """The refusals, in the original's order."""
     options = resolved.options
-    is_extended = resolved.extensions is not None
-    if is_extended and not node.config.keeps_extensions:
+    if resolved.extensions is not None and not node.config.keeps_extensions:
         raise CommandError(NO_PLACE)
     if options.retry == 0 or options.delay:
         _check_periods(options, replicas)
     if replicas > 1 or external:
-        _check_nodes(node, replicas, external=external, is_extended=is_extended)
+        _check_nodes(node, replicas, resolved.needs, external=external)
     if options.maxlen is not None:
         _check_length(node, name, options.maxlen)
 
@@ -311,10 +325,10 @@ def _check_periods(options: Options, replicas: int) -> None:
         )
 
 
-def _check_nodes(node: NodeState, replicas: int, *, external: bool, is_extended: bool) -> None:
+def _check_nodes(node: NodeState, replicas: int, needs: int, *, external: bool) -> None:
     needed = replicas if external else replicas - 1
     reachable = len(node.cluster.reachable)
-    able = replication.candidates_for(node, is_extended=is_extended)
+    able = replication.candidates_for(node, needs)
     if able < needed <= reachable:
         raise CommandError(
             replication.NOT_ENOUGH_NODES

@@ -25,6 +25,7 @@ FEATURES: Final = (
     "tied",
     "priority",
     "unique",
+    "dead-letters",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]
@@ -80,6 +81,7 @@ def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
 
 def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_jobs", len(node.jobs)
+    yield "dead_jobs", sum(map(len, node.dead.values()))
     yield "under_replicated_jobs", node.repair.under
     yield "repaired_copies", node.stats.copies_repaired
 

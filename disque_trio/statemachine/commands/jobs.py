@@ -1,9 +1,18 @@
 """Commands that take job ids (original 2.4 to 2.6)."""
 
-from disque_trio.statemachine import acks, handouts, lifecycle, replication, requeue, waiters
+from disque_trio.statemachine import (
+    acks,
+    deadletters,
+    handouts,
+    lifecycle,
+    replication,
+    requeue,
+    waiters,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    DEAD,
     DELIVERED,
     LEASED,
     PENDING,
@@ -53,22 +62,16 @@ def _known(node: NodeState, ids: list[JobId]) -> list[Job]:
 def enqueue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many active jobs were queued (again)."""
     found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
-    return sum([_give_back(node, job, Cause.ENQUEUE) for job in found])
-
-
-def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """The same, counted as negative acknowledgements, but for those that their workers have
-    lost."""
-    return sum([_give_back(node, job, Cause.NACK) for job in _held(node, args)])
+    return sum([give_back(node, job, Cause.ENQUEUE) for job in found])
 
 
 def release(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many jobs that were with workers are queued again, and counted nowhere."""
-    jobs = [job for job in _held(node, args) if job.flags & (DELIVERED | LEASED | TAKEN)]
-    return sum([_give_back(node, job, Cause.RELEASE) for job in jobs])
+    jobs = [job for job in held(node, args) if job.flags & (DELIVERED | LEASED | TAKEN)]
+    return sum([give_back(node, job, Cause.RELEASE) for job in jobs])
 
 
-def _held(node: NodeState, args: list[bytes]) -> list[Job]:
+def held(node: NodeState, args: list[bytes]) -> list[Job]:
     """The jobs that are here, without those that their workers have lost."""
     found = [(node.jobs.get(job_id), token) for job_id, token in with_tokens(args)]
     return [
@@ -78,8 +81,9 @@ def _held(node: NodeState, args: list[bytes]) -> list[Job]:
     ]
 
 
-def _give_back(node: NodeState, job: Job, cause: Cause) -> bool:
-    return job.state == ACTIVE and lifecycle.enqueue(node, job, cause)
+def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
+    """Queue an active job; False for others, and for one that may not be queued again."""
+    return job.state == ACTIVE and deadletters.queue_again(node, job, cause)
 
 
 def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -108,6 +112,10 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
         raise CommandError(waiters.NO_JOB)
     if job.state == ACKED:
         raise CommandError(b"ACKED The job is already acknowledged, nobody has to work on it.")
+    if job.state == DEAD:
+        raise CommandError(
+            b"DEAD The job is dead: nobody works on it until REDRIVE queues it again."
+        )
     if token and handouts.is_lost(node, job, token):
         raise CommandError(b"LOST The job was given to somebody else since: leave it alone.")
     age = node.wall - job.ctime // 1_000_000
@@ -124,7 +132,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
 
 
 def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How the job ends: acked or expired; null if it has not ended in time."""
+    """How the job ends: acked, dead or expired; null if it has not ended in time."""
     job_id = check_id(args[1])
     wait, words = 0, Words(args[2:])
     has_timeout = False
@@ -140,6 +148,8 @@ def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         raise CommandError(waiters.NO_JOB + origin)
     if job.state == ACKED:
         return b"acked"
+    if job.state == DEAD:
+        return b"dead"
     waiters.block_for_end(node, client, job_id, node.mono + wait if wait else 0)
     return PENDING
 

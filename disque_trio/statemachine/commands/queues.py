@@ -1,4 +1,4 @@
-"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PURGE, PAUSE (original 2.3, 2.7, 2.9)."""
+"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PURGE, REDRIVE, PAUSE (original 2.3, 2.7)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import (
+    deadletters,
     delivery,
     federation,
     pausing,
@@ -28,11 +29,21 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
-from disque_trio.statemachine.commands.parse import Remembered, Words, at_least, integer, timeout
+from disque_trio.statemachine.commands.parse import (
+    Remembered,
+    Words,
+    at_least,
+    integer,
+    job_ids,
+    timeout,
+)
 from disque_trio.statemachine.hints import no_option, none_of, shown
+from disque_trio.statemachine.job import is_well_formed
 from disque_trio.statemachine.messages import Pause
+from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
+_PURGE_WORDS: Final = (b"BCAST", b"DEAD")
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")
 _WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED}
 _BARE: Final = (b"NOHANG", *_WANTS)
@@ -196,7 +207,8 @@ def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """The twenty elements about one queue, and what the original does not count."""
-    queue = node.queues.get(args[1])
+    dead = len(node.dead.get(args[1], ()))
+    queue = node.queues.get(args[1]) or (Queue(args[1], node.mono, node.mono) if dead else None)
     if queue is None:
         return NULL_ARRAY
     reply: list[Reply] = [b"name", queue.name, b"len", len(queue)]
@@ -207,7 +219,7 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     reply += [b"jobs-in", queue.jobs_in, b"jobs-out", queue.jobs_out]
     reply += [b"pause", PAUSE_NAMES[queue.paused]]
     delayed, leased = node.delayed.get(queue.name, 0), node.leased.get(queue.name, 0)
-    reply += [b"delayed", delayed, b"leased", leased]
+    reply += [b"delayed", delayed, b"leased", leased, b"dead", dead]
     oldest = queue.oldest()
     reply += [b"age-ms", 0 if oldest is None else max(node.wall - oldest.made, 0)]
     reply += [b"deliveries", queue.jobs_out - queue.given, b"acks", queue.acks]
@@ -215,17 +227,37 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many jobs the queue has here; they are acknowledged from now on, here or, with BCAST, on
-    every node."""
+    """How many jobs, or dead jobs, the queue has here; they are acknowledged from now on, here or,
+    with BCAST, on every node."""
     words = [word.upper() for word in args[2:]]
-    for word, given in zip(words, args[2:], strict=True):
-        if word != b"BCAST":
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(given, b"PURGE", (b"BCAST",)))
-    if len(words) > 1:
-        raise CommandError(SYNTAX_ERROR + b": BCAST is given twice")
-    if words:
-        purging.tell_others(node, args[1])
-    return purging.purge(node, args[1])
+    for at, word in enumerate(words):
+        if word not in _PURGE_WORDS:
+            raise CommandError(
+                SYNTAX_ERROR + b": " + no_option(args[2 + at], b"PURGE", _PURGE_WORDS)
+            )
+        if word in words[:at]:
+            raise CommandError(SYNTAX_ERROR + b": %b is given twice" % word)
+    dead = b"DEAD" in words
+    if b"BCAST" in words:
+        purging.tell_others(node, args[1], dead=dead)
+    return purging.purge(node, args[1], dead=dead)
+
+
+def redrive(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """How many dead jobs are queued: of those with these ids, or of the queue, the one that died
+    first first."""
+    if is_well_formed(args[1]):
+        found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
+        return sum([deadletters.redrive(node, job) for job in found])
+    count, words = 0, Words(args[2:])
+    for word in words:
+        if word.upper() != b"COUNT":
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"REDRIVE", (b"COUNT",)))
+        if count:
+            raise CommandError(SYNTAX_ERROR + b": COUNT is given twice")
+        error = b"ERR COUNT must be a number greater than zero"
+        count = at_least(words.value(b"COUNT"), 1, error)
+    return purging.redrive(node, args[1], count)
 
 
 def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

@@ -26,7 +26,6 @@ from disque_trio.statemachine.commands.jobs import (
     dequeue,
     enqueue,
     fastack,
-    nack,
     release,
     show,
     waitjob,
@@ -34,8 +33,17 @@ from disque_trio.statemachine.commands.jobs import (
 )
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
+from disque_trio.statemachine.commands.nack import nack
 from disque_trio.statemachine.commands.ping import ping
-from disque_trio.statemachine.commands.queues import getjob, pause, purge, qlen, qpeek, qstat
+from disque_trio.statemachine.commands.queues import (
+    getjob,
+    pause,
+    purge,
+    qlen,
+    qpeek,
+    qstat,
+    redrive,
+)
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.scans import jscan, qscan
 from disque_trio.statemachine.commands.server import (
@@ -74,7 +82,7 @@ _IDS_WITH_TOKENS = "id[@token] [id[@token] ...]"
 ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
             "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n]"
-            " [PRIORITY n] [UNIQUE key] [KEEP sec] [IFEXISTS return|reject]"
+            " [PRIORITY n] [LIMIT n] [UNIQUE key] [KEEP sec] [IFEXISTS return|reject]"
             " [ASYNC]",
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
@@ -87,8 +95,9 @@ ROWS: Final = (
             "Acknowledge jobs with fewer messages; failures cause more duplicates."),
     Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,
             "Postpone a job's next delivery by its RETRY, while it is still worked on."),
-    Command("nack", nack, -1, W | MEMORY | FAST, _IDS_WITH_TOKENS,
-            "Give jobs back as not done: they are queued again at once and counted."),
+    Command("nack", nack, -1, W | MEMORY | FAST, _IDS_WITH_TOKENS + " [DEAD] [reason]",
+            "Give jobs back as not done: they are queued again at once and counted, or with DEAD"
+            " kept as dead."),
     Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS,
             "Give jobs back that were not begun: they are queued again at once, counted nowhere."),
     Command("enqueue", enqueue, -1, W | MEMORY | FAST, _IDS,
@@ -115,8 +124,11 @@ ROWS: Final = (
             "Go through the jobs."),
     Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
             "Pause a queue's input or output, on this node or, with bcast, on all nodes."),
-    Command("purge", purge, -2, W, "queue [BCAST]",
-            "Acknowledge all jobs that a queue has, on this node or, with BCAST, on all nodes."),
+    Command("purge", purge, -2, W, "queue [DEAD] [BCAST]",
+            "Acknowledge all jobs that a queue has, or all that are dead, on this node or, with"
+            " BCAST, on all nodes."),
+    Command("redrive", redrive, -2, W | MEMORY, "id-or-queue [id ...] [COUNT n]",
+            "Queue dead jobs again, as if they were new."),
     Command("hello", hello, -1, R | FAST, HELLO_USAGE,
             "This node's id and the nodes of the cluster with their priorities;"
             " with a version the greeting of Redis clients."),

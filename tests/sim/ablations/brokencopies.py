@@ -95,12 +95,10 @@ def _only_for(
 def refused_by_minorities(patch: Patch) -> None:
     """A node that cannot reach a majority refuses every job."""
 
-    def is_external(
-        node: NodeState, replicas: int, *, is_async: bool, is_extended: bool = False
-    ) -> bool:
+    def is_external(node: NodeState, replicas: int, *, is_async: bool, needs: int = 0) -> bool:
         if len(node.cluster.reachable) + 1 <= node.cluster.size // 2:
             raise CommandError(replication.NOT_ENOUGH_NODES)
-        return intact(node, replicas, is_async=is_async, is_extended=is_extended)
+        return intact(node, replicas, is_async=is_async, needs=needs)
 
     # This is asked for each ADDJOB.
     intact = replication.is_external

@@ -34,7 +34,7 @@ ADDJOB mail body 0 RETYR 60
     ERR syntax error: 'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)
 ADDJOB mail body 0 urgent
     ERR syntax error: 'urgent' is no option of ADDJOB; there are REPLICATE, TTL, RETRY, DELAY,
-    ... MAXLEN, ASYNC, PRIORITY, UNIQUE, KEEP, IFEXISTS
+    ... MAXLEN, ASYNC, PRIORITY, LIMIT, UNIQUE, KEEP, IFEXISTS
 ADDJOB mail body 0 PRIORITY
     ERR syntax error: PRIORITY has no value behind it
 ADDJOB mail body 0 PRIORITY high
@@ -107,8 +107,8 @@ QSCAN 0 0
 QSCAN MINLEN few
     ERR value is not an integer or out of range: 'few' is no whole number for MINLEN
 JSCAN STATE quued
-    ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked (did you mean
-    ... 'queued'?)
+    ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked, dead (did you
+    ... mean 'queued'?)
 JSCAN REPLY some
     ERR Invalid REPLY type, try ID or ALL: 'some' is neither
 PAUSE mail of

@@ -98,7 +98,10 @@ def test_server_tells_what_runs() -> None:
         ("disque_form", FORM),
         (
             "features",
-            "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority,unique",
+            (
+                "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority,unique,"
+                "dead-letters"
+            ),
         ),
     ]
 
@@ -167,6 +170,7 @@ def test_jobs_and_queues_are_counted_whatever_their_state() -> None:
 
     assert fields_of(rig, "jobs") == {
         "registered_jobs": "2",
+        "dead_jobs": "0",
         "under_replicated_jobs": "0",
         "repaired_copies": "0",
     }

@@ -187,6 +187,7 @@ def test_the_numbers_of_a_queue() -> None:
         b"pause", b"none",
         b"delayed", 0,
         b"leased", 1,
+        b"dead", 0,
         b"age-ms", 13_500,
         b"deliveries", 1,
         b"acks", 0,

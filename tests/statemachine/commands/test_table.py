@@ -36,6 +36,7 @@ REFERENCE = """
     dequeue -1 write fast
     working -2 write fast
     release -2 write fast
+    redrive -2 write denyoom
     pause -3 readonly fast
     waitjob -2 readonly
     purge -2 write
@@ -66,7 +67,7 @@ def test_the_table_is_that_of_the_original_and_what_clients_of_redis_need() -> N
         shown = [Status(flag.encode()) for flag in flags]
         assert reply == [[name.encode(), int(arity), shown, 0, 0, 0]]
     assert sorted(rows) == sorted(BY_NAME)
-    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 38
+    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 39
 
 
 @pytest.mark.parametrize("row", ROWS, ids=by_name)
@@ -123,4 +124,4 @@ def test_renaming_what_does_not_exist_changes_nothing() -> None:
 
 
 def test_every_command_is_found_in_lower_and_upper_case() -> None:
-    assert len(renamed(())) == 76
+    assert len(renamed(())) == 78

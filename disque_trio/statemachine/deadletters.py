@@ -1,0 +1,222 @@
+"""Dead jobs: kept, and delivered to nobody until they are redriven (decision 71).
+
+A job dies when it would be queued again beyond its LIMIT, or when a worker says so (NACK DEAD). It
+stays the same job at all its holders, with the reason, for `dead-letter-ttl`. What two holders know
+of it is joined (`extensions.merged`): a redrive outweighs a death before it, and an
+acknowledgement outweighs both.
+
+Owns `Job.extensions`, `expires` and `confirmed` of a job that dies or is redriven, and writes its
+`state`, `requeue_at`, `nacks` and `deliveries`, `Memory.held` and `evictable`, as `lifecycle` does.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine import (
+    counts,
+    handouts,
+    journaling,
+    keyindex,
+    lifecycle,
+    pending_adds,
+    send,
+    spilling,
+    trace,
+)
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    DEAD,
+    DELAYED,
+    DELIVERED,
+    QUEUED,
+    QUEUED_ONCE,
+    TAKEN,
+    WAIT_REPL,
+    JobId,
+    Millis,
+    Status,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.copies import add_holder, is_over, tell_state
+from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, merged
+from disque_trio.statemachine.introductions import introduce, learn
+from disque_trio.statemachine.job import Job, may_be_queued
+from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
+from disque_trio.statemachine.state import NodeState
+
+OVER_LIMIT: Final = b"LIMIT %d: delivered %d times"
+_FORGOTTEN: Final = DELIVERED | QUEUED_ONCE | TAKEN
+"""What is not remembered of a dead job: it is queued as a new one."""
+
+
+def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
+    """Queue a job that has been queued before, unless that would exceed its LIMIT: then it is dead.
+    False, and no change, if it may not be queued."""
+    limit = 0 if job.extensions is None else job.extensions.limit
+    if not limit or not may_be_queued(job):
+        return lifecycle.enqueue(node, job, cause)
+    is_nack = cause is Cause.NACK
+    is_again = bool(job.flags & BCAST_QUEUED) and cause not in lifecycle.NOT_COUNTED
+    attempts = job.nacks + job.deliveries + 1
+    if attempts < limit or not (is_nack or is_again):
+        return lifecycle.enqueue(node, job, cause)
+    lifecycle.count_delivery(job, nack=is_nack, redelivery=not is_nack)
+    bury(node, job, OVER_LIMIT % (limit, attempts), Cause.LIMIT)
+    return True
+
+
+def nack(node: NodeState, job: Job, reason: bytes) -> bool:
+    """A worker says that it is dead. False if it waits for its copies, is dead already or
+    acknowledged."""
+    if job.state not in (ACTIVE, QUEUED):
+        return False
+    lifecycle.count_delivery(job, nack=True, redelivery=False)
+    bury(node, job, reason, Cause.NACK_DEAD)
+    return True
+
+
+def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
+    """The job is dead from now on, here and at its other holders."""
+    before = job.dead_state
+    left = job.expires - node.mono
+    # If it was dead before, its age says nothing of its TTL.
+    life = before.life or max(node.wall - job.made + left, left)
+    introduce(node, job)
+    after = DeadState(before.epoch, True, reason, life)
+    _become(node, job, after, cause, node.config.dead_letter_ttl_s * 1000)
+    journaling.hold(node, job)
+    tell_state(node, job, job.holders)
+
+
+def redrive(node: NodeState, job: Job) -> bool:
+    """Queue a dead job as if it were new. False if it is not dead."""
+    if job.state != DEAD:
+        return False
+    before = job.dead_state
+    after = DeadState(before.epoch + 1, life=before.life)
+    introduce(node, job)
+    _become(node, job, after, Cause.REDRIVEN, before.life)
+    tell_state(node, job, job.holders)
+    lifecycle.unmark(job, QUEUED_ONCE)
+    lifecycle.requeue_in(node, job, 0)
+    lifecycle.enqueue(node, job, Cause.REDRIVEN)
+    journaling.hold(node, job)
+    return True
+
+
+def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Millis) -> None:
+    """From now on that is known of the job, which expires in `left`."""
+    is_redriven = after.epoch > job.dead_state.epoch
+    was_dead = job.state == DEAD
+    _put(node, job, after)
+    job.expires = node.timers.shared(node.mono + left)
+    if is_redriven:
+        job.nacks = job.deliveries = 0
+        lifecycle.unmark(job, TAKEN)
+    if after.is_dead and not was_dead:
+        _die(node, job, cause)
+    elif was_dead and not after.is_dead:
+        _live(node, job, cause)
+    lifecycle.schedule(node, job)
+    keyindex.stir(node, job)
+
+
+def _put(node: NodeState, job: Job, after: DeadState) -> None:
+    """Another record in place of its extensions, which other jobs may share."""
+    node.memory.held -= 0 if job.extensions is None else job.extensions.weight
+    job.extensions = attrs.evolve(job.extensions or Extensions(), dead=after)
+    node.memory.held += job.extensions.weight
+
+
+def _die(node: NodeState, job: Job, cause: Cause) -> None:
+    lifecycle.dequeue(node, job, Cause.BURIED)
+    lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED)
+    lifecycle.unmark(job, _FORGOTTEN)
+    handouts.end(node, job)
+    node.memory.evictable.pop(job.id, None)
+    job.state = DEAD
+    job.requeue_at = 0
+    counts.hold(node, job)
+    spilling.offer(node, job)
+    lifecycle.note_end(node, job, b"dead")
+    trace.note(node, Kind.DEAD, job, cause)
+
+
+def _live(node: NodeState, job: Job, cause: Cause) -> None:
+    counts.leave(node, job, 0)
+    _wait(node, job)
+    trace.note(node, Kind.REDRIVE, job, cause)
+
+
+def _wait(node: NodeState, job: Job) -> None:
+    """Be active, as if another holder had just queued it."""
+    job.state = ACTIVE
+    job.requeue_at = 0
+    lifecycle.mark(job, BCAST_QUEUED | (0 if job.retry else QUEUED_ONCE))
+    lifecycle.restart_retry(node, job)
+
+
+# What other holders know.
+
+
+def known(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
+    """The job that a holder's message is about; None if it is over or acknowledged here, which the
+    sender is told."""
+    job = node.jobs.get(job_id)
+    if job is None:
+        is_over(node, sender, job_id)
+        return None
+    if job.state == ACKED:
+        # Its collection waits for the sender from now on.
+        if not job.is_dummy:
+            add_holder(job, sender.id)
+        send.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        return None
+    if sender.id not in job.holders:
+        learn(job, (sender.id,))
+    return job
+
+
+def on_jobstate(node: NodeState, sender: Peer, message: JobState) -> None:
+    """A holder knows that the job is dead, or has been redriven."""
+    job = known(node, sender, message.id)
+    if job is not None:
+        _join(node, sender, job, message.state, message.left)
+
+
+def meet(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
+    """A copy comes of a job that is here. False if it is dead here, or was redriven since, which
+    the sender is told."""
+    if job.extensions is None and copy.extensions is None:
+        return True
+    theirs = ALIVE if copy.extensions is None else copy.extensions.dead
+    _join(node, sender, job, theirs, copy.etime * 1000)
+    return job.state != DEAD and job.dead_state.epoch == theirs.epoch
+
+
+def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Millis) -> None:
+    mine = job.dead_state
+    both = merged(mine, theirs)
+    if both != theirs:
+        tell_state(node, job, (sender.id,))
+    if both == mine or not _has_copies(node, job):
+        return
+    _become(node, job, both, Cause.JOBSTATE, left)
+    journaling.hold(node, job)
+
+
+def _has_copies(node: NodeState, job: Job) -> bool:
+    """Is it held here? An ADDJOB that waits for its copies has succeeded."""
+    if job.state != WAIT_REPL:
+        return True
+    pending_adds.settle(node, job, Status(job.id))
+    job.confirmed = None
+    if node.cluster.myself.id in job.holders:
+        _wait(node, job)
+        return True
+    lifecycle.unregister(node, job, Cause.HANDED_OVER)
+    return False
