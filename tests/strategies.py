@@ -105,6 +105,7 @@ def job_copies() -> st.SearchStrategy[JobCopy]:
         body=payloads(),
         holders=st.lists(node_ids(), max_size=4).map(tuple),
         extensions=st.none() | extensions(),
+        due=st.just(0) | u64,
     )
 
 

@@ -20,12 +20,14 @@ from typing import Final
 
 from disque_trio.statemachine.base import (
     ACKED,
+    BCAST_QUEUED,
     DEAD,
     DELIVERED,
     MAX_SECONDS,
     RECORDED,
     STORED_FLAGS,
     WAIT_REPL,
+    Millis,
 )
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
@@ -128,7 +130,8 @@ def has_no_place(node: NodeState, config: Config) -> bool:
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:
-    """The job in storage form (original 4.5): it expires at a second of the wall clock.
+    """The job in storage form (original 4.5): it expires at a second of the wall clock, and its
+    delay is over at a millisecond of it.
 
     An acknowledged job has no body any more, and a dummy ack neither queue nor holders.
     """
@@ -149,7 +152,20 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         b"" if job.state == ACKED else job.body or b"",
         job.holders,
         job.extensions,
+        _due(node, job) if job.delay else 0,
     )
+
+
+def _due(node: NodeState, job: Job) -> Millis:
+    """When the delay of the job is over, or was, by this node's wall clock: others need not show
+    the same time. 0 if there is none any more, or the file has no place for it."""
+    if job.state == ACKED or not node.config.keeps_extensions:
+        return 0
+    left = job.requeue_at - node.mono
+    if job.flags & BCAST_QUEUED:
+        # That is the end of the period that follows.
+        left -= job.retry
+    return max(node.wall + left, 1)
 
 
 def stored_key(node: NodeState, kept: Kept) -> JobCopy:

@@ -38,6 +38,9 @@ class JobCopy:
     holders: tuple[NodeId, ...]
     extensions: Extensions | None = None
     """What the original's layout has no place for; None for most jobs."""
+    due: Millis = 0
+    """In our journal only: when its delay is over, in Unix milliseconds by the clock of the node
+    that wrote it; 0 if it does not say."""
 
 
 @attrs.define

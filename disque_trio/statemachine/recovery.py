@@ -188,7 +188,7 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     flags = copy.flags & ~(RECORDED | TAKEN | QUEUED_ONCE | LEASED)
-    until_due = copy.ctime // 1_000_000 + copy.delay * 1000 - node.wall if copy.delay else 0
+    until_due = _until_due(node, copy)
     wait: Millis | None = None
     if is_dead(copy):
         flags &= ~DELIVERED
@@ -223,6 +223,19 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     )
 
 
+def _until_due(node: NodeState, copy: JobCopy) -> Millis:
+    """What is left of the delay, by this node's wall clock: never more than the whole of it,
+    whatever that clock shows now.
+
+    A record of the original's format, or of an earlier version, does not say when the delay is
+    over: then it counts from the creation, which is a time by the creating node's clock.
+    """
+    if not copy.delay:
+        return 0
+    due = copy.due or copy.ctime // STAMPS + copy.delay * 1000
+    return min(due - node.wall, copy.delay * 1000)
+
+
 def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
     """How long a job with RETRY above 0 waits before this node queues it.
 
@@ -239,11 +252,12 @@ def _is_untouched(node: NodeState, copy: JobCopy, until_due: Millis) -> bool:
     """Has this at-most-once job certainly not been delivered, and is this the node to queue it?
 
     A copy whose first time is announced has not been told to queue it. Otherwise it is certain
-    before the end of the delay, after a controlled restart, and where each delivery was on disk
-    before it was sent: with `appendfsync always`, unless an original server wrote the record.
+    before the end of the delay, if the record does not say that it was queued all the same; after a
+    controlled restart; and where each delivery was on disk before it was sent: with `appendfsync
+    always`, unless an original server wrote the record.
     """
     if copy.flags & DELIVERED or (copy.flags & BCAST_QUEUED and copy.state != QUEUED):
         return False
-    if until_due > 0 or node.config.aof_enqueue_jobs_once:
+    if node.config.aof_enqueue_jobs_once or (until_due > 0 and copy.state != QUEUED):
         return True
     return bool(copy.flags & RECORDED) and node.config.appendfsync == "always"

@@ -7,6 +7,8 @@ canonical form, and no other form is accepted, because there is no checksum.
 import re
 from typing import Final
 
+import attrs
+
 from disque_trio.statemachine.base import ACKED, JOB_ID_LENGTH
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire import jobs
@@ -28,11 +30,12 @@ class NoPlaceError(ValueError):
 
 
 def encode(record: Record) -> bytes:
-    """A record's bytes. NoPlaceError for a job with extensions."""
+    """A record's bytes, without the time at which a delay is over. NoPlaceError for a job with
+    extensions."""
     if isinstance(record, LoadJob):
         if record.copy.extensions is not None:
             raise NoPlaceError(record.copy.id.decode())
-        payload = jobs.encode(record.copy)
+        payload = jobs.encode(attrs.evolve(record.copy, due=0) if record.copy.due else record.copy)
         return b"".join((_LOAD, b"%d\r\n" % len(payload), payload, _END))
     return b"".join((_DELETE, record.id, _END))
 
@@ -92,6 +95,6 @@ def _load(data: bytes, at: int) -> tuple[Record | None, int]:
     if data[end - 2 : end] != _END:
         raise DamagedError("no line end behind a job")
     copy = jobs.decode_whole(data, start, end - 2)
-    if copy.extensions is not None:
+    if copy.extensions is not None or copy.due:
         raise DamagedError("job lengths do not add up")
     return LoadJob(copy), end

@@ -1,15 +1,18 @@
 """Job extensions, as bytes behind a serialized job (docs/journal.md, "Job extensions").
 
 Fields in ascending order of their numbers, each with its number (2 bytes), its length (4 bytes) and
-its value; little-endian. A field that is not known here is kept as it is.
+its value; little-endian. A field that is not known here is kept as it is. The first, DUE, is no
+extension: it is in the records of jobs with a delay only, and `wire.jobs` takes it off.
 """
 
 import struct
 from functools import lru_cache
 from typing import Final
 
+from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.extensions import ALIVE, MAX_REASON, DeadState, Extensions
 
+DUE: Final = 0
 PRIORITY: Final = 1
 KEY: Final = 16
 KEEP: Final = 17
@@ -21,6 +24,22 @@ _PRIORITY: Final = struct.Struct("<i")
 _KEEP: Final = struct.Struct("<Q")
 _LIMIT: Final = struct.Struct("<I")
 _DEAD: Final = struct.Struct("<I?Q")
+_DUE: Final = struct.Struct("<HIQ")
+DUE_SIZE: Final = _DUE.size
+_DUE_HEAD: Final = _FIELD.pack(DUE, DUE_SIZE - _FIELD.size)
+
+
+def encode_due(due: Millis) -> bytes:
+    """The field that a journal's record begins with, if the job has a delay."""
+    return _DUE.pack(DUE, DUE_SIZE - _FIELD.size, due)
+
+
+def decode_due(data: bytes) -> Millis:
+    """The value of that field, in the first DUE_SIZE bytes; 0 if it is not there."""
+    if len(data) < DUE_SIZE or not data.startswith(_DUE_HEAD):
+        return 0
+    due: Millis = _DUE.unpack_from(data)[2]
+    return due
 
 
 def encode(extensions: Extensions) -> bytes:
@@ -63,7 +82,9 @@ def decode(data: bytes) -> Extensions | None:
 
 
 def _extensions(values: dict[int, bytes]) -> Extensions:
-    """A known field of another length than its own is a struct.error."""
+    """A known field of another length than its own, or in another place, is a struct.error."""
+    if DUE in values:
+        raise struct.error
     (priority,) = _PRIORITY.unpack(values.pop(PRIORITY, bytes(_PRIORITY.size)))
     key = values.pop(KEY, None)
     (keep,) = _KEEP.unpack(values.pop(KEEP, bytes(_KEEP.size)))

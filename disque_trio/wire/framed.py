@@ -73,8 +73,9 @@ def salt_of(start: bytes) -> int:
 def draft(record: Record) -> bytes:
     """A record's bytes without the checksum, the same in every file."""
     if isinstance(record, LoadJob):
-        tag = _LOAD if record.copy.extensions is None else _LOAD_EXTENDED
-        payload = jobs.encode(record.copy)
+        copy = record.copy
+        tag = _LOAD if copy.extensions is None and not copy.due else _LOAD_EXTENDED
+        payload = jobs.encode(copy)
     else:
         tag, payload = _DELETE, record.id
     size = len(payload)
@@ -117,7 +118,7 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
 def _record(tag: bytes, data: bytes, at: int, end: int) -> Record:
     if tag in {_LOAD, _LOAD_EXTENDED}:
         copy = jobs.decode_whole(data, at, end)
-        if (copy.extensions is None) != (tag == _LOAD):
+        if (copy.extensions is None and not copy.due) != (tag == _LOAD):
             raise DamagedError("record of another kind than its job")
         return LoadJob(copy)
     if tag == _DELETE and end - at == JOB_ID_LENGTH:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES, NodeId
+from disque_trio.statemachine.base import NODE_ID_LENGTH, STATE_NAMES, Millis, NodeId
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.wire import extensions
@@ -44,6 +44,8 @@ def encode(copy: JobCopy) -> bytes:
     queue, body = copy.queue, bytes(copy.body)
     # What the original's layout ends with, and what follows it.
     tail = b"".join(copy.holders)
+    if copy.due:
+        tail += extensions.encode_due(copy.due)
     if copy.extensions is not None:
         tail += extensions.encode(copy.extensions)
     fixed = _write_fixed(
@@ -143,15 +145,20 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         (_known_holders if end - holders_at <= _FEW else _holders)(data[holders_at:holders_end]),
     )
     if holders_end < end:
-        copy.extensions = _extensions(data[holders_end:end])
+        copy.due, copy.extensions = _extensions(data[holders_end:end])
     return copy, end
 
 
-def _extensions(data: bytes) -> Extensions:
+def _extensions(data: bytes) -> tuple[Millis, Extensions | None]:
+    due = extensions.decode_due(data)
+    if due:
+        data = data[extensions.DUE_SIZE :]
+        if not data:
+            return due, None
     found = extensions.decode(data)
     if found is None:
         raise DamagedError("job extensions damaged")
-    return found
+    return due, found
 
 
 def _holders(data: bytes) -> tuple[NodeId, ...]:

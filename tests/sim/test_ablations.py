@@ -116,6 +116,7 @@ FOUND: Final = (
     Case(brokenrecords.drops_not_written, upkeep.killings, "S15"),
     Case(brokenrecords.copies_not_written, upkeep.killings, "S15"),
     Case(brokenrecords.once_not_written, upkeep.killings_once, "S15"),
+    Case(brokenrecords.delays_by_creators, upkeep.delayed_killings, "S6"),
     Case(brokenrecords.stopped_without_mark, upkeep.stoppings, "S21"),
     Case(brokenrecords.mark_never_void, upkeep.stoppings, "S21"),
     Case(brokenrecords.queues_not_followed, upkeep.stoppings, "S21"),

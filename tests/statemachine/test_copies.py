@@ -1,3 +1,4 @@
+import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,15 @@ def test_an_adopted_job_waits_for_its_delay_and_one_retry() -> None:
     assert (job.delay, job.retry, job.replicas) == (10_000, 60_000, 2)
     assert (job.queue, job.body, job.ctime) == (b"q", b"body", WALL * 1_000_000)
     assert job.holders == (N2, ME, N3)
+
+
+def test_what_a_record_says_of_the_end_of_a_delay_is_no_news_from_a_node() -> None:
+    rig = Rig(peers=1)
+
+    job = rig.hold(attrs.evolve(copy_of(delay=10, retry=60), due=WALL))
+
+    assert job.requeue_at - rig.now.mono - 70_000 in SPREAD
+    assert copies.snapshot(rig.node, job).due == 0
 
 
 def test_an_adopted_at_most_once_job_has_no_time_to_be_queued_at() -> None:

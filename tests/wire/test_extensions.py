@@ -8,14 +8,26 @@ from disque_trio.wire import commandlog, framed
 from disque_trio.wire.extensions import decode, encode
 from disque_trio.wire.jobs import DamagedError, decode_whole
 from disque_trio.wire.jobs import encode as encode_job
+from disque_trio.wire.journal import Reader
 from tests.rig import copy_of
 from tests.strategies import extensions
 
 URGENT = Extensions(priority=7)
 
 
-def stored(found: Extensions | None) -> LoadJob:
-    return LoadJob(attrs.evolve(copy_of(), extensions=found))
+DUE = 1_800_000_010_000
+OLD = bytes.fromhex(
+    "646973717565616f6620310a1e0da55e7363a8e1d1a54c4aa900000056ffffffa5000000442d62626262626262622d"
+    "4141414141414141414141414141414141414141414141412d303561310102020080234b6b0000b49376e2fa180a00"
+    "00003c00000000000000010000007104000000626f6479020000006262626262626262626262626262626262626262"
+    "6262626262626262626262626262626262626262616161616161616161616161616161616161616161616161616161"
+    "61616161616161616161616161d4929906"
+)
+"""A file with a job that has a delay, as versions before DUE have written it."""
+
+
+def stored(found: Extensions | None, due: int = 0) -> LoadJob:
+    return LoadJob(attrs.evolve(copy_of(delay=10), extensions=found, due=due))
 
 
 @given(extensions())
@@ -55,7 +67,7 @@ def test_other_bytes_are_damage(data: str) -> None:
 
 
 def test_a_job_without_extensions_has_the_bytes_of_the_original() -> None:
-    plain, extended = encode_job(copy_of()), encode_job(stored(URGENT).copy)
+    plain, extended = encode_job(stored(None).copy), encode_job(stored(URGENT).copy)
 
     assert extended[4 : len(plain)] == plain[4:]
     assert extended[len(plain) :] == encode(URGENT)
@@ -72,15 +84,55 @@ def test_damaged_extensions_are_a_damaged_job() -> None:
 # In journals.
 
 
+@pytest.mark.parametrize("due", [0, DUE])
 @pytest.mark.parametrize("found", [None, URGENT])
-def test_the_framed_journal_keeps_them(found: Extensions | None) -> None:
+def test_the_framed_journal_keeps_them(found: Extensions | None, due: int) -> None:
     records: list[object] = []
-    data = framed.encode(5, stored(found))
+    data = framed.encode(5, stored(found, due))
 
     framed.decode(5, data, 0, records)  # type: ignore[arg-type]
 
-    assert records == [stored(found)]
-    assert data[2:4] == (b"LX" if found else b"LJ")
+    assert records == [stored(found, due)]
+    assert data[2:4] == (b"LX" if found or due else b"LJ")
+
+
+@pytest.mark.parametrize("found", [None, URGENT])
+def test_the_end_of_the_delay_is_field_0(found: Extensions | None) -> None:
+    plain, data = encode_job(stored(None).copy), encode_job(stored(found, DUE).copy)
+
+    field = bytes.fromhex("0000 08000000 10775c18a3010000")
+    assert data[len(plain) :] == field + (encode(found) if found else b"")
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["0000 08000000 0000000000000000", "0000 04000000 10270000", "0000 08000000 10270000"],
+    ids=["0 means that it is not there", "of another length", "cut short"],
+)
+def test_any_other_field_0_is_a_damaged_job(data: str) -> None:
+    damaged = bytearray(encode_job(stored(None).copy) + bytes.fromhex(data))
+    damaged[:4] = (len(damaged) - 4).to_bytes(4, "little")
+
+    with pytest.raises(DamagedError, match="job extensions damaged"):
+        decode_whole(bytes(damaged), 0, len(damaged))
+
+
+def test_files_of_earlier_versions_do_not_have_it() -> None:
+    reader = Reader()
+
+    (record,) = reader.feed(OLD)
+
+    assert reader.finish() == 0
+    assert isinstance(record, LoadJob)
+    assert (record.copy.delay, record.copy.due, record.copy.extensions) == (10, 0, None)
+
+
+def test_in_the_original_s_format_it_is_left_out() -> None:
+    assert commandlog.encode(stored(None, DUE)) == commandlog.encode(stored(None))
+
+    payload = encode_job(stored(None, DUE).copy)
+    data = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n%b\r\n" % (len(payload), payload)
+    assert commandlog.decode(data, 0, []).damage == "job lengths do not add up"
 
 
 def test_a_record_of_another_kind_than_its_job_is_damage() -> None:

@@ -95,9 +95,11 @@ def test_the_files_of_original_nodes_are_written_back_byte_for_byte() -> None:
 
 
 def plain(records: list[Record]) -> list[Record]:
-    """The original's format has no place for extensions."""
+    """The original's format has no place for extensions and for the end of a delay."""
     return [
-        LoadJob(attrs.evolve(each.copy, extensions=None)) if isinstance(each, LoadJob) else each
+        LoadJob(attrs.evolve(each.copy, extensions=None, due=0))
+        if isinstance(each, LoadJob)
+        else each
         for each in records
     ]
 

@@ -49,6 +49,7 @@ def _line(record: Record, *, has_body: bool) -> str:
         f"nacks={copy.nacks}",
         f"additional-deliveries={copy.deliveries}",
         f"flags={copy.flags}",
+        *([f"due={_moment(copy.due // 1000)}"] if copy.due else []),
         *[f"{name}={_word(v) if isinstance(v, bytes) else v}" for name, v in _extensions(copy)],
         f"holders={','.join([text_of(holder)[:8] for holder in copy.holders])}",
         f"body={_word(bytes(copy.body))}" if has_body else f"bytes={len(copy.body)}",
@@ -79,6 +80,8 @@ def _json_line(record: Record, *, has_body: bool) -> str:
         "holders": [text_of(holder) for holder in copy.holders],
         "bytes": len(copy.body),
     }
+    if copy.due:
+        facts["due"] = copy.due
     facts |= {name: text_of(v) if isinstance(v, bytes) else v for name, v in _extensions(copy)}
     if has_body:
         facts["body"] = text_of(bytes(copy.body))

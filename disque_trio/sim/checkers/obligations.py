@@ -148,7 +148,11 @@ class Obligations:
     fsync: str
     """`appendfsync`."""
     can_step: bool
-    """Wall clocks differ or jump."""
+    """Wall clocks jump, or stand still."""
+    differs: bool
+    """Wall clocks differ, from the start or because they jump."""
+    has_original_file: bool
+    """Journals are in the original's format, which has only the creator's time."""
     grace: Micros
     """`tied-grace`."""
     has_tokens: bool
@@ -238,7 +242,9 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         has_limit=config.get("maxmemory", "0") != "0",
         has_disk=config.get("appendonly", "no") == "yes",
         fsync=config.get("appendfsync", "everysec"),
-        can_step=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
+        can_step=bool(steps),
+        differs=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
+        has_original_file=config.get("aof-format", "framed") == "disque",
         no_processor=no_processor,
         grace=int(config.get("tied-grace", "2000")) * MILLI,
         has_tokens=any(consumer.meta for consumer in plan.consumers),

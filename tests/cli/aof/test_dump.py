@@ -76,3 +76,12 @@ def test_the_last_creation_stamp_is_a_time(make: Make, capsys: Capture) -> None:
     assert main(["dump", make(framed([LoadJob(attrs.evolve(COPY, ctime=(1 << 64) - 1))]))]) == SOUND
 
     assert "created=2554-07-21T23:34:33Z" in capsys.readouterr().out
+
+
+def test_the_end_of_a_delay_is_a_time(make: Make, capsys: Capture) -> None:
+    path = make(framed([LoadJob(attrs.evolve(COPY, delay=10, due=1_795_197_207_366))]))
+
+    assert main(["dump", path]) == SOUND
+    assert " due=2026-11-20T17:53:27Z " in capsys.readouterr().out
+    assert main(["dump", "--json", path]) == SOUND
+    assert json.loads(capsys.readouterr().out)["due"] == 1_795_197_207_366

@@ -297,6 +297,11 @@ def copies_not_written(patch: Patch) -> None:
     patch.setattr(journaling, "hold", hold)
 
 
+def delays_by_creators(patch: Patch) -> None:
+    """After a restart the rest of a delay is counted by the creator's clock."""
+    patch.setattr(journaling, "_due", lambda *_: 0)
+
+
 def stopped_without_mark(patch: Patch) -> None:
     """The mark of a clean stop is not written, or not read."""
     patch.setattr(recovery, "STOPPED", journaling.STARTED)

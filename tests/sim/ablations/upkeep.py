@@ -3,7 +3,7 @@ killed with their journals."""
 
 import attrs
 
-from disque_trio.sim.scenarios.plan import Expect, Fault, Observer, Plan
+from disque_trio.sim.scenarios.plan import ClockPlan, Expect, Fault, Observer, Plan
 from tests.sim.ablations.conditions import SECOND, TROUBLED, jobs, plan, workers
 
 
@@ -114,6 +114,13 @@ def killings(seed: int) -> Plan:
         faults=faults,
         expect=Expect(duplicates=TROUBLED),
     )
+
+
+def delayed_killings(seed: int) -> Plan:
+    """The same with jobs that wait for a delay, and wall clocks that differ by ten seconds."""
+    clocks = tuple(ClockPlan(wall_offset_ms=10_000 * (node % 3 - 1)) for node in range(5))
+    adds = jobs(60, every=SECOND // 4, delay_s=5)
+    return attrs.evolve(killings(seed), scenario="delayed-killings", adds=adds, clocks=clocks)
 
 
 def ranked_killings(seed: int) -> Plan:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.sim.scenarios.plan import ClockPlan, Fault
 from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
 
 
@@ -144,3 +145,46 @@ def test_an_async_job_waits_for_a_lost_node_only_if_a_copy_could_not_be_sent(
     trace.row(4, "heal.end", detail="n1,n2,n3")
 
     assert ("L3" in broken(trace.verdict(end=900))) == (len(to) == 2)
+
+
+APART = (ClockPlan(wall_offset_ms=10_000),)
+
+
+def early(
+    *,
+    format_: str = "disque",
+    clocks: tuple[ClockPlan, ...] = APART,
+    faults: tuple[Fault, ...] = (),
+    is_loaded: bool = True,
+) -> Trace:
+    """A node is restarted while a job waits for DELAY 5, and queues it after four seconds."""
+    config = (("appendonly", "yes"), ("aof-format", format_))
+    trace = Trace(config=config, clocks=clocks, faults=faults)
+    trace.add(0, options="replicate=3 retry=10 ttl=3600 delay=5", is_queued=False)
+    if is_loaded:
+        trace.row(1, "crash", "n1", cause="kill")
+        trace.row(2, "start", "n1", cause="loaded")
+        trace.row(2, "hold", "n1", job=JOB, queue="q", cause="loaded")
+        trace.row(2, "loaded", "n1", cause="torn")
+    trace.requeue(4, "n1", "delay-over")
+    return trace
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [early(), early(clocks=(), faults=(Fault(kind="clock-step", at=0, nodes=(1,), amount=9),))],
+    ids=["from the start", "by a jump"],
+)
+def test_the_original_s_journal_counts_a_delay_by_the_creator_s_clock_which_differs(
+    trace: Trace,
+) -> None:
+    assert "S6" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [early(format_="framed"), early(clocks=()), early(is_loaded=False)],
+    ids=["our journal", "clocks do not differ", "nothing is loaded"],
+)
+def test_no_other_delay_may_be_cut_short(trace: Trace) -> None:
+    assert "S6" in broken(trace.verdict())
