@@ -8,24 +8,22 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.client.commands import Command, Facts, Job, Text, outcome
+from disque_trio.client.base import ClusterClient
+from disque_trio.client.commands import Command, outcome
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import DisqueError, LostError
-from disque_trio.client.greeting import Greeting
-from disque_trio.client.nodes import Nodes
+from disque_trio.client.methods import blocking
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S, WINDOW
-from disque_trio.client.url import parse_url
 from disque_trio.statemachine.base import Reply
 
 Result = TypeVar("Result")
 
 
-class BlockingClient:
+class BlockingClient(ClusterClient):
     """A client of a cluster, with one connection to a node at a time."""
 
     def __init__(
@@ -36,24 +34,17 @@ class BlockingClient:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """As `Client`."""
-        seeds, password = parse_url(url)
-        self.nodes: Final = Nodes(seeds, seeds[0].tls is None if discover is None else discover)
-        self._greeting = Greeting(password)
-        self._connect_timeout_s = connect_timeout_s
-        self._patience_s = patience_s
+        """As `ClusterClient`."""
+        super().__init__(
+            url, discover=discover, connect_timeout_s=connect_timeout_s, patience_s=patience_s
+        )
         self._connections: dict[str, Connection] = {}
         self._process = os.getpid()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -98,93 +89,22 @@ class BlockingClient:
 
     # The commands.
 
-    def addjob(
-        self,
-        queue: Text,
-        body: Text,
-        *,
-        timeout: float | None = commands.ADD_TIMEOUT_S,
-        replicate: int | None = None,
-        delay: int = 0,
-        retry: int | None = None,
-        ttl: int | None = None,
-        maxlen: int | None = None,
-        is_async: bool = False,
-    ) -> str:
-        """Add a job; its id. Seconds; `timeout` limits the wait for copies, None is for ever."""
-        return self.run(
-            commands.addjob(
-                queue,
-                body,
-                timeout=timeout,
-                replicate=replicate,
-                delay=delay,
-                retry=retry,
-                ttl=ttl,
-                maxlen=maxlen,
-                is_async=is_async,
-            )
-        )
-
-    def getjob(self, *queues: Text, count: int = 1, timeout: float | None = None) -> list[Job]:
-        """Take up to `count` jobs; wait so many seconds for the first one, None is for ever."""
-        return self.run(commands.getjob(queues, count=count, timeout=timeout))
-
-    def ackjob(self, *ids: str) -> int:
-        """Acknowledge jobs; how many were known to the node and not acknowledged yet."""
-        return self.run(commands.ackjob(ids))
-
-    def fastack(self, *ids: str) -> int:
-        """Acknowledge jobs with fewer messages; how many the node held."""
-        return self.run(commands.fastack(ids))
-
-    def nack(self, *ids: str) -> int:
-        """Give jobs back as not done; how many were queued again."""
-        return self.run(commands.nack(ids))
-
-    def working(self, job_id: str) -> int:
-        """Renew a job's lease; for how many seconds."""
-        return self.run(commands.working(job_id))
-
-    def enqueue(self, *ids: str) -> int:
-        """Queue jobs that are not queued now; how many."""
-        return self.run(commands.enqueue(ids))
-
-    def dequeue(self, *ids: str) -> int:
-        """Take jobs out of their queues until their retry time comes; how many."""
-        return self.run(commands.dequeue(ids))
-
-    def deljob(self, *ids: str) -> int:
-        """Drop jobs from one node; how many."""
-        return self.run(commands.deljob(ids))
-
-    def show(self, job_id: str) -> Facts | None:
-        """What a node knows of a job; None if it does not hold it."""
-        return self.run(commands.show(job_id))
-
-    def qlen(self, queue: Text) -> int:
-        """How many jobs a queue has on one node."""
-        return self.run(commands.qlen(queue))
-
-    def qpeek(self, queue: Text, count: int = 1) -> list[Job]:
-        """The oldest jobs of a queue on one node, or with a negative count the newest."""
-        return self.run(commands.qpeek(queue, count))
-
-    def qstat(self, queue: Text) -> Facts | None:
-        """What a node knows of a queue; None if it has none of this name."""
-        return self.run(commands.qstat(queue))
-
-    def pause(self, queue: Text, *options: str) -> str:
-        """Pause a queue (`in`, `out`, `all`, `none`, `state`, `bcast`); its state now."""
-        return self.run(commands.pause(queue, *options))
-
-    def info(self, section: str = "all") -> dict[str, str]:
-        """State and counters of a node."""
-        return self.run(commands.info(section))
-
-    def call(self, *words: Text | float) -> Reply:
-        """Any command; its reply as it is. Raises `RefusedError` for an error."""
-        return self.run(commands.call(*words))
+    addjob = blocking(commands.addjob)
+    getjob = blocking(commands.getjob)
+    ackjob = blocking(commands.ackjob)
+    fastack = blocking(commands.fastack)
+    nack = blocking(commands.nack)
+    working = blocking(commands.working)
+    enqueue = blocking(commands.enqueue)
+    dequeue = blocking(commands.dequeue)
+    deljob = blocking(commands.deljob)
+    show = blocking(commands.show)
+    qlen = blocking(commands.qlen)
+    qpeek = blocking(commands.qpeek)
+    qstat = blocking(commands.qstat)
+    pause = blocking(commands.pause)
+    info = blocking(commands.info)
+    call = blocking(commands.call)
 
     # Connections.
 

@@ -5,21 +5,19 @@ copies. A GETJOB that waits has a connection of its own. If the node fails, anot
 """
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import anyio
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.client.commands import Command, Facts, Job, Text, outcome
+from disque_trio.client.base import ClusterClient
+from disque_trio.client.commands import Command, outcome
 from disque_trio.client.errors import DisqueError, LostError
-from disque_trio.client.greeting import Greeting
 from disque_trio.client.link import Link
-from disque_trio.client.nodes import Nodes
+from disque_trio.client.methods import method
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S, WINDOW
 from disque_trio.client.streams import Connect, connect
-from disque_trio.client.url import parse_url
 from disque_trio.statemachine.base import Reply
 
 _ADDS: Final = "adds"
@@ -28,7 +26,7 @@ _OTHERS: Final = "others"
 Result = TypeVar("Result")
 
 
-class Client:
+class Client(ClusterClient):
     """A client of a cluster. Any number of tasks may use it at the same time."""
 
     def __init__(
@@ -40,15 +38,11 @@ class Client:
         patience_s: float = PATIENCE_S,
         connect: Connect = connect,
     ) -> None:
-        """`url` names the nodes to begin with (`parse_url`). With `discover` the client also asks
-        the nodes that these know, which it does by default unless it speaks TLS. A node that is
-        silent for `patience_s`, besides the time that it was asked to wait, is given up."""
-        seeds, password = parse_url(url)
-        self.nodes: Final = Nodes(seeds, seeds[0].tls is None if discover is None else discover)
-        self._greeting = Greeting(password)
+        """As `ClusterClient`; `connect` opens the streams."""
+        super().__init__(
+            url, discover=discover, connect_timeout_s=connect_timeout_s, patience_s=patience_s
+        )
         self._connect = connect
-        self._connect_timeout_s = connect_timeout_s
-        self._patience_s = patience_s
         self._shared: dict[tuple[str, str], Link] = {}
         self._idle: dict[str, list[Link]] = {}
         """Links for requests that wait, which wait for nothing now."""
@@ -58,12 +52,7 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -122,98 +111,22 @@ class Client:
 
     # The commands.
 
-    async def addjob(
-        self,
-        queue: Text,
-        body: Text,
-        *,
-        timeout: float | None = commands.ADD_TIMEOUT_S,
-        replicate: int | None = None,
-        delay: int = 0,
-        retry: int | None = None,
-        ttl: int | None = None,
-        maxlen: int | None = None,
-        is_async: bool = False,
-    ) -> str:
-        """Add a job; its id. Seconds; `timeout` limits the wait for copies, None is for ever."""
-        return await self.run(
-            commands.addjob(
-                queue,
-                body,
-                timeout=timeout,
-                replicate=replicate,
-                delay=delay,
-                retry=retry,
-                ttl=ttl,
-                maxlen=maxlen,
-                is_async=is_async,
-            )
-        )
-
-    async def getjob(
-        self, *queues: Text, count: int = 1, timeout: float | None = None
-    ) -> list[Job]:
-        """Take up to `count` jobs; wait so many seconds for the first one, None is for ever.
-
-        Jobs that arrive while the task is cancelled are given back.
-        """
-        return await self.run(commands.getjob(queues, count=count, timeout=timeout))
-
-    async def ackjob(self, *ids: str) -> int:
-        """Acknowledge jobs; how many were known to the node and not acknowledged yet."""
-        return await self.run(commands.ackjob(ids))
-
-    async def fastack(self, *ids: str) -> int:
-        """Acknowledge jobs with fewer messages; how many the node held."""
-        return await self.run(commands.fastack(ids))
-
-    async def nack(self, *ids: str) -> int:
-        """Give jobs back as not done; how many were queued again."""
-        return await self.run(commands.nack(ids))
-
-    async def working(self, job_id: str) -> int:
-        """Renew a job's lease; for how many seconds."""
-        return await self.run(commands.working(job_id))
-
-    async def enqueue(self, *ids: str) -> int:
-        """Queue jobs that are not queued now; how many."""
-        return await self.run(commands.enqueue(ids))
-
-    async def dequeue(self, *ids: str) -> int:
-        """Take jobs out of their queues until their retry time comes; how many."""
-        return await self.run(commands.dequeue(ids))
-
-    async def deljob(self, *ids: str) -> int:
-        """Drop jobs from one node; how many."""
-        return await self.run(commands.deljob(ids))
-
-    async def show(self, job_id: str) -> Facts | None:
-        """What a node knows of a job; None if it does not hold it."""
-        return await self.run(commands.show(job_id))
-
-    async def qlen(self, queue: Text) -> int:
-        """How many jobs a queue has on one node."""
-        return await self.run(commands.qlen(queue))
-
-    async def qpeek(self, queue: Text, count: int = 1) -> list[Job]:
-        """The oldest jobs of a queue on one node, or with a negative count the newest."""
-        return await self.run(commands.qpeek(queue, count))
-
-    async def qstat(self, queue: Text) -> Facts | None:
-        """What a node knows of a queue; None if it has none of this name."""
-        return await self.run(commands.qstat(queue))
-
-    async def pause(self, queue: Text, *options: str) -> str:
-        """Pause a queue (`in`, `out`, `all`, `none`, `state`, `bcast`); its state now."""
-        return await self.run(commands.pause(queue, *options))
-
-    async def info(self, section: str = "all") -> dict[str, str]:
-        """State and counters of a node."""
-        return await self.run(commands.info(section))
-
-    async def call(self, *words: Text | float) -> Reply:
-        """Any command; its reply as it is. Raises `RefusedError` for an error."""
-        return await self.run(commands.call(*words))
+    addjob = method(commands.addjob)
+    getjob = method(commands.getjob)
+    ackjob = method(commands.ackjob)
+    fastack = method(commands.fastack)
+    nack = method(commands.nack)
+    working = method(commands.working)
+    enqueue = method(commands.enqueue)
+    dequeue = method(commands.dequeue)
+    deljob = method(commands.deljob)
+    show = method(commands.show)
+    qlen = method(commands.qlen)
+    qpeek = method(commands.qpeek)
+    qstat = method(commands.qstat)
+    pause = method(commands.pause)
+    info = method(commands.info)
+    call = method(commands.call)
 
     # Connections.
 
@@ -248,7 +161,7 @@ class Client:
             jobs = command.result(reply)
             if isinstance(jobs, list) and jobs:
                 with anyio.move_on_after(self._patience_s, shield=True):
-                    await self.run(commands.enqueue([job.id for job in jobs]))
+                    await self.run(commands.enqueue(*[job.id for job in jobs]))
 
     async def _shared_link(self, address: Address, purpose: str) -> Link:
         key = (str(address), purpose)

@@ -21,7 +21,6 @@ Facts = dict[str, Reply]
 """What a node tells of a queue or a job, by its names."""
 
 ADD_TIMEOUT_S: Final = 5.0
-_NO_ANSWER: Final = "the node answers {!r:.80} to {}"
 
 
 @attrs.frozen
@@ -43,8 +42,8 @@ class Command(Generic[Result]):
         try:
             return self.meaning(reply)
         except (TypeError, ValueError, KeyError, IndexError) as error:
-            said = _NO_ANSWER.format(reply, self.words[0].decode())
-            raise BadReplyError(said) from error
+            name = self.words[0].decode()
+            raise BadReplyError(f"the node answers {reply!r:.80} to {name}") from error
 
 
 def outcome(command: Command[Result], reply: Reply) -> Result | DisqueError:
@@ -99,11 +98,12 @@ def addjob(
     return Command(tuple(words), _status, is_repeatable=False, wait_s=_limit(timeout))
 
 
-def getjob(
-    queues: Sequence[Text], *, count: int = 1, timeout: float | None = 0
-) -> Command[list[Job]]:
+def getjob(*queues: Text, count: int = 1, timeout: float | None = None) -> Command[list[Job]]:
     """GETJOB: up to `count` jobs. It waits so many seconds for the first; None is for ever, 0 not
-    at all."""
+    at all. If the node fails meanwhile, the wait begins anew at the next one.
+
+    Jobs that arrive while the task of an asynchronous client is cancelled are given back.
+    """
     if not queues:
         raise ValueError("getjob needs the name of a queue")
     words = [b"GETJOB", b"WITHCOUNTERS", b"COUNT", _word(count)]
@@ -112,32 +112,32 @@ def getjob(
     return Command(tuple(words), _jobs, wait_s=_limit(timeout))
 
 
-def ackjob(ids: Sequence[str]) -> Command[int]:
+def ackjob(*ids: str) -> Command[int]:
     """ACKJOB: how many were known to the node and not acknowledged yet."""
     return _of_ids(b"ACKJOB", ids)
 
 
-def fastack(ids: Sequence[str]) -> Command[int]:
+def fastack(*ids: str) -> Command[int]:
     """FASTACK: how many the node held."""
     return _of_ids(b"FASTACK", ids)
 
 
-def nack(ids: Sequence[str]) -> Command[int]:
+def nack(*ids: str) -> Command[int]:
     """NACK: how many were queued again."""
     return _of_ids(b"NACK", ids, is_repeatable=False)  # each counts
 
 
-def enqueue(ids: Sequence[str]) -> Command[int]:
+def enqueue(*ids: str) -> Command[int]:
     """ENQUEUE: how many were queued."""
     return _of_ids(b"ENQUEUE", ids)
 
 
-def dequeue(ids: Sequence[str]) -> Command[int]:
+def dequeue(*ids: str) -> Command[int]:
     """DEQUEUE: how many were taken out of their queue."""
     return _of_ids(b"DEQUEUE", ids)
 
 
-def deljob(ids: Sequence[str]) -> Command[int]:
+def deljob(*ids: str) -> Command[int]:
     """DELJOB: how many the node has dropped."""
     return _of_ids(b"DELJOB", ids)
 
@@ -162,7 +162,7 @@ def qlen(queue: Text) -> Command[int]:
     return Command((b"QLEN", _word(queue)), _number)
 
 
-def qpeek(queue: Text, count: int) -> Command[list[Job]]:
+def qpeek(queue: Text, count: int = 1) -> Command[list[Job]]:
     """QPEEK: the oldest jobs, or with a negative count the newest, which stay where they are."""
     return Command((b"QPEEK", _word(queue), _word(count)), _jobs)
 

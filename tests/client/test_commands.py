@@ -34,33 +34,33 @@ def test_all_options_of_addjob_are_sent() -> None:
 
 
 def test_getjob_waits_not_at_all_for_a_while_or_for_ever() -> None:
-    assert "NOHANG" in words(commands.getjob(["q"], timeout=0))
-    assert "TIMEOUT 1 FROM q" in words(commands.getjob(["q"], timeout=0.0001))
-    assert "TIMEOUT 0 FROM a b" in words(commands.getjob(["a", "b"], timeout=None))
-    assert commands.getjob(["q"], timeout=None).wait_s == math.inf
+    assert "NOHANG" in words(commands.getjob("q", timeout=0))
+    assert "TIMEOUT 1 FROM q" in words(commands.getjob("q", timeout=0.0001))
+    assert "TIMEOUT 0 FROM a b" in words(commands.getjob("a", "b", timeout=None))
+    assert commands.getjob("q", timeout=None).wait_s == math.inf
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
 def test_a_timeout_that_is_no_time_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="0 or more seconds"):
-        commands.getjob(["q"], timeout=seconds)
+        commands.getjob("q", timeout=seconds)
 
 
 def test_nothing_to_take_from_and_nothing_to_acknowledge_are_refused() -> None:
     with pytest.raises(ValueError, match="name of a queue"):
-        commands.getjob([])
+        commands.getjob()
     with pytest.raises(ValueError, match="ackjob needs the id"):
-        commands.ackjob([])
+        commands.ackjob()
 
 
 def test_jobs_come_with_their_counters() -> None:
-    assert commands.getjob(["q"]).result([ROW]) == [Job(ID, "q", b"body", 1, 2)]
+    assert commands.getjob("q").result([ROW]) == [Job(ID, "q", b"body", 1, 2)]
     assert commands.qpeek("q", 1).result([ROW[:3]]) == [Job(ID, "q", b"body")]
-    assert commands.getjob(["q"]).result(NULL_ARRAY) == []
+    assert commands.getjob("q").result(NULL_ARRAY) == []
 
 
 def test_a_name_that_is_not_utf8_comes_and_goes() -> None:
-    (job,) = commands.getjob(["q"]).result([[b"\xff", *ROW[1:]]])
+    (job,) = commands.getjob("q").result([[b"\xff", *ROW[1:]]])
 
     assert commands.qlen(job.queue).words == (b"QLEN", b"\xff")
 
@@ -84,7 +84,7 @@ def test_an_error_is_raised_by_its_code() -> None:
     with pytest.raises(NotReplicatedError, match="ADDJOB: NOREPL Not enough"):
         commands.addjob("q", "b").result(Failure(b"NOREPL Not enough"))
     with pytest.raises(UnavailableError):
-        commands.ackjob([ID]).result(Failure(b"LOADING wait"))
+        commands.ackjob(ID).result(Failure(b"LOADING wait"))
     with pytest.raises(RefusedError) as error:
         commands.call("NONSENSE").result(Failure(b"ERR \xff"))
     assert (error.value.code, error.value.command) == ("ERR", "NONSENSE")
@@ -95,12 +95,12 @@ def test_an_error_is_raised_by_its_code() -> None:
 )
 def test_a_reply_that_cannot_be_is_an_error_of_its_own(reply: object) -> None:
     with pytest.raises(BadReplyError, match="to GETJOB"):
-        commands.getjob(["q"]).result(reply)  # type: ignore[arg-type]
+        commands.getjob("q").result(reply)  # type: ignore[arg-type]
 
 
 def test_what_must_not_be_sent_twice_says_so() -> None:
     assert not commands.addjob("q", "b").is_repeatable
-    assert not commands.nack([ID]).is_repeatable
+    assert not commands.nack(ID).is_repeatable
     assert not commands.call("PING").is_repeatable
-    assert commands.ackjob([ID]).is_repeatable
+    assert commands.ackjob(ID).is_repeatable
     assert commands.pause("q", "in").result(Status(b"in")) == "in"
