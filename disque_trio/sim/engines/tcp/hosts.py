@@ -6,6 +6,7 @@ from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import Host, MachineError
 from disque_trio.sim.engines.heap.stopping import OrderlyStop
+from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.tails import Tail
@@ -23,6 +24,7 @@ STOPS_WITHIN: Final[Micros] = 30_000_000
 class ProcessHost(Host):
     """A host with a process, seen from outside."""
 
+    _engine: LiveEngine
     _stop_by: Micros = 0
     places: Places
     process: NodeProcess
@@ -79,6 +81,7 @@ class ProcessHost(Host):
         self.lives += 1
         self.stopping = None
         self.is_paused = False
+        self.tail.begin()
         self.process.start()
 
     def _first_table(self, others: Sequence[Peer]) -> bytes:
@@ -132,6 +135,7 @@ class ProcessHost(Host):
         self.process.thaw()
 
     def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
-        """Write a row about the node, without its clocks."""
-        now = self._engine.now
+        """Write a row about the node, without its clocks. Ending a process takes time, in which it
+        may still write rows, so the time is read anew."""
+        now = self._engine.sync()
         self._recorder.add((now, kind, self.name, "", "", "", peer, cause, detail, 0, 0, 0, ()))

@@ -11,7 +11,7 @@ from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
-from disque_trio.sim.engines.tcp.proxies import Proxies
+from disque_trio.sim.engines.tcp.proxies import ProcessLink, Proxies
 from disque_trio.sim.model.network import Network
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
@@ -32,6 +32,14 @@ class Flight:
     received: Micros = NEVER
     lost: Micros = NEVER
     why: str = ""
+    link: ProcessLink | None = None
+    """On which it left our proxy."""
+
+    def begin(self, now: Micros) -> None:
+        """Count its times from now on."""
+        self.sent -= now
+        self.received -= now if self.received < NEVER else 0
+        self.lost -= now if self.lost < NEVER else 0
 
 
 class ProxyLinks(Links):
@@ -56,9 +64,14 @@ class ProxyLinks(Links):
         """All frames so far."""
         return list(self._flights.values())
 
+    def begin(self, now: Micros) -> None:
+        """Time 0 is now."""
+        for flight in self._flights.values():
+            flight.begin(now)
+
     def add(self, host: Host) -> None:
         """Add a node that can be dialled."""
-        self._proxies.add(host.number, lambda: host.is_up)
+        self._proxies.add(host.number, lambda: host.lives if host.is_up else 0)
 
     def crashed(self, host: Host) -> None:
         """Nothing to do: the kernel ends the proxies' connections."""
@@ -82,9 +95,10 @@ class ProxyLinks(Links):
             packet.source.node, packet.source.far.node, said, packet.ref, self._engine.now
         )
 
-    def received(self, packet: FramePacket) -> None:
+    def received(self, packet: FramePacket, link: ProcessLink) -> None:
         """Our proxy passes it on to its node."""
-        self._flights[packet.ref].received = self._engine.now
+        flight = self._flights[packet.ref]
+        flight.received, flight.link = self._engine.now, link
 
     def lost(self, packet: FramePacket, why: str) -> None:
         """It is lost."""

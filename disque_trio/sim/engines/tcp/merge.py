@@ -3,13 +3,17 @@
 All have the clock of one machine, so they are sorted by time. A node does not know what became of a
 message, or to which agent a client's address belongs. This module finds out:
 
-- The frames that our proxies saw pair each ``send`` with its ``recv``, or show that it was lost.
+- The frames that our proxies saw pair each ``send`` with its ``recv``, or show that it was lost
+  (`pairing`).
 - Requests on one connection have the same order at both ends.
+
+A node reads its clock before its sockets, so its row about an input may have an earlier time than
+the input. Such a row, and those after it, get the time at which the input was on its way to it.
 
 Then it computes vector clocks, as the simulated engines keep them.
 """
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -18,29 +22,11 @@ import attrs
 from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.tcp.clients import ClientAddress
 from disque_trio.sim.engines.tcp.links import Flight
+from disque_trio.sim.engines.tcp.pairing import GOSSIP, NodeTrace, Pairing
 from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.traces.merge_live import translated
 from disque_trio.tracing.rows import Row
-
-STALE: Final[Micros] = 2_000_000
-"""A message that has not reached a proxy within this time is lost: its link had ended."""
-_GOSSIP: Final = ("ping", "pong", "meet")
-_NO_REF: Final = 1 << 40
-"""The numbers of messages that no proxy has seen begin here."""
-
-Key = tuple[str, str, str, str]
-"""Source, target, message, job."""
-
-
-@attrs.frozen
-class NodeTrace:
-    """The trace of one node, with the ids that it had."""
-
-    name: str
-    shorts: tuple[str, ...]
-    """The beginnings of its ids."""
-    rows: Sequence[Row]
 
 
 @attrs.frozen(kw_only=True)
@@ -62,11 +48,29 @@ class Sources:
 def merge(sources: Sources) -> list[Row]:
     """The history."""
     names = {short: trace.name for trace in sources.traces for short in trace.shorts}
-    theirs = [_translated(trace, names, sources) for trace in sources.traces]
-    _pair_messages(theirs, sources.flights)
-    rows = _in_order([*theirs, [*sources.ours], _of_gossip(sources.flights)])
+    traces = [
+        attrs.evolve(trace, rows=_translated(trace, names, sources)) for trace in sources.traces
+    ]
+    pairing = Pairing(traces, sources.flights)
+    _put_after_causes(traces, sources)
+    theirs = [trace.rows for trace in traces]
+    rows = _in_order([*theirs, pairing.lost(), [*sources.ours], _of_gossip(sources.flights)])
     _compute_clocks(rows, [trace.name for trace in sources.traces])
     return [row for row in rows if not _is_view(row)]
+
+
+def _put_after_causes(traces: Iterable[NodeTrace], sources: Sources) -> None:
+    """No row of a node comes before the messages and requests that the node had read by then."""
+    arrivals = {flight.ref: flight.received for flight in sources.flights}
+    requests = {row.ref: row.time for row in sources.ours if row.kind.endswith(".invoke")}
+    for trace in traces:
+        earliest = -NEVER
+        for row in trace.rows:
+            if row.kind == "recv":
+                earliest = max(earliest, arrivals.get(row.ref, earliest))
+            elif row.kind.endswith(".invoke"):
+                earliest = max(earliest, requests.get(row.ref, earliest))
+            row.time = max(row.time, earliest)
 
 
 def _in_order(parts: Iterable[list[Row]]) -> list[Row]:
@@ -132,7 +136,7 @@ def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
     """Rows of heartbeat messages, which nodes do not trace."""
     rows = []
     for flight in flights:
-        if flight.said.name not in _GOSSIP:
+        if flight.said.name not in GOSSIP:
             continue
         source, target, said = f"n{flight.source}", f"n{flight.target}", flight.said
         sent = Row(flight.sent, "send", source, peer=target, cause=said.name, detail=said.detail)
@@ -145,80 +149,6 @@ def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
         elif flight.lost < NEVER:
             rows.append(attrs.evolve(sent, time=flight.lost, kind="lost", detail=flight.why))
     return rows
-
-
-def _pair_messages(traces: list[list[Row]], flights: Sequence[Flight]) -> None:
-    """Number the messages, and add rows for lost ones."""
-    sends, receipts, starts = _queues(traces)
-    by_name = {rows[0].node: rows for rows in traces if rows}
-    for flight in sorted(flights, key=lambda flight: flight.sent):
-        if flight.said.name in _GOSSIP:
-            continue
-        source, target = f"n{flight.source}", f"n{flight.target}"
-        key = (source, target, flight.said.name, flight.said.job)
-        row = _sender_of(flight, sends.get(key))
-        if row is not None:
-            row.ref = flight.ref
-        receipt = _receipt_of(flight, receipts.get(key), starts.get(target, []))
-        if receipt is not None:
-            receipt.ref = flight.ref
-        elif row is not None:
-            lost = flight.lost if flight.lost < NEVER else flight.received
-            why = flight.why or "crash"
-            by_name[source].append(_lost(row, min(lost, max(row.time, lost)), why, flight.ref))
-    _number_the_rest(by_name)
-
-
-def _queues(
-    traces: list[list[Row]],
-) -> tuple[dict[Key, deque[Row]], dict[Key, deque[Row]], dict[str, list[Micros]]]:
-    """Sent and received messages, in order, and the start times of nodes."""
-    sends: dict[Key, deque[Row]] = defaultdict(deque)
-    receipts: dict[Key, deque[Row]] = defaultdict(deque)
-    starts: dict[str, list[Micros]] = defaultdict(list)
-    for rows in traces:
-        for row in rows:
-            if row.kind == "send":
-                sends[row.node, row.peer, row.cause, row.job].append(row)
-            elif row.kind == "recv":
-                receipts[row.peer, row.node, row.cause, row.job].append(row)
-            elif row.kind == "start":
-                starts[row.node].append(row.time)
-    return sends, receipts, starts
-
-
-def _sender_of(flight: Flight, queue: deque[Row] | None) -> Row | None:
-    """The row of the sent frame: the oldest with its key, unless that is too old."""
-    if not queue or queue[0].time > flight.sent:
-        return None
-    while len(queue) > 1 and queue[1].time <= flight.sent and flight.sent - queue[0].time > STALE:
-        queue.popleft()
-    return queue.popleft()
-
-
-def _receipt_of(flight: Flight, queue: deque[Row] | None, starts: list[Micros]) -> Row | None:
-    """The row of the frame's arrival; None if the process ended before it read the frame."""
-    if flight.received == NEVER or not queue:
-        return None
-    while queue and queue[0].time < flight.received:
-        queue.popleft()
-    if not queue or any(flight.received < start <= queue[0].time for start in starts):
-        return None
-    return queue.popleft()
-
-
-def _lost(row: Row, time: Micros, why: str, ref: int) -> Row:
-    return attrs.evolve(row, time=time, kind="lost", detail=why, ref=ref)
-
-
-def _number_the_rest(by_name: dict[str, list[Row]]) -> None:
-    """Messages that no proxy has seen: the link, or the node, had ended before."""
-    number = _NO_REF
-    for rows in by_name.values():
-        for row in [row for row in rows if row.kind == "send" and not row.ref]:
-            number += 1
-            row.ref = number
-            rows.append(_lost(row, row.time, "never linked", number))
 
 
 # Vector clocks.

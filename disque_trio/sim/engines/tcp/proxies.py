@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+import attrs
 import trio
 
 from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket
@@ -42,11 +43,24 @@ class Splitter:
         return frames
 
 
+@attrs.define(eq=False)
+class ProcessLink:
+    """A connection of a proxy to a process of a node."""
+
+    life: int = 0
+    """Which of the node's processes it is, from 1; 0 while, or if, there is no connection."""
+    has_ended: bool = False
+    """It has ended before the run."""
+
+
 class SocketHandler:
     """One end of a connection: our socket to a real node."""
 
-    def __init__(self, engine: LiveEngine, told: Callable[[FramePacket], None]) -> None:
+    def __init__(
+        self, engine: LiveEngine, told: Callable[[FramePacket, ProcessLink], None]
+    ) -> None:
         self.end: End | None = None
+        self.link = ProcessLink()
         self._engine = engine
         self._told = told
         self._unsent: list[bytes] = []
@@ -60,7 +74,7 @@ class SocketHandler:
 
     def receive(self, packet: FramePacket) -> None:
         """Send a frame to our node."""
-        self._told(packet)
+        self._told(packet, self.link)
         self._unsent.append(packet.frame)
         self._came.set()
 
@@ -77,6 +91,7 @@ class SocketHandler:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._read, stream, nursery.cancel_scope)
                 nursery.start_soon(self._write, stream, nursery.cancel_scope)
+            self.link.has_ended = True
         finally:
             close_at_once(stream)
             self.hang_up()
@@ -120,16 +135,19 @@ class Proxies:
         engine: LiveEngine,
         byte_links: ByteLinks,
         nursery: trio.Nursery,
-        told: Callable[[FramePacket], None],
+        told: Callable[[FramePacket, ProcessLink], None],
     ) -> None:
         self._places = places
         self._engine = engine
         self._byte_links = byte_links
         self._nursery = nursery
         self._told = told
+        self._lives: dict[int, Callable[[], int]] = {}
 
-    def add(self, node: int, is_up: Callable[[], bool]) -> None:
-        """Listen at the address where others see the node. `is_up` tells if it has a process."""
+    def add(self, node: int, life: Callable[[], int]) -> None:
+        """Listen at the address where others see the node. `life` tells which of its processes
+        runs, from 1, or 0 if none does."""
+        self._lives[node] = life
         sock = socket.create_server((self._places.seen(node), self._places.bus_port))
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
 
@@ -139,7 +157,7 @@ class Proxies:
         async def listen() -> None:
             await trio.serve_listeners(welcome, [listener], handler_nursery=self._nursery)
 
-        self._byte_links.listen(node, lambda end: self._handler_for(end) if is_up() else None)
+        self._byte_links.listen(node, lambda end: self._handler_for(end) if life() else None)
         self._nursery.start_soon(listen)
 
     async def _dialled(self, stream: trio.SocketStream, target: int) -> None:
@@ -154,6 +172,7 @@ class Proxies:
             return
         self._engine.sync()
         handler = SocketHandler(self._engine, self._told)
+        handler.link.life = self._lives[source]()
         handler.end = self._byte_links.dial(source, target, handler)
         await handler.serve(stream)
 
@@ -168,9 +187,12 @@ class Proxies:
         sock = trio.socket.socket()
         try:
             await sock.bind((self._places.seen(source), 0))
+            life = self._lives[target]()
             await sock.connect((self._places.own(target), self._places.bus_port))
         except OSError:
             sock.close()
+            handler.link.has_ended = True
             handler.hang_up()
             return
+        handler.link.life = life
         await handler.serve(trio.SocketStream(sock))

@@ -34,7 +34,8 @@ from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.tcp import places, wall_clock
 from disque_trio.sim.engines.tcp.control import Poller
 from disque_trio.sim.engines.tcp.fault_actions import ProcessFaultActions
-from disque_trio.sim.engines.tcp.merge import NodeTrace, Sources, merge
+from disque_trio.sim.engines.tcp.merge import Sources, merge
+from disque_trio.sim.engines.tcp.pairing import NodeTrace
 from disque_trio.sim.engines.tcp.world import ProcessWorld
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
@@ -147,6 +148,7 @@ class ProcessRun(Run):
             if self.live.now >= -LOOK:
                 raise FormingError(f"no cluster within {FORMING_TIME // 1_000_000} s")
             yield self.live.now + LOOK
+        self._process_world.proxies.begin(self.live.sync())
         self._clock.set(0)
         self.live.sync()
         self.world.network.use(self.plan.link)
@@ -171,7 +173,12 @@ class ProcessRun(Run):
             if "Traceback" in host.process.log:
                 raise MachineError(f"{host.name}: {host.process.log[-2000:]}")
         traces = [
-            NodeTrace(host.name, tuple(short_name(id) for id in host.ids), host.tail.rows)
+            NodeTrace(
+                host.name,
+                tuple(short_name(id) for id in host.ids),
+                host.tail.rows,
+                host.tail.begins,
+            )
             for host in world.processes
         ]
         return merge(

@@ -1,5 +1,6 @@
 """Follows the trace files of running nodes."""
 
+import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,16 +17,34 @@ class Tail:
     path: Path
     rows: list[Row] = attrs.Factory(list)
     """All rows so far."""
+    begins: list[int] = attrs.Factory(list)
+    """Where the rows of each process begin."""
     held: dict[str, None] = attrs.Factory(dict)
     """The jobs that the node has a record of, in this life."""
     _file: BinaryIO | None = None
     _rest: bytes = b""
+    _returned: int = 0
+
+    def begin(self) -> None:
+        """A process is about to start; there is none now."""
+        self._load()
+        if self._file is not None:
+            # The new process removes an unfinished last line.
+            self._file.seek(-len(self._rest), os.SEEK_CUR)
+            self._rest = b""
+        self.begins.append(len(self.rows))
 
     def read(self) -> list[Row]:
         """The rows since the last call."""
+        self._load()
+        rows = self.rows[self._returned :]
+        self._returned = len(self.rows)
+        return rows
+
+    def _load(self) -> None:
         if self._file is None:
             if not self.path.exists():
-                return []
+                return
             self._file = self.path.open("rb")
         data = self._rest + self._file.read()
         whole = data.rfind(b"\n") + 1
@@ -34,7 +53,6 @@ class Tail:
         self.rows += rows
         for row in rows:
             self._follow(row)
-        return rows
 
     def _follow(self, row: Row) -> None:
         if row.kind == "hold":

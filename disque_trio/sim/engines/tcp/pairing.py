@@ -1,0 +1,167 @@
+"""Pairs the messages in the traces of nodes with the frames that our proxies carried.
+
+At the receiver, times do not tell which frame a row belongs to. Frames that a cut keeps on an old
+connection arrive after later ones of a new connection, and a node reads its clock before its
+sockets, so its row may have an earlier time than the frame at our proxy. The order on a connection
+does tell: a process reads what it brings from the beginning and without gaps, until the connection
+or the process ends. So a row belongs to the next frame like it of a connection to this process, and
+every row has one.
+
+At the sender, times do tell: a row is written before its frame comes to our proxy.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.engines.events import NEVER
+from disque_trio.sim.engines.tcp.links import Flight
+from disque_trio.sim.engines.tcp.proxies import ProcessLink
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+GOSSIP: Final = ("ping", "pong", "meet")
+"""Heartbeat messages, which nodes do not trace."""
+_NO_REF: Final = 1 << 40
+"""The numbers of messages that no proxy has seen begin here."""
+
+Key = tuple[str, str, str, str]
+"""Source, target, message, job."""
+
+
+@attrs.frozen
+class NodeTrace:
+    """The trace of one node, with the ids that it had."""
+
+    name: str
+    shorts: tuple[str, ...]
+    """The beginnings of its ids."""
+    rows: list[Row]
+    begins: Sequence[int] = (0,)
+    """Where the rows of each of its processes begin."""
+
+    def lives(self) -> list[list[Row]]:
+        """The rows of each process."""
+        ends = [*self.begins[1:], len(self.rows)]
+        return [self.rows[begin:end] for begin, end in zip(self.begins, ends, strict=True)]
+
+
+class Pairing:
+    """Numbers the messages in the traces."""
+
+    def __init__(self, traces: Sequence[NodeTrace], flights: Iterable[Flight]) -> None:
+        self._traces = {trace.name: trace for trace in traces}
+        self._flights = {flight.ref: flight for flight in flights}
+        carried = [each for each in self._flights.values() if each.said.name not in GOSSIP]
+        carried.sort(key=lambda flight: flight.sent)
+        self._read: dict[int, None] = {}
+        """The numbers of messages that were received."""
+        for trace in traces:
+            self._number_receipts(trace, carried)
+        self._number_sends(carried)
+
+    # Receivers.
+
+    def _number_receipts(self, trace: NodeTrace, carried: Sequence[Flight]) -> None:
+        for life, rows in enumerate(trace.lives(), 1):
+            streams = _streams([each for each in carried if f"n{each.target}" == trace.name], life)
+            for row in rows:
+                flight = _next_like(row, streams[row.peer]) if row.kind == "recv" else None
+                if flight is not None:
+                    row.ref = flight.ref
+                    self._read[flight.ref] = None
+
+    # Senders.
+
+    def _number_sends(self, carried: Sequence[Flight]) -> None:
+        """A frame belongs to the last row like it that was written before, and for which no later
+        frame is left: earlier ones may not have left their node."""
+        written: dict[Key, list[Row]] = defaultdict(list)
+        for trace in self._traces.values():
+            for row in trace.rows:
+                if row.kind == "send":
+                    written[row.node, row.peer, row.cause, row.job].append(row)
+        for flight in reversed(carried):
+            rows = written[_key(flight)]
+            while rows and rows[-1].time > flight.sent:
+                rows.pop()
+            if rows:
+                rows.pop().ref = flight.ref
+
+    # The others.
+
+    def lost(self) -> list[Row]:
+        """Rows of messages that were lost."""
+        rows = []
+        number = _NO_REF
+        for trace in self._traces.values():
+            for row in trace.rows:
+                if row.kind != "send" or row.ref in self._read:
+                    continue
+                if not row.ref:
+                    # The link, or the node, had ended before a proxy saw the message.
+                    number += 1
+                    row.ref = number
+                    rows.append(attrs.evolve(row, kind="lost", detail="never linked"))
+                elif (loss := self._loss(self._flights[row.ref])) is not None:
+                    time, why = loss
+                    rows.append(attrs.evolve(row, time=time, kind="lost", detail=why))
+        return rows
+
+    def _loss(self, flight: Flight) -> tuple[Micros, str] | None:
+        """When the frame was lost, and why; None if it was on its way when the run ended."""
+        if flight.lost < NEVER:
+            return flight.lost, flight.why
+        link = flight.link
+        if link is None:
+            return None
+        if 0 < link.life < len(self._traces[f"n{flight.target}"].begins):
+            return flight.received, "crash"
+        return (flight.received, "broken") if link.has_ended else None
+
+
+def _streams(flights: Iterable[Flight], life: int) -> dict[str, list[deque[Flight]]]:
+    """By source: what each connection has brought to this process of the target."""
+    found: dict[ProcessLink, deque[Flight]] = {}
+    streams: dict[str, list[deque[Flight]]] = defaultdict(list)
+    for flight in flights:
+        link = flight.link
+        if link is None or link.life != life:
+            continue
+        if link not in found:
+            found[link] = deque()
+            streams[f"n{flight.source}"].append(found[link])
+        found[link].append(flight)
+    return streams
+
+
+def _next_like(row: Row, streams: Sequence[deque[Flight]]) -> Flight | None:
+    """Take the frame of the row from its stream. A node refuses some frames without a row: where no
+    stream has the frame next, the one which has it first goes on there."""
+    heads = [stream for stream in streams if stream and _is_of(row, stream[0])]
+    if heads:
+        return min(heads, key=lambda stream: stream[0].received).popleft()
+    place, stream = min(
+        ((_place_in(stream, row), stream) for stream in streams),
+        key=lambda found: found[0],
+        default=(NEVER, deque[Flight]()),
+    )
+    if place == NEVER:
+        return None
+    for _ in range(place):
+        stream.popleft()
+    return stream.popleft()
+
+
+def _place_in(stream: deque[Flight], row: Row) -> int:
+    return next((place for place, flight in enumerate(stream) if _is_of(row, flight)), NEVER)
+
+
+def _is_of(row: Row, flight: Flight) -> bool:
+    return flight.said.job == row.job and flight.said.name == row.cause
+
+
+def _key(flight: Flight) -> Key:
+    return f"n{flight.source}", f"n{flight.target}", flight.said.name, flight.said.job
