@@ -43,6 +43,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Postponed,
     Purge,
     Queued,
     ReplJob,
@@ -117,6 +118,8 @@ def extensions() -> st.SearchStrategy[Extensions]:
         priority=st.integers(-100, 100),
         limit=u32,
         dead=dead_states(),
+        backoff=u64,
+        max_backoff=u64,
         unknown=later.map(lambda fields: tuple(sorted(fields.items()))),
     ).filter(lambda found: found != Extensions())
 
@@ -152,6 +155,7 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(Waiting, payloads(20), u32),
         st.builds(HaveJobs, payloads(20), u32),
         st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
+        st.builds(Postponed, job_ids(), u32, u16, st.booleans()),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
         st.builds(Purge, payloads(20), st.booleans()),
         st.builds(JobState, job_ids(), u64, dead_states()),

@@ -22,7 +22,7 @@ _RUNGS: Final = """
     invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     lifecycle nodetable
-    idle_queues
+    postponing idle_queues
     pressure
     shortcuts copies waiters pausing recovery
     pending_adds introductions
@@ -31,7 +31,7 @@ _RUNGS: Final = """
     sessions repair
     claims many
     failure handshake identity gossip membership nodesfile dispatch
-    commands.rows commands.usage commands.parse commands.unique admission
+    commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addjob commands.jobs commands.nack commands.queues commands.scans
     commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
@@ -136,6 +136,7 @@ OWNERS: Final = {
     """,
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
+    "postponing": "Job.nacks",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",

@@ -73,7 +73,11 @@ GROWN: Final = 128
 """This node has learned of a holder that the others may not know, and has not told them yet. Never
 leaves the node."""
 DELAYED: Final = 256
-"""This node is to queue it for the first time, when its delay is over. In memory only."""
+"""This node is to queue it when its delay is over: that of ADDJOB, or that of a NACK here. In
+memory only."""
+POSTPONED: Final = 512
+"""A NACK has postponed it, here or elsewhere: nobody is to queue it before (`postponing`). In
+memory only."""
 STORED_FLAGS: Final = 0xFF
 """What a record of the journal has room for."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
@@ -95,7 +99,9 @@ CLAIMS: Final = 32
 """It answers KEYCLAIM: which jobs have a key."""
 BURIES: Final = 64
 """It keeps dead jobs, and understands JOBSTATE."""
-CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES
+POSTPONES: Final = 128
+"""It understands POSTPONED."""
+CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES
 """It keeps every job of ours."""

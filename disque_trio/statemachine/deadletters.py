@@ -31,6 +31,7 @@ from disque_trio.statemachine.base import (
     DEAD,
     DELAYED,
     DELIVERED,
+    POSTPONED,
     QUEUED,
     QUEUED_ONCE,
     TAKEN,
@@ -49,7 +50,7 @@ from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
 from disque_trio.statemachine.state import NodeState
 
 OVER_LIMIT: Final = b"LIMIT %d: delivered %d times"
-_FORGOTTEN: Final = DELIVERED | QUEUED_ONCE | TAKEN
+_FORGOTTEN: Final = DELIVERED | QUEUED_ONCE | TAKEN | POSTPONED
 """What is not remembered of a dead job: it is queued as a new one."""
 
 
@@ -67,6 +68,12 @@ def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
     lifecycle.count_delivery(job, nack=is_nack, redelivery=not is_nack)
     bury(node, job, OVER_LIMIT % (limit, attempts), Cause.LIMIT)
     return True
+
+
+def is_spent(job: Job) -> bool:
+    """Is its LIMIT reached if this delivery does not count as done?"""
+    limit = 0 if job.extensions is None else job.extensions.limit
+    return 0 < limit <= job.nacks + job.deliveries + 1
 
 
 def nack(node: NodeState, job: Job, reason: bytes) -> bool:

@@ -24,6 +24,8 @@ class Kind(enum.StrEnum):
     DEAD = "dead"
     REDRIVE = "redrive"
     """A dead job is alive again."""
+    POSTPONE = "postpone"
+    """A NACK lets it wait before it is queued again."""
     UNTIE = "untie"
     """The connection to which its delivery was tied has ended."""
 
@@ -54,6 +56,7 @@ class Cause(enum.StrEnum):
     DELAY_OVER = "delay-over"
     RETRY = "retry"
     UNTIED = "untied"
+    BACKED_OFF = "backed-off"
     NACK = "nack"
     RELEASE = "release"
     ENQUEUE = "enqueue"
@@ -66,6 +69,7 @@ class Cause(enum.StrEnum):
     YIELD = "yield"
     WORKING = "working"
     DEQUEUE = "dequeue"
+    POSTPONED = "postponed"
     ACKED = "acked"
     DROPPED = "dropped"
     BURIED = "buried"
@@ -86,7 +90,7 @@ class Cause(enum.StrEnum):
 class Event:
     """One event of one job. `client` and `peer` name the client or node that took part, if any.
 
-    The `detail` of a hold has the job's record (`trace.hold`).
+    The `detail` of a hold has the job's record (`trace.hold`), that of a postpone the wait.
     """
 
     kind: Kind

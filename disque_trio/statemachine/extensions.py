@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import BURIES, EXTENDS, Millis
 
 PRIORITIES: Final = range(-100, 101)
 """What PRIORITY may be. 0 is the default."""
-EXTENSION_BYTES: Final = 180
+EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
 DEAD_BYTES: Final = 420
 """What the state of a job that is or was dead weighs besides, with its place among the dead."""
@@ -59,6 +59,10 @@ class Extensions:
     limit: int = 0
     """LIMIT: after so many deliveries without an acknowledgement it is dead; 0 is never."""
     dead: DeadState = ALIVE
+    backoff: Millis = 0
+    """What the first NACK without DELAY waits, in milliseconds; each further one twice as long."""
+    max_backoff: Millis = 0
+    """What it waits at most."""
     unknown: tuple[tuple[int, bytes], ...] = ()
     """Fields of a later version, number and value: kept and passed on."""
 
@@ -90,5 +94,9 @@ class Extensions:
             found.append((b"redriven", self.dead.epoch))
         if self.dead.reason:
             found.append((b"reason", self.dead.reason))
+        if self.backoff:
+            found.append((b"backoff", self.backoff))
+        if self.max_backoff:
+            found.append((b"max-backoff", self.max_backoff))
         found += [(b"extension-%d" % number, value) for number, value in self.unknown]
         return found

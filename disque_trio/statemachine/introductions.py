@@ -7,7 +7,7 @@ job. So a node that learns of a new holder sends its list to all holders in it, 
 is about to be queued again: most jobs are acknowledged before that.
 """
 
-from disque_trio.statemachine import lifecycle, send
+from disque_trio.statemachine import lifecycle, postponing, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -80,5 +80,7 @@ def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
         send.to_ids(node, ids, Queued(job.id))
     elif lifecycle.lease_runs(node, job):
         send.to_ids(node, ids, Working(job.id))
+    elif postponing.rest(node, job):
+        postponing.tell(node, job, ids)
     elif job.state == ACTIVE and not job.flags & BCAST_WILLQUEUE:
         send.to_ids(node, ids, WillQueue(job.id))

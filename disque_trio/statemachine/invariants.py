@@ -11,8 +11,10 @@ from disque_trio.statemachine.base import (
     HANDSHAKE,
     LEASED,
     PAUSE_OUT,
+    POSTPONED,
     QUEUED,
     QUEUED_ONCE,
+    TAKEN,
     WAIT_REPL,
 )
 from disque_trio.statemachine.client import Blocked, Client
@@ -72,6 +74,9 @@ def _check_job(node: NodeState, job: Job) -> None:
         is_dead = job.state == DEAD
         assert job.dead_state.is_dead == is_dead, f"{job.id!r} in state {job.state} is dead"
         assert not (is_dead and job.requeue_at), f"{job.id!r} is dead and would be queued"
+    if job.flags & POSTPONED and job.state != ACKED:
+        assert job.state in (ACTIVE, WAIT_REPL), f"{job.id!r} is postponed in state {job.state}"
+        assert not job.flags & (LEASED | TAKEN), f"{job.id!r} is postponed, and with a worker"
     if not job.retry and job.flags & QUEUED_ONCE:
         assert not job.requeue_at, f"{job.id!r} would be queued twice"
 

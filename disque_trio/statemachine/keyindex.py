@@ -16,6 +16,7 @@ from disque_trio.statemachine.base import (
     DEAD,
     DELIVERED,
     LEASED,
+    POSTPONED,
     QUEUED,
     TAKEN,
     WAIT_REPL,
@@ -176,7 +177,7 @@ def state_of(node: NodeState, job: Job) -> int:
         return KEY_DEAD
     if job.state == ACTIVE and (job.flags & (LEASED | TAKEN) or _is_delivered_once(job)):
         return WITH_WORKER
-    return BACKING_OFF if job.state == ACTIVE and job.nacks else WAITING
+    return BACKING_OFF if job.flags & POSTPONED else WAITING
 
 
 def _is_delivered_once(job: Job) -> bool:

@@ -18,6 +18,7 @@ from disque_trio.statemachine import acks, counts, journaling, lifecycle, requeu
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    POSTPONED,
     QUEUED,
     QUEUED_ONCE,
     TAKEN,
@@ -31,7 +32,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import DelJob, GotAck, JobMessage, SetAck, Working
 from disque_trio.statemachine.state import NodeState
 
-_POSTPONED: Final = TAKEN | QUEUED_ONCE
+_TAKEN_ONCE: Final = TAKEN | QUEUED_ONCE
 
 
 def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobId]) -> None:
@@ -40,10 +41,16 @@ def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobI
     postponed: list[Job] = []
     for id in ids:
         job = find(id)
-        if job is not None and job.state == ACTIVE and job.retry and deliverer in job.holders:
+        if (
+            job is not None
+            and job.state == ACTIVE
+            and job.retry
+            and not job.flags & POSTPONED
+            and deliverer in job.holders
+        ):
             if job.flags & COUNTED:
                 counts.leave(node, job, job.flags)
-            job.flags = job.flags & ~COUNTED | _POSTPONED
+            job.flags = job.flags & ~COUNTED | _TAKEN_ONCE
             postponed.append(job)
         else:
             requeue.on_working(node, sender, Working(id))

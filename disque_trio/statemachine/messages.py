@@ -171,6 +171,19 @@ class Working(JobMessage):
 
 
 @attrs.define
+class Postponed:
+    """Nobody is to queue the job for so many milliseconds: a client wants it so (NACK). Ours."""
+
+    id: JobId
+    wait: Millis
+    nacks: int
+    """How often it has been given back by NACK, as the sender counts."""
+    is_new: bool = False
+    """The NACK is said for the first time, and is to be counted; otherwise it is repeated for
+    somebody who may not have heard it."""
+
+
+@attrs.define
 class Holders:
     """These nodes may hold a copy of the job, as far as I know. Ours."""
 
@@ -290,7 +303,7 @@ class Batch:
 
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
-    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | JobState
+    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | JobState | Postponed
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import journaling, replication, send
+from disque_trio.statemachine import journaling, postponing, replication, send
 from disque_trio.statemachine.base import (
     ACTIVE,
     DEAD,
@@ -196,6 +196,8 @@ def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     send.to_ids(node, chosen, ReplJob((copy,)))
     # They need to know the new holders: the one that is given the ack has to tell these, too.
     send.to_ids(node, others, ReplJob((copy,), no_reply=True))
+    if postponing.rest(node, job):
+        postponing.tell(node, job, chosen)
     return len(copy.body)
 
 

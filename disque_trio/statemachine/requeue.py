@@ -1,4 +1,4 @@
-"""Requeueing: due jobs, WILLQUEUE, QUEUED, WORKING, ENQUEUE (original 6.4, 5.11).
+"""Requeueing: due jobs, WILLQUEUE, QUEUED, WORKING, POSTPONED, ENQUEUE (original 6.4, 5.11).
 
 The first holder whose retry period ends warns the others, and half a second later queues the job,
 unless one of them answers that it has the job queued, delivered or acknowledged. A node whose
@@ -11,6 +11,7 @@ from disque_trio.statemachine import (
     handouts,
     journaling,
     lifecycle,
+    postponing,
     replication,
     send,
     trace,
@@ -22,6 +23,7 @@ from disque_trio.statemachine.base import (
     BCAST_WILLQUEUE,
     DEAD,
     DELAYED,
+    POSTPONED,
     QUEUED,
     QUEUED_ONCE,
     TAKEN,
@@ -33,8 +35,8 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import tell_state
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.introductions import introduce
-from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job, was_ever_queued, wins
-from disque_trio.statemachine.messages import Enqueue, Queued, WillQueue, Working
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, was_ever_queued, wins
+from disque_trio.statemachine.messages import Enqueue, Postponed, Queued, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
 
 
@@ -72,6 +74,7 @@ def _requeue(node: NodeState, job: Job) -> None:
         lifecycle.restart_retry(node, job)
         return
     if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
+        lifecycle.clear(node, job, DELAYED | POSTPONED)
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
         return
     deadletters.queue_again(node, job, _why(node, job))
@@ -82,6 +85,8 @@ def _requeue(node: NodeState, job: Job) -> None:
 def _why(node: NodeState, job: Job) -> Cause:
     if node.handouts and handouts.is_orphan(node, job):
         return Cause.UNTIED
+    if job.flags & POSTPONED:
+        return Cause.BACKED_OFF
     return Cause.RETRY if job.flags & BCAST_QUEUED else Cause.DELAY_OVER
 
 
@@ -107,6 +112,9 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
         # It does not know of the lease. Ours is not renewed, or two nodes could go on like this.
         send.to_node(node, sender, Working(job.id))
         return
+    if postponing.rest(node, job) > DESYNC and not (message.nack or message.told):
+        postponing.tell(node, job, (sender.id,))
+        return
     if job.state == QUEUED:
         _settle_who_queues(node, sender, job)
     _postpone(node, job)
@@ -126,7 +134,7 @@ def _postpone(node: NodeState, job: Job) -> None:
 
     If it waits for copies here, it need not be queued when it has them.
     """
-    lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED)
+    lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED | POSTPONED)
     handouts.untie(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
@@ -136,7 +144,7 @@ def _postpone(node: NodeState, job: Job) -> None:
 def on_working(node: NodeState, sender: Peer, message: Working) -> None:
     """A worker has it: no holder may keep it queued."""
     job = _pending(node, sender, message.id)
-    if job is None:
+    if job is None or postponing.outlasts(node, job):
         return
     lifecycle.dequeue(node, job, Cause.WORKING)
     _postpone(node, job)
@@ -145,7 +153,8 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
 
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
-    """The sender will queue it: object if it is queued here, or a worker has it from here."""
+    """The sender will queue it: object if it is queued here, a worker has it from here, or a NACK
+    has postponed it."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
@@ -154,6 +163,15 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
         send.to_holders(node, job, Queued(job.id))
     elif lifecycle.lease_runs(node, job):
         send.to_node(node, sender, Working(job.id))
+    elif postponing.rest(node, job):
+        postponing.tell(node, job, (sender.id,))
+
+
+def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:
+    """A client of another node has given it back, and it waits."""
+    job = _pending(node, sender, message.id)
+    if job is not None:
+        postponing.obey(node, job, message)
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:

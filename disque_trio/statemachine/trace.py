@@ -5,7 +5,7 @@ On a node that is not traced, an event costs one look at a field.
 
 from zlib import crc32
 
-from disque_trio.statemachine.base import ClientId, NodeId
+from disque_trio.statemachine.base import ClientId, Millis, NodeId
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
@@ -24,6 +24,13 @@ def note(
     """Write it down, if the node is traced."""
     if node.trace is not None:
         node.trace.append(Event(kind, job.id, job.queue or b"", cause, client, peer))
+
+
+def postpone(node: NodeState, job: Job, cause: Cause, wait: Millis) -> None:
+    """Note that the job is not to be queued for so long."""
+    if node.trace is not None:
+        event = Event(Kind.POSTPONE, job.id, job.queue or b"", cause, detail=f"wait={wait}")
+        node.trace.append(event)
 
 
 def hold(node: NodeState, job: Job, cause: Cause) -> None:

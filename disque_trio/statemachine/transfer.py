@@ -6,7 +6,15 @@ Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_
 from collections.abc import Callable
 from typing import Final
 
-from disque_trio.statemachine import counts, deadletters, journaling, lifecycle, send, trace
+from disque_trio.statemachine import (
+    counts,
+    deadletters,
+    journaling,
+    lifecycle,
+    postponing,
+    send,
+    trace,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -149,11 +157,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
             return None
     if job.retry:
         learn(job, (sender.id,))
-    if lifecycle.lease_runs(node, job):
-        # The giver does not know of the lease yet: it may even have given the job twice.
-        send.to_node(node, sender, Working(job.id))
-        return None
-    if _is_outdated(job, copy):
+    if _is_refused(node, sender, job, copy):
         return None
     queue = _queue(node, sender, job)
     if queue is not None and (queue.waiting or not is_for_clients):
@@ -161,6 +165,18 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     if is_new:
         journaling.hold(node, job)
     return queue
+
+
+def _is_refused(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
+    """May the job not be queued, because of something that the giver does not know? It is told."""
+    if lifecycle.lease_runs(node, job):
+        # It may even have given the job twice.
+        send.to_node(node, sender, Working(job.id))
+        return True
+    if postponing.rest(node, job) and not postponing.is_known_to(job, copy):
+        postponing.tell(node, job, (sender.id,))
+        return True
+    return _is_outdated(job, copy)
 
 
 def _is_outdated(job: Job, copy: JobCopy) -> bool:

@@ -86,7 +86,10 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
 
 def _named(words: list[bytes]) -> list[bytes]:
     """The jobs that a command names, maybe with tokens."""
-    return words[1:2] if words[0].upper() == b"WAITJOB" else words[1:]
+    if words[0].upper() == b"WAITJOB":
+        return words[1:2]
+    at = len(words) - 2
+    return words[1:at] if at > 1 and words[at].upper() == b"DELAY" else words[1:]
 
 
 def _outcome(verb: str, id: bytes, reply: Reply) -> Note:

@@ -28,6 +28,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Postponed,
     Purge,
     Queued,
     ReplJob,
@@ -136,6 +137,12 @@ def _of_jobstate(message: JobState, _names: Names) -> Wording:
     return Wording("jobstate", message.id.decode("latin-1"), detail=detail)
 
 
+def _of_postponed(message: Postponed, _names: Names) -> Wording:
+    new = " new" if message.is_new else ""
+    detail = f"wait={message.wait} nacks={message.nacks}{new}"
+    return Wording("postponed", message.id.decode("latin-1"), detail=detail)
+
+
 def _of_keyclaim(message: KeyClaim, _names: Names) -> Wording:
     queue, key = message.queue.decode("utf-8", "replace"), message.key.decode("utf-8", "replace")
     job = message.id.decode("latin-1")
@@ -176,6 +183,7 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Waiting: _of_number("waiting"),
     HaveJobs: _of_number("havejobs"),
     Holders: _of_holders,
+    Postponed: _of_postponed,
     Purge: _of_purge,
     KeyClaim: _of_keyclaim,
     KeyAnswer: _of_keyanswer,

@@ -16,12 +16,14 @@ DUE: Final = 0
 PRIORITY: Final = 1
 KEY: Final = 16
 KEEP: Final = 17
+BACKOFF: Final = 24
+MAXBACKOFF: Final = 25
 LIMIT: Final = 32
 DEAD: Final = 33
 
 _FIELD: Final = struct.Struct("<HI")
 _PRIORITY: Final = struct.Struct("<i")
-_KEEP: Final = struct.Struct("<Q")
+_MILLIS: Final = struct.Struct("<Q")
 _LIMIT: Final = struct.Struct("<I")
 _DEAD: Final = struct.Struct("<I?Q")
 _DUE: Final = struct.Struct("<HIQ")
@@ -50,7 +52,11 @@ def encode(extensions: Extensions) -> bytes:
     if extensions.key is not None:
         fields.append((KEY, extensions.key))
     if extensions.keep:
-        fields.append((KEEP, _KEEP.pack(extensions.keep)))
+        fields.append((KEEP, _MILLIS.pack(extensions.keep)))
+    if extensions.backoff:
+        fields.append((BACKOFF, _MILLIS.pack(extensions.backoff)))
+    if extensions.max_backoff:
+        fields.append((MAXBACKOFF, _MILLIS.pack(extensions.max_backoff)))
     if extensions.limit:
         fields.append((LIMIT, _LIMIT.pack(extensions.limit)))
     if extensions.dead != ALIVE:
@@ -87,10 +93,13 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
         raise struct.error
     (priority,) = _PRIORITY.unpack(values.pop(PRIORITY, bytes(_PRIORITY.size)))
     key = values.pop(KEY, None)
-    (keep,) = _KEEP.unpack(values.pop(KEEP, bytes(_KEEP.size)))
+    keep, backoff, most = [
+        _MILLIS.unpack(values.pop(number, bytes(_MILLIS.size)))[0]
+        for number in (KEEP, BACKOFF, MAXBACKOFF)
+    ]
     (limit,) = _LIMIT.unpack(values.pop(LIMIT, bytes(_LIMIT.size)))
     dead = _read_dead(values.pop(DEAD)) if DEAD in values else ALIVE
-    return Extensions(priority, key, keep, limit, dead, tuple(values.items()))
+    return Extensions(priority, key, keep, limit, dead, backoff, most, tuple(values.items()))
 
 
 def _read_dead(value: bytes) -> DeadState:

@@ -34,6 +34,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Postponed,
     Purge,
     Queued,
     ReplJob,
@@ -64,6 +65,7 @@ PURGE: Final = 20
 KEYCLAIM: Final = 21
 KEYANSWER: Final = 22
 JOBSTATE: Final = 23
+POSTPONED: Final = 25
 """Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
@@ -73,6 +75,7 @@ _CLAIM: Final = struct.Struct(">QI40sQ40sI")
 _ANSWER: Final = struct.Struct(">QI")
 _FACT: Final = struct.Struct(">40sQQBB")
 _STATE: Final = struct.Struct(">40sQQI?")
+_POSTPONED: Final = struct.Struct(">40sIH")
 
 Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
@@ -182,6 +185,11 @@ def _write_holders(message: Holders) -> Body:
     return 0, 0, message.id + b"".join(message.holders)
 
 
+def _write_postponed(message: Postponed) -> Body:
+    marks = INCR_NACKS if message.is_new else 0
+    return 0, marks, _POSTPONED.pack(message.id, message.wait, message.nacks)
+
+
 def _write_keyclaim(message: KeyClaim) -> Body:
     fixed = _CLAIM.pack(
         message.number, message.round, message.id, message.stamp, message.about, len(message.queue)
@@ -284,6 +292,12 @@ def _read_holders(data: bytes, at: int, end: int, _count: int, _marks: int) -> M
     return Holders(data[at:first], tuple(ids))
 
 
+def _read_postponed(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
+    expect(end - at == _POSTPONED.size)
+    job_id, wait, nacks = _POSTPONED.unpack_from(data, at)
+    return Postponed(job_id, wait, nacks, bool(marks & INCR_NACKS))
+
+
 def _read_keyclaim(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
     key_at = at + _CLAIM.size
     expect(key_at <= end)
@@ -356,6 +370,7 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     KeyClaim: (KEYCLAIM, _write_keyclaim),
     KeyAnswer: (KEYANSWER, _write_keyanswer),
     JobState: (JOBSTATE, _write_jobstate),
+    Postponed: (POSTPONED, _write_postponed),
 }
 READERS: Final[dict[int, Reader]] = {
     0: _read_ping,
@@ -373,5 +388,6 @@ READERS: Final[dict[int, Reader]] = {
     KEYCLAIM: _read_keyclaim,
     KEYANSWER: _read_keyanswer,
     JOBSTATE: _read_jobstate,
+    POSTPONED: _read_postponed,
     **{number: _job_reader(number) for number in SAID},
 }

@@ -39,6 +39,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Postponed,
     Purge,
     Queued,
     ReplJob,
@@ -265,7 +266,11 @@ class Storm:
             ]
         if kind < 8:
             names = (b"ACKJOB", b"FASTACK", b"DELJOB", b"ENQUEUE", b"NACK", b"DEQUEUE", b"RELEASE")
-            return [self.pick(names), *self.any_of(self.a_job, 3)]
+            wait = self.pick((b"0", b"0.004", b"1", b"900"))
+            jobs = self.any_of(self.a_job, 3)
+            if self.random.random() < 0.2:
+                return [b"NACK", *jobs, b"DELAY", wait]
+            return [self.pick(names), *jobs]
         if kind == 8:
             return [self.pick((b"SHOW", b"WORKING", b"WORKING", b"WAITJOB")), self.a_job()]
         if self.random.random() < 0.3:
@@ -281,6 +286,7 @@ class Storm:
             "REPLICATE 1", "REPLICATE 1", "REPLICATE 1 RETRY 0", "REPLICATE 1 DELAY 1 RETRY 0",
             "REPLICATE 2", "REPLICATE 3 TTL 5", "ASYNC", "REPLICATE 2 RETRY 1", "RETRY 1 TTL 1000",
             "REPLICATE 1 RETRY 1 DELAY 1", "MAXLEN 2", "REPLICATE 1 TTL 2 ASYNC",
+            "REPLICATE 1 BACKOFF 0.5", "REPLICATE 2 RETRY 1 BACKOFF 3 MAXBACKOFF 5",
         ))  # fmt: skip
         return [b"ADDJOB", self.a_queue(), b"body", wait, *options.encode().split()]
 
@@ -306,6 +312,7 @@ class Storm:
             lambda: Waiting(self.a_queue(), self.pick((0, 1, number))),
             lambda: HaveJobs(self.a_queue(), self.pick((0, 1, number))),
             lambda: Holders(job_id, tuple(self.any_of(lambda: self.pick(NODE_IDS), 4))),
+            lambda: Postponed(job_id, self.pick((0, 10, number)), self.random.randrange(4), yes),
             lambda: Pause(self.a_queue(), self.pick((0, 0, 1, 2, 3, number))),
             lambda: Purge(self.a_queue()),
             lambda: Fail(self.pick(NODE_IDS)),

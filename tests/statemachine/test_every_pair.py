@@ -29,6 +29,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Postponed,
     Purge,
     Queued,
     ReplJob,
@@ -197,6 +198,15 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         lambda job_id: Holders(job_id, (N2, N3, ME)),
         {"acked": Outcome("acked", set_ack(3)), "dummy": Outcome("dummy", set_ack(0))},
     ),
+    "Postponed": (
+        lambda job_id: Postponed(job_id, 5000, 1, is_new=True),
+        {
+            "queued": Outcome("active"),
+            "dead": Outcome("dead", to((N2,), dead)),
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
     "JobState, dead": (
         dead,
         {
@@ -314,4 +324,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 23
+    assert len(types) == 24

@@ -217,9 +217,11 @@ def test_states() -> None:
     assert state(rig) == IN_QUEUE
     rig.ask("GETJOB", "FROM", "q")
     assert state(rig) == WITH_WORKER
-    rig.ask("NACK", JOB)
-    rig.ask("DEQUEUE", JOB)
+    rig.ask("NACK", JOB, "DELAY", 5)
     assert state(rig) == BACKING_OFF
+    rig.ask("ENQUEUE", JOB)
+    rig.ask("DEQUEUE", JOB)
+    assert state(rig) == WAITING
 
 
 def test_a_job_that_is_delivered_at_most_once_is_with_its_worker() -> None:

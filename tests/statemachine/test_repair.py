@@ -4,7 +4,7 @@ import pytest
 from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import ACKED, FAIL, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.job import rank
-from disque_trio.statemachine.messages import GotJob, ReplJob, SetAck
+from disque_trio.statemachine.messages import GotJob, Postponed, ReplJob, SetAck
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import CALM, JOB, ME, N2, N3, N4, ONCE, Rig, copy_of
 from tests.statemachine.repairing import (
@@ -265,3 +265,17 @@ def test_the_journal_learns_of_the_new_holder_before_it_has_a_copy() -> None:
     records = [record for out in rig.outboxes for record in out.records]
     assert isinstance(records[-1], LoadJob)
     assert records[-1].copy.holders == (ME, N2, target)
+
+
+def test_a_new_holder_is_told_that_a_nack_lets_the_job_wait() -> None:
+    rig = Rig(peers=3, config=CALM, ours=True)
+    job = held(rig, (ME, N2))
+    rig.message(N2, Postponed(JOB, 60_000, 1, is_new=True))
+    forget(rig, N2)
+
+    rig.advance(SOON)
+
+    [said] = [(to, each) for to, each in rig.sent() if isinstance(each, Postponed)]
+    assert said[0] == job.holders[-1]
+    assert 50_000 < said[1].wait <= 60_000
+    assert not said[1].is_new

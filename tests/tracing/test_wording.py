@@ -22,6 +22,7 @@ from disque_trio.statemachine.messages import (
     Pause,
     Ping,
     Pong,
+    Postponed,
     Purge,
     Queued,
     ReplJob,
@@ -78,6 +79,11 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (Waiting(b"mail", 2), Wording("waiting", queue="mail", detail="count=2")),
         (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
         (Holders(JOB, (ONE, b"?")), Wording("holders", ID, detail="holders=n1,?")),
+        (
+            Postponed(JOB, 5000, 2, is_new=True),
+            Wording("postponed", ID, detail="wait=5000 nacks=2 new"),
+        ),
+        (Postponed(JOB, 9, 2), Wording("postponed", ID, detail="wait=9 nacks=2")),
         (Purge(b"mail"), Wording("purge", queue="mail")),
         (
             KeyClaim(1, 2, JOB, 3, bytes(40), b"mail", b"k"),

@@ -12,6 +12,7 @@ WAYS: Final = {
     "ackjob": "ACKJOB",
     "fastack": "FASTACK",
     "nack": "NACK",
+    "nack-delay": "NACK with DELAY (`delay`)",
     "none": "nothing: the worker forgets the job",
     "die": "the worker drops its connection without an ack, and connects again",
     "elsewhere": "ACKJOB at another node",
@@ -45,9 +46,11 @@ MESSAGES: Final = (
     "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
     "willqueue", "gotack", "deljob", "working", "needjobs", "pause", "waiting", "havejobs",
     "holders", "purge", "keyclaim", "keyanswer", "jobstate",
+    "postponed",
 )  # fmt: skip
 EVENTS: Final = (
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive", "untie",
+    "postpone",
     "add.invoke", "add.ok", "add.refused", "add.unknown", "get.deliver", "ack.invoke", "ack.ok",
     "fastack.invoke", "fastack.ok", "nack.invoke", "nack.ok", "working.invoke", "working.ok",
     "crash", "start",

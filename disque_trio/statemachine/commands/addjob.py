@@ -19,12 +19,14 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands import unique
+from disque_trio.statemachine.commands import backoff, unique
 from disque_trio.statemachine.commands.parse import (
     MAX_INTEGER,
+    MAX_PERIOD_S,
     Remembered,
     Words,
     at_least,
+    once,
     timeout,
 )
 from disque_trio.statemachine.extensions import Extensions
@@ -36,9 +38,6 @@ COPIES: Final = 3
 """The default of REPLICATE, if there are so many nodes."""
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
-MAX_PERIOD_S: Final = (1 << 31) // 1000
-"""The longest period in 32-bit milliseconds, which original holders use. A longer RETRY is reduced
-to this; a longer DELAY is refused, because it would end early."""
 _MAX_REPLICAS: Final = 65_535
 NO_PLACE: Final = (
     b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
@@ -65,6 +64,8 @@ class Options:
     is_async: bool = False
     priority: int | None = None
     limit: int | None = None
+    backoff: Millis | None = None
+    max_backoff: Millis | None = None
     unique: bytes | None = None
     keep: Millis | None = None
     if_exists: int | None = None
@@ -230,6 +231,8 @@ def _extensions(options: Options) -> Extensions | None:
         key=options.unique,
         keep=options.keep or 0,
         limit=options.limit or 0,
+        backoff=options.backoff or 0,
+        max_backoff=backoff.longest(options),
     )
     return None if found == _NONE else found
 
@@ -256,6 +259,8 @@ def parse_options(words: list[bytes]) -> Options:
             setattr(options, field, value)
         elif name in unique.OPTIONS:
             unique.take(options, name, left.value(name))
+        elif name in backoff.OPTIONS:
+            backoff.take(options, name, left.value(name))
         elif name in _OURS:
             _take_ours(options, name, left.value(name))
         else:
@@ -265,6 +270,7 @@ def parse_options(words: list[bytes]) -> Options:
         raise CommandError(
             SYNTAX_ERROR + b": LIMIT needs a RETRY above 0: with RETRY 0 a job is delivered once"
         )
+    backoff.check(options)
     return options
 
 
@@ -281,15 +287,14 @@ _OURS: Final[dict[bytes, tuple[str, int, int]]] = {
     b"PRIORITY": ("priority", -100, 100),
     b"LIMIT": ("limit", 1, 10_000),
 }
-_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS, *unique.OPTIONS)
+_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS, *backoff.OPTIONS, *unique.OPTIONS)
 
 
 def _take_ours(options: Options, name: bytes, word: bytes) -> None:
     """An option of ours, whose value has a least and a largest one."""
     field, least, most = _OURS[name]
     error = b"ERR %b must be a whole number from %d to %d" % (name, least, most)
-    if getattr(options, field) is not None:
-        raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
+    once(getattr(options, field), name)
     setattr(options, field, at_least(word or b"nothing", least, error, most=most))
 
 
@@ -333,7 +338,7 @@ def _check_nodes(node: NodeState, replicas: int, needs: int, *, external: bool) 
         raise CommandError(
             replication.NOT_ENOUGH_NODES
             + b": %d of the %d other nodes can keep a job with extensions (%b)"
-            % (able, reachable, b", ".join((*_OURS, b"UNIQUE")))
+            % (able, reachable, b", ".join((*_OURS, b"UNIQUE", b"BACKOFF")))
         )
     if needed > reachable:
         raise CommandError(

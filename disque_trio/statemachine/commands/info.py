@@ -26,6 +26,8 @@ FEATURES: Final = (
     "priority",
     "unique",
     "dead-letters",
+    "nack-delay",
+    "backoff",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]

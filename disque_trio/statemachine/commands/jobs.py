@@ -1,5 +1,7 @@
 """Commands that take job ids (original 2.4 to 2.6)."""
 
+from typing import Final
+
 from disque_trio.statemachine import (
     acks,
     deadletters,
@@ -29,7 +31,10 @@ from disque_trio.statemachine.commands.parse import Words, job_ids, timeout, wit
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job, check_id
+from disque_trio.statemachine.postponing import is_postponed, rest
 from disque_trio.statemachine.state import NodeState
+
+_WITH_WORKER: Final = DELIVERED | LEASED | TAKEN
 
 
 def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -67,7 +72,7 @@ def enqueue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 def release(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many jobs that were with workers are queued again, and counted nowhere."""
-    jobs = [job for job in held(node, args) if job.flags & (DELIVERED | LEASED | TAKEN)]
+    jobs = [job for job in held(node, args) if job.flags & _WITH_WORKER and not is_postponed(job)]
     return sum([give_back(node, job, Cause.RELEASE) for job in jobs])
 
 
@@ -171,6 +176,8 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"nodes-delivered", list(job.holders), b"nodes-confirmed", list(job.confirmed or ())]
     reply += [b"next-requeue-within", _within(node, job.requeue_at)]
     reply += [b"next-awake-within", _within(node, job.due), b"body", job.body]
+    if is_postponed(job):
+        reply += [b"backing-off", rest(node, job)]
     if job.extensions is not None:
         for name, value in job.extensions.fields:
             reply += [name, value]

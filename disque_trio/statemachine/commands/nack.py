@@ -1,40 +1,56 @@
-"""NACK: jobs are given back as not done; they are queued again, or with DEAD kept as dead."""
+"""NACK: jobs are given back as not done. They are queued again, at once or after a DELAY, or with
+DEAD kept as dead."""
 
 from typing import Final
 
-from disque_trio.statemachine import deadletters
-from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
+from disque_trio.statemachine import deadletters, postponing
+from disque_trio.statemachine.base import ACTIVE, SYNTAX_ERROR, CommandError, Millis, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import give_back, held
+from disque_trio.statemachine.commands.parse import MAX_PERIOD_S, Words, once, seconds
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import MAX_REASON
+from disque_trio.statemachine.hints import no_option
+from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
 _DEAD: Final = b"DEAD"
+_DELAY: Final = b"DELAY"
+_OPTIONS: Final = (_DELAY, _DEAD)
 
 
 def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many were queued again, or are dead now, and are counted as negative acknowledgements:
-    not those that their workers have lost."""
+    """How many were given back, and are counted as negative acknowledgements: not those that are
+    queued or wait already, nor those that their workers have lost."""
     at = _end_of_ids(args)
-    jobs = held(node, args[:at])
-    if at < len(args):
-        reason = _reason(node, args, at)
+    if at == len(args):
+        return sum([_nack(node, job, None) for job in held(node, args)])
+    if at == 1:
+        raise CommandError(
+            SYNTAX_ERROR
+            + b": %b has no job ids before it: NACK id [DELAY sec] [DEAD [reason]]"
+            % args[1].upper()
+        )
+    if args[at].upper() == _DEAD:
+        jobs, reason = held(node, args[:at]), _reason(node, args[at + 1 :])
         return sum([deadletters.nack(node, job, reason) for job in jobs])
-    return sum([give_back(node, job, Cause.NACK) for job in jobs])
+    jobs, delay = held(node, args[:at]), _delay(args[at:])
+    if delay:
+        for job in jobs:
+            _check_life(node, job, delay)
+    return sum([_nack(node, job, delay) for job in jobs])
 
 
 def _end_of_ids(args: list[bytes]) -> int:
     """Where the options begin."""
-    return next((at for at, word in enumerate(args) if word.upper() == _DEAD), len(args))
+    if len(args) < 3 and (len(args) < 2 or len(args[1]) > len(_DELAY)):
+        return len(args)
+    return next((at for at, word in enumerate(args) if word.upper() in _OPTIONS), len(args))
 
 
-def _reason(node: NodeState, args: list[bytes], at: int) -> bytes:
+def _reason(node: NodeState, words: list[bytes]) -> bytes:
     """What stands behind DEAD."""
-    if at == 1:
-        raise CommandError(SYNTAX_ERROR + b": DEAD has no job ids before it: NACK id DEAD reason")
-    words = args[at + 1 :]
     if len(words) > 1:
         raise CommandError(
             SYNTAX_ERROR + b": the reason behind DEAD is one word, quoted if it has spaces: there"
@@ -49,3 +65,45 @@ def _reason(node: NodeState, args: list[bytes], at: int) -> bytes:
     if not node.config.keeps_extensions:
         raise CommandError(NO_PLACE)
     return reason
+
+
+def _delay(words: list[bytes]) -> Millis | None:
+    """DELAY and its value, with nothing behind."""
+    delay = None
+    left = Words(words)
+    for word in left:
+        if word.upper() == _DEAD:
+            raise CommandError(SYNTAX_ERROR + b": DELAY and DEAD exclude each other")
+        if word.upper() != _DELAY:
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"NACK", _OPTIONS))
+        once(delay, _DELAY)
+        delay = seconds(left.value(_DELAY), _DELAY, most_s=MAX_PERIOD_S, least=0)
+    return delay
+
+
+def _is_given_back(job: Job) -> bool:
+    """Is it queued, or does it wait to be, so that there is nothing to give back?"""
+    return job.state != ACTIVE or postponing.is_postponed(job)
+
+
+def _check_life(node: NodeState, job: Job, delay: Millis) -> None:
+    left = job.expires - node.mono
+    if delay >= left and job.retry and not _is_given_back(job):
+        raise CommandError(
+            b"ERR DELAY is longer than the life of %b, which would expire before it is queued"
+            b" again: DELAY is %d ms, its TTL ends in %d ms" % (job.id, delay, max(left, 0))
+        )
+
+
+def _nack(node: NodeState, job: Job, delay: Millis | None) -> bool:
+    """A job with RETRY 0 that has been delivered is never queued again, so it cannot wait either;
+    one that has not been keeps the delay of its ADDJOB. One that dies by this NACK dies now."""
+    if _is_given_back(job):
+        return False
+    wait = postponing.backoff(node, job) if delay is None else delay
+    if not wait or deadletters.is_spent(job):
+        return give_back(node, job, Cause.NACK)
+    if not job.retry:
+        return False
+    postponing.postpone(node, job, wait)
+    return True

@@ -16,6 +16,10 @@ T = TypeVar("T")
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Leading zeros are allowed, but Python refuses to convert thousands of digits."""
+_SECONDS: Final = re.compile(rb"([0-9]{1,12})(?:\.([0-9]{1,3}))?\Z")
+MAX_PERIOD_S: Final = (1 << 31) // 1000
+"""The longest period in 32-bit milliseconds, which original holders use. A longer RETRY is reduced
+to this; a longer delay is refused, because it would end early."""
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
 _MAX_REMEMBERED: Final = 256
@@ -57,6 +61,24 @@ def at_least(
     if value < least:
         raise CommandError(b"%b: %b is less than %d%b" % (error, shown(word), least, _for(name)))
     return value
+
+
+def seconds(word: bytes, name: bytes, *, most_s: int, least: Millis = 1) -> Millis:
+    """Milliseconds, of seconds with up to three decimals. `name` is the option."""
+    found = _SECONDS.match(word)
+    value = int(found[1]) * 1000 + int((found[2] or b"").ljust(3, b"0")) if found else -1
+    if not least <= value <= most_s * 1000:
+        raise CommandError(
+            b"ERR %b must be seconds from %b to %d, with up to three decimals: %b"
+            % (name, b"0.001" if least else b"0", most_s, shown(word))
+        )
+    return value
+
+
+def once(before: object, name: bytes) -> None:
+    """Refuse an option that has a value already."""
+    if before is not None:
+        raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
 
 
 def timeout(word: bytes, name: bytes) -> Millis:

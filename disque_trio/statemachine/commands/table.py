@@ -83,6 +83,7 @@ ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
             "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n]"
             " [PRIORITY n] [LIMIT n] [UNIQUE key] [KEEP sec] [IFEXISTS return|reject]"
+            " [BACKOFF sec] [MAXBACKOFF sec]"
             " [ASYNC]",
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
@@ -95,9 +96,10 @@ ROWS: Final = (
             "Acknowledge jobs with fewer messages; failures cause more duplicates."),
     Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,
             "Postpone a job's next delivery by its RETRY, while it is still worked on."),
-    Command("nack", nack, -1, W | MEMORY | FAST, _IDS_WITH_TOKENS + " [DEAD] [reason]",
-            "Give jobs back as not done: they are queued again at once and counted, or with DEAD"
-            " kept as dead."),
+    Command("nack", nack, -1, W | MEMORY | FAST,
+            _IDS_WITH_TOKENS + " [DELAY sec] [DEAD] [reason]",
+            "Give jobs back as not done: they are counted, and queued again at once or later, or"
+            " with DEAD kept as dead."),
     Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS,
             "Give jobs back that were not begun: they are queued again at once, counted nowhere."),
     Command("enqueue", enqueue, -1, W | MEMORY | FAST, _IDS,

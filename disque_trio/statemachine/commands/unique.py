@@ -1,7 +1,6 @@
 """ADDJOB UNIQUE: its options, and the key of the new job (docs/bus.md, "Keys of unique jobs")."""
 
 import hashlib
-import re
 from typing import Final, Protocol
 
 import attrs
@@ -9,6 +8,7 @@ import attrs
 from disque_trio.statemachine import claims
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis, Reply
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands.parse import once, seconds
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.job import Job
@@ -19,7 +19,6 @@ from disque_trio.statemachine.state import NodeState
 OPTIONS: Final = (b"UNIQUE", b"KEEP", b"IFEXISTS")
 WAYS: Final = {b"return": RETURN, b"reject": REJECT}
 MAX_KEEP_S: Final = 10 * 366 * 86_400
-_SECONDS: Final = re.compile(rb"([0-9]{1,12})(?:\.([0-9]{1,3}))?\Z")
 
 
 class Given(Protocol):
@@ -34,22 +33,17 @@ class Given(Protocol):
 def take(options: Given, name: bytes, word: bytes) -> None:
     """Take in one of the options. Raises CommandError for a bad value, and for a second one."""
     if name == b"UNIQUE":
-        _once(options.unique, name)
+        once(options.unique, name)
         options.unique = _key(word)
     elif name == b"KEEP":
-        _once(options.keep, name)
-        options.keep = _keep(word)
+        once(options.keep, name)
+        options.keep = seconds(word, name, most_s=MAX_KEEP_S)
     else:
-        _once(options.if_exists, name)
+        once(options.if_exists, name)
         way = WAYS.get(word.lower())
         if way is None:
             raise CommandError(SYNTAX_ERROR + b": IFEXISTS: " + none_of(word, WAYS))
         options.if_exists = way
-
-
-def _once(before: object, name: bytes) -> None:
-    if before is not None:
-        raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
 
 
 def _key(word: bytes) -> bytes:
@@ -58,20 +52,6 @@ def _key(word: bytes) -> bytes:
             b"ERR UNIQUE: a key has at most %d bytes: %b has %d" % (MAX_KEY, shown(word), len(word))
         )
     return word
-
-
-def _keep(word: bytes) -> Millis:
-    """Milliseconds, of seconds with up to three decimals."""
-    found = _SECONDS.match(word)
-    value = 0
-    if found is not None:
-        value = int(found[1]) * 1000 + int((found[2] or b"").ljust(3, b"0"))
-    if not 0 < value <= MAX_KEEP_S * 1000:
-        raise CommandError(
-            b"ERR KEEP must be seconds from 0.001 to %d, with up to three decimals: %b"
-            % (MAX_KEEP_S, shown(word))
-        )
-    return value
 
 
 def check(options: Given) -> None:

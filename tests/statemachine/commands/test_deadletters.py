@@ -45,7 +45,7 @@ def test_a_bad_limit_adds_no_job(options: tuple[str | int, ...], error: str) -> 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("DEAD", "why"), "ERR syntax error: DEAD has no job ids before it: NACK id DEAD reason"),
+        (("DEAD", "why"), "ERR syntax error: DEAD has no job ids before it: NACK id ["),
         (
             (JOB, "DEAD", "two", "words"),
             "ERR syntax error: the reason behind DEAD is one word, quoted if it has spaces",

@@ -1,0 +1,144 @@
+"""Jobs that wait after a NACK before they are queued again (docs/bus.md, "NACK with a delay").
+
+The node of the NACK queues the job when the wait is over. The other holders hear of it (POSTPONED),
+and queue the job a moment later if that node has not. Whoever knows of the wait answers those that
+do not: they have not heard of it, and are about to queue the job. A holder that does not know the
+message is sent what it does know: QUEUED, which counts the NACK, and WORKING, which takes the job
+out of its queue for a whole RETRY; WORKING again, whenever it announces the next requeue.
+
+Sets `Job.nacks` of one that others have given back.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from disque_trio.statemachine import handouts, journaling, lifecycle, send, trace
+from disque_trio.statemachine.base import (
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    DELAYED,
+    POSTPONED,
+    POSTPONES,
+    QUEUED,
+    QUEUED_ONCE,
+    LinkId,
+    Millis,
+    NodeId,
+)
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, rank
+from disque_trio.statemachine.messages import JobCopy, Postponed, Queued, Working
+from disque_trio.statemachine.state import NodeState
+
+MARGIN: Final = ANNOUNCE_AHEAD + DESYNC
+"""How much longer than the node of the NACK the other holders wait at least."""
+_SPREAD: Final = 2 * DESYNC
+_CLEARED: Final = lifecycle.WITH_WORKER | DELAYED
+_SET: Final = POSTPONED | QUEUED_ONCE | BCAST_QUEUED | BCAST_WILLQUEUE
+_DOUBLINGS: Final = 40
+"""Beyond this, every back-off is as long as it may be."""
+
+
+def backoff(node: NodeState, job: Job) -> Millis:
+    """How long a NACK without DELAY is to wait: twice as long as the one before, within a fifth of
+    that either way, and half of what is left of the job's life at most."""
+    extensions = job.extensions
+    if extensions is None or not extensions.backoff or not job.retry:
+        return 0
+    wait = min(extensions.backoff << min(job.nacks, _DOUBLINGS), extensions.max_backoff)
+    spread = wait * 2 // 5
+    wait += int(node.rng.random() * (spread + 1)) - spread // 2
+    return min(wait, (job.expires - node.mono) // 2)
+
+
+def postpone(node: NodeState, job: Job, wait: Millis) -> None:
+    """A client gives the job back: queue it when the wait is over."""
+    lifecycle.count_delivery(job, nack=True, redelivery=False)
+    _hold_back(node, job, wait)
+    lifecycle.await_delay(node, job)
+    trace.postpone(node, job, Cause.NACK, wait)
+    tell(node, job, job.holders, is_new=True)
+    journaling.hold(node, job)
+
+
+def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
+    lifecycle.clear(node, job, _CLEARED)
+    handouts.untie(node, job)
+    lifecycle.mark(job, _SET)
+    lifecycle.requeue_in(node, job, wait)
+
+
+def is_postponed(job: Job) -> bool:
+    """Does it wait after a NACK?"""
+    return bool(job.flags & POSTPONED)
+
+
+def rest(node: NodeState, job: Job) -> Millis:
+    """How long nobody is to queue the job yet; 0 if it is not postponed, or no longer."""
+    if not job.flags & POSTPONED:
+        return 0
+    until = job.requeue_at if job.flags & DELAYED else job.requeue_at - _margin(node, job)
+    return max(until - node.mono, 0)
+
+
+def _margin(node: NodeState, job: Job) -> Millis:
+    """Each holder has its own, so that they do not wake together."""
+    return MARGIN + rank(node.cluster.myself.id, job.id) % _SPREAD
+
+
+def tell(node: NodeState, job: Job, ids: Iterable[NodeId], *, is_new: bool = False) -> None:
+    """Tell these nodes how long the job waits."""
+    links: list[LinkId] = []
+    others: list[LinkId] = []
+    for id in ids:
+        peer = node.cluster.nodes.get(id)
+        if peer is not None and peer.link:
+            (links if peer.capabilities & POSTPONES else others).append(peer.link)
+    send.broadcast(node, links, Postponed(job.id, rest(node, job), job.nacks, is_new))
+    if is_new:
+        send.broadcast(node, others, Queued(job.id, nack=True))
+    send.broadcast(node, others, Working(job.id))
+
+
+def obey(node: NodeState, job: Job, message: Postponed) -> None:
+    """Another node says how long the job waits."""
+    if not job.retry or not _is_news(job, message):
+        return
+    lifecycle.dequeue(node, job, Cause.POSTPONED)
+    if message.is_new:
+        lifecycle.count_delivery(job, nack=True, redelivery=False)
+    elif _is_more(message.nacks, job.nacks):
+        job.nacks = message.nacks
+    if rest(node, job) > message.wait:
+        # Two clients have given it back, on two sides of a cut: the longer wait holds.
+        return
+    _hold_back(node, job, message.wait + _margin(node, job))
+    trace.postpone(node, job, Cause.POSTPONED, message.wait)
+    journaling.hold(node, job)
+
+
+def _is_news(job: Job, message: Postponed) -> bool:
+    """A wait that is repeated is no news to a node that has heard of it. One that has the job
+    queued has not if it counts fewer NACKs: otherwise the wait may be over there, or a client may
+    have ended it."""
+    if message.is_new:
+        return True
+    if job.flags & (POSTPONED | lifecycle.WITH_WORKER):
+        return False
+    return job.state != QUEUED or _is_more(message.nacks, job.nacks)
+
+
+def _is_more(one: int, other: int) -> bool:
+    """Both wrap at 16 bits."""
+    return 0 < (one - other) & 0xFFFF < 0x8000
+
+
+def outlasts(node: NodeState, job: Job) -> bool:
+    """Is the wait longer than the period that a worker of another node would have now? Then it
+    stands: the news of that worker may be older than the NACK."""
+    return rest(node, job) > max(job.retry - DESYNC, 0)
+
+
+def is_known_to(job: Job, copy: JobCopy) -> bool:
+    """Does the node that sends this copy know of the NACKs that are known here?"""
+    return not _is_more(job.nacks, copy.nacks)
