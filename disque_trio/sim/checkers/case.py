@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
-from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Purge, Query
+from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Purge, Query, Question
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -93,8 +93,8 @@ class Case:
     """Pairs of nodes of which the first has received a PONG of the second since the heal (L10)."""
     pending_orders: dict[str, list[Row]] = attrs.Factory(dict)
     """By node that is down or stopped: the orders to leave, or not to leave."""
-    unanswered: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and peer: when the PING was sent that has no answer yet; see `silence`."""
+    unanswered: dict[tuple[str, str], Question] = attrs.Factory(dict)
+    """By node and peer: the PING that has no answer yet."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """When a node last had no link to another because a PING was not answered."""
     missed: deque[Missed] = attrs.Factory(deque)

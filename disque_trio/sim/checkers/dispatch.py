@@ -32,19 +32,18 @@ from disque_trio.sim.checkers.records import Job
 from disque_trio.tracing.rows import Row
 
 
-def see_sent(case: Case, row: Row) -> None:
+def _see_sent(case: Case, row: Row) -> None:
     """A message. What gossip says is nobody's business here; that a node asks for an answer is."""
     cause = row.cause
     if cause in cluster_liveness.GOSSIP:
-        if cause == "ping":
-            silence.on_ping(case, row)
+        silence.on_send(case, row)
         return
     messages.on_send(case, row)
     for check in _AFTER_SENDING.get(cause, ()):
         check(case, row)
 
 
-def see_received(case: Case, row: Row) -> None:
+def _see_received(case: Case, row: Row) -> None:
     """A message has come."""
     if row.cause not in cluster_liveness.GOSSIP:
         messages.on_recv(case, row)
@@ -54,14 +53,21 @@ def see_received(case: Case, row: Row) -> None:
             tables.on_fail(case, row)
         return
     case.note_row("gossip")
-    if row.cause == "pong":
-        silence.on_pong(case, row)
+    silence.on_receive(case, row)
     if case.due_again:
         stops.judge_overdue(case)
     if case.world.healed is not None:
         case.received_from[row.node, row.peer] = None
         if row.cause == "pong":
             returns.on_pong(case, row)
+
+
+def _see_lost(case: Case, row: Row) -> None:
+    """A message is lost."""
+    if row.cause in cluster_liveness.GOSSIP:
+        silence.on_lost(case, row)
+    else:
+        messages.on_lost(case, row)
 
 
 # Who sees which row, in order.
@@ -87,6 +93,11 @@ def _forget(_case: Case, _row: Row, job: Job) -> None:
 
 
 _GIVING: Final = ("nack", "enqueue", "release", "deljob", "dequeue")
+OF_MESSAGES: Final[dict[str, _Step]] = {
+    "send": _see_sent,
+    "recv": _see_received,
+    "lost": _see_lost,
+}
 OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "hold": (
         _note_kind,
@@ -185,7 +196,6 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
 }
 """By the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
-    "lost": (messages.on_lost,),
     "add.invoke": (client_events.on_add_invoke,),
     "add.refused": (unique.on_refused, cluster_liveness.on_add_end, client_events.on_add_end),
     "add.unknown": (

@@ -212,6 +212,21 @@ class Query:
 
 
 @attrs.define(eq=False)
+class Question:
+    """A PING that has no answer yet (see `silence`)."""
+
+    time: Micros
+    ref: int
+    has_arrived: bool = False
+    answer: int = 0
+    """The number of the PONG; 0 until it is sent."""
+    is_lost: bool = False
+    """It was lost, or its answer."""
+    follows_lost: bool = False
+    """So was that of the link before, which the node has closed."""
+
+
+@attrs.define(eq=False)
 class Purge:
     """A client's PURGE."""
 

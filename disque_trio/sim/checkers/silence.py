@@ -1,29 +1,55 @@
-"""Links that nodes have closed because a PING was not answered.
+"""PINGs without an answer, and links that nodes have closed because of them.
 
 Where single messages are lost, the loss of a PING or of its PONG is enough: half a node timeout
 later the sender closes the connection, and can send nothing until it has connected again. No row
 records that, but PINGs show it: a node with an unanswered PING sends another only over a new link.
+
+A PONG belongs to the PING that its sender has received last.
 """
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND
+from disque_trio.sim.checkers.records import Question
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 
-def on_ping(case: Case, row: Row) -> None:
-    """A node sends a PING to another."""
+def on_send(case: Case, row: Row) -> None:
+    """A node sends a PING to another, or a PONG, which may be the answer."""
+    if row.cause == "ping":
+        _on_ping(case, row)
+    elif row.cause == "pong":
+        question = case.unanswered.get((row.peer, row.node))
+        if question is not None and question.has_arrived and not question.answer:
+            question.answer = row.ref
+
+
+def _on_ping(case: Case, row: Row) -> None:
     pair = (row.node, row.peer)
-    asked = case.unanswered.get(pair)
-    if asked is not None:
-        case.given_up[pair] = Interval(_gives_up_at(case, asked), row.time)
-    case.unanswered[pair] = row.time
+    before = case.unanswered.get(pair)
+    question = case.unanswered[pair] = Question(row.time, row.ref)
+    if before is not None:
+        case.given_up[pair] = Interval(_gives_up_at(case, before), row.time)
+        question.follows_lost = before.is_lost
 
 
-def on_pong(case: Case, row: Row) -> None:
-    """The other node has answered."""
-    case.unanswered.pop((row.node, row.peer), None)
+def on_receive(case: Case, row: Row) -> None:
+    """The PING has come, or the other node has answered."""
+    if row.cause == "ping":
+        question = case.unanswered.get((row.peer, row.node))
+        if question is not None and question.ref == row.ref:
+            question.has_arrived = True
+    elif row.cause == "pong":
+        case.unanswered.pop((row.node, row.peer), None)
+
+
+def on_lost(case: Case, row: Row) -> None:
+    """A message is lost, maybe a PING or its answer."""
+    asker = (row.node, row.peer) if row.cause == "ping" else (row.peer, row.node)
+    question = case.unanswered.get(asker)
+    if question is not None and row.ref in (question.ref, question.answer):
+        question.is_lost = True
 
 
 def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros) -> bool:
@@ -32,8 +58,8 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
     if case.obligations.is_stream:
         return False
     pair = (node, peer)
-    asked, last = case.unanswered.get(pair), case.given_up.get(pair)
-    if asked is not None and _gives_up_at(case, asked) <= until:
+    question, last = case.unanswered.get(pair), case.given_up.get(pair)
+    if question is not None and _gives_up_at(case, question) <= until:
         return True
     return last is not None and last.meets(since, until)
 
@@ -41,15 +67,25 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
 def is_waiting(case: Case, node: str, peer: str) -> bool:
     """May the node still wait for the answer to a PING? If that may have been lost at random, for
     longer: the node closes no link that is younger than the node timeout."""
-    asked = case.unanswered.get((node, peer))
-    if asked is None:
+    question = case.unanswered.get((node, peer))
+    if question is None:
         return False
-    latest = asked + 4 * case.obligations.latency
+    latest = question.time + 4 * case.obligations.latency
     if not case.obligations.is_stream:
         latest += case.obligations.longest(case.obligations.node_timeout + SECOND)
     return case.now <= latest
 
 
-def _gives_up_at(case: Case, asked: Micros) -> Micros:
+def is_answer_lost(case: Case, node: str, peer: str) -> bool:
+    """Has the PING that the node waits for been lost, or its answer, on links that lose messages;
+    or those of the one before, so recently that the answer to this one may still be on its way?"""
+    question = case.unanswered.get((node, peer))
+    if question is None or case.obligations.is_stream:
+        return False
+    may_come = case.now <= question.time + 4 * case.obligations.latency
+    return question.is_lost or (question.follows_lost and may_come)
+
+
+def _gives_up_at(case: Case, question: Question) -> Micros:
     """When the node closes the link."""
-    return asked + case.obligations.shortest(case.obligations.node_timeout // 2)
+    return question.time + case.obligations.shortest(case.obligations.node_timeout // 2)

@@ -134,10 +134,10 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
 
 def _is_excused(case: Case, node: str, peer: str, wrong: list[str]) -> bool:
     """While it waits for an answer, a node may suspect the other; it may also believe a verdict
-    that it was told of after the heal. If the answer may be lost, it may believe any verdict."""
+    that it was told of after the heal, or any if the answer was lost."""
     told = case.verdicts.get((node, peer))
     is_late = told is not None and told >= (case.world.healed or 0)
-    may_believe = is_late or not case.obligations.is_stream
+    may_believe = is_late or silence.is_answer_lost(case, node, peer)
     return wrong == ["pfail"] or (wrong == ["fail"] and may_believe)
 
 

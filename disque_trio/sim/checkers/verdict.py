@@ -24,7 +24,7 @@ from disque_trio.sim.checkers import (
     workers,
 )
 from disque_trio.sim.checkers.case import Violation, case_of
-from disque_trio.sim.checkers.dispatch import OF_JOBS, OF_THE_WORLD, see_received, see_sent
+from disque_trio.sim.checkers.dispatch import OF_JOBS, OF_MESSAGES, OF_THE_WORLD
 from disque_trio.sim.checkers.duplicates import CAUSES, Duplicate
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.metrics import Metrics, measure
@@ -105,10 +105,8 @@ class Judge:
         case.now = row.time
         kind = row.kind
         # Most rows are of messages.
-        if kind == "send":
-            see_sent(case, row)
-        elif kind == "recv":
-            see_received(case, row)
+        if (see_message := OF_MESSAGES.get(kind)) is not None:
+            see_message(case, row)
         elif (steps := OF_JOBS.get(kind)) is not None:
             job = case.jobs.get(row.job) or case.job(row.job)
             for step in unique.steps(case, row, job, steps):
