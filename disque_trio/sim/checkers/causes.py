@@ -1,13 +1,16 @@
-"""The rules that assign a cause to a duplicate, in their order (see `duplicates`)."""
+"""The rules that assign a cause to a duplicate, in their order (see `duplicates`).
+
+Those about acknowledgements are in `ack_causes`.
+"""
 
 from collections.abc import Callable
 from typing import Final
 
-from disque_trio.sim.checkers import propagation
+from disque_trio.sim.checkers import ack_causes, propagation
 from disque_trio.sim.checkers.messages import ACK, WORKING
 from disque_trio.sim.checkers.obligations import MILLI
 from disque_trio.sim.checkers.propagation import DuplicateCase, Outcome
-from disque_trio.sim.checkers.records import NEVER, Ack
+from disque_trio.sim.checkers.records import NEVER
 from disque_trio.sim.scenarios.plan import Micros
 
 AHEAD: Final = 500 * MILLI
@@ -24,7 +27,7 @@ def _asked(duplicate: DuplicateCase) -> bool:
     that was tied, or DELJOB removed the ack everywhere."""
     if duplicate.root.cause in _GIVEN_BACK and duplicate.root.time >= duplicate.before.time:
         return True
-    return duplicate.job.ack_deleted and not _is_known(duplicate)
+    return duplicate.job.ack_deleted and not duplicate.acked_copies()
 
 
 def _lease_was_over(duplicate: DuplicateCase) -> bool:
@@ -46,124 +49,6 @@ def _lease_was_over(duplicate: DuplicateCase) -> bool:
         # A WORKING that came after the job had been queued again is too late.
         before = before.before
     return root.time - before.time >= duplicate.case.obligations.lease(retry)
-
-
-def _ack_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D2: a cut or a loss lay between a node that had applied the ack and one that queued the job.
-
-    Decided by messages, not by vector clocks: other messages may have gone round the cut by nodes
-    that do not pass on the ack. `is_dominated` marks such duplicates. Nodes that have the ack from
-    others count if those that received ACKJOB had no link either, or have forgotten the ack.
-    """
-    acks = duplicate.acks("ackjob")
-    if not acks or _was_told_of_ack(duplicate, acks[0].time):
-        return False
-    if not _is_known(duplicate) and not _is_cut_yet(duplicate, acks):
-        return False
-    knowing = duplicate.acked_copies()
-    ackers = {
-        ack.node: ack.time
-        for ack in reversed(acks)
-        if ack.node in knowing or not knowing or _told_while_it_knew(duplicate, ack)
-    }
-    outcomes = _outcomes_of_ack(duplicate, ackers, propagation.of_recent_ack)
-    if Outcome.BLOCKED in outcomes or Outcome.LATE in outcomes:
-        return Outcome.BLOCKED in outcomes
-    return Outcome.BLOCKED in _outcomes_of_ack(duplicate, knowing, propagation.of_recent_ack)
-
-
-def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
-    """Did the node send a message about the ack, not lost, before it forgot the ack?"""
-    announcements = [
-        duplicate.job.announcement(ack.node, node, ACK)
-        for node in duplicate.nodes()
-        if node != ack.node
-    ]
-    return any(
-        announcement.sent >= ack.time and announcement.sent > announcement.lost
-        for announcement in announcements
-    )
-
-
-def _is_cut_yet(duplicate: DuplicateCase, acks: list[Ack]) -> bool:
-    """Did a cut, and not the forgetting, keep the nodes from announcing the ack?"""
-    is_cut, since = duplicate.case.world.is_cut, duplicate.root.time
-    return not (duplicate.job.acks_crashed or duplicate.job.acks_evicted) or any(
-        is_cut(ack.node, queuer, since, duplicate.serve.time)
-        for ack in acks
-        for queuer in duplicate.nodes()
-        if queuer != ack.node
-    )
-
-
-def _outcomes_of_ack(
-    duplicate: DuplicateCase,
-    knowing: dict[str, Micros],
-    of_ack: Callable[[DuplicateCase, str, str, Micros], Outcome] = propagation.of_ack,
-) -> list[Outcome]:
-    return [
-        of_ack(duplicate, node, queuer, since)
-        for node, since in knowing.items()
-        for queuer in duplicate.nodes()
-        if node != queuer
-    ]
-
-
-def _was_told_of_ack(duplicate: DuplicateCase, since: Micros) -> bool:
-    """Had the serving process received the ack before it queued the job?"""
-    server, stay = duplicate.serve.node, duplicate.chain[0]
-    since = max(since, duplicate.case.world.started_at(server))
-    return any(
-        receiver == server
-        and sort == ACK
-        and announcement.got >= since
-        and announcement.got_at < stay.time
-        for (_, receiver, sort), announcement in duplicate.job.announcements.items()
-    )
-
-
-def _ack_crashed(duplicate: DuplicateCase) -> bool:
-    """D3a: all nodes that had applied the ack have crashed, or were silent because of their
-    disks."""
-    world, since = (
-        duplicate.case.world,
-        duplicate.serve.time - duplicate.case.obligations.calm_after,
-    )
-    can_tell = any(
-        copy.is_acked and not world.was_mute(copy.node, since, duplicate.serve.time)
-        for copy in duplicate.job.copies.values()
-    )
-    return bool(duplicate.acks("ackjob") and duplicate.job.acks_crashed) and not can_tell
-
-
-def _is_known(duplicate: DuplicateCase) -> bool:
-    """Does any node still have the job as acknowledged?"""
-    return any(copy.is_acked for copy in duplicate.job.copies.values())
-
-
-def _ack_evicted(duplicate: DuplicateCase) -> bool:
-    """D3b: the ack was evicted for want of memory, and no node has it any more."""
-    return bool(duplicate.acks("ackjob") and duplicate.job.acks_evicted) and not _is_known(
-        duplicate
-    )
-
-
-def _ack_collected(duplicate: DuplicateCase) -> bool:
-    """D3c: the ack was collected while a node that queued the job still had its copy."""
-    over = duplicate.job.collected_over
-    return bool(duplicate.acks("ackjob")) and any(node in over for node in duplicate.nodes())
-
-
-def _acked_in_flight(duplicate: DuplicateCase) -> bool:
-    """D11: the giver applied an ack after it had given the job away.
-
-    If the job was served meanwhile, two nodes had queued it, and D4 or D5 applies.
-    """
-    return any(
-        ack.node == giver.node and duplicate.before.time <= taken.given_at <= ack.time
-        for taken, giver in zip(duplicate.chain, duplicate.chain[1:], strict=False)
-        for ack in duplicate.acks("ackjob")
-    )
 
 
 def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
@@ -213,9 +98,9 @@ def _was_told_of_lease(duplicate: DuplicateCase, node: str, after: Micros, until
 
 def _message_was_late(duplicate: DuplicateCase) -> bool:
     """D5: a message was under way, or one of the nodes was stopped, without a cut."""
-    if _acked_in_flight(duplicate):
+    if ack_causes.acked_in_flight(duplicate):
         return False
-    if _ack_is_late(duplicate):
+    if ack_causes.ack_is_late(duplicate):
         return True
     if _knew_of_lease(duplicate):
         return False
@@ -228,85 +113,6 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
         for queuer in duplicate.nodes()
         if queuer != node
     )
-
-
-def _ack_is_late(duplicate: DuplicateCase) -> bool:
-    """The announcement of the ack came too late, or one of the two nodes was stopped, which ends
-    links. For FASTACK, only if nothing else hindered it (D9)."""
-    acks = duplicate.acks("ackjob")
-    if acks and not _was_told_of_ack(duplicate, acks[0].time):
-        knowing = duplicate.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
-        if Outcome.LATE in _outcomes_of_ack(duplicate, knowing) or _is_passed_on_late(
-            duplicate, knowing
-        ):
-            return True
-    return any(
-        propagation.of_ack(duplicate, ack.node, queuer, ack.time) is Outcome.LATE
-        and not propagation.was_hindered(duplicate, ack.node, queuer, ack.time)
-        for ack in duplicate.acks("fastack")
-        for queuer in duplicate.nodes()
-        if queuer != ack.node
-    )
-
-
-def _is_passed_on_late(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> bool:
-    return any(
-        propagation.is_ack_passed_on_late(duplicate, node, queuer, since)
-        for node, since in knowing.items()
-        for queuer in duplicate.nodes()
-        if node != queuer
-    )
-
-
-def _list_was_short(duplicate: DuplicateCase) -> bool:
-    """D6: no node that knew of the ack or of the lease had a node that queued the job in its list
-    of holders, nor announced the ack to one."""
-    if not duplicate.case.has_messages:
-        return False
-    knowing = _knowing(duplicate)
-    nodes = duplicate.nodes()
-    if any(
-        ack.kind == "fastack" and ack.node not in duplicate.job.listed
-        for ack in duplicate.job.acks
-        if ack.time <= duplicate.serve.time
-    ):
-        # Without a copy, FASTACK is sent to all nodes: the list plays no part.
-        return False
-    fastacks = duplicate.acks("fastack")
-    if any(_has_missed_list(duplicate, ack, node) for ack in fastacks for node in nodes):
-        return False
-    if any(node in {duplicate.before.node, *knowing} for node in nodes):
-        return False
-    sources = dict.fromkeys(node for ack in fastacks for node in duplicate.sources(ack))
-    return not any(
-        node in duplicate.job.listed.get(one, ()) or _has_told_of_ack(duplicate, one, node)
-        for one in knowing
-        for node in sources or nodes
-    )
-
-
-def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
-    """Did the node of FASTACK lack this holder in its list because a fault kept the list from it?
-
-    The node that added the job sends the list once, and FASTACK does not wait for it.
-    """
-    job = duplicate.job
-    added = job.listed.get(job.origin, ())
-    if job.created_at is None or node not in added or node in job.listed.get(ack.node, ()):
-        return False
-    return propagation.was_hindered(duplicate, job.origin, ack.node, job.created_at, ack.time)
-
-
-def _has_told_of_ack(duplicate: DuplicateCase, one: str, other: str) -> bool:
-    """Did a node announce the ack? One without a copy, and so without a list, sends it to all."""
-    return duplicate.job.announcement(one, other, ACK).sent >= duplicate.before.time
-
-
-def _knowing(duplicate: DuplicateCase) -> list[str]:
-    """The nodes that should have announced the ack, or the lease if there is no ack."""
-    acks = [ack.node for ack in duplicate.job.acks if ack.time <= duplicate.serve.time]
-    knowing = [copy.node for copy in duplicate.job.copies.values() if copy.is_acked and acks]
-    return list(dict.fromkeys(acks + knowing)) or [duplicate.before.node]
 
 
 def _copy_was_late(duplicate: DuplicateCase) -> bool:
@@ -342,23 +148,6 @@ def _came_from_disk(duplicate: DuplicateCase) -> bool:
     return job.resurrected_at != NEVER and all(ack.time <= job.resurrected_at for ack in job.acks)
 
 
-def _fastack_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D9: DELJOB was lost, or there was no link for it or for the list of holders.
-
-    Nodes may have their copies, since then, from the one that was not told.
-    """
-    return any(
-        ack.node != node
-        and (
-            _has_missed_list(duplicate, ack, node)
-            or propagation.was_hindered(duplicate, ack.node, node, ack.time, until)
-            or duplicate.job.announcement(ack.node, node, ACK).lost >= ack.time
-        )
-        for ack in duplicate.acks("fastack")
-        for node, until in duplicate.sources(ack).items()
-    )
-
-
 def _clock_was_wrong(duplicate: DuplicateCase) -> bool:
     """D10: the clock of the node that queued the job changed between the lease and the queueing."""
     times = duplicate.case.world.wrong_clocks.get(duplicate.root.node, ())
@@ -380,17 +169,17 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("D0", _asked),
     ("D1", _lease_was_over),
     ("D8", _came_from_disk),
-    ("D2", _ack_was_cut_off),
-    ("D3a", _ack_crashed),
-    ("D3b", _ack_evicted),
+    ("D2", ack_causes.ack_was_cut_off),
+    ("D3a", ack_causes.ack_crashed),
+    ("D3b", ack_causes.ack_evicted),
     ("D7", _copy_was_late),
-    ("D3c", _ack_collected),
+    ("D3c", ack_causes.ack_collected),
     ("D4", _lease_was_cut_off),
     ("D5", _message_was_late),
-    ("D6", _list_was_short),
-    ("D9", _fastack_was_cut_off),
+    ("D6", ack_causes.list_was_short),
+    ("D9", ack_causes.fastack_was_cut_off),
     ("D10", _clock_was_wrong),
-    ("D11", _acked_in_flight),
+    ("D11", ack_causes.acked_in_flight),
     ("D12", _add_had_failed),
     ("DX", _unexplained),
 )

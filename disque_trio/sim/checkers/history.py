@@ -7,6 +7,7 @@ before and after it.
 
 from typing import Final
 
+from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, dummy_life
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Give, Job, Lease, Queueing
@@ -239,9 +240,7 @@ def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _drop_fastacked(case: Case, row: Row, job: Job, _copy: Copy) -> None:
-    job.may_delete[row.node] = "fastack"
-    record_ack(case, job, Ack(row.time, row.node, "fastack", row.clock))
-    case.finish(job, "fastack")
+    record_fastack(case, job, row, row.node)
 
 
 def _drop_deleted(case: Case, row: Row, job: Job, copy: Copy) -> None:
@@ -271,9 +270,10 @@ def _drop_told(case: Case, row: Row, job: Job, _copy: Copy) -> None:
 
 
 def record_fastack(case: Case, job: Job, row: Row, node: str) -> None:
-    """A node without a copy has passed a FASTACK on."""
+    """A node passes a FASTACK on, this once."""
     job.may_delete[node] = "fastack"
-    record_ack(case, job, Ack(row.time, node, "fastack", row.clock))
+    unlinked = silence.unlinked(case, node)
+    record_ack(case, job, Ack(row.time, node, "fastack", row.clock, unlinked))
     case.finish(job, "fastack")
 
 

@@ -75,20 +75,27 @@ class DuplicateCase:
         ]
 
     def sources(self, ack: Ack) -> dict[str, Micros]:
-        """The nodes that had it queued, with the time until when a fault may excuse that the node
-        of the FASTACK has not told them; and those that sent them their copies since then, untold:
-        FASTACK is said once."""
-        found = dict.fromkeys(self.nodes(), self.serve.time)
+        """The nodes that had it queued, with the time by which they had to be told of the FASTACK;
+        and those that sent them their copies since then, untold."""
+        found: dict[str, Micros] = {}
+        end = self.serve.time
+        for stay in self.chain:
+            found.setdefault(stay.node, end)
+            end = stay.given_at
         nodes = list(found)
         for node in nodes:
             copy = self.job.copies.get(node)
             if copy is None or copy.sent_at <= ack.time or copy.came_from in {"", *found}:
                 continue
-            told = self.job.announcement(ack.node, copy.came_from, ACK)
-            if not ack.time <= told.got_at < copy.sent_at:
-                found[copy.came_from] = ack.time
+            if not self.has_heard(ack, copy.came_from, copy.sent_at):
+                found[copy.came_from] = copy.sent_at
                 nodes.append(copy.came_from)
         return found
+
+    def has_heard(self, ack: Ack, node: str, by: Micros) -> bool:
+        """Had the node received the announcement of the ack by then?"""
+        told = self.job.announcement(ack.node, node, ACK)
+        return told.got >= ack.time and told.got_at < by
 
     def acked_copies(self) -> dict[str, Micros]:
         """The nodes that know of an ack, with the time since when."""
@@ -105,6 +112,38 @@ def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) ->
     if begin > since and _was_never_told(duplicate, knower, queuer, since):
         return Outcome.UNSENT
     return _outcome(duplicate, knower, queuer, OF_ACK, max(since, begin), duplicate.serve.time)
+
+
+def of_fastack(duplicate: DuplicateCase, ack: Ack, queuer: str) -> Outcome:
+    """The same for FASTACK, which is said once: what happened later plays no part."""
+    listed = duplicate.job.listed.get(ack.node)
+    if _is_fastack_said(duplicate, ack, queuer) or (listed is not None and queuer not in listed):
+        return of_ack(duplicate, ack.node, queuer, ack.time)
+    is_waiting = duplicate.serve.time - ack.time <= _writing(duplicate)
+    return Outcome.LATE if is_waiting else Outcome.UNSENT
+
+
+def _is_fastack_said(duplicate: DuplicateCase, ack: Ack, queuer: str) -> bool:
+    """A trace without messages does not tell."""
+    announcement = duplicate.job.announcement(ack.node, queuer, ACK)
+    return announcement.sent >= ack.time or not duplicate.case.has_messages
+
+
+def _writing(duplicate: DuplicateCase) -> Micros:
+    """How long after a row a node may say what the row tells: once its disk has it."""
+    obligations = duplicate.case.obligations
+    return obligations.no_processor + (WRITE if obligations.has_disk else 0)
+
+
+def was_fastack_kept(duplicate: DuplicateCase, ack: Ack, node: str, by: Micros) -> bool:
+    """Was the announcement of a FASTACK lost, or was there no link for it when it was said, or a
+    fault on its way?"""
+    if duplicate.job.announcement(ack.node, node, ACK).lost >= ack.time or node in ack.unlinked:
+        return True
+    if duplicate.has_heard(ack, node, by):
+        return False
+    until = by if _is_fastack_said(duplicate, ack, node) else ack.time + _writing(duplicate)
+    return was_hindered(duplicate, ack.node, node, ack.time, until)
 
 
 def of_recent_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
@@ -302,11 +341,10 @@ def _was_stopped(
 
 
 def was_hindered(
-    duplicate: DuplicateCase, node: str, other: str, since: Micros, until: Micros | None = None
+    duplicate: DuplicateCase, node: str, other: str, since: Micros, until: Micros
 ) -> bool:
-    """Was there a cut, an outage or a stop, or its aftermath, until that time or the serve?"""
+    """Was there a cut, an outage or a stop, or its aftermath?"""
     case = duplicate.case
-    until = duplicate.serve.time if until is None else until
     is_separated = case.world.is_separated(node, other, since, until)
     is_separated = is_separated or silence.had_given_up(case, node, other, since, since)
     return is_separated or _was_stopped(duplicate, node, other, since, until)

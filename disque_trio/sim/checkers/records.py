@@ -168,6 +168,8 @@ class Ack:
     kind: str
     """`ackjob` or `fastack`."""
     stamp: Stamp = ()
+    unlinked: tuple[str, ...] = ()
+    """Of FASTACK: nodes to which its node may have had no link, for want of an answer to PING."""
 
 
 @attrs.define(eq=False)

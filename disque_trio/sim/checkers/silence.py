@@ -64,6 +64,15 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
     return last is not None and last.meets(since, until)
 
 
+def unlinked(case: Case, node: str) -> tuple[str, ...]:
+    """The nodes to which the node may have no link now, because they have not answered."""
+    return tuple(
+        peer
+        for (asker, peer), question in case.unanswered.items()
+        if asker == node and _gives_up_at(case, question) <= case.now
+    )
+
+
 def is_waiting(case: Case, node: str, peer: str) -> bool:
     """May the node still wait for the answer to a PING? If that may have been lost at random, for
     longer: the node closes no link that is younger than the node timeout."""

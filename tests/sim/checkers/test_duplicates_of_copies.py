@@ -36,28 +36,6 @@ def test_d6_the_acker_did_not_know_the_holder() -> None:
     assert trace.verdict().duplicates == {"D6": 1}
 
 
-@pytest.mark.parametrize(
-    ("stopped", "cause"), [("n1", "D9"), ("n3", "D9"), ("n2", "D6"), ("", "D6")]
-)
-def test_d9_the_node_of_the_fastack_could_not_be_told_of_a_holder_that_was_added_later(
-    stopped: str, cause: str
-) -> None:
-    trace = Trace()
-    trace.add(0, to=("n3",), options="replicate=2 retry=10 ttl=3600")
-    if stopped:
-        trace.row(0.1, "pause", stopped)
-        trace.row(0.2, "resume", stopped)
-    trace.copy(0.5, "n1", "n2")
-    trace.serve(1)
-    trace.working(1, "n1", "n2", "n3")
-    trace.fastack(5, "n3")
-    trace.send(5.001, "deljob", "n3", "n1")
-    trace.row(5.003, "drop", "n1", job=JOB, cause="deljob")
-    again(trace, 10.9)
-
-    assert trace.verdict().duplicates == {cause: 1}
-
-
 @pytest.mark.parametrize(("have_met", "cause"), [(True, "DX"), (False, "D4")])
 def test_d4_of_two_holders_that_have_not_met_and_nothing_once_they_have(
     have_met: bool, cause: str
@@ -199,55 +177,6 @@ def test_d8_a_copy_came_back_from_the_disk() -> None:
     again(trace, 18)
 
     assert trace.verdict().duplicates == {"D8": 1}
-
-
-def test_d9_fastack_could_not_reach_a_holder() -> None:
-    trace = leased()
-    trace.cut(2, ["n1"], ["n2"], until=50)
-    trace.fastack(5)
-    trace.send(5.001, "deljob", "n1", "n3")
-    trace.row(5.003, "drop", "n3", job=JOB, cause="deljob")
-    trace.send(5.001, "deljob", "n1", "n2", lost=13)
-    again(trace, 12)
-
-    assert trace.verdict().duplicates == {"D9": 1}
-
-
-@pytest.mark.parametrize(
-    ("server", "cut", "is_told", "cause"),
-    [
-        ("n1", 2, False, "D9"),
-        ("n4", 2, False, "D9"),
-        ("n1", 5.05, False, "DX"),
-        ("n4", 5.05, False, "DX"),
-        ("n1", 2, True, "DX"),
-        ("n4", 2, True, "DX"),
-    ],
-)
-def test_d9_a_holder_that_fastack_could_not_reach_sent_the_copy(
-    server: str, cut: float, is_told: bool, cause: str
-) -> None:
-    """n2 gives the job to a node that does not know of it, or has forgotten FASTACK in a crash;
-    there it is delivered twice."""
-    trace = leased(Trace(nodes=4))
-    trace.cut(cut, ["n1"], ["n2"], until=7)
-    trace.fastack(5)
-    trace.send(5.001, "deljob", "n1", "n3")
-    trace.row(5.003, "drop", "n3", job=JOB, cause="deljob")
-    if is_told:
-        trace.send(5.001, "deljob", "n1", "n2")
-    if server == "n1":
-        trace.crash(5.1, "n1", back=6)
-    trace.requeue(12, "n2")
-    trace.row(12, "unqueue", "n2", job=JOB, cause="given")
-    trace.row(12, "give", "n2", job=JOB, peer=server, cause="given")
-    trace.send(12, "yourjobs", "n2", server, detail=f"jobs={JOB} holders=n1,n2,n3,{server}")
-    trace.row(12.002, "hold", server, job=JOB, cause="yourjobs")
-    trace.requeue(12.002, server, "import")
-    trace.serve(12.002, server, "c2")
-    again(trace, 24, server)
-
-    assert trace.verdict().duplicates == ({cause: 2} if cause == "D9" else {"D9": 1, cause: 1})
 
 
 def test_d10_a_clock_jumped() -> None:
