@@ -1,17 +1,21 @@
 from pathlib import Path
 from typing import Final
 
+import attrs
 import pytest
 
 from disque_trio.cli.sim.execution import execute
 from disque_trio.sim import reference
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.scenario import JobSpec, families
+from disque_trio.sim.scenarios.vocabulary import ORDERS
 from tests.trees import HOME
 
 ROOT: Final = HOME
 ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
 SCENARIOS: Final = sorted(path for path in ROOT.glob("scenarios/*.toml") if path != ABLATIONS)
+SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
 LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof")
 """They take longer than a test may."""
 
@@ -36,6 +40,27 @@ def test_every_seed_of_a_scenario_has_its_plan(path: Path) -> None:
 
     assert all(plan.adds and plan.consumers for plan in plans)
     assert len({plan.adds for plan in plans}) == 8
+
+
+@pytest.mark.parametrize("path", SWARMS, ids=lambda path: path.stem)
+def test_a_swarm_draws_each_of_its_families(path: Path) -> None:
+    """One that is not in its list is always on, and masks others."""
+    scenario = load(path)
+
+    assert set(scenario.swarm.families or ()) == set(families(scenario))
+
+
+def test_the_extended_swarm_uses_every_option_of_jobs() -> None:
+    scenario = load(ROOT / "scenarios" / "swarm-extended.toml")
+
+    for field in attrs.fields(JobSpec):
+        default = getattr(JobSpec(), field.name)
+        jobs = [producer.job for producer in scenario.producers]
+        assert any(getattr(job, field.name) != default for job in jobs), field.name
+    assert any(consumer.meta for consumer in scenario.consumers)
+    assert any(consumer.tied for consumer in scenario.consumers)
+    orders = {order for each in scenario.administrators for order, _ in each.orders}
+    assert orders == set(ORDERS)
 
 
 @pytest.mark.parametrize(
