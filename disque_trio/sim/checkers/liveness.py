@@ -25,7 +25,7 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
     healed = case.world.healed
     if healed is None or job.options is None or not job.options.retry or job.ended is not None:
         return
-    since = max(healed, expected_since, _postponed_at(case, job))
+    since = max(healed, expected_since, _postponed_at(case, job, serve))
     if expected_since <= healed:
         findings.redelivery.append(serve.time - healed)
     name = "L1" if job.deliveries == 1 else "L2"
@@ -39,22 +39,35 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
         case.violate(name, detail, job.id, serve.node)
 
 
-def _postponed_at(case: Case, job: Job) -> Micros:
-    """When a node outside the core last told all holders in the core that it has the job queued, so
-    that their periods began anew. Whether it delivers the job is not guaranteed."""
-    told = [
-        max(
-            (
-                announcement.got_at
-                for (sender, receiver, sort), announcement in job.announcements.items()
-                if sort == QUEUED and receiver == holder and not case.world.in_core(sender)
-            ),
-            default=NEVER,
-        )
-        for holder in job.copies
-        if case.world.in_core(holder)
+def _postponed_at(case: Case, job: Job, serve: Lease | None = None) -> Micros:
+    """When the periods of all holders in the core had begun anew because a node outside the core
+    said that it has the job queued, or was given it. Whether it delivers the job is not guaranteed.
+
+    A node that had its first copy with this move, to be served, could not have queued it before.
+    """
+    stays = [] if serve is None or serve.queueing is None else serve.queueing.chain()
+    newcomers = [
+        stay.node
+        for stay in stays
+        if (copy := job.copies.get(stay.node)) is not None and NEVER < stay.given_at <= copy.since
     ]
-    return min(told, default=NEVER)
+    return min(
+        (
+            _holder_postponed_at(case, job, holder)
+            for holder in job.copies
+            if case.world.in_core(holder) and holder not in newcomers
+        ),
+        default=NEVER,
+    )
+
+
+def _holder_postponed_at(case: Case, job: Job, holder: str) -> Micros:
+    told = [
+        announcement.got_at
+        for (sender, receiver, sort), announcement in job.announcements.items()
+        if sort == QUEUED and receiver == holder and not case.world.in_core(sender)
+    ]
+    return max([job.put_off.get(holder, NEVER), *told])
 
 
 def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
@@ -155,7 +168,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         return
     if _is_held_back(case, job) or _is_queued_outside(case, job):
         return
-    since = max(healed, job.expected_since)
+    since = max(healed, job.expected_since, _postponed_at(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not is_whole(case):
         findings.leave_open(name)

@@ -72,9 +72,25 @@ def _send_copies(case: Case, row: Row) -> Bases:
         _learn_list(row, job, holders)
         if row.cause == "yourjobs":
             job.given[row.node, row.peer] = row.time
+            _note_given(case, row, job)
     if row.cause == "repljob":
         _note_copy_sent(case, row)
     return bases
+
+
+def _note_given(case: Case, row: Row, job: Job) -> None:
+    """The job leaves the core: note whose periods began anew with its stay in the giver's queue."""
+    if case.world.healed is None or case.world.in_core(row.peer):
+        return
+    copy = job.copies.get(row.node)
+    stay = None if copy is None else copy.last_queueing
+    if stay is None:
+        return
+    for node in [each.node for each in stay.chain()]:
+        job.put_off[node] = row.time
+    for holder in job.copies:
+        if job.announcement(row.node, holder, QUEUED).sent >= stay.time:
+            job.put_off[holder] = row.time
 
 
 def _send_confirmation(case: Case, row: Row) -> None:

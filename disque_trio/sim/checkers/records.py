@@ -341,6 +341,9 @@ class Job:
     """Who was sent a copy of the new job."""
     given: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By giver and receiver: when the job was last sent to be queued there."""
+    put_off: dict[str, Micros] = attrs.Factory(dict)
+    """By holder: when the job, whose stay in a queue had begun its period anew, was last sent to a
+    node outside the core."""
     requests: dict[tuple[str, str], dict[tuple[str, int], Request]] = attrs.Factory(dict)
     """By node and verb: those that are under way."""
     done: dict[tuple[str, str], Micros] = attrs.Factory(dict)

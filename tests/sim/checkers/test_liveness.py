@@ -102,6 +102,76 @@ def test_a_node_outside_of_the_core_may_put_a_delivery_off(
     assert [v.property for v in trace.verdict(end=120).violations] == due
 
 
+def given(
+    *, at: float = 60, receiver: str = "n1", told: tuple[str, ...] = ("n3",), server: str = "n2"
+) -> Trace:
+    """n2 and n3 have the job. n2 queues it, tells others, and gives it to a node that ignores it;
+    in the next period it is served where it is queued, or moves to a node that has no copy."""
+    trace = Trace(4, consumers=("n4",))
+    trace.add(0, node="n2", to=("n3",), options="replicate=2 retry=10 ttl=3600", is_queued=False)
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end", detail="n2,n3,n4")
+    trace.row(20.5, "rejoin")
+    trace.requeue(at, "n2", "delay-over")
+    for node in told:
+        trace.send(at, "queued", "n2", node)
+    move(trace, at + 0.01, receiver)
+    late = 20 + BOUND + 6
+    trace.requeue(late - 0.01, "n2")
+    trace.send(late - 0.01, "queued", "n2", "n3")
+    if server != "n2":
+        move(trace, late - 0.01, server)
+        if server == "n4":
+            trace.row(late - 0.008, "hold", server, job=JOB, cause="yourjobs")
+        trace.requeue(late - 0.008, server, "import")
+    trace.serve(late, server, client="c4")
+    return trace
+
+
+def move(trace: Trace, time: float, receiver: str) -> None:
+    trace.row(time, "unqueue", "n2", job=JOB, cause="given")
+    trace.row(time, "give", "n2", job=JOB, peer=receiver, cause="given")
+    trace.send(time, "yourjobs", "n2", receiver, detail=f"jobs={JOB} holders=n2,n3")
+
+
+@pytest.mark.parametrize("server", ["n2", "n3", "n4"])
+def test_so_may_one_to_which_the_job_was_given(server: str) -> None:
+    assert broken(given(server=server).verdict(end=120)) == []
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        given(receiver="n4"),
+        given(at=25),
+        given(told=()),
+        given(told=("n1",)),
+        given(at=60, told=("n4",)),
+    ],
+    ids=[
+        "it is in the core",
+        "long ago",
+        "a holder was not told",
+        "only it was told",
+        "only another was told",
+    ],
+)
+def test_no_other_move_puts_a_delivery_off(trace: Trace) -> None:
+    assert "L1" in broken(trace.verdict(end=120))
+
+
+@pytest.mark.parametrize(("at", "due"), [(190, []), (100, ["L1"])])
+def test_a_job_that_was_given_away_has_as_long_until_the_end(at: float, due: list[str]) -> None:
+    trace = Trace(consumers=("n3",))
+    trace.add(0, node="n2", to=(), options="replicate=1 retry=10 ttl=3600")
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end", detail="n2,n3")
+    trace.row(20.5, "rejoin")
+    move(trace, at, "n1")
+
+    assert broken(trace.verdict(end=200)) == due
+
+
 @pytest.mark.parametrize(("times", "end", "due"), [(1, 100, []), (2, 118, ["L1"])])
 def test_a_slow_working_may_begin_the_period_anew_once(
     times: int, end: int, due: list[str]
