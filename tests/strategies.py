@@ -36,6 +36,7 @@ from disque_trio.statemachine.messages import (
     JobCopy,
     JobState,
     KeyAnswer,
+    KeyCancel,
     KeyClaim,
     Meet,
     Message,
@@ -161,6 +162,7 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(JobState, job_ids(), u64, dead_states()),
         st.builds(KeyClaim, u64, u32, job_ids(), u64, job_ids(), payloads(20), payloads(MAX_KEY)),
         st.builds(KeyAnswer, u64, u32, st.lists(key_facts(), max_size=4).map(tuple)),
+        st.builds(KeyCancel, job_ids(), payloads(20), payloads(MAX_KEY)),
         messages_about_a_job(),
     )
 

@@ -18,22 +18,19 @@ _RUNGS: Final = """
     extensions keyfacts form hints values pattern tombstones config directives redaction
     timers messages records events chores stats slowlog latency address cluster
     job client jobtable keys queue memory outbox
-    state
-    invariants
+    state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     lifecycle nodetable
-    postponing idle_queues
-    pressure
+    postponing idle_queues pressure
     shortcuts copies waiters pausing recovery
-    pending_adds introductions
-    deadletters
+    pending_adds introductions deadletters
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
-    claims many
+    keyasking claims many keysearch
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
-    commands.ping commands.addjob commands.jobs commands.nack commands.queues commands.scans
-    commands.cluster commands.config commands.clients commands.info
+    commands.ping commands.addjob commands.jobs commands.keys commands.nack commands.queues
+    commands.scans commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.unlisted commands.table
     timing pipelines due
@@ -53,6 +50,8 @@ RECEIVERS: Final = {
     "after": "Job",
     "last": "Job",
     "queue": "Queue",
+    "search": "Search",
+    "searches": "Searches",
     "queue_for(node, name)": "Queue",
     "client": "Client",
     "blocking": "Client",
@@ -109,11 +108,15 @@ OWNERS: Final = {
         Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
-    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held",
+    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions",
     "claims": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
         Claim.yielded Claim.heard Claim.pending
+    """,
+    "keysearch": """
+        Keys.last_number Searches.running Search.round Search.again_at Search.about Search.answers
+        Search.cancelled Search.ended Search.heard
     """,
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out

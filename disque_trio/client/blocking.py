@@ -99,6 +99,8 @@ class BlockingClient(ClusterClient):
     dequeue = blocking(commands.dequeue)
     deljob = blocking(commands.deljob)
     show = blocking(commands.show)
+    show_key = blocking(commands.show_key)
+    cancel_key = blocking(commands.cancel_key)
     qlen = blocking(commands.qlen)
     qpeek = blocking(commands.qpeek)
     qstat = blocking(commands.qstat)

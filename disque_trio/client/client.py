@@ -121,6 +121,8 @@ class Client(ClusterClient):
     dequeue = method(commands.dequeue)
     deljob = method(commands.deljob)
     show = method(commands.show)
+    show_key = method(commands.show_key)
+    cancel_key = method(commands.cancel_key)
     qlen = method(commands.qlen)
     qpeek = method(commands.qpeek)
     qstat = method(commands.qstat)

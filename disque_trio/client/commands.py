@@ -84,18 +84,34 @@ def addjob(
     ttl: int | None = None,
     maxlen: int | None = None,
     is_async: bool = False,
+    unique: Text | None = None,
+    keep: float | None = None,
+    if_exists: str | None = None,
 ) -> Command[str]:
     """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
-    ever."""
-    options = {"REPLICATE": replicate, "DELAY": delay or None, "RETRY": retry, "TTL": ttl}
+    ever. With a `unique` key it may be the id of a job that has the key already, and the command is
+    sent again if its answer is lost, unless `if_exists` refuses that job."""
+    options: dict[str, Text | int | None] = {
+        "REPLICATE": replicate,
+        "DELAY": delay or None,
+        "RETRY": retry,
+        "TTL": ttl,
+    }
     options["MAXLEN"] = maxlen
+    kept = None if keep is None else f"{keep:.3f}"
+    options |= {"UNIQUE": unique, "KEEP": kept, "IFEXISTS": if_exists}
     words = [b"ADDJOB", _word(queue), _word(body), _wait(timeout)]
     for name, value in options.items():
         if value is not None:
             words += (name.encode(), _word(value))
     if is_async:
         words.append(b"ASYNC")
-    return Command(tuple(words), _status, is_repeatable=False, wait_s=_limit(timeout))
+    return Command(
+        tuple(words),
+        _status,
+        is_repeatable=unique is not None and if_exists in (None, "return"),
+        wait_s=_limit(timeout),
+    )
 
 
 def getjob(*queues: Text, count: int = 1, timeout: float | None = None) -> Command[list[Job]]:
@@ -150,6 +166,17 @@ def working(job_id: str) -> Command[int]:
 def show(job_id: str) -> Command[Facts | None]:
     """SHOW: what the node knows of a job; None if it does not hold it."""
     return Command((b"SHOW", job_id.encode()), _facts)
+
+
+def show_key(queue: Text, key: Text) -> Command[Facts | None]:
+    """SHOW KEY: id and state of the job that has the key, and which nodes hold it; None if no node
+    that can be reached knows one."""
+    return Command((b"SHOW", b"KEY", _word(queue), _word(key)), _facts)
+
+
+def cancel_key(queue: Text, key: Text) -> Command[int]:
+    """CANCEL KEY: 1 if a job had the key, which ends and frees it; 0 if none had it."""
+    return Command((b"CANCEL", b"KEY", _word(queue), _word(key)), _number, is_repeatable=False)
 
 
 def qstat(queue: Text) -> Command[Facts | None]:

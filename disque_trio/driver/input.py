@@ -200,7 +200,7 @@ class Input:
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has closed its sending side."""
-        if session.client.blocked in WAITS or session.client.blocked is Blocked.COPIES:
+        if session.client.blocked in (*WAITS, Blocked.COPIES, Blocked.KEY):
             session.port.abort()
 
     def _after_turn(self, session: Session, now: Now) -> None:

@@ -14,20 +14,19 @@ Owns `Keys.claims`, `asking`, `last_number` and `askers`, and the fields of a `C
 `Keys.stirred`.
 """
 
-from typing import Final
-
-from disque_trio.statemachine import keyfacts, keyindex, pending_adds, replication, send
+from disque_trio.statemachine import (
+    keyasking,
+    keyfacts,
+    keyindex,
+    pending_adds,
+    replication,
+    send,
+)
 from disque_trio.statemachine.base import (
     ACTIVE,
-    CLAIMS,
     DEAD,
-    FAIL,
     FOREVER,
-    HANDSHAKE,
-    MYSELF,
-    NOADDR,
     PENDING,
-    PFAIL,
     QUEUED,
     Failure,
     JobId,
@@ -39,6 +38,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyasking import ASK_EVERY, NO_JOB
 from disque_trio.statemachine.keyfacts import (
     DONE_KEPT,
     ENDED,
@@ -54,10 +54,6 @@ from disque_trio.statemachine.keyfacts import (
 from disque_trio.statemachine.keys import REJECT, Claim, KeyName, Keys
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.state import NodeState
-
-ASK_EVERY: Final[Millis] = 100
-NO_JOB: Final[JobId] = bytes(40)
-_NOT_ASKED: Final = MYSELF | HANDSHAKE | PFAIL | FAIL | NOADDR
 
 
 def begin(
@@ -97,23 +93,7 @@ def _start(node: NodeState, claim: Claim) -> None:
 
 
 def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
-    """The nodes whose answers are needed: ours that can be reached, and those of which it is not
-    known yet, on their present link, whether they are ours.
-
-    A node that is not suspected and does not answer for long does not know this one.
-    """
-    silent_since = node.mono - 2 * node.config.cluster_node_timeout
-    return [
-        peer
-        for peer in node.cluster.nodes.values()
-        if not peer.flags & _NOT_ASKED
-        and (not _is_heard(peer) or peer.capabilities & CLAIMS)
-        and claim.heard.get(peer.id, claim.began) >= silent_since
-    ]
-
-
-def _is_heard(peer: Peer) -> bool:
-    return bool(peer.link) and peer.resent_on == peer.link
+    return keyasking.awaited(node, claim.began, claim.heard)
 
 
 def _ask_all(node: NodeState, claim: Claim) -> None:

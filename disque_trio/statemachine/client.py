@@ -30,6 +30,7 @@ class Blocked(enum.Enum):
     JOBS = "GETJOB: a job in one of its queues"
     JOB = "WAITJOB: the end of a job"
     COPIES = "ADDJOB: enough copies of its job, or of each of its jobs"
+    KEY = "SHOW KEY, CANCEL KEY: what the other nodes know of a key"
     CHORE = "the outcome of a chore"
 
 

@@ -8,6 +8,7 @@ from disque_trio.statemachine import (
     federation,
     greetings,
     keyindex,
+    keysearch,
     membership,
     offering,
     pressure,
@@ -19,7 +20,7 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keys import Kept, Keys
+from disque_trio.statemachine.keys import Kept, Keys, Searches
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -46,6 +47,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Timed: sessions.on_pause_end,
     Keys: claims.on_due,
     Kept: keyindex.on_due,
+    Searches: keysearch.on_due,
     Memory: pressure.on_review,
 }
 MAX_DUE_PER_TICK: Final = 10_000

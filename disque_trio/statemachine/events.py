@@ -81,6 +81,7 @@ class Cause(enum.StrEnum):
     # acked
     ACKJOB = "ackjob"
     PURGE = "purge"
+    CANCEL = "cancel"
     # untie
     DISCONNECTED = "disconnected"
     SETACK = "setack"

@@ -83,6 +83,11 @@ def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
     return min(kept, key=_age) if kept else None
 
 
+def is_live(fact: KeyFact) -> bool:
+    """Is there such a job, whether or not its ADDJOB waits for copies?"""
+    return fact.word in (HELD, PENDING)
+
+
 def is_undecided(known: dict[JobId, KeyFact]) -> bool:
     """Does it depend on an ADDJOB that waits, or on a job that is on its way?"""
     return any(fact.word in (PENDING, MOVED) for fact in known.values())

@@ -4,10 +4,13 @@ A job is in the index from the moment it is held here until it is dropped. Then 
 taken: for the KEEP of a job that has ended, or for a moment if it has gone to another node, because
 one that asks all nodes could ask the other one before the job came, and this one afterwards.
 
-Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries.
+Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries; `Job.extensions` of a job
+that is cancelled.
 """
 
 from typing import Final
+
+import attrs
 
 from disque_trio.statemachine import journaling
 from disque_trio.statemachine.base import (
@@ -120,6 +123,17 @@ def _release(node: NodeState, kept: Kept) -> None:
     node.timers.disarm(kept)
     if kept.word == KEPT and kept.id not in node.jobs:
         journaling.release(node, kept)
+
+
+def free(node: NodeState, name: KeyName, job_id: JobId) -> None:
+    """The key is free as soon as the job has ended, whatever its KEEP."""
+    for job in node.keys.index.get(name, ()):
+        if job.id == job_id and job.extensions is not None and job.extensions.keep:
+            job.extensions = attrs.evolve(job.extensions, keep=0)
+            journaling.hold(node, job)
+    for kept in node.keys.kept.get(name, ()):
+        if kept.id == job_id and kept.word == KEPT:
+            _release(node, kept)
 
 
 def forget_all(node: NodeState) -> None:

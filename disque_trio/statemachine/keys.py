@@ -1,6 +1,6 @@
 """What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
 
-The fields are written by `keyindex` and `claims`.
+The fields are written by `keyindex`, `claims` and `keysearch`.
 """
 
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine.base import JobId, Millis, NodeId
+from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import KeyFact
 from disque_trio.statemachine.messages import KeyClaim
@@ -76,6 +77,37 @@ class Claim:
 
 
 @attrs.define(eq=False, weakref_slot=False)
+class Search:
+    """A client wants to know which job has a key, or to cancel it. `keysearch` writes it."""
+
+    number: int
+    name: KeyName
+    client: Client
+    cancels: bool
+    began: Millis
+    round: int = 0
+    """How often it has asked; answers to earlier rounds do not count."""
+    again_at: Millis = 0
+    heard: dict[NodeId, Millis] = attrs.Factory(dict)
+    """When a node last answered, whatever."""
+    about: JobId = b""
+    """The job of which all nodes are asked whether it has ended."""
+    ended: dict[JobId, KeyFact] = attrs.Factory(dict)
+    """Jobs that have ended, as a node has said: others may not have heard of it."""
+    answers: dict[NodeId, tuple[KeyFact, ...]] = attrs.Factory(dict)
+    cancelled: tuple[KeyFact, ...] = ()
+    """What it ends: all nodes are asked until none of them has any of it."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Searches(Timed):
+    """What clients want to know of keys. `keysearch` writes it."""
+
+    running: dict[int, Search] = attrs.Factory(dict)
+    """By number."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class Keys(Timed):
     """What a node knows of keys. `keyindex` and `claims` write it."""
 
@@ -88,6 +120,9 @@ class Keys(Timed):
     asking: dict[int, Claim] = attrs.Factory(dict)
     """The first ones, by number (`claims`)."""
     last_number: int = 0
+    """Of an ADDJOB that asks, or of a search (`claims`, `keysearch`)."""
+    searches: Searches = attrs.Factory(Searches)
+    """`keysearch`."""
     askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
     """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
     stirred: dict[KeyName, None] = attrs.Factory(dict)

@@ -283,6 +283,16 @@ class KeyAnswer:
 
 
 @attrs.define
+class KeyCancel:
+    """A client has cancelled this job, which has or had the key: it ends, and the key is free at
+    once. Ours."""
+
+    id: JobId
+    queue: bytes
+    key: bytes
+
+
+@attrs.define
 class JobState:
     """The job is dead, or has been redriven, as far as I know. It expires in `left`. Ours."""
 
@@ -303,7 +313,8 @@ class Batch:
 
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
-    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | JobState | Postponed
+    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
+    | JobState | Postponed
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from disque_trio.statemachine.messages import (
     JobsMessage,
     JobState,
     KeyAnswer,
+    KeyCancel,
     KeyClaim,
     Meet,
     Message,
@@ -154,6 +155,11 @@ def _of_keyanswer(message: KeyAnswer, _names: Names) -> Wording:
     return Wording("keyanswer", detail=f"number={message.number}/{message.round} facts={facts}")
 
 
+def _of_keycancel(message: KeyCancel, _names: Names) -> Wording:
+    queue, key = message.queue.decode("utf-8", "replace"), message.key.decode("utf-8", "replace")
+    return Wording("keycancel", message.id.decode("latin-1"), queue, f"key={key}")
+
+
 def _of_pause(message: Pause, _names: Names) -> Wording:
     queue = message.queue.decode("utf-8", "replace")
     return Wording("pause", queue=queue, detail=f"bits={message.bits}")
@@ -187,5 +193,6 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     Purge: _of_purge,
     KeyClaim: _of_keyclaim,
     KeyAnswer: _of_keyanswer,
+    KeyCancel: _of_keycancel,
     JobState: _of_jobstate,
 }

@@ -17,8 +17,8 @@ from typing import Final
 from disque_trio.statemachine.base import JOB_ID_LENGTH
 from disque_trio.statemachine.messages import Batch, JobMessage, Many, Message, ReplJob
 from disque_trio.wire import jobs
-from disque_trio.wire.jobs import DamagedError
-from disque_trio.wire.payloads import NO_REPLY, REPLJOB, SAID, WORDS, Body, Word, expect
+from disque_trio.wire.jobs import DamagedError, expect
+from disque_trio.wire.payloads import NO_REPLY, REPLJOB, SAID, WORDS, Body, Word
 
 BATCH: Final = 16
 """The type's number."""

@@ -36,6 +36,12 @@ class DamagedError(Exception):
         self.reason = reason
 
 
+def expect(fits: bool) -> None:
+    """Raise DamagedError unless the lengths fit."""
+    if not fits:
+        raise DamagedError("length wrong for its type")
+
+
 def encode(copy: JobCopy) -> bytes:
     """The job's bytes. Its two counters wrap at 16 bits, as they do in every original node.
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
 from disque_trio.statemachine.extensions import MAX_REASON, DeadState
-from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
 from disque_trio.statemachine.messages import (
     AboutJob,
     DelJob,
@@ -26,8 +25,6 @@ from disque_trio.statemachine.messages import (
     JobCopy,
     JobMessage,
     JobState,
-    KeyAnswer,
-    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -44,8 +41,8 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from disque_trio.wire import jobs
-from disque_trio.wire.jobs import DamagedError
+from disque_trio.wire import jobs, keys
+from disque_trio.wire.jobs import DamagedError, expect
 
 NO_REPLY: Final = 1
 INCR_NACKS: Final = 2
@@ -62,8 +59,6 @@ WAITING: Final = 17
 HAVEJOBS: Final = 18
 HOLDERS: Final = 19
 PURGE: Final = 20
-KEYCLAIM: Final = 21
-KEYANSWER: Final = 22
 JOBSTATE: Final = 23
 POSTPONED: Final = 25
 """Ours, for nodes that announce the capability. 16 is a batch."""
@@ -71,9 +66,6 @@ POSTPONED: Final = 25
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
-_CLAIM: Final = struct.Struct(">QI40sQ40sI")
-_ANSWER: Final = struct.Struct(">QI")
-_FACT: Final = struct.Struct(">40sQQBB")
 _STATE: Final = struct.Struct(">40sQQI?")
 _POSTPONED: Final = struct.Struct(">40sIH")
 
@@ -190,20 +182,6 @@ def _write_postponed(message: Postponed) -> Body:
     return 0, marks, _POSTPONED.pack(message.id, message.wait, message.nacks)
 
 
-def _write_keyclaim(message: KeyClaim) -> Body:
-    fixed = _CLAIM.pack(
-        message.number, message.round, message.id, message.stamp, message.about, len(message.queue)
-    )
-    return 0, 0, fixed + message.queue + message.key
-
-
-def _write_keyanswer(message: KeyAnswer) -> Body:
-    facts = [
-        _FACT.pack(fact.id, fact.stamp, fact.keep, fact.word, fact.state) for fact in message.facts
-    ]
-    return 0, 0, _ANSWER.pack(message.number, message.round) + b"".join(facts)
-
-
 def _write_jobstate(message: JobState) -> Body:
     state = message.state
     fixed = _STATE.pack(message.id, message.left, state.life, state.epoch, state.is_dead)
@@ -298,28 +276,6 @@ def _read_postponed(data: bytes, at: int, end: int, _count: int, marks: int) -> 
     return Postponed(job_id, wait, nacks, bool(marks & INCR_NACKS))
 
 
-def _read_keyclaim(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    key_at = at + _CLAIM.size
-    expect(key_at <= end)
-    number, round_, id, stamp, about, length = _CLAIM.unpack_from(data, at)
-    expect(key_at + length <= end <= key_at + length + MAX_KEY)
-    queue, key = data[key_at : key_at + length], data[key_at + length : end]
-    return KeyClaim(number, round_, id, stamp, about, queue, key)
-
-
-def _read_keyanswer(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    first = at + _ANSWER.size
-    expect(end >= first and (end - first) % _FACT.size == 0)
-    number, round_ = _ANSWER.unpack_from(data, at)
-    facts = []
-    for place in range(first, end, _FACT.size):
-        id, stamp, keep, word, state = _FACT.unpack_from(data, place)
-        if word not in KEY_WORDS or state >= len(KEY_STATES):
-            raise DamagedError("type unknown")
-        facts.append(KeyFact(id, stamp, word, state, keep))
-    return KeyAnswer(number, round_, tuple(facts))
-
-
 def _read_jobstate(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
     reason_at = at + _STATE.size
     expect(reason_at <= end <= reason_at + MAX_REASON)
@@ -338,12 +294,6 @@ def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
     first, length = _PAIR.unpack_from(data, at)
     expect(end - at == _PAIR.size + length)
     return first, at + _PAIR.size
-
-
-def expect(fits: bool) -> None:
-    """Raise DamagedError unless the lengths fit."""
-    if not fits:
-        raise DamagedError("length wrong for its type")
 
 
 WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
@@ -367,8 +317,7 @@ WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     HaveJobs: (HAVEJOBS, _write_number),
     Holders: (HOLDERS, _write_holders),
     Purge: (PURGE, _write_purge),
-    KeyClaim: (KEYCLAIM, _write_keyclaim),
-    KeyAnswer: (KEYANSWER, _write_keyanswer),
+    **keys.WRITERS,
     JobState: (JOBSTATE, _write_jobstate),
     Postponed: (POSTPONED, _write_postponed),
 }
@@ -385,8 +334,7 @@ READERS: Final[dict[int, Reader]] = {
     HAVEJOBS: _read_havejobs,
     HOLDERS: _read_holders,
     PURGE: lambda data, at, end, _count, marks: Purge(data[at:end], bool(marks & DEAD)),
-    KEYCLAIM: _read_keyclaim,
-    KEYANSWER: _read_keyanswer,
+    **keys.READERS,
     JOBSTATE: _read_jobstate,
     POSTPONED: _read_postponed,
     **{number: _job_reader(number) for number in SAID},

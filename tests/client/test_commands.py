@@ -104,3 +104,21 @@ def test_what_must_not_be_sent_twice_says_so() -> None:
     assert not commands.call("PING").is_repeatable
     assert commands.ackjob(ID).is_repeatable
     assert commands.pause("q", "in").result(Status(b"in")) == "in"
+
+
+def test_a_key_is_sent_with_its_options_and_allows_the_command_to_be_sent_again() -> None:
+    command = commands.addjob("q", "b", unique="k", keep=1.5)
+
+    assert words(command) == "ADDJOB q b 5000 UNIQUE k KEEP 1.500"
+    assert command.is_repeatable
+    assert commands.addjob("q", "b", unique="k", if_exists="return").is_repeatable
+    assert not commands.addjob("q", "b", unique="k", if_exists="reject").is_repeatable
+    assert not commands.addjob("q", "b").is_repeatable
+
+
+def test_a_job_is_shown_and_cancelled_by_its_key() -> None:
+    assert words(commands.show_key("q", "k")) == "SHOW KEY q k"
+    assert commands.show_key("q", "k").result([b"id", ID.encode()]) == {"id": ID.encode()}
+    assert commands.show_key("q", "k").result(None) is None
+    assert commands.cancel_key("q", b"\xff").words == (b"CANCEL", b"KEY", b"q", b"\xff")
+    assert commands.cancel_key("q", "k").result(1) == 1

@@ -19,6 +19,7 @@ from disque_trio.statemachine.messages import (
     Holders,
     JobState,
     KeyAnswer,
+    KeyCancel,
     KeyClaim,
     Meet,
     Message,
@@ -73,6 +74,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Purge(b"q", dead=True),
     KeyClaim(1, 2, JOB, 3, bytes(40), b"q1", b"key"),
     KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, 0, 0),)),
+    KeyCancel(JOB, b"q1", b"key"),
 )
 RECORDS: Final[tuple[Record, ...]] = (LoadJob(COPY), DeleteJob(JOB), LoadJob(OTHER))
 HARMFUL: Final = frozenset({"shutdown", "debug", "config", "cluster", "client", "bgrewriteaof"})

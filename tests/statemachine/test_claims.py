@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import Failure, Status
-from disque_trio.statemachine.claims import ASK_EVERY
+from disque_trio.statemachine.keyasking import ASK_EVERY
 from disque_trio.statemachine.keyfacts import ENDED, KEPT, MOVED
 from disque_trio.statemachine.messages import DelJob, GotJob, KeyAnswer, ReplJob
 from tests.rig import CALM, JOB, N2, N3, Rig

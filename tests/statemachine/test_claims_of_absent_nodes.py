@@ -3,8 +3,8 @@
 import pytest
 
 from disque_trio.statemachine.base import FAIL, PFAIL, Failure, Status
-from disque_trio.statemachine.claims import ASK_EVERY
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.keyasking import ASK_EVERY
 from disque_trio.statemachine.nodetable import mark
 from disque_trio.statemachine.replication import KEY_TIMED_OUT
 from tests.rig import JOB, N2, N3

@@ -22,6 +22,7 @@ from disque_trio.statemachine.messages import (
     Holders,
     JobState,
     KeyAnswer,
+    KeyCancel,
     KeyClaim,
     Meet,
     Message,
@@ -233,6 +234,13 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         {state: Outcome(state, to((N2,), lambda _: KeyAnswer(7, 1, ()))) for state in STATES},
     ),
     "KeyAnswer": (lambda _: KeyAnswer(7, 1, ()), {}),
+    "KeyCancel": (
+        lambda job_id: KeyCancel(job_id, b"q", b"key"),
+        {
+            state: Outcome("acked", takes_over)
+            for state in ("wait-repl", "active", "queued", "dead")
+        },
+    ),
     "YourJobs": (
         given,
         {
@@ -309,6 +317,7 @@ def test_what_a_message_says_to_a_client_whose_job_waits(name: str) -> None:
     expected = {
         "SetAck of a holder": [Status(job_id)],
         "SetAck of a dummy": [Status(job_id)],
+        "KeyCancel": [Status(job_id)],
         "JobState, dead": [Status(job_id)],
         "JobState, redriven": [Status(job_id)],
         "DelJob": [
@@ -324,4 +333,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 24
+    assert len(types) == 25

@@ -15,6 +15,7 @@ from disque_trio.statemachine.messages import (
     Holders,
     JobCopy,
     KeyAnswer,
+    KeyCancel,
     KeyClaim,
     Meet,
     Message,
@@ -93,6 +94,7 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
             KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, 0, 0),)),
             Wording("keyanswer", detail=f"number=1/2 facts={ID}:2"),
         ),
+        (KeyCancel(JOB, b"mail", b"k"), Wording("keycancel", ID, "mail", "key=k")),
         (Pause(b"mail", 3), Wording("pause", queue="mail", detail="bits=3")),
     ],
 )  # fmt: skip

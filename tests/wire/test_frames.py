@@ -18,6 +18,7 @@ from disque_trio.statemachine.messages import (
     JobCopy,
     JobState,
     KeyAnswer,
+    KeyCancel,
     KeyClaim,
     Meet,
     Message,
@@ -119,10 +120,7 @@ GOLDEN: list[tuple[Message, bytes]] = [
     ),
     (
         JobState(JOB, 5, DeadState(6, True, b"why", 7)),
-        head(208, 23)
-        + JOB
-        + bytes.fromhex("0000000000000005 0000000000000007 00000006 01")
-        + b"why",
+        head(208, 23) + JOB + bytes.fromhex("0000000000000005 0000000000000007 00000006 01 776879"),
     ),
     (
         KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, IN_QUEUE, 4),)),
@@ -131,6 +129,7 @@ GOLDEN: list[tuple[Message, bytes]] = [
         + JOB
         + bytes.fromhex("0000000000000003 0000000000000004 02 03"),
     ),
+    (KeyCancel(JOB, b"zz", b"k"), head(191, 30) + JOB + bytes.fromhex("00000002 7a7a 6b")),
     (Holders(JOB, ()), head(184, 19) + JOB),
     (Holders(JOB, (b"b" * 40, b"c" * 40)), head(264, 19) + JOB + b"b" * 40 + b"c" * 40),
     (

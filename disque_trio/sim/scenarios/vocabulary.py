@@ -46,7 +46,7 @@ MESSAGES: Final = (
     "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
     "willqueue", "gotack", "deljob", "working", "needjobs", "pause", "waiting", "havejobs",
     "holders", "purge", "keyclaim", "keyanswer", "jobstate",
-    "postponed",
+    "postponed", "keycancel",
 )  # fmt: skip
 EVENTS: Final = (
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive", "untie",

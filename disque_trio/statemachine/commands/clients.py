@@ -130,7 +130,7 @@ def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
 def _flags(each: Client) -> bytes:
     flags = {
         b"O": each.is_monitor,
-        b"b": each.blocked in (*WAITS, Blocked.COPIES),
+        b"b": each.blocked in (*WAITS, Blocked.COPIES, Blocked.KEY),
         b"c": each.is_closing,
         b"U": each.is_unix,
     }

@@ -28,6 +28,8 @@ FEATURES: Final = (
     "dead-letters",
     "nack-delay",
     "backoff",
+    "show-key",
+    "cancel-key",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 Field = tuple[str, object]
@@ -57,7 +59,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     connections = vitals.connections.values()
-    blocked = (*WAITS, Blocked.COPIES)
+    blocked = (*WAITS, Blocked.COPIES, Blocked.KEY)
     yield "connected_clients", len(node.clients)
     yield "client_longest_output_list", max((each.output_chunks for each in connections), default=0)
     yield "client_biggest_input_buf", max((each.input_bytes for each in connections), default=0)

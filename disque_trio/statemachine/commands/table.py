@@ -27,10 +27,10 @@ from disque_trio.statemachine.commands.jobs import (
     enqueue,
     fastack,
     release,
-    show,
     waitjob,
     working,
 )
+from disque_trio.statemachine.commands.keys import SHOW_USAGE, cancel, show
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
 from disque_trio.statemachine.commands.nack import nack
@@ -110,8 +110,10 @@ ROWS: Final = (
             "Drop jobs from this node, and from no other."),
     Command("waitjob", waitjob, -2, R, "id [TIMEOUT ms]",
             "Wait for the end of a job."),
-    Command("show", show, 2, R | FAST, "id",
-            "Everything this node knows of a job."),
+    Command("show", show, -2, R | FAST, SHOW_USAGE,
+            "Everything this node knows of a job, or which job of the cluster has a key."),
+    Command("cancel", cancel, 4, W, "KEY queue key",
+            "End the job that has a key, and free the key."),
     Command("qlen", qlen, 2, R | FAST, "queue",
             "How many jobs a queue has on this node."),
     Command("qpeek", qpeek, 3, R, "queue count",

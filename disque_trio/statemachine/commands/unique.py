@@ -34,7 +34,7 @@ def take(options: Given, name: bytes, word: bytes) -> None:
     """Take in one of the options. Raises CommandError for a bad value, and for a second one."""
     if name == b"UNIQUE":
         once(options.unique, name)
-        options.unique = _key(word)
+        options.unique = check_key(word)
     elif name == b"KEEP":
         once(options.keep, name)
         options.keep = seconds(word, name, most_s=MAX_KEEP_S)
@@ -46,10 +46,11 @@ def take(options: Given, name: bytes, word: bytes) -> None:
         options.if_exists = way
 
 
-def _key(word: bytes) -> bytes:
+def check_key(word: bytes) -> bytes:
+    """The key itself. Raises CommandError if it is too long."""
     if len(word) > MAX_KEY:
         raise CommandError(
-            b"ERR UNIQUE: a key has at most %d bytes: %b has %d" % (MAX_KEY, shown(word), len(word))
+            b"ERR A key has at most %d bytes: %b has %d" % (MAX_KEY, shown(word), len(word))
         )
     return word
 

@@ -58,7 +58,7 @@ def test_ifexists_may_be_written_in_any_case(way: str) -> None:
         (["UNIQUE"], b"ERR syntax error: UNIQUE has no value behind it"),
         (
             ["UNIQUE", "x" * (MAX_KEY + 1)],
-            b"ERR UNIQUE: a key has at most 256 bytes: '%b...' has 257" % (b"x" * 64),
+            b"ERR A key has at most 256 bytes: '%b...' has 257" % (b"x" * 64),
         ),
         (["UNIQUE", "a", "unique", "b"], b"ERR syntax error: UNIQUE is given twice"),
         (["UNIQUE", "a", "KEEP", 1, "KEEP", 1], b"ERR syntax error: KEEP is given twice"),

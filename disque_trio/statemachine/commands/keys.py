@@ -1,0 +1,47 @@
+"""SHOW KEY and CANCEL KEY: the job that has a key, by name."""
+
+from typing import Final
+
+from disque_trio.statemachine import keysearch
+from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands import jobs
+from disque_trio.statemachine.commands.unique import check_key
+from disque_trio.statemachine.commands.usage import wrong_number
+from disque_trio.statemachine.hints import shown
+from disque_trio.statemachine.keys import KeyName
+from disque_trio.statemachine.state import NodeState
+
+SHOW_USAGE: Final = "id | KEY queue key"
+_KEY: Final = b"KEY"
+_WORDS: Final = 4
+
+
+def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """Everything about one job, or which job has a key."""
+    if len(args) == 2:
+        return jobs.show(node, client, args)
+    if len(args) != _WORDS:
+        raise CommandError(wrong_number("show", SHOW_USAGE))
+    return keysearch.begin(node, client, _name(args), cancels=False)
+
+
+def cancel(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """End the job that has a key: 1, or 0 if none has it."""
+    return keysearch.begin(node, client, _name(args), cancels=True)
+
+
+def _name(args: list[bytes]) -> KeyName:
+    """The queue and the key behind KEY."""
+    command, word, queue, key = args
+    if word.upper() != _KEY:
+        name = command.upper()
+        raise CommandError(
+            SYNTAX_ERROR + b": %b stands in place of KEY: %b KEY queue key" % (shown(word), name)
+        )
+    if not key:
+        raise CommandError(
+            b'ERR The key is empty: with UNIQUE "" a job has the SHA-256 of its body as key, in'
+            b" hexadecimal digits"
+        )
+    return queue, check_key(key)

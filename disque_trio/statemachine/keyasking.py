@@ -1,0 +1,42 @@
+"""Asking all nodes about a key: which nodes are asked, and which are waited for (decision 70)."""
+
+from typing import Final
+
+from disque_trio.statemachine.base import (
+    CLAIMS,
+    FAIL,
+    HANDSHAKE,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    JobId,
+    Millis,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.state import NodeState
+
+ASK_EVERY: Final[Millis] = 100
+NO_JOB: Final[JobId] = bytes(40)
+_NOT_ASKED: Final = MYSELF | HANDSHAKE | PFAIL | FAIL | NOADDR
+
+
+def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list[Peer]:
+    """The nodes whose answers are needed: ours that can be reached, and those of which it is not
+    known yet, on their present link, whether they are ours.
+
+    A node that is not suspected and does not answer for long does not know this one. `began` is
+    when this node began to ask, and `heard` when the others last answered.
+    """
+    silent_since = node.mono - 2 * node.config.cluster_node_timeout
+    return [
+        peer
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & _NOT_ASKED
+        and (not _is_heard(peer) or peer.capabilities & CLAIMS)
+        and heard.get(peer.id, began) >= silent_since
+    ]
+
+
+def _is_heard(peer: Peer) -> bool:
+    return bool(peer.link) and peer.resent_on == peer.link
