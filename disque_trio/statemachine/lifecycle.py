@@ -43,7 +43,7 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
-WITH_WORKER: Final = LEASED | TAKEN
+WITH_WORKER: Final[int] = LEASED | TAKEN
 """A worker has the job, from this node or from another one, as far as is known here."""
 _TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
