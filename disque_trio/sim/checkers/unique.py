@@ -12,6 +12,7 @@ from disque_trio.sim.checkers.client_events import withdraw
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
 from disque_trio.sim.checkers.records import Add, Job
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 Steps = tuple[Callable[[Case, Row, Job], None], ...]
@@ -57,7 +58,11 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
 
 def _lives(case: Case, job: Job) -> bool:
     """Has a node that runs a copy that is not acknowledged, and has nobody ended the job?"""
-    return job.ended is None and any(
+    return job.ended is None and _has_live_copy(case, job)
+
+
+def _has_live_copy(case: Case, job: Job) -> bool:
+    return any(
         case.world.is_up(copy.node) and not copy.is_acked and not copy.is_dummy
         for copy in job.copies.values()
     )
@@ -115,7 +120,7 @@ def _judge(case: Case, row: Row, add: Add, job: Job) -> None:
 
 
 def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
-    ends = job.ended
+    ends = _ended_at(case, job)
     if ends is not None and job.keep:
         ends += case.obligations.longest(job.keep) + GRAIN + 2 * case.obligations.latency
     if ends is not None and ends < add.invoked:
@@ -123,3 +128,13 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
     failed = job.may_delete.get(job.origin) == "add-failed" and not job.is_added
     if failed and job.dropped.get(job.origin, add.invoked) < add.invoked:
         case.violate("S25", "an ADDJOB is answered with a job that failed", job.id, row.node)
+
+
+def _ended_at(case: Case, job: Job) -> Micros | None:
+    """When its key became free, but for KEEP. A client's DELJOB deletes one copy, and the job has
+    its key as long as another lives."""
+    if job.ended is None or job.ended_by != "deljob":
+        return job.ended
+    if _has_live_copy(case, job):
+        return None
+    return max(job.ended, job.first_ack or job.ended, *job.dropped.values())

@@ -108,6 +108,46 @@ def test_a_kept_key_is_told_too() -> None:
     assert trace.verdict().ok
 
 
+def deleted(keep: int = 0) -> Trace:
+    """Of a job on n1 and n2 a client has deleted the copy of n1."""
+    trace = Trace()
+    add(trace, 1, keep=keep)
+    trace.copy(1, "n1", "n2", record=record("b", keep * 1000))
+    trace.row(2, "deljob.invoke", "n1", job=JOB, client="c1", ref=50)
+    trace.row(2, "drop", "n1", job=JOB, cause="client-deljob")
+    trace.row(2, "deljob.ok", "n1", job=JOB, client="c1", ref=50, detail="1")
+    return trace
+
+
+def test_deljob_deletes_one_copy_and_the_job_has_its_key_as_long_as_another_lives() -> None:
+    trace = deleted()
+
+    ask(trace, 8)
+
+    assert broken(trace.verdict()) == []
+
+
+@pytest.mark.parametrize(("keep", "due"), [(0, ["S25"]), (6, []), (4, ["S25"])])
+def test_then_it_has_ended_with_that_copy(keep: int, due: list[str]) -> None:
+    trace = deleted(keep)
+    trace.ack(3, "n2")
+
+    ask(trace, 8)
+
+    assert broken(trace.verdict()) == due
+
+
+def test_that_copy_may_be_deleted_too() -> None:
+    trace = deleted()
+    trace.row(3, "deljob.invoke", "n2", job=JOB, client="c1", ref=51)
+    trace.row(3, "drop", "n2", job=JOB, cause="client-deljob")
+    trace.row(3, "deljob.ok", "n2", job=JOB, client="c1", ref=51, detail="1")
+
+    ask(trace, 8)
+
+    assert broken(trace.verdict()) == ["S25"]
+
+
 def test_an_id_of_no_job_is_not_told() -> None:
     trace = Trace()
     add(trace, 1)
