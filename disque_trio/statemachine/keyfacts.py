@@ -22,7 +22,7 @@ HELD: Final = 2
 PENDING: Final = 3
 """Its ADDJOB waits here, for the key or for copies. Only the node of the ADDJOB knows that."""
 ENDED: Final = 4
-"""It is acknowledged or deleted."""
+"""It is acknowledged (the state is `DONE_KEPT`), or it is gone, for whatever reason."""
 KEPT: Final = 5
 """It has ended, and its key stays taken for a while."""
 KEY_WORDS: Final = (MOVED, HELD, PENDING, ENDED, KEPT)
@@ -94,8 +94,10 @@ def is_undecided(known: dict[JobId, KeyFact]) -> bool:
 
 
 def _is_kept(fact: KeyFact) -> bool:
-    """One node may know that the job has ended, and another how long its key is kept."""
-    return fact.word == KEPT or (fact.word == ENDED and fact.keep > 0)
+    """One node may know that the job is acknowledged, and another how long its key is kept. If it
+    is only known to be gone, its ADDJOB may have failed, and its id must not be told."""
+    is_acked = fact.word == ENDED and fact.state == DONE_KEPT
+    return fact.word == KEPT or (is_acked and fact.keep > 0)
 
 
 def _age(fact: KeyFact) -> tuple[int, JobId]:

@@ -164,20 +164,19 @@ def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyF
     for kept in node.keys.kept.get(name, ()):
         state = DONE_KEPT if kept.word == KEPT else WAITING
         found.append(KeyFact(kept.id, kept.stamp, kept.word, state, 0))
-    if about and _has_ended(node, about):
+    job = node.jobs.get(about)
+    if job is not None and job.state == ACKED:
+        found.append(KeyFact(about, 0, ENDED, DONE_KEPT, 0))
+    elif job is None and about in node.tombstones:
+        # It may be gone because its ADDJOB has failed.
         found.append(KeyFact(about, 0, ENDED, WAITING, 0))
     return found
-
-
-def _has_ended(node: NodeState, job_id: JobId) -> bool:
-    job = node.jobs.get(job_id)
-    return job_id in node.tombstones if job is None else job.state == ACKED
 
 
 def fact_of(node: NodeState, job: Job) -> KeyFact:
     """What is known of the job here."""
     if job.state == ACKED:
-        return KeyFact(job.id, job.ctime, ENDED, WAITING, 0)
+        return KeyFact(job.id, job.ctime, ENDED, DONE_KEPT, 0)
     word = PENDING if job.state == WAIT_REPL else HELD
     keep = 0 if job.extensions is None else job.extensions.keep
     return KeyFact(job.id, job.ctime, word, state_of(node, job), keep)

@@ -18,6 +18,7 @@ from tests.statemachine.keying import (
     claims,
     fact,
     held,
+    keyed_copy,
     keyed_rig,
     pending,
     say,
@@ -357,3 +358,27 @@ def test_nobody_is_given_the_id_of_a_job_that_came_to_nothing() -> None:
 
     [(_, [told])] = answers(rig)
     assert (told.id, told.word) == (job.id, ENDED)
+
+
+def test_nor_if_a_holder_that_was_not_told_knows_for_how_long_the_key_was_to_be_kept() -> None:
+    rig = keyed_rig()
+    rig.hold(keyed_copy(keep=4000))
+    rig.message(N2, DelJob(JOB))
+    rig.sent()
+    client = ask(rig)
+    job = wanted(rig, client)
+
+    say_all(rig, held(keep=4000))
+
+    assert rig.reply(client) == Status(job.id)
+
+
+def test_the_key_is_kept_if_one_node_knows_that_the_job_is_acknowledged() -> None:
+    rig = keyed_rig()
+    rig.ask("ACKJOB", JOB)
+    rig.sent()
+    client = ask(rig)
+
+    say_all(rig, held(keep=4000))
+
+    assert rig.reply(client) == Status(JOB)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.keyfacts import (
+    DEAD,
     DONE_KEPT,
     ENDED,
     HELD,
@@ -44,8 +45,10 @@ of_one_job = st.builds(
 )
 
 
-def fact(word: int, id: JobId = ONE, stamp: int = 1, keep: int = 0) -> KeyFact:
-    return KeyFact(id, stamp, word, WAITING, keep)
+def fact(
+    word: int, id: JobId = ONE, stamp: int = 1, keep: int = 0, state: int = WAITING
+) -> KeyFact:
+    return KeyFact(id, stamp, word, state, keep)
 
 
 @given(of_one_job, of_one_job, of_one_job)
@@ -93,14 +96,19 @@ def test_a_live_job_has_the_key_rather_than_one_that_keeps_it() -> None:
     assert holder_of_key(known) == fact(HELD, TWO, 2)
 
 
-def test_of_a_job_that_one_node_knows_as_ended_and_another_with_its_keep_the_key_is_kept() -> None:
-    known = join([[fact(ENDED)], [fact(HELD, keep=5)]])
+def test_of_a_job_that_one_node_knows_as_acked_and_another_with_its_keep_the_key_is_kept() -> None:
+    known = join([[fact(ENDED, state=DONE_KEPT)], [fact(HELD, keep=5, state=DEAD)]])
 
     found = holder_of_key(known)
 
     assert found is not None
     assert found.id == ONE
     assert KEY_STATES[DONE_KEPT] == b"done-kept"
+
+
+def test_a_job_of_which_it_is_only_known_that_it_is_gone_keeps_no_key() -> None:
+    """Its ADDJOB may have failed."""
+    assert holder_of_key(join([[fact(ENDED)], [fact(HELD, keep=5, state=DEAD)]])) is None
 
 
 def test_nobody_has_a_key_of_which_nobody_knows() -> None:
