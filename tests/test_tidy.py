@@ -128,7 +128,7 @@ OWNERS: Final = {
     """,
     "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given",
     "deadletters": """
-        Job.extensions Job.expires Job.confirmed Job.state Job.requeue_at Job.nacks Job.deliveries
+        Job.extensions Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries
         Memory.held Memory.evictable
     """,
     "idle_queues": "NodeState.queues NodeState.ready NodeState.unmet Memory.held",

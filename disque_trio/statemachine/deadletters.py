@@ -5,7 +5,7 @@ stays the same job at all its holders, with the reason, for `dead-letter-ttl`. W
 of it is joined (`extensions.merged`): a redrive outweighs a death before it, and an
 acknowledgement outweighs both.
 
-Owns `Job.extensions`, `expires` and `confirmed` of a job that dies or is redriven, and writes its
+Owns `Job.extensions` and `expires` of a job that dies or is redriven, and writes its
 `state`, `requeue_at`, `nacks` and `deliveries`, `Memory.held` and `evictable`, as `lifecycle` does.
 """
 
@@ -19,7 +19,6 @@ from disque_trio.statemachine import (
     journaling,
     keyindex,
     lifecycle,
-    pending_adds,
     send,
     spilling,
     trace,
@@ -38,11 +37,10 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
     JobId,
     Millis,
-    Status,
 )
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, is_over, tell_state
-from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, merged
 from disque_trio.statemachine.introductions import introduce, learn
 from disque_trio.statemachine.job import Job, may_be_queued
@@ -66,7 +64,7 @@ def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
     if attempts < limit or not (is_nack or is_again):
         return lifecycle.enqueue(node, job, cause)
     lifecycle.count_delivery(job, nack=is_nack, redelivery=not is_nack)
-    bury(node, job, OVER_LIMIT % (limit, attempts), Cause.LIMIT)
+    bury(node, job, OVER_LIMIT % (limit, attempts), cause)
     return True
 
 
@@ -125,9 +123,11 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
         job.nacks = job.deliveries = 0
         lifecycle.unmark(job, TAKEN)
     if after.is_dead and not was_dead:
-        _die(node, job, cause)
+        _die(node, job)
     elif was_dead and not after.is_dead:
-        _live(node, job, cause)
+        counts.leave(node, job, 0)
+        _wait(node, job)
+    trace.state(node, job, cause)
     lifecycle.schedule(node, job)
     keyindex.stir(node, job)
 
@@ -139,7 +139,7 @@ def _put(node: NodeState, job: Job, after: DeadState) -> None:
     node.memory.held += job.extensions.weight
 
 
-def _die(node: NodeState, job: Job, cause: Cause) -> None:
+def _die(node: NodeState, job: Job) -> None:
     lifecycle.dequeue(node, job, Cause.BURIED)
     lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED)
     lifecycle.unmark(job, _FORGOTTEN)
@@ -150,13 +150,6 @@ def _die(node: NodeState, job: Job, cause: Cause) -> None:
     counts.hold(node, job)
     spilling.offer(node, job)
     lifecycle.note_end(node, job, b"dead")
-    trace.note(node, Kind.DEAD, job, cause)
-
-
-def _live(node: NodeState, job: Job, cause: Cause) -> None:
-    counts.leave(node, job, 0)
-    _wait(node, job)
-    trace.note(node, Kind.REDRIVE, job, cause)
 
 
 def _wait(node: NodeState, job: Job) -> None:
@@ -210,20 +203,29 @@ def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Mill
     both = merged(mine, theirs)
     if both != theirs:
         tell_state(node, job, (sender.id,))
-    if both == mine or not _has_copies(node, job):
+    if both == mine:
+        return
+    if job.state == WAIT_REPL:
+        _note_for_later(node, job, both, left)
         return
     _become(node, job, both, Cause.JOBSTATE, left)
     journaling.hold(node, job)
 
 
-def _has_copies(node: NodeState, job: Job) -> bool:
-    """Is it held here? An ADDJOB that waits for its copies has succeeded."""
-    if job.state != WAIT_REPL:
-        return True
-    pending_adds.settle(node, job, Status(job.id))
-    job.confirmed = None
-    if node.cluster.myself.id in job.holders:
-        _wait(node, job)
-        return True
-    lifecycle.unregister(node, job, Cause.HANDED_OVER)
-    return False
+def _note_for_later(node: NodeState, job: Job, state: DeadState, left: Millis) -> None:
+    """It waits for its copies here, and others have queued it since. The copies are still owed."""
+    _put(node, job, state)
+    job.expires = node.timers.shared(node.mono + left)
+    lifecycle.mark(job, BCAST_QUEUED)
+    lifecycle.restart_retry(node, job)
+
+
+def begin(node: NodeState, job: Job) -> None:
+    """A new job of this node has its copies. It may have died meanwhile."""
+    if not job.dead_state.is_dead:
+        lifecycle.begin(node, job)
+        return
+    _die(node, job)
+    trace.state(node, job, Cause.JOBSTATE)
+    lifecycle.schedule(node, job)
+    journaling.hold(node, job)

@@ -73,8 +73,7 @@ class Cause(enum.StrEnum):
     ACKED = "acked"
     DROPPED = "dropped"
     BURIED = "buried"
-    # dead
-    LIMIT = "limit"
+    # dead: the cause of a queueing that would exceed LIMIT, or
     NACK_DEAD = "nack-dead"
     # dead, redrive
     JOBSTATE = "jobstate"
@@ -91,7 +90,8 @@ class Cause(enum.StrEnum):
 class Event:
     """One event of one job. `client` and `peer` name the client or node that took part, if any.
 
-    The `detail` of a hold has the job's record (`trace.hold`), that of a postpone the wait.
+    The `detail` of a hold has the job's record (`trace.hold`), that of a postpone the wait, that of
+    dead and redrive the state (`trace.state`).
     """
 
     kind: Kind

@@ -100,7 +100,7 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
         if job.extensions is not None:
             keyindex.end(node, job)
     elif job.state == DEAD:
-        trace.note(node, Kind.DEAD, job, Cause.LOADED)
+        return
     elif is_queued:
         job.flags &= ~BCAST_QUEUED
         if not job.retry and not job.flags & DELIVERED:

@@ -241,7 +241,7 @@ def achieved(node: NodeState, job: Job) -> None:
     if job.extensions is not None:
         keyindex.stir(node, job)
     if node.cluster.myself.id in job.holders:
-        lifecycle.begin(node, job)
+        deadletters.begin(node, job)
         return
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     others = tuple(id for id in confirmed if id in node.cluster.nodes)

@@ -5,7 +5,7 @@ On a node that is not traced, an event costs one look at a field.
 
 from zlib import crc32
 
-from disque_trio.statemachine.base import ClientId, Millis, NodeId
+from disque_trio.statemachine.base import DEAD, ClientId, Millis, NodeId
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
@@ -41,6 +41,18 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
         detail = "" if job.is_dummy else _state_of(node, job)
         event = Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail)
         node.trace.append(event)
+        if job.state == DEAD:
+            state(node, job, cause)
+
+
+def state(node: NodeState, job: Job, cause: Cause) -> None:
+    """Note that the job is dead from now on, or is not any more: how often it was redriven, and in
+    how many milliseconds it expires."""
+    if node.trace is not None:
+        known = job.dead_state
+        kind = Kind.DEAD if known.is_dead else Kind.REDRIVE
+        detail = f"redriven={known.epoch} left={job.expires - node.mono}"
+        node.trace.append(Event(kind, job.id, job.queue or b"", cause, detail=detail))
 
 
 def _state_of(node: NodeState, job: Job) -> str:
@@ -48,6 +60,7 @@ def _state_of(node: NodeState, job: Job) -> str:
     check = crc32(body) if isinstance(body, bytes) else ""
     due = max(job.requeue_at - node.mono, 1) if job.requeue_at else 0
     more = "" if job.extensions is None else _words(job.extensions)
+    more += " dead=1" if job.state == DEAD else ""
     return (
         f"replicate={job.replicas} retry={job.retry} delay={job.delay} made={job.ctime} "
         f"body={check}{more} left={job.expires - node.mono} due={due}"

@@ -11,6 +11,7 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.job import is_well_formed
 
 _VERBS: Final = {
     b"ACKJOB": "ack",
@@ -23,6 +24,7 @@ _VERBS: Final = {
     b"RELEASE": "release",
     b"WAITJOB": "wait",
 }
+_OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
 _DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
 """Prefixes of errors after which the job may exist: it was added, but maybe not journaled."""
 _NO_COPY_SENT: Final = b"NOREPL Not enough"
@@ -45,8 +47,8 @@ def invoked(words: list[bytes]) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
-    if command == b"PURGE":
-        return [Note("purge.invoke", queue=_text(words[1]))]
+    if command in _OF_QUEUES:
+        return [Note(f"{_kind(words)}.invoke", queue=_text(words[1]))]
     verb = _VERBS.get(command)
     if verb is None:
         return []
@@ -62,8 +64,8 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
         jobs = reply if isinstance(reply, list) else []
         tied = "tied " if b"TIED" in words else ""
         return [_delivered(job, tied) for job in jobs if isinstance(job, list)]
-    if command == b"PURGE":
-        return [Note("purge.ok", queue=_text(words[1]), detail=repr(reply))]
+    if command in _OF_QUEUES:
+        return [Note(f"{_kind(words)}.ok", queue=_text(words[1]), detail=repr(reply))]
     verb = _VERBS.get(command)
     if verb is None:
         return []
@@ -76,8 +78,8 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
-    if command == b"PURGE":
-        return [Note("purge.unknown", queue=_text(words[1]), cause=cause)]
+    if command in _OF_QUEUES:
+        return [Note(f"{_kind(words)}.unknown", queue=_text(words[1]), cause=cause)]
     verb = _VERBS.get(command)
     if verb is None:
         return []
@@ -86,10 +88,16 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
 
 def _named(words: list[bytes]) -> list[bytes]:
     """The jobs that a command names, maybe with tokens."""
-    if words[0].upper() == b"WAITJOB":
-        return words[1:2]
-    at = len(words) - 2
-    return words[1:at] if at > 1 and words[at].upper() == b"DELAY" else words[1:]
+    command = words[0].upper()
+    if command == b"NACK":
+        return [word for word in words[1:] if is_well_formed(word.partition(b"@")[0])]
+    return words[1:2] if command == b"WAITJOB" else words[1:]
+
+
+def _kind(words: list[bytes]) -> str:
+    """Of a command about a queue, or about jobs that may be many (REDRIVE)."""
+    is_of_dead = b"DEAD" in [word.upper() for word in words[2:]]
+    return words[0].decode("latin-1").lower() + ("-dead" if is_of_dead else "")
 
 
 def _outcome(verb: str, id: bytes, reply: Reply) -> Note:

@@ -88,7 +88,11 @@ def _pair(reply: Reply) -> tuple[Reply, Reply]:
 def _queue(reply: Reply) -> str:
     """QSTAT: the figures that other rows show."""
     facts = _facts(reply)
-    return _spelled(facts, {"len": "len", "in": "jobs-in", "out": "jobs-out"}) if facts else ""
+    return (
+        _spelled(facts, {"len": "len", "in": "jobs-in", "out": "jobs-out", "dead": "dead"})
+        if facts
+        else ""
+    )
 
 
 def _job(reply: Reply) -> str:

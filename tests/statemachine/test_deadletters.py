@@ -282,7 +282,7 @@ def test_a_trace_tells_of_death_and_redrive() -> None:
         (Kind.QUEUE, Cause.FIRST),
         (Kind.UNQUEUE, Cause.SERVED),
         (Kind.SERVE, Cause.SERVED),
-        (Kind.DEAD, Cause.LIMIT),
+        (Kind.DEAD, Cause.NACK),
         (Kind.REDRIVE, Cause.REDRIVEN),
         (Kind.QUEUE, Cause.REDRIVEN),
         (Kind.UNQUEUE, Cause.BURIED),

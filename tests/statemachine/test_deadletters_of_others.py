@@ -12,6 +12,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, merged
+from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
     GotJob,
     Holders,
@@ -175,20 +176,39 @@ def test_a_job_that_is_unknown_or_over_is_not_dead() -> None:
     assert not rig.node.jobs
 
 
-def test_an_addjob_that_waits_for_copies_of_a_job_that_died_has_succeeded() -> None:
-    rig = Rig(peers=2, ours=True)
-    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3)
+def added(*options: str | int) -> tuple[Rig, Job]:
+    """An ADDJOB waits for two copies, of which N3 has confirmed one."""
+    rig = Rig(peers=2, ours=True, config=CALM)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3, *options)
     [job] = rig.node.jobs.values()
+    rig.message(N3, GotJob(job.id))
+    return rig, job
+
+
+def test_a_job_that_dies_while_its_addjob_waits_is_still_owed_its_copies() -> None:
+    rig, job = added()
 
     rig.message(N2, JobState(job.id, 5000, BURIED))
+    assert rig.replies() == []
+    rig.message(N2, GotJob(job.id))
 
     assert rig.reply() == Status(job.id)
-    assert job.state == DEAD
-    rig.message(N3, GotJob(job.id))
-    assert (job.state, job.confirmed) == (DEAD, None)
+    assert (job.state, dead_of(rig)) == (DEAD, [job.id])
+    assert job.expires == rig.now.mono + 5000
 
 
-def test_a_node_that_keeps_no_copy_forgets_such_a_job() -> None:
+def test_a_job_that_is_redriven_while_its_addjob_waits_is_not_queued_as_new() -> None:
+    rig, job = added("RETRY", 10)
+
+    rig.message(N2, JobState(job.id, 80_000, REDRIVEN))
+    rig.message(N2, GotJob(job.id))
+
+    assert job.state == ACTIVE
+    rig.advance(11_000)
+    assert job.state == QUEUED
+
+
+def test_a_node_that_keeps_no_copy_has_no_holder_queue_a_job_that_died() -> None:
     rig = Rig(peers=2, ours=True)
     rig.ask("CLUSTER", "LEAVING", "yes")
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
@@ -196,7 +216,11 @@ def test_a_node_that_keeps_no_copy_forgets_such_a_job() -> None:
     rig.replies()
 
     rig.message(N2, JobState(job_id, 5000, BURIED))
+    rig.message(N2, GotJob(job_id))
+    rig.sent()
+    rig.message(N3, GotJob(job_id))
 
+    assert (rig.reply(), rig.sent()) == (Status(job_id), [])
     assert not rig.node.jobs
 
 

@@ -211,7 +211,8 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "JobState, dead": (
         dead,
         {
-            **{state: Outcome("dead") for state in ("wait-repl", "active", "queued")},
+            "active": Outcome("dead"),
+            "queued": Outcome("dead"),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
         },
@@ -219,7 +220,6 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "JobState, redriven": (
         redriven,
         {
-            "wait-repl": Outcome("active"),
             "dead": Outcome("active"),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
@@ -318,8 +318,6 @@ def test_what_a_message_says_to_a_client_whose_job_waits(name: str) -> None:
         "SetAck of a holder": [Status(job_id)],
         "SetAck of a dummy": [Status(job_id)],
         "KeyCancel": [Status(job_id)],
-        "JobState, dead": [Status(job_id)],
-        "JobState, redriven": [Status(job_id)],
         "DelJob": [
             Failure(
                 b"NOREPL job removed (expired?) before the requested replication level was achieved"

@@ -118,7 +118,9 @@ class Case:
     """The token of a WORKING under way, by client and number."""
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
     """By client and node: the jobs that were delivered with TIED (S23)."""
-    purges: dict[str, dict[tuple[str, int], Purge]] = attrs.Factory(dict)
+    redrives: dict[str, Micros] = attrs.Factory(dict)
+    """By queue: when somebody last ordered REDRIVE."""
+    purges: dict[tuple[str, bool], dict[tuple[str, int], Purge]] = attrs.Factory(dict)
     """By queue, then client and number (S23)."""
     queues: dict[str, None] = attrs.Factory(dict)
     """Those that anybody may ask for."""
@@ -217,6 +219,14 @@ class Case:
     def retry_of(self, job: Job) -> Micros:
         """RETRY; 0 if it is not known."""
         return 0 if job.options is None else job.options.retry
+
+    def has_expired(self, job: Job) -> bool:
+        """May its TTL be over, or the time for which it is kept dead?"""
+        if job.lives_until is not None:
+            return self.now >= job.lives_until
+        since = job.created_at if job.created_at is not None else job.first_seen
+        options = job.options
+        return options is not None and self.now >= since + self.obligations.shortest(options.ttl)
 
     # What the trace has.
 

@@ -17,7 +17,7 @@ AHEAD: Final = 500 * MILLI
 """WILLQUEUE is sent this long before a requeue."""
 
 
-_GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied")
+_GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied", "redriven")
 
 Rule = Callable[[DuplicateCase], bool]
 

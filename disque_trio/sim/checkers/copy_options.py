@@ -63,7 +63,7 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
     first, said = read(job.first_record), read(fixed)
-    for name in ("replicate", "retry", "priority", "key", "keep"):
+    for name in ("replicate", "retry", "priority", "limit", "key", "keep"):
         if said.get(name) != first.get(name):
             _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
     if (
@@ -107,6 +107,10 @@ def _is_prompt(case: Case) -> bool:
 
 def _judge_due(case: Case, row: Row, copy: Copy, record: dict[str, int]) -> None:
     """A holder waits for the rest of DELAY and a whole RETRY."""
+    if "dead" in record:
+        if copy.due:
+            _report(case, row, f"a time to be queued at ({copy.due} ms), and is dead")
+        return
     if not record["retry"]:
         if copy.due:
             _report(case, row, f"a time to be queued at ({copy.due} ms) with RETRY 0")
@@ -131,6 +135,7 @@ def compare_with_request(case: Case, job: Job) -> None:
         "retry": min(options.retry, _LONGEST) // MILLI,
         "delay": options.delay // MILLI,
         "priority": options.priority or None,
+        "limit": options.limit or None,
         "key": options.unique,
         "keep": options.keep // MILLI or None,
     }

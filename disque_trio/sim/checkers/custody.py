@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.obligations import SECOND, dummy_life
+from disque_trio.sim.checkers.obligations import MILLI, SECOND, dummy_life
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -130,6 +130,9 @@ def _expired(case: Case, row: Row, job: Job, copy: Copy) -> str:
     options = job.options
     if options is None or job.created_at is None:
         return ""
+    if job.lives_until is not None:
+        left = 0 if copy.base is None else copy.base + options.ttl // MILLI - row.mono
+        return f"{left} ms of its life are left" if left > 0 else ""
     age = row.time - job.created_at
     if age >= case.obligations.shortest(options.ttl):
         return ""
@@ -172,6 +175,7 @@ def _dismissed(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
 def _evicted(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
     """Memory is short, and the job is acknowledged or may not be delivered any more."""
     is_over = not job.is_at_least_once and job.serves > 0
+    is_over = is_over and not copy.state[1]
     return "" if copy.is_acked or copy.is_dummy or is_over else "it is not acknowledged"
 
 

@@ -16,7 +16,7 @@ from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import NEVER, Copy, Job, Lease
+from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -156,16 +156,14 @@ def on_loaded(case: Case, row: Row) -> None:
         else:
             if copy.before is not None:
                 _judge_ack(case, row, job, copy, copy.before)
+                _judge_state(case, row, job, copy, copy.before)
                 copy.before = None
             _judge_return(case, row, job, copy)
 
 
 def _is_over(case: Case, job: Job) -> bool:
     """Its TTL was over before the node came back."""
-    options = job.options
-    if options is None or job.created_at is None:
-        return False
-    return case.now >= job.created_at + case.obligations.shortest(options.ttl)
+    return job.options is not None and job.created_at is not None and case.has_expired(job)
 
 
 def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
@@ -195,10 +193,23 @@ def _should_return(case: Case, job: Job, copy: Copy) -> bool:
     return not was_handed_out and not _is_over(case, job)
 
 
+def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:
+    """S15: a job that was dead, or had been redriven, is so again."""
+    if before.state == ALIVE or copy.is_acked:
+        return
+    case.check("S15")
+    if copy.state < before.state and _must_survive(case, row.node, before.left_since):
+        detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
+        case.violate("S15", detail, job.id, row.node)
+
+
 def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """S15: a job that the node had confirmed to be over is pending there."""
     told_at = job.end_told.get(row.node)
     if told_at is None or copy.is_acked or copy.is_dummy:
+        return
+    if copy.state != ALIVE and not job.is_at_least_once:
+        # It was handed out, buried, and maybe redriven.
         return
     del job.end_told[row.node]
     case.check("S15")

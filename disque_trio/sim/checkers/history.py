@@ -337,6 +337,9 @@ def forget(case: Case, job: Job, copy: Copy) -> None:
     del job.copies[copy.node]
     del case.table(copy.node)[job.id]
     _forget_gc(job, copy.node)
+    if copy.state[1]:
+        # Whoever is left may not know that it is dead.
+        job.expected_since = max(job.expected_since, case.now)
     if not job.copies:
         case.retire(job)
 

@@ -140,20 +140,13 @@ def _judge_loss(case: Case, job: Job, findings: Findings) -> None:
     """No node has the job, and it is not over."""
     options = job.options
     assert options is not None, job.id
-    if _has_expired(case, job) or job.deliveries or not case.has_node_rows:
+    if case.has_expired(job) or job.deliveries or not case.has_node_rows:
         return
     if job.destroyed >= (1 if options.is_async else options.replicate):
         findings.excused.append(job.id)
         case.mark("excused")
         return
     findings.lost.append(job.id)
-
-
-def _has_expired(case: Case, job: Job) -> bool:
-    options = job.options
-    assert options is not None, job.id
-    since = job.created_at if job.created_at is not None else job.first_seen
-    return case.now >= since + case.obligations.shortest(options.ttl)
 
 
 def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
@@ -164,9 +157,9 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
     assert options is not None, job.id
     name = "L2" if job.deliveries else "L1"
     holders = [node for node in job.copies if case.world.in_core(node)]
-    if not holders or not _workers(case, job.queue) or _has_expired(case, job):
+    if not holders or not _workers(case, job.queue) or case.has_expired(job):
         return
-    if _is_held_back(case, job) or _is_queued_outside(case, job):
+    if job.is_dead or _is_held_back(case, job) or _is_queued_outside(case, job):
         return
     since = max(healed, job.expected_since, _postponed_at(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since
@@ -255,12 +248,7 @@ def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
     assert world.healed is not None
     assert options is not None, job.id
     gone = [node for node in job.lost_on if node in world.removed]
-    if (
-        not gone
-        or not options.retry
-        or not case.obligations.repair_after
-        or _has_expired(case, job)
-    ):
+    if not gone or not options.retry or not case.obligations.repair_after or case.has_expired(job):
         return
     if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return
@@ -329,7 +317,7 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
     if copy.cause == "loaded" and copy.node not in job.drop_on_disk:
         was_out = copy.is_late or job.serves > 0
         is_left = is_left or (was_out and not (job.is_at_least_once or copy.is_acked))
-    return is_left or (job.options is not None and _has_expired(case, job))
+    return is_left or (job.options is not None and case.has_expired(job))
 
 
 def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:

@@ -14,8 +14,15 @@ QUEUED: Final = "queued"
 WORKING: Final = "working"
 """A worker has the job: no node keeps it queued."""
 ACK: Final = "ack"
+STATE: Final = "state"
 """Messages that tell a holder that the job is acknowledged or deleted."""
-SORTS: Final = {"queued": QUEUED, "working": WORKING, "setack": ACK, "deljob": ACK}
+SORTS: Final = {
+    "queued": QUEUED,
+    "working": WORKING,
+    "setack": ACK,
+    "deljob": ACK,
+    "jobstate": STATE,
+}
 
 
 def on_send(case: Case, row: Row) -> None:

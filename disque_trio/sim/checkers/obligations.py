@@ -53,6 +53,7 @@ class Options:
     is_async: bool = False
     maxlen: int | None = None
     priority: int = 0
+    limit: int = 0
     unique: int | None = None
     """The CRC-32 of its key."""
     keep: Micros = 0
@@ -80,6 +81,7 @@ def read_options(detail: str, nodes: int) -> Options:
         is_async="async" in said,
         maxlen=said.get("maxlen"),
         priority=said.get("priority", 0),
+        limit=said.get("limit", 0),
         unique=said.get("unique"),
         keep=said.get("keep", 0) * SECOND,
         body=body if has_body else None,
@@ -155,6 +157,8 @@ class Obligations:
     """Journals are in the original's format, which has only the creator's time."""
     grace: Micros
     """`tied-grace`."""
+    dead_life: Micros
+    """`dead-letter-ttl`."""
     has_tokens: bool
     """Workers ask WITHMETA."""
     no_processor: Micros = 0
@@ -247,6 +251,7 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         has_original_file=config.get("aof-format", "framed") == "disque",
         no_processor=no_processor,
         grace=int(config.get("tied-grace", "2000")) * MILLI,
+        dead_life=int(config.get("dead-letter-ttl", "604800")) * SECOND,
         has_tokens=any(consumer.meta for consumer in plan.consumers),
     )
 

@@ -28,6 +28,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S23": "a worker loses a job only to another; what is purged was queued; WAITJOB tells the end",
     "S24": "of the jobs with one key at most one lives, while nothing is wrong",
     "S25": "an ADDJOB is answered with a job that lived while it ran, while nothing is wrong",
+    "S26": "a dead job is neither queued nor served before it is redriven; LIMIT is kept in calm",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",

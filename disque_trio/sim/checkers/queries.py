@@ -22,11 +22,13 @@ ACTIVE: Final = "active"
 """Held, and neither queued nor acknowledged: the copies may still be made."""
 QUEUED: Final = "queued"
 ACKED: Final = "acked"
+DEAD: Final = "dead"
 _STATES: Final = {
     "wait-repl": (ACTIVE,),
     "active": (ACTIVE,),
     "queued": (QUEUED,),
     "acked": (ACKED, DUMMY),
+    "dead": (DEAD,),
 }
 """By the state in a reply: the states that the job may have."""
 
@@ -38,6 +40,8 @@ def _standing(copy: Copy | None) -> str:
         return DUMMY
     if copy.is_acked:
         return ACKED
+    if copy.state[1]:
+        return DEAD
     return ACTIVE if copy.queueing is None else QUEUED
 
 
@@ -100,18 +104,18 @@ def on_ok(case: Case, row: Row) -> None:
 # The states of the jobs.
 
 
-def _lengths(case: Case, query: Query) -> dict[str, tuple[int, int]]:
-    """For each queue that had jobs: its least and its greatest length."""
+def _lengths(case: Case, query: Query, wanted: str = QUEUED) -> dict[str, tuple[int, int]]:
+    """For each queue that had jobs in this state: the least and the greatest number of them."""
     stands = dict(query.before)
     now: dict[str, int] = {}
     for job_id, standing in query.before.items():
-        if standing == QUEUED:
+        if standing == wanted:
             queue = case.job(job_id).queue
             now[queue] = now.get(queue, 0) + 1
     found = {queue: (count, count) for queue, count in now.items()}
     for job_id, standing in query.changes:
         queue = case.job(job_id).queue
-        now[queue] = now.get(queue, 0) + (standing == QUEUED) - (stands.get(job_id) == QUEUED)
+        now[queue] = now.get(queue, 0) + (standing == wanted) - (stands.get(job_id) == wanted)
         stands[job_id] = standing
         least, most = found.get(queue, (0, 0))
         found[queue] = min(least, now[queue]), max(most, now[queue])
@@ -187,6 +191,9 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
     said = read(row.detail)
     if not least <= said["len"] <= most:
         yield f"{said['len']} jobs, and there are {_between(least, most)}"
+    fewest, greatest = _lengths(case, query, DEAD).get(row.queue, (0, 0))
+    if not fewest <= said.get("dead", fewest) <= greatest:
+        yield f"{said['dead']} dead jobs, and there are {_between(fewest, greatest)}"
     if said["in"] - said["out"] < said["len"]:
         yield f"{said['in']} jobs came, {said['out']} went, {said['len']} are there"
 
@@ -238,7 +245,7 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
         yield "state wait-repl, and its ADDJOB does not wait for copies"
     if said["queue"] and GONE not in stood:
         yield from _judge_terms(job, said)
-        yield from _judge_life(case, row, job, int(said["ttl"]))
+        yield from _judge_life(case, row, job, query, int(said["ttl"]))
         yield from _judge_holders(case, row, job, query, said["holders"].split(","))
 
 
@@ -268,14 +275,15 @@ def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
     yield from _judge_body(job, said["body"])
 
 
-def _judge_life(case: Case, row: Row, job: Job, seconds: int) -> Iterator[str]:
+def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> Iterator[str]:
     """The time to live agrees with that of the copy when it came, in whole seconds."""
     copy = job.copies.get(row.node)
-    if copy is None or not copy.left:
+    if copy is None or not copy.left or copy.left_since >= query.time:
         return
-    passed = case.obligations.longest(row.time - copy.since) // MILLI + 1
+    since = max(copy.since, copy.left_since)
+    passed = case.obligations.longest(row.time - since) // MILLI + 1
     if not copy.left - passed <= seconds * 1000 <= copy.left + 999:
-        yield f"{seconds} s to live, and it had {copy.left} ms when it came"
+        yield f"{seconds} s to live, and it had {copy.left} ms when it came, or died"
 
 
 def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str]) -> Iterator[str]:
@@ -307,7 +315,7 @@ def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     if cursor != "0":
         _await_next_page(case, row, query)
         return
-    held = (ACTIVE, QUEUED, ACKED)
+    held = (ACTIVE, QUEUED, ACKED, DEAD)
     yield from _compare(_ever(query), lambda _, standing: standing in held, query.told)
 
 

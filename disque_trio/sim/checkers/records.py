@@ -9,6 +9,9 @@ from disque_trio.statemachine.base import Millis
 NEVER: Micros = -(1 << 62)
 FOREVER: Micros = 1 << 62
 Stamp = tuple[int, ...]
+State = tuple[int, bool]
+"""How often the job was redriven, and whether it is dead: of two the greater holds."""
+ALIVE: State = (0, False)
 
 
 @attrs.define(eq=False)
@@ -94,6 +97,8 @@ class Copy:
     """By the node's monotonic clock, when it would expire with a TTL of 0; None if unknown."""
     lowest_base: Millis | None = None
     """The same if it is of a later message of the batch, the node having refused those before."""
+    state: State = ALIVE
+    """As its node knows it."""
     is_acked: bool = False
     acked_at: Micros = NEVER
     acked_by: str = ""
@@ -121,6 +126,8 @@ class Copy:
     left: Millis = 0
     """What its node said of it when it came: how long until it expires, and until it is queued; 0
     is never."""
+    left_since: Micros = NEVER
+    """When it died or was redriven, from when on that much was left."""
     due: Millis = 0
     due_by: Micros = FOREVER
     """By when it must be queued, or postponed anew (L8)."""
@@ -263,6 +270,16 @@ class Job:
     """Copies that faults have destroyed since it was born, and that have not been made again."""
     lost_on: dict[str, None] = attrs.Factory(dict)
     """The nodes whose copies they were, made again or not."""
+    state: State = ALIVE
+    """The greatest that any node has known, and since when."""
+    state_since: Micros = NEVER
+    lives_until: Micros | None = None
+    """When it expires at the earliest, if it died or was redriven."""
+    tries: int = 0
+    """How often it was queued again since it was added or redriven, as LIMIT counts; when that last
+    was; and how often two holders did so at once."""
+    tried_at: Micros = NEVER
+    races: int = 0
     ended: Micros | None = None
     """When it was acknowledged, deleted or expired."""
     ended_by: str = ""
@@ -377,6 +394,11 @@ class Job:
         return (
             options is not None and self.is_added and bool(options.retry) and not options.is_async
         )
+
+    @property
+    def is_dead(self) -> bool:
+        """Do those who know most of it know that it is dead? Nobody is to deliver it then."""
+        return max([copy.state for copy in self.copies.values()], default=ALIVE)[1]
 
     def holders(self) -> int:
         """How many nodes have a copy."""

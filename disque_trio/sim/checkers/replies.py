@@ -21,11 +21,14 @@ _VERBS_OF_ROWS: Final = {
     ("drop", "client-deljob"): "deljob",
     ("queue", "nack"): "nack",
     ("queue", "enqueue"): "enqueue",
+    ("dead", "nack"): "nack",
+    ("dead", "nack-dead"): "nack",
+    ("dead", "enqueue"): "enqueue",
     ("queue", "release"): "release",
     ("unqueue", "dequeue"): "dequeue",
 }
 """By kind and cause of a node's row: the command of the client that causes it."""
-VERBS: Final[tuple[str, ...]] = tuple(_VERBS_OF_ROWS.values())
+VERBS: Final[tuple[str, ...]] = tuple(dict.fromkeys(_VERBS_OF_ROWS.values()))
 
 
 def on_invoke(case: Case, row: Row, job: Job) -> None:

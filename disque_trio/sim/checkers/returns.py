@@ -1,4 +1,4 @@
-"""L10: a returning holder is told at once of the acknowledgements that it missed.
+"""L10: a returning holder is told at once of the acknowledgements and deaths that it missed.
 
 The time counts from the first PONG that a node receives from the holder after the heal: then the
 link is up, and the node knows that the holder is back. If a rule has dropped the message on a link
@@ -6,9 +6,9 @@ that stays up, the sender cannot know (TCP loses no single messages): that is no
 """
 
 from disque_trio.sim.checkers.case import Case, Missed
-from disque_trio.sim.checkers.messages import ACK
+from disque_trio.sim.checkers.messages import ACK, STATE
 from disque_trio.sim.checkers.obligations import SECOND
-from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.records import ALIVE, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -22,13 +22,18 @@ def on_pong(case: Case, row: Row) -> None:
     case.answered[pair] = None
     for job in case.jobs.values():
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
-        if mine is None or theirs is None or not mine.is_acked or theirs.is_acked:
+        if mine is None or theirs is None or theirs.is_acked or not _knows_more(mine, theirs):
             continue
         if not _was_there(case, theirs):
             continue
         is_listed = mine.is_dummy or row.peer in job.listed.get(row.node, ())
         if is_listed and not _was_swallowed(case, job, *pair):
             case.missed.append(Missed(job.id, row.node, row.peer, row.time))
+
+
+def _knows_more(mine: Copy, theirs: Copy) -> bool:
+    """Of the end of the job, or of its death."""
+    return mine.is_acked or (mine.state[1] and mine.state > theirs.state)
 
 
 def _was_there(case: Case, copy: Copy) -> bool:
@@ -39,7 +44,8 @@ def _was_there(case: Case, copy: Copy) -> bool:
 
 def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:
     """Did the last word of the ack vanish on a link that neither end has any reason to renew?"""
-    announcement = job.announcement(knower, holder, ACK)
+    is_acked = job.copies[knower].is_acked
+    announcement = job.announcement(knower, holder, ACK if is_acked else STATE)
     begin = max(case.world.started_at(knower), case.world.started_at(holder))
     return announcement.swallowed >= announcement.sent > begin
 
@@ -64,14 +70,18 @@ def _judge(case: Case) -> None:
 def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
     job = case.jobs.get(missed.job)
     copy = None if job is None else job.copies.get(missed.holder)
-    has_received = copy is None or (copy.is_acked and copy.acked_at <= missed.since + allowed)
+    in_time = missed.since + allowed
+    has_received = copy is None or (
+        (copy.is_acked and copy.acked_at <= in_time)
+        or (copy.state != ALIVE and copy.left_since <= in_time)
+    )
     if has_received:
         case.check("L10")
     elif copy is not None and copy.since <= missed.since and not _was_hindered(case, missed):
         case.check("L10")
         late = (case.now - missed.since) / SECOND
         detail = (
-            f"{missed.knower} has known of the ack and had a link for {late:.3f} s, and has not "
+            f"{missed.knower} has known of its end and had a link for {late:.3f} s, and has not "
             f"told {missed.holder}"
         )
         case.violate("L10", detail, missed.job, missed.holder)
@@ -93,4 +103,8 @@ def _was_hindered(case: Case, missed: Missed) -> bool:
     job = case.jobs.get(missed.job)
     if job is None or missed.knower not in job.copies:
         return True
-    return job.announcement(*pair, ACK).lost >= missed.since
+    knower = job.copies[missed.knower]
+    if not knower.is_acked and not knower.state[1]:
+        # It was redriven.
+        return True
+    return job.announcement(*pair, ACK if knower.is_acked else STATE).lost >= missed.since

@@ -29,9 +29,7 @@ def check_retention(case: Case, job: Job) -> None:
     options = job.options
     if options is None or not job.must_be_retained or job.ended is not None:
         return
-    if job.created_at is not None and case.now >= job.created_at + case.obligations.shortest(
-        options.ttl
-    ):
+    if job.created_at is not None and case.has_expired(job):
         return
     case.check("S1")
     due = options.replicate - job.destroyed
@@ -263,7 +261,7 @@ def _check_once(case: Case, row: Row, job: Job) -> None:
         return
     case.check("S5")
     served = job.serves - job.unsent_serves
-    if served > 1:
+    if served > 1 + job.state[0]:
         case.violate("S5", f"served {served} times with RETRY 0", job.id, row.node)
 
 

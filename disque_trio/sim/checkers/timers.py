@@ -40,11 +40,15 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     if copy is None or options is None or copy.cause != "add" or not job.first_record:
         return
     if options.delay:
-        if copy.last_queueing is None and copy.due_by == FOREVER and not copy.is_acked:
+        if (
+            copy.last_queueing is None
+            and copy.due_by == FOREVER
+            and not (copy.is_acked or copy.state[1])
+        ):
             _arm_after_add(case, job, copy, options.delay)
         return
     case.check("L8")
-    if copy.queueing is None and copy.due_by == FOREVER and not copy.is_acked:
+    if copy.queueing is None and copy.due_by == FOREVER and not (copy.is_acked or copy.state[1]):
         # Another holder has queued it, or was about to, and the period of this one starts now.
         _arm_for_retry(case, job, copy)
     is_period_over = bool(options.retry) and (
@@ -89,7 +93,7 @@ def on_announcement(case: Case, row: Row) -> None:
     """Another node announces that it has the job queued, or that a worker has it."""
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
-    if job is None or copy is None or copy.queueing is not None or copy.is_acked:
+    if job is None or copy is None or copy.queueing is not None or copy.is_acked or copy.state[1]:
         return
     if copy.cause == "add" and (job.add is None or not job.add.outcome):
         # It waits for its copies: its timer does not run yet.
@@ -118,6 +122,18 @@ def before_end(case: Case, row: Row, job: Job) -> None:
     if copy is not None:
         _judge(case, job, copy)
         copy.due_by = FOREVER
+
+
+def after_state(case: Case, row: Row, job: Job) -> None:
+    """The job is dead here, or has been redriven: of a dead one nothing is due."""
+    copy = job.copies.get(row.node)
+    if copy is None or copy.queueing is not None:
+        return
+    _judge(case, job, copy)
+    if row.kind == "dead":
+        copy.due_by = FOREVER
+    else:
+        _arm_for_retry(case, job, copy)
 
 
 def _arm_for_retry(case: Case, job: Job, copy: Copy) -> None:
@@ -181,7 +197,7 @@ def _judge_all(case: Case, job: Job) -> None:
 def finish(case: Case) -> None:
     """L8: at the end no copy is overdue."""
     for job in case.jobs.values():
-        is_waiting = job.ended is None and bool(job.copies)
+        is_waiting = job.ended is None and bool(job.copies) and not job.is_dead
         for copy in job.copies.values():
             if not copy.is_offline and not copy.is_acked and case.world.is_up(copy.node):
                 _judge(case, job, copy)

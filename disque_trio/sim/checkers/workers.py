@@ -9,7 +9,7 @@ queued again after the grace, not earlier; L8 finds one that is queued later.
 from disque_trio.sim.checkers import timers
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import NEVER, Job, Lease, Purge
+from disque_trio.sim.checkers.records import ALIVE, NEVER, Job, Lease, Purge
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -139,13 +139,15 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 def on_purge_invoke(case: Case, row: Row) -> None:
     """PURGE."""
-    case.purges.setdefault(row.queue, {})[row.client, row.ref] = Purge(row.time)
+    what = row.queue, row.kind.startswith("purge-dead")
+    case.purges.setdefault(what, {})[row.client, row.ref] = Purge(row.time)
 
 
 def on_purge_ok(case: Case, row: Row) -> None:
     """It has begun, and later jobs stay. Other nodes hear of it later."""
-    case.mark("purge.used")
-    purge = case.purges.get(row.queue, {}).get((row.client, row.ref))
+    what = row.queue, row.kind.startswith("purge-dead")
+    case.mark("purge.dead" if what[1] else "purge.used")
+    purge = case.purges.get(what, {}).get((row.client, row.ref))
     if purge is not None:
         purge.heard = row.time
 
@@ -156,10 +158,11 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
         return
     case.check("S23")
     copy = job.copies.get(row.node)
+    is_dead = copy is not None and copy.state[1]
     was_queued = copy is not None and copy.last_queueing is not None
-    if not was_queued or job.unqueued_at != row.time:
-        case.violate("S23", "purged, and it was not queued there", job.id, row.node)
-    purges = case.purges.get(job.queue or row.queue, {}).values()
+    if not is_dead and (not was_queued or job.unqueued_at != row.time):
+        case.violate("S23", "purged, and it was neither queued nor dead there", job.id, row.node)
+    purges = case.purges.get((job.queue or row.queue, is_dead), {}).values()
     slack = case.obligations.latency
     created = NEVER if job.created_at is None else job.created_at
     is_live = case.obligations.is_stream and not case.plan.faults
@@ -177,9 +180,17 @@ def on_wait_ok(case: Case, row: Row, job: Job) -> None:
     if row.detail == "b'acked'":
         if not (job.acks or job.ack_invoked is not None or job.may_delete):
             case.violate("S23", "WAITJOB says acked, and nobody has", job.id, row.node)
+    elif row.detail == "b'dead'":
+        case.mark("wait.dead")
+        if job.state == ALIVE:
+            case.violate("S23", "WAITJOB says dead, and nobody has known it so", job.id, row.node)
     elif row.detail == "b'expired'":
         options, created = job.options, job.created_at
         if options is None or created is None:
+            return
+        if job.lives_until is not None:
+            if row.time < job.lives_until - SECOND:
+                case.violate("S23", "WAITJOB says expired before its time", job.id, row.node)
             return
         if row.time - created < case.obligations.shortest(options.ttl):
             detail = f"WAITJOB says expired after {(row.time - created) / (1000 * MILLI):.3f} s"

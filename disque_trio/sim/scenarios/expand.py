@@ -189,6 +189,7 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         maxlen=job.maxlen.draw_int(rng),
         is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
         priority=job.priority.draw_int(run.extensions),
+        limit=None if retry_s == 0 else job.limit.draw_int(run.extensions),
         pipeline=spec.pipeline.draw_int(rng),
         dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
         again=spec.again.draw_int(rng),

@@ -65,6 +65,7 @@ class Add:
     maxlen: int | None = None
     is_async: bool = False
     priority: int | None = None
+    limit: int | None = None
     unique: str | None = None
     keep_s: int | None = None
     if_exists: str | None = None
@@ -84,7 +85,7 @@ class Consumer:
 
     The mix gives relative weights to: ackjob, fastack, nack, none (forgets the job), die (drops
     its connection with the job in hand and comes back), elsewhere (acks at another node),
-    fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release.
+    fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release, bury.
     """
 
     name: str
@@ -127,7 +128,8 @@ class Administrator:
     """A client that orders nodes about: any node, one order after the other.
 
     The mix gives relative weights to: purge (PURGE, at times on all nodes), unblock (CLIENT UNBLOCK
-    of any connection), wait (WAITJOB for some job).
+    of any connection), wait (WAITJOB for some job), redrive (REDRIVE), purge-dead (PURGE DEAD, at
+    times on all nodes).
     """
 
     name: str

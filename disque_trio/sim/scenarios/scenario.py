@@ -140,6 +140,7 @@ class JobSpec:
     ttl: Choice = key(choice(POSITIVE_SECONDS), "TTL", default="default")
     maxlen: Choice = key(choice(whole(1)), "MAXLEN", default="default")
     priority: Choice = key(choice(whole(-100, 100)), "PRIORITY", default="default")
+    limit: Choice = key(choice(whole(1, 10_000)), "LIMIT; not with RETRY 0", default="default")
     unique: Range | None = key(
         whole(1), "UNIQUE; each job has one of so many keys of its queue", default=None
     )

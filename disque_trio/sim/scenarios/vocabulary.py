@@ -21,6 +21,7 @@ WAYS: Final = {
     "deljob": "DELJOB, which deletes only this node's copy",
     "dequeue": "DEQUEUE, without an ack",
     "release": "RELEASE",
+    "bury": "NACK with DEAD",
 }
 """How a consumer can end a job after its work (`plan.Consumer`)."""
 
@@ -28,6 +29,8 @@ ORDERS: Final = {
     "purge": "PURGE, at times with BCAST",
     "unblock": "CLIENT UNBLOCK of some connection",
     "wait": "WAITJOB for some job",
+    "redrive": "REDRIVE of a queue",
+    "purge-dead": "PURGE of the dead jobs of a queue, at times with BCAST",
 }
 """What an administrator orders (`plan.Administrator`)."""
 

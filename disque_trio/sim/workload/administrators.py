@@ -1,4 +1,5 @@
-"""Administrators: clients that purge queues, unblock connections, and wait for the ends of jobs.
+"""Administrators: clients that purge and redrive queues, unblock connections, and wait for the ends
+of jobs.
 
 An administrator orders one node after the other, on a connection of its own for each order, and
 learns the jobs to wait for by QPEEK.
@@ -75,13 +76,20 @@ class Commander:
         self._node = self._rng.randint(1, self._nodes)
         queue = self._rng.choice(self._plan.queues).encode()
         if order == "purge":
-            everywhere = [b"BCAST"] if self._rng.random() < 0.3 else []
-            self._ask(now, [b"PURGE", queue, *everywhere])
+            self._ask(now, [b"PURGE", queue, *self._everywhere()])
+        elif order == "purge-dead":
+            self._ask(now, [b"PURGE", queue, b"DEAD", *self._everywhere()])
+        elif order == "redrive":
+            count = [b"COUNT", b"%d" % self._rng.randint(1, 5)] if self._rng.random() < 0.5 else []
+            self._ask(now, [b"REDRIVE", queue, *count])
         elif order == "unblock":
             self._ask(now, [b"CLIENT", b"UNBLOCK", b"%d" % self._rng.randint(1, _CONNECTIONS)])
         else:
             self._is_peeking = True
             self._ask(now, [b"QPEEK", queue, b"-3"])
+
+    def _everywhere(self) -> list[bytes]:
+        return [b"BCAST"] if self._rng.random() < 0.3 else []
 
     def _ask(self, now: Micros, words: list[bytes], wait: Micros = 0) -> None:
         if not self._connection:

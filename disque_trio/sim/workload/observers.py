@@ -21,7 +21,7 @@ _WEIGHTS: Final = (3, 3, 1, 4, 1, 2, 1, 1)
 _MOST_PEEKED: Final = 8
 _PAGES: Final = (1, 2, 10)
 """How many items of a scan it asks for. A page of jobs looks at ten times as many."""
-_STATES: Final = (b"queued", b"acked")
+_STATES: Final = (b"queued", b"acked", b"dead")
 _REMEMBERED: Final = 100
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.statemachine.base import Reply
 
-_WITH_TOKEN: Final = ("working", "nack", "release")
+_WITH_TOKEN: Final = ("working", "nack", "release", "bury")
 
 
 def add_words(add: Add) -> list[bytes]:
@@ -18,6 +18,7 @@ def add_words(add: Add) -> list[bytes]:
         ("TTL", add.ttl_s),
         ("MAXLEN", add.maxlen),
         ("PRIORITY", add.priority),
+        ("LIMIT", add.limit),
         ("UNIQUE", add.unique),
         ("KEEP", add.keep_s),
         ("IFEXISTS", add.if_exists),
@@ -44,4 +45,7 @@ def tokens_of(reply: list[Reply]) -> dict[bytes, bytes]:
 def way_words(way: str, job: bytes, tokens: dict[bytes, bytes]) -> list[bytes]:
     """The command that ends a job in this way, with its token where a command takes one."""
     token = tokens.get(job, b"") if way in _WITH_TOKEN else b""
-    return [way.upper().encode(), job + b"@" + token if token else job]
+    named = job + b"@" + token if token else job
+    if way == "bury":
+        return [b"NACK", named, b"DEAD", b"cannot be done"]
+    return [way.upper().encode(), named]

@@ -1,0 +1,178 @@
+"""Dead jobs (S26): neither queued nor served before they are redriven, and dead only for a reason.
+
+What a node knows of a job is in its rows: how often the job was redriven, and whether it is dead.
+Of all that is known the greatest holds. A death needs a worker that buries the job, or as many
+deliveries as LIMIT allows; a redrive needs an order. In calm all holders know both at once.
+"""
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.messages import number_in
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
+from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+TRIES = ("retry", "nack", "untied", "enqueue")
+"""Causes of queueings that LIMIT counts."""
+RACE: Micros = 50 * MILLI
+"""How soon two holders may queue a job one after the other, besides the way of a message."""
+_ROUNDED: Micros = SECOND
+_MANY = 1 << 16
+"""Messages have the rest of a life in whole milliseconds, copies in whole seconds."""
+
+
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """A copy may come of a job that was redriven; a row about its state follows if it is dead."""
+    copy = job.copies.get(row.node)
+    if copy is not None and ("redriven=" in row.detail or "dead=" in row.detail):
+        record = read(row.detail.partition(" left=")[0])
+        copy.state = (record.get("redriven", 0), "dead" in record)
+    if copy is not None and row.cause in {"repljob", "yourjobs"}:
+        _judge_copy(case, row, job, copy)
+
+
+def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
+    """S26: a copy comes with what its sender knew."""
+    sender = job.copies.get(copy.came_from)
+    if sender is None or sender.state == ALIVE or sender.left_since >= copy.sent_at:
+        return
+    case.check("S26")
+    if copy.state < sender.state:
+        detail = f"a copy comes as {copy.state} (redriven, dead), and {sender.node} has it as"
+        case.violate("S26", f"{detail} {sender.state}", job.id, row.node)
+
+
+def on_state(case: Case, row: Row, job: Job) -> None:
+    """The job is dead in this node from now on, or has been redriven."""
+    copy = job.copies.get(row.node)
+    state = (number_in(row.detail, "redriven"), row.kind == "dead")
+    left = number_in(row.detail, "left")
+    case.check("S26")
+    if row.cause == "redriven":
+        case.mark("dead.redriven")
+        _judge_redrive(case, row, job)
+    elif row.kind == "dead":
+        _judge_death(case, row, job, left)
+    _take_note(case, row, job, state, left)
+    if copy is not None:
+        if state < copy.state:
+            detail = f"{copy.state} (redriven, dead) becomes {state}"
+            case.violate("S26", detail, job.id, row.node)
+        _change(job, copy, row, state, left)
+
+
+def _judge_death(case: Case, row: Row, job: Job, left: int) -> None:
+    options = job.options
+    if row.cause == "nack-dead":
+        case.mark("dead.buried")
+    elif row.cause in TRIES:
+        case.mark("dead.limit")
+        limit = 0 if options is None else options.limit
+        least = _tries_of(case, row, job) + 1
+        if options is not None and not 0 < limit <= least:
+            detail = f"dies with LIMIT {limit}, queued {least} times"
+            case.violate("S26", detail, job.id, row.node)
+    else:
+        case.mark("dead.told")
+        return
+    if left * MILLI != case.obligations.dead_life:
+        case.violate("S26", f"is dead, and expires in {left} ms", job.id, row.node)
+
+
+def _tries_of(case: Case, row: Row, job: Job) -> int:
+    """How often it was queued again, at most."""
+    is_late = number_in(row.detail, "redriven") < job.state[0]
+    if is_late or case.may_be_named_twice(job, row.node) or not case.obligations.is_stream:
+        # It may have been told twice, and its node may not know of a redrive.
+        return job.nacked + job.requeued + _MANY
+    return job.tries + job.races
+
+
+def _judge_redrive(case: Case, row: Row, job: Job) -> None:
+    orders = case.redrives.get(row.queue, NEVER)
+    if orders == NEVER and not case.is_live:
+        case.violate("S26", "redriven, and nobody has asked for it", job.id, row.node)
+
+
+def on_redrive_invoke(case: Case, row: Row) -> None:
+    """REDRIVE of a queue."""
+    case.redrives[row.queue] = row.time
+
+
+def _take_note(case: Case, row: Row, job: Job, state: tuple[int, bool], left: int) -> None:
+    """Somebody knows it, maybe as the first."""
+    if state <= job.state:
+        return
+    if state[0] > job.state[0]:
+        job.tries = job.races = 0
+        job.expected_since = row.time
+    job.state, job.state_since = state, row.time
+    job.asked_again = row.time
+    job.lives_until = row.time + case.obligations.shortest(left * MILLI) - _ROUNDED
+
+
+def _change(job: Job, copy: Copy, row: Row, state: tuple[int, bool], left: int) -> None:
+    if state[0] > copy.state[0]:
+        # Its counters begin anew.
+        copy.counted = (0, 0)
+        job.counters.pop(row.node, None)
+    copy.state = state
+    copy.left, copy.left_since = left, row.time
+    if copy.base is not None and job.options is not None:
+        copy.base = row.mono + left - job.options.ttl // MILLI
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S26: a dead job is not queued; nor, in calm, one whose LIMIT is reached."""
+    _judge_dead(case, row, job)
+    if row.cause not in TRIES:
+        return
+    if row.cause == "retry" and row.time - job.tried_at <= RACE + 2 * case.obligations.latency:
+        # Two holders queue it at once: that is one try, which both may count.
+        job.races += 1
+        return
+    job.tries, job.tried_at = job.tries + 1, row.time
+    limit = 0 if job.options is None else job.options.limit
+    if limit and job.tries >= limit:
+        case.mark("limit.exceeded")
+        since = job.created_at if job.created_at is not None else NEVER
+        if case.world.is_calm(since, row.time) and not case.is_live and _is_orderly(case):
+            detail = f"queued for delivery {job.tries + 1}, LIMIT is {limit}"
+            case.violate("S26", detail, job.id, row.node)
+
+
+def on_serve(case: Case, row: Row, job: Job) -> None:
+    """S26: a dead job is not served."""
+    _judge_dead(case, row, job)
+
+
+def _judge_dead(case: Case, row: Row, job: Job) -> None:
+    if not job.state[1] or not job.is_dead:
+        return
+    case.check("S26")
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.state[1]:
+        case.violate(
+            "S26", f"{row.kind} ({row.cause}) of a job that is dead here", job.id, row.node
+        )
+        return
+    case.mark("dead.unheard")
+    waited = row.time - job.state_since
+    is_calm = case.world.is_calm(job.state_since, row.time) and _is_orderly(case)
+    if is_calm and waited > 2 * case.obligations.latency and not case.is_live:
+        detail = (
+            f"{row.kind} ({row.cause}) {waited / SECOND:.3f} s after its death, which is unheard"
+        )
+        case.violate("S26", detail, job.id, row.node)
+
+
+def _is_orderly(case: Case) -> bool:
+    """Do messages arrive, soon and in order?"""
+    return case.obligations.is_stream and not case.obligations.has_tail
+
+
+def after_leaving(case: Case, _row: Row, job: Job) -> None:
+    """A copy is gone. If nobody else knows that the job is dead, it may be expected again."""
+    if job.state[1] and not job.is_dead:
+        job.expected_since = max(job.expected_since, case.now)
