@@ -125,3 +125,17 @@ def test_a_wait_names_one_job_and_a_purge_a_queue() -> None:
     assert invoked(purge) == [Note("purge.invoke", queue="q")]
     assert answered(purge, 3) == [Note("purge.ok", queue="q", detail="3")]
     assert lost(purge, "quit") == [Note("purge.unknown", queue="q", cause="quit")]
+
+
+def test_words_behind_the_jobs_are_no_jobs() -> None:
+    words = [b"NACK", JOB.encode(), b"DEAD", b"why"]
+
+    assert invoked(words) == [Note("nack.invoke", JOB)]
+    assert answered(words, 1) == [Note("nack.ok", JOB, detail="1")]
+
+
+def test_orders_about_dead_jobs_have_rows() -> None:
+    assert invoked([b"PURGE", b"q", b"BCAST"]) == [Note("purge.invoke", queue="q")]
+    assert invoked([b"PURGE", b"q", b"dead"]) == [Note("purge-dead.invoke", queue="q")]
+    assert answered([b"REDRIVE", b"q"], 2) == [Note("redrive.ok", queue="q", detail="2")]
+    assert lost([b"REDRIVE", b"q"], "quit") == [Note("redrive.unknown", queue="q", cause="quit")]

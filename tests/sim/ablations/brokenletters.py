@@ -23,7 +23,6 @@ from disque_trio.statemachine import (
     transfer,
 )
 from disque_trio.statemachine.base import ACTIVE, Millis
-from disque_trio.statemachine.commands import nack
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.job import Job
@@ -121,7 +120,7 @@ def buried_and_queued(patch: Patch) -> None:
     def bury(node: NodeState, job: Job, _reason: bytes) -> bool:
         return lifecycle.enqueue(node, job, Cause.NACK)
 
-    patch.setattr(nack.deadletters, "nack", bury)
+    patch.setattr(deadletters, "nack", bury)
 
 
 def counters_kept(patch: Patch) -> None:

@@ -1,0 +1,142 @@
+"""S26: a dead job is neither queued nor served before it is redriven, and dies for a reason."""
+
+import pytest
+
+from tests.sim.checkers.trace import JOB, Trace, broken
+
+OPTIONS = "replicate=3 retry=10 ttl=3600 limit=2"
+RECORD = "replicate=3 retry=10000 delay=0 made=1000000 body=1 limit=2 left=3600000 due=10000"
+WEEK = 604_800_000
+
+
+def added(limit: int = 2, **rest: object) -> Trace:
+    trace = Trace(**rest)  # type: ignore[arg-type]
+    options = OPTIONS.replace("limit=2", f"limit={limit}") if limit else OPTIONS[:-8]
+    trace.add(1, options=options)
+    return trace
+
+
+def state(
+    trace: Trace,
+    time: float,
+    node: str = "n1",
+    cause: str = "nack-dead",
+    *,
+    redriven: int = 0,
+    left: int = WEEK,
+) -> None:
+    kind = "redrive" if cause == "redriven" or left != WEEK else "dead"
+    detail = f"redriven={redriven} left={left}"
+    trace.row(time, kind, node, job=JOB, cause=cause, detail=detail)
+
+
+def buried(trace: Trace, time: float, *, told: tuple[str, ...] = ("n2", "n3")) -> None:
+    """A worker buries it at the first node, and the others are told."""
+    trace.row(time - 0.01, "nack.invoke", "n1", job=JOB, client="c1", ref=5)
+    state(trace, time)
+    for node in told:
+        trace.send(time, "jobstate", "n1", node, detail="dead redriven=0")
+        state(trace, time + 0.002, node, "jobstate")
+    trace.row(time + 0.01, "nack.ok", "n1", job=JOB, client="c1", ref=5, detail="1")
+
+
+def test_a_job_that_was_buried_need_not_come_again() -> None:
+    trace = added()
+    trace.serve(2)
+    buried(trace, 3)
+    trace.heal(10)
+
+    verdict = trace.verdict(500)
+
+    assert broken(verdict) == []
+    assert verdict.marks["dead.buried"] == 1
+    assert verdict.marks["dead.told"] == 2
+
+
+@pytest.mark.parametrize("kind", ["queue", "serve"])
+def test_nor_may_it(kind: str) -> None:
+    trace = added()
+    trace.serve(2)
+    buried(trace, 3)
+    trace.row(20, kind, "n1", job=JOB, cause="retry" if kind == "queue" else "served", client="c1")
+
+    assert "S26" in broken(trace.verdict())
+
+
+def test_a_holder_that_was_not_told_in_calm_may_not_queue_it() -> None:
+    trace = added()
+    trace.serve(2)
+    buried(trace, 3, told=("n2",))
+    trace.row(12, "queue", "n3", job=JOB, cause="retry")
+
+    assert "S26" in broken(trace.verdict())
+
+
+def test_behind_a_cut_it_may() -> None:
+    trace = added()
+    trace.serve(2)
+    trace.cut(2.5, ["n1", "n2"], ["n3"], until=30)
+    buried(trace, 3, told=("n2",))
+    trace.row(12, "queue", "n3", job=JOB, cause="retry")
+
+    verdict = trace.verdict()
+
+    assert "S26" not in broken(verdict)
+    assert verdict.marks["dead.unheard"] == 1
+
+
+@pytest.mark.parametrize(("limit", "due"), [(1, []), (2, ["S26"]), (0, ["S26"])])
+def test_a_limit_kills_when_it_is_reached(limit: int, due: list[str]) -> None:
+    trace = added(limit)
+    trace.serve(2)
+    state(trace, 12, cause="retry")
+
+    assert broken(trace.verdict()) == due
+
+
+def test_a_job_is_not_queued_beyond_its_limit() -> None:
+    trace = added(limit=1)
+    trace.serve(2)
+    trace.row(12, "queue", "n1", job=JOB, cause="retry")
+
+    verdict = trace.verdict()
+
+    assert "S26" in broken(verdict)
+    assert verdict.marks["limit.exceeded"] == 1
+
+
+def test_a_dead_job_is_kept_for_as_long_as_is_configured() -> None:
+    trace = added(config=[("dead-letter-ttl", "60")])
+    trace.serve(2)
+    state(trace, 3)
+
+    assert broken(trace.verdict()) == ["S26"]
+
+
+def test_it_is_redriven_when_somebody_orders_it_and_not_otherwise() -> None:
+    for is_ordered in (True, False):
+        trace = added()
+        trace.serve(2)
+        buried(trace, 3)
+        if is_ordered:
+            trace.row(4, "redrive.invoke", "n1", queue="q", client="a1", ref=9)
+        for node, cause in (("n1", "redriven"), ("n2", "jobstate"), ("n3", "jobstate")):
+            state(trace, 5, node, cause, redriven=1, left=3_600_000)
+        trace.row(5, "queue", "n1", job=JOB, cause="redriven")
+        trace.serve(6)
+
+        verdict = trace.verdict()
+
+        assert broken(verdict) == ([] if is_ordered else ["S26"])
+        assert verdict.duplicates == {"D0": 1}
+
+
+def test_nobody_forgets_a_redrive() -> None:
+    trace = added()
+    trace.serve(2)
+    buried(trace, 3)
+    trace.row(4, "redrive.invoke", "n1", queue="q", client="a1", ref=9)
+    state(trace, 5, "n1", "redriven", redriven=1, left=3_600_000)
+    state(trace, 6, "n1", "jobstate")
+
+    assert "S26" in broken(trace.verdict())
