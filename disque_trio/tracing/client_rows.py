@@ -11,7 +11,6 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
-from disque_trio.statemachine.job import is_well_formed
 
 _VERBS: Final = {
     b"ACKJOB": "ack",
@@ -24,6 +23,7 @@ _VERBS: Final = {
     b"RELEASE": "release",
     b"WAITJOB": "wait",
 }
+_NACK_OPTIONS: Final = (b"DELAY", b"DEAD")
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
 _DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
 """Prefixes of errors after which the job may exist: it was added, but maybe not journaled."""
@@ -90,7 +90,8 @@ def _named(words: list[bytes]) -> list[bytes]:
     """The jobs that a command names, maybe with tokens."""
     command = words[0].upper()
     if command == b"NACK":
-        return [word for word in words[1:] if is_well_formed(word.partition(b"@")[0])]
+        options = [at for at, word in enumerate(words) if word.upper() in _NACK_OPTIONS]
+        return words[1 : options[0] if options else len(words)]
     return words[1:2] if command == b"WAITJOB" else words[1:]
 
 

@@ -283,7 +283,7 @@ def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> I
     since = max(copy.since, copy.left_since)
     passed = case.obligations.longest(row.time - since) // MILLI + 1
     if not copy.left - passed <= seconds * 1000 <= copy.left + 999:
-        yield f"{seconds} s to live, and it had {copy.left} ms when it came, or died"
+        yield f"{seconds} s to live, and it had {copy.left} ms when it came"
 
 
 def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str]) -> Iterator[str]:
