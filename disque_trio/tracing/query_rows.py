@@ -123,7 +123,7 @@ def _facts(reply: Reply) -> dict[str, Reply]:
 
 
 def _spelled(facts: dict[str, Reply], names: dict[str, str]) -> str:
-    return " ".join(f"{short}={facts[name]!r}" for short, name in names.items())
+    return " ".join(f"{short}={facts[name]!r}" for short, name in names.items() if name in facts)
 
 
 def _milliseconds(seconds: Reply) -> int:

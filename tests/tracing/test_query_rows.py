@@ -39,7 +39,11 @@ def test_a_query_says_what_it_is_about(words: list[bytes], note: Note) -> None:
         (b"HELLO", [1, ID, []], "12345678"),
         (b"QLEN", 5, "5"),
         (b"QPEEK", [[b"mail", JOB, b"hello"]], f"{JOB.decode()}:907060870"),
-        (b"QSTAT", [b"len", 1, b"jobs-in", 3, b"jobs-out", 2, b"dead", 4], "len=1 in=3 out=2 dead=4"),
+        (
+            b"QSTAT",
+            [b"len", 1, b"jobs-in", 3, b"jobs-out", 2, b"dead", 4],
+            "len=1 in=3 out=2 dead=4",
+        ),
         (b"QSTAT", NULL_ARRAY, ""),
         (b"SHOW", None, ""),
         (
