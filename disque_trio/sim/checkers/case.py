@@ -10,7 +10,8 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
-from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Purge, Query, Question
+from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question
+from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan

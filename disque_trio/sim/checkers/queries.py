@@ -13,7 +13,8 @@ from typing import Final
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import MILLI
-from disque_trio.sim.checkers.records import Copy, Job, Query
+from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.requests import Query
 from disque_trio.tracing.rows import Row
 
 GONE: Final = ""

@@ -205,22 +205,6 @@ class Request:
 
 
 @attrs.define(eq=False)
-class Query:
-    """What a client has asked a node, or the pages of a scan, until the last reply (S22)."""
-
-    time: Micros
-    before: dict[str, str]
-    """By job that the node had: how it stood when the query was made."""
-    words: list[str] = attrs.Factory(list)
-    changes: list[tuple[str, str]] = attrs.Factory(list)
-    """Since then, in order: a job, and how it stands now."""
-    told: list[str] = attrs.Factory(list)
-    """By the pages so far."""
-    listed: dict[str, None] = attrs.Factory(dict)
-    """Who has copies of the job that it is about, as far as the node had been told."""
-
-
-@attrs.define(eq=False)
 class Question:
     """A PING that has no answer yet (see `silence`)."""
 
@@ -233,15 +217,6 @@ class Question:
     """It was lost, or its answer."""
     follows_lost: bool = False
     """So was that of the link before, which the node has closed."""
-
-
-@attrs.define(eq=False)
-class Purge:
-    """A client's PURGE."""
-
-    time: Micros
-    heard: Micros = FOREVER
-    """When it was answered."""
 
 
 @attrs.define(eq=False)

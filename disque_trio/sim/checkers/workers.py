@@ -9,7 +9,8 @@ queued again after the grace, not earlier; L8 finds one that is queued later.
 from disque_trio.sim.checkers import timers
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import ALIVE, NEVER, Job, Lease, Purge
+from disque_trio.sim.checkers.records import ALIVE, NEVER, Job, Lease
+from disque_trio.sim.checkers.requests import Purge
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
