@@ -335,8 +335,8 @@ def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
     If it was not acknowledged, the sender has not asked the holders: it may not know to which node
     this one has given the job, and the job may be on its way there.
     """
-    node.tombstones.bury(message.id)
     job = node.jobs.get(message.id)
+    node.tombstones.bury(message.id, is_acked=job is not None and job.state == ACKED)
     if job is not None:
         if job.state != ACKED and job.flags & GIVEN:
             others = [id for id in job.holders if id != sender.id]

@@ -164,13 +164,19 @@ def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyF
     for kept in node.keys.kept.get(name, ()):
         state = DONE_KEPT if kept.word == KEPT else WAITING
         found.append(KeyFact(kept.id, kept.stamp, kept.word, state, 0))
-    job = node.jobs.get(about)
-    if job is not None and job.state == ACKED:
-        found.append(KeyFact(about, 0, ENDED, DONE_KEPT, 0))
-    elif job is None and about in node.tombstones:
-        # It may be gone because its ADDJOB has failed.
-        found.append(KeyFact(about, 0, ENDED, WAITING, 0))
-    return found
+    end = _end_of(node, about) if about else None
+    return found if end is None else [*found, end]
+
+
+def _end_of(node: NodeState, job_id: JobId) -> KeyFact | None:
+    """That it has ended, if this node knows."""
+    job = node.jobs.get(job_id)
+    if job is not None:
+        return KeyFact(job_id, 0, ENDED, DONE_KEPT, 0) if job.state == ACKED else None
+    if job_id not in node.tombstones:
+        return None
+    state = DONE_KEPT if node.tombstones.is_acked(job_id) else WAITING
+    return KeyFact(job_id, 0, ENDED, state, 0)
 
 
 def fact_of(node: NodeState, job: Job) -> KeyFact:

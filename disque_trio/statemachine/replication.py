@@ -284,7 +284,7 @@ def _take_back(node: NodeState, job: Job) -> None:
         return
     send.to_holders(node, job, DelJob(job.id))
     if job.extensions is not None:
-        node.tombstones.bury(job.id)
+        node.tombstones.bury(job.id, is_acked=False)
     lifecycle.unregister(node, job, Cause.ADD_FAILED)
 
 

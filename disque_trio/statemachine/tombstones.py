@@ -23,8 +23,9 @@ class Tombstones:
     """
 
     generation: int = GENERATION
-    _young: dict[JobId, None] = attrs.Factory(dict)
-    _old: dict[JobId, None] = attrs.Factory(dict)
+    _young: dict[JobId, bool] = attrs.Factory(dict)
+    """Is it known that the job is acknowledged? Otherwise its ADDJOB may have failed."""
+    _old: dict[JobId, bool] = attrs.Factory(dict)
 
     def __contains__(self, job_id: JobId) -> bool:
         return job_id in self._young or job_id in self._old
@@ -32,9 +33,13 @@ class Tombstones:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def bury(self, job_id: JobId) -> None:
+    def is_acked(self, job_id: JobId) -> bool:
+        """Is it known that this job is over because it is acknowledged?"""
+        return self._young.get(job_id, False) or self._old.get(job_id, False)
+
+    def bury(self, job_id: JobId, *, is_acked: bool = True) -> None:
         """This job is over, wherever there may be copies of it."""
-        self._young[job_id] = None
+        self._young[job_id] = is_acked or self.is_acked(job_id)
         if len(self._young) >= self.generation:
             self._old, self._young = self._young, {}
 

@@ -128,6 +128,7 @@ FOUND: Final = (
     Case(brokenkeys.not_waiting_for_others, brokenkeys.keyed, "S24", seeds=1),
     Case(brokenkeys.not_asking_again, brokenkeys.keyed, "S24"),
     Case(brokenkeys.ends_not_told, brokenkeys.acked_afar, "S25"),
+    Case(brokenkeys.gone_told_as_acked, brokenkeys.failing, "S25"),
     Case(brokenkeys.keys_kept_for_ever, brokenkeys.keyed, "S25"),
     Case(brokenkeys.keys_not_kept, brokenkeys.keeping, "S24", seeds=1),
     Case(brokenkeys.keys_not_loaded, brokenkeys.restarted, "S24", seeds=1),

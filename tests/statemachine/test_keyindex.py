@@ -7,6 +7,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.journaling import kept_keys
 from disque_trio.statemachine.keyfacts import (
     BACKING_OFF,
+    DONE_KEPT,
     ENDED,
     HELD,
     IN_QUEUE,
@@ -17,7 +18,7 @@ from disque_trio.statemachine.keyfacts import (
     KeyFact,
 )
 from disque_trio.statemachine.keyindex import TRAIL, facts
-from disque_trio.statemachine.messages import DelJob, GotJob, NeedJobs, SetAck, Working
+from disque_trio.statemachine.messages import DelJob, GotJob, Message, NeedJobs, SetAck, Working
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.rig import CALM, JOB, N2, N3, ONCE, Rig
 from tests.statemachine.keying import KEY, OTHER, ask, keyed_copy, keyed_rig, say_all, wanted
@@ -115,6 +116,27 @@ def test_an_ack_of_an_unknown_job_is_told_when_the_job_is_asked_about() -> None:
     assert known(rig) == []
 
     assert [fact.word for fact in known(rig, JOB)] == [ENDED]
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ([SetAck(JOB, 0)], DONE_KEPT),
+        ([SetAck(JOB, 0), DelJob(JOB)], DONE_KEPT),
+        ([DelJob(JOB)], WAITING),
+        ([DelJob(JOB), SetAck(JOB, 0)], DONE_KEPT),
+    ],
+)
+def test_of_a_job_that_is_gone_it_is_told_whether_it_is_known_as_acknowledged(
+    said: list[Message], state: int
+) -> None:
+    """DELJOB comes of an ADDJOB that has failed, too."""
+    rig = keyed_rig()
+
+    for message in said:
+        rig.message(N2, message)
+
+    assert [(fact.word, fact.state) for fact in known(rig, JOB)] == [(ENDED, state)]
 
 
 def test_two_jobs_with_one_key_are_both_known() -> None:

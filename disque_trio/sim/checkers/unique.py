@@ -57,8 +57,13 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
 
 
 def _lives(case: Case, job: Job) -> bool:
-    """Has a node that runs a copy that is not acknowledged, and has nobody ended the job?"""
-    return job.ended is None and _has_live_copy(case, job)
+    """Has a node that runs a copy that is not acknowledged, and has nobody ended the job? One whose
+    ADDJOB has failed does not count, even where the DELJOB has not come yet."""
+    return job.ended is None and not _has_failed(job) and _has_live_copy(case, job)
+
+
+def _has_failed(job: Job) -> bool:
+    return job.may_delete.get(job.origin) == "add-failed" and not job.is_added
 
 
 def _has_live_copy(case: Case, job: Job) -> bool:
@@ -125,8 +130,7 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
         ends += case.obligations.longest(job.keep) + GRAIN + 2 * case.obligations.latency
     if ends is not None and ends < add.invoked:
         case.violate("S25", "an ADDJOB is answered with a job that had ended", job.id, row.node)
-    failed = job.may_delete.get(job.origin) == "add-failed" and not job.is_added
-    if failed and job.dropped.get(job.origin, add.invoked) < add.invoked:
+    if _has_failed(job) and job.dropped.get(job.origin, add.invoked) < add.invoked:
         case.violate("S25", "an ADDJOB is answered with a job that failed", job.id, row.node)
 
 

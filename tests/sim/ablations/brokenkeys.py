@@ -7,9 +7,10 @@ import attrs
 
 from disque_trio.sim.scenarios.plan import Add, ClockPlan, Fault, Latency, LinkPlan, Plan
 from disque_trio.statemachine import claims, keyindex
+from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import HELD, KeyFact
+from disque_trio.statemachine.keyfacts import DONE_KEPT, HELD, KeyFact
 from disque_trio.statemachine.state import NodeState
 from tests.sim.ablations.broken import Patch, nothing
 from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
@@ -32,7 +33,18 @@ def not_asking_again(patch: Patch) -> None:
 
 def ends_not_told(patch: Patch) -> None:
     """A node that is asked about a job does not say that the job has ended."""
-    patch.setattr(keyindex, "_has_ended", lambda *_: False)
+    patch.setattr(keyindex, "_end_of", nothing)
+
+
+def gone_told_as_acked(patch: Patch) -> None:
+    """A node that only knows that a job is gone says that it is acknowledged."""
+    end_of = keyindex._end_of
+
+    def said(node: NodeState, job_id: JobId) -> KeyFact | None:
+        fact = end_of(node, job_id)
+        return None if fact is None else attrs.evolve(fact, state=DONE_KEPT)
+
+    patch.setattr(keyindex, "_end_of", said)
 
 
 def keys_not_kept(patch: Patch) -> None:
@@ -104,6 +116,16 @@ def keeping(seed: int) -> Plan:
     """The same, with KEEP."""
     made = keyed(seed)
     return attrs.evolve(made, adds=tuple(attrs.evolve(add, keep_s=2) for add in made.adds))
+
+
+def failing(seed: int) -> Plan:
+    """Eight ADDJOBs in a row want the same key, and the first of them often fails for want of time,
+    so that its copies are removed again."""
+    made = keeping(seed)
+    adds = [_with_key(add, number // 8) for number, add in enumerate(made.adds)]
+    hasty = [attrs.evolve(add, timeout_ms=120, replicate=3) for add in adds]
+    chosen = (hasty[n] if n % 8 < 4 else adds[n] for n in range(len(adds)))
+    return attrs.evolve(made, adds=tuple(chosen))
 
 
 def restarted(seed: int) -> Plan:

@@ -108,6 +108,21 @@ def test_a_kept_key_is_told_too() -> None:
     assert trace.verdict().ok
 
 
+@pytest.mark.parametrize(("outcome", "due"), [("unknown", []), ("ok", ["S24"])])
+def test_a_copy_of_an_addjob_that_has_failed_does_not_have_the_key(
+    outcome: str, due: list[str]
+) -> None:
+    trace = Trace()
+    said = record("b")
+    trace.add(1, options=OPTIONS, record=said, is_queued=False, outcome=outcome)
+    if outcome == "unknown":
+        trace.row(1.01, "drop", "n1", job=JOB, cause="add-failed")
+
+    add(trace, 2, OTHER, node="n2", body="c")
+
+    assert [each for each in broken(trace.verdict()) if each == "S24"] == due
+
+
 def deleted(keep: int = 0) -> Trace:
     """Of a job on n1 and n2 a client has deleted the copy of n1."""
     trace = Trace()
