@@ -11,6 +11,7 @@ from disque_trio.cli.doctor.options import parse as parse_doctor
 from disque_trio.sim.checkers.causes import RULES
 from disque_trio.sim.checkers.duplicates import CAUSES
 from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.statemachine.commands.info import FEATURES
 from disque_trio.statemachine.commands.table import ROWS
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -44,6 +45,15 @@ def test_each_form_of_a_command_has_its_line() -> None:
         "TIME\n",
     ):
         assert f"\n    {line}" in page
+
+
+def test_the_page_of_info_explains_each_feature() -> None:
+    [table] = re.findall(r"\| feature \| what \|\n(.*?)\n\n", docs.commands_page(), re.DOTALL)
+    told = [
+        name for row in table.splitlines()[1:] for name in row.split("|")[1].strip().split(", ")
+    ]
+
+    assert sorted(told) == sorted(FEATURES)
 
 
 def examples() -> list[list[str]]:

@@ -61,5 +61,6 @@ def none_of(word: bytes, names: Iterable[bytes]) -> bytes:
 def no_option(word: bytes, command: bytes, names: Iterable[bytes]) -> bytes:
     """``'RETYR' is no option of ADDJOB``, with the one that was probably meant, or else all."""
     names = tuple(names)
-    hint = did_you_mean(word, names) or b"; there are %b" % b", ".join(names)
+    there = b"there is only" if len(names) == 1 else b"there are"
+    hint = did_you_mean(word, names) or b"; %b %b" % (there, b", ".join(names))
     return b"%b is no option of %b%b" % (shown(word), command, hint)

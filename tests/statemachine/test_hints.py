@@ -51,3 +51,6 @@ def test_all_names_are_told_where_none_is_near() -> None:
     assert no_option(b"x", b"ADDJOB", OPTIONS[:2]) == (
         b"'x' is no option of ADDJOB; there are REPLICATE, DELAY"
     )
+    assert no_option(b"x", b"WAITJOB", (b"TIMEOUT",)) == (
+        b"'x' is no option of WAITJOB; there is only TIMEOUT"
+    )

@@ -295,7 +295,9 @@ def _take_ours(options: Options, name: bytes, word: bytes) -> None:
     field, least, most = _OURS[name]
     error = b"ERR %b must be a whole number from %d to %d" % (name, least, most)
     once(getattr(options, field), name)
-    setattr(options, field, at_least(word or b"nothing", least, error, most=most))
+    if not word:
+        raise CommandError(error + b": '' is no whole number")
+    setattr(options, field, at_least(word, least, error, most=most))
 
 
 def _check(

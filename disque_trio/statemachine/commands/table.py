@@ -97,7 +97,7 @@ ROWS: Final = (
     Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,
             "Postpone a job's next delivery by its RETRY, while it is still worked on."),
     Command("nack", nack, -1, W | MEMORY | FAST,
-            _IDS_WITH_TOKENS + " [DELAY sec] [DEAD] [reason]",
+            _IDS_WITH_TOKENS + " [DELAY sec] [DEAD [reason]]",
             "Give jobs back as not done: they are counted, and queued again at once or later, or"
             " with DEAD kept as dead."),
     Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS,

@@ -1,8 +1,8 @@
 """Parses usage lines such as ``queue body [DELAY sec] [ASYNC]`` into the parts of each form.
 
 Upper-case words are keywords, lower-case ones stand for a value, brackets enclose what may be
-left out, ``...`` repeats what stands before it, ``a|b`` is a choice. `` | `` separates the forms
-of a command that has several.
+left out, and may have brackets in them, ``...`` repeats what stands before it, ``a|b`` is a choice.
+`` | `` separates the forms of a command that has several.
 """
 
 import re
@@ -13,7 +13,7 @@ import attrs
 
 from disque_trio.statemachine.hints import did_you_mean, shown
 
-_PART: Final = re.compile(r"\[[^]]*\]|\S+")
+_PART: Final = re.compile(r"\[(?:[^][]|\[[^][]*\])*\]|\S+")
 _FORMS: Final = re.compile(r" \| (?![^\[]*\])")
 
 

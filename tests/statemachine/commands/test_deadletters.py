@@ -18,7 +18,7 @@ def test_a_limit_is_from_1_to_10000(limit: int) -> None:
     ("options", "error"),
     [
         (("LIMIT",), "ERR syntax error: LIMIT has no value behind it"),
-        (("LIMIT", ""), f"ERR {WHOLE}: 'nothing' is no whole number"),
+        (("LIMIT", ""), f"ERR {WHOLE}: '' is no whole number"),
         (("LIMIT", "x"), f"ERR {WHOLE}: 'x' is no whole number"),
         (("LIMIT", "1.5"), f"ERR {WHOLE}: '1.5' is no whole number"),
         (("LIMIT", 0), f"ERR {WHOLE}: '0' is less than 1"),

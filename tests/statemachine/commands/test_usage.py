@@ -2,7 +2,9 @@ from disque_trio.statemachine.commands.usage import forms, is_optional
 
 
 def test_forms_are_written_as_they_were_read() -> None:
-    usage = "[cursor] [STATE s ...] queue [queue ...] | LEN [SOFT|HARD]"
+    usage = (
+        "[cursor] [STATE s ...] queue [queue ...] | LEN [SOFT|HARD] | id[@t] [id[@t] ...] [A [b]]"
+    )
 
     assert " | ".join(" ".join(map(str, form)) for form in forms(usage)) == usage
 
@@ -20,3 +22,14 @@ def test_a_part_knows_the_words_that_open_it() -> None:
     assert not queue.opens_with("queue")
     assert not bcast.opens_with("bcast")  # in lower case it may be any value
     assert choice.opens_with("OUT")
+
+
+def test_a_bracket_ends_where_those_in_it_have_ended() -> None:
+    [[one, more, dead]] = forms("id[@token] [id[@token] ...] [DEAD [reason]]")
+
+    assert (one.words, more.words, dead.words) == (
+        ("id[@token]",),
+        ("id[@token]",),
+        ("DEAD", "[reason]"),
+    )
+    assert (one.is_optional, more.is_optional, more.is_repeated) == (False, True, True)
