@@ -94,6 +94,8 @@ class BlockingClient(ClusterClient):
     ackjob = blocking(commands.ackjob)
     fastack = blocking(commands.fastack)
     nack = blocking(commands.nack)
+    redrive = blocking(commands.redrive)
+    redrive_queue = blocking(commands.redrive_queue)
     working = blocking(commands.working)
     enqueue = blocking(commands.enqueue)
     dequeue = blocking(commands.dequeue)

@@ -116,6 +116,8 @@ class Client(ClusterClient):
     ackjob = method(commands.ackjob)
     fastack = method(commands.fastack)
     nack = method(commands.nack)
+    redrive = method(commands.redrive)
+    redrive_queue = method(commands.redrive_queue)
     working = method(commands.working)
     enqueue = method(commands.enqueue)
     dequeue = method(commands.dequeue)

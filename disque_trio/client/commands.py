@@ -84,6 +84,7 @@ def addjob(
     ttl: int | None = None,
     maxlen: int | None = None,
     is_async: bool = False,
+    limit: int | None = None,
     unique: Text | None = None,
     keep: float | None = None,
     if_exists: str | None = None,
@@ -97,7 +98,7 @@ def addjob(
         "RETRY": retry,
         "TTL": ttl,
     }
-    options["MAXLEN"] = maxlen
+    options |= {"MAXLEN": maxlen, "LIMIT": limit}
     kept = None if keep is None else f"{keep:.3f}"
     options |= {"UNIQUE": unique, "KEEP": kept, "IFEXISTS": if_exists}
     words = [b"ADDJOB", _word(queue), _word(body), _wait(timeout)]
@@ -138,9 +139,23 @@ def fastack(*ids: str) -> Command[int]:
     return _of_ids(b"FASTACK", ids)
 
 
-def nack(*ids: str) -> Command[int]:
-    """NACK: how many were queued again."""
-    return _of_ids(b"NACK", ids, is_repeatable=False)  # each counts
+def nack(*ids: str, dead: Text | None = None) -> Command[int]:
+    """NACK: how many were queued again; or, with a reason why they are `dead`, how many are."""
+    command = _of_ids(b"NACK", ids, is_repeatable=False)  # each counts
+    if dead is None:
+        return command
+    return attrs.evolve(command, words=(*command.words, b"DEAD", _word(dead)))
+
+
+def redrive(*ids: str) -> Command[int]:
+    """REDRIVE: how many dead jobs are queued again."""
+    return _of_ids(b"REDRIVE", ids)
+
+
+def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
+    """REDRIVE of a queue: how many of its dead jobs are queued again, `count` at most."""
+    words = () if count is None else (b"COUNT", _word(count))
+    return Command((b"REDRIVE", _word(queue), *words), _number, is_repeatable=count is None)
 
 
 def enqueue(*ids: str) -> Command[int]:

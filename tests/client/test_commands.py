@@ -122,3 +122,15 @@ def test_a_job_is_shown_and_cancelled_by_its_key() -> None:
     assert commands.show_key("q", "k").result(None) is None
     assert commands.cancel_key("q", b"\xff").words == (b"CANCEL", b"KEY", b"q", b"\xff")
     assert commands.cancel_key("q", "k").result(1) == 1
+
+
+def test_dead_jobs_are_made_and_redriven() -> None:
+    assert commands.addjob("q", "b", limit=3).words[-2:] == (b"LIMIT", b"3")
+    buried = commands.nack(ID, dead="no such user")
+    assert buried.words == (b"NACK", ID.encode(), b"DEAD", b"no such user")
+    assert not buried.is_repeatable
+    assert commands.redrive(ID).words == (b"REDRIVE", ID.encode())
+    assert commands.redrive_queue("q").words == (b"REDRIVE", b"q")
+    some = commands.redrive_queue("q", 5)
+    assert some.words == (b"REDRIVE", b"q", b"COUNT", b"5")
+    assert (some.result(4), some.is_repeatable) == (4, False)

@@ -48,7 +48,7 @@ OPTIONS: Final = (
     Option("tlsServerName", "all", "", "whose certificate to expect, instead of the host's"),
     Option("timeout", "all", "5", "seconds after which a node that does not answer is down"),
     Option("queue", "all", "", "the queue; for streams a must, for the sink unless it is a column"),
-    Option("state", "scan", "", "states of jobs to list, `queued,active,acked,wait-repl`"),
+    Option("state", "scan", "", "states of jobs to list, `queued,active,acked,wait-repl,dead`"),
     Option("maxJobsPerTrigger", "stream", "1000", "jobs of a batch at most, up to 10000"),
     Option("maxBytesPerTrigger", "stream", "67108864", "no more is taken once bodies are as long"),
     Option("jobsPerPartition", "stream", "1000", "jobs of a task at most"),
@@ -64,6 +64,7 @@ OPTIONS: Final = (
     Option("replicate", "sink", "", "ADDJOB's REPLICATE; the node's default"),
     Option("maxlen", "sink", "", "ADDJOB's MAXLEN; none"),
     Option("priority", "sink", "", "ADDJOB's PRIORITY, from -100 to 100; 0"),
+    Option("limit", "sink", "", "ADDJOB's LIMIT, from 1 to 10000; none"),
     Option("recognize", "sink", "true", "keep notes, so that a stream's batch adds nothing twice"),
     Option("connections", "sink", "4", "connections of a task to its node"),
 )
@@ -79,7 +80,7 @@ _ANY: Final = "any"
 """A table may be read without a queue, a stream may not."""
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
 """Options of Spark itself, which it passes on."""
-STATES: Final = ("wait-repl", "active", "queued", "acked")
+STATES: Final = ("wait-repl", "active", "queued", "acked", "dead")
 
 
 @attrs.frozen(kw_only=True)
@@ -143,6 +144,7 @@ class Sink:
     replicas: int | None
     maxlen: int | None
     priority: int | None
+    limit: int | None
     recognizes: bool
     connections: int
     timeout_ms: int
@@ -244,6 +246,7 @@ def sink(given: Mapping[str, str]) -> Sink:
         replicas=values.optional("replicate", 1, 65_535),
         maxlen=values.optional("maxlen", 1, 1 << 31),
         priority=values.optional("priority", -100, 100),
+        limit=values.optional("limit", 1, 10_000),
         recognizes=values.flag("recognize"),
         connections=values.count("connections", 1, 64),
         timeout_ms=int(values.number("timeout", 0.1, 3600) * 1000),

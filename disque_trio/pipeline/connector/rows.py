@@ -29,6 +29,7 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "replicate": (_WHOLE, "a whole number"),
     "maxlen": (_WHOLE, "a whole number"),
     "priority": (_WHOLE, "a whole number"),
+    "limit": (_WHOLE, "a whole number"),
 }
 _LIMITS: Final = {
     "delay": (0, LONGEST_S),
@@ -37,6 +38,7 @@ _LIMITS: Final = {
     "replicate": (1, 65_535),
     "maxlen": (1, 1 << 31),
     "priority": (-100, 100),
+    "limit": (1, 10_000),
 }
 _PERIODS: Final = tuple(_LIMITS)
 
@@ -142,6 +144,7 @@ class Rows:
             b"TTL": ttl,
             b"MAXLEN": _first(row["maxlen"], sink.maxlen),
             b"PRIORITY": _first(row["priority"], sink.priority),
+            b"LIMIT": _first(row["limit"], sink.limit),
         }
         words = [w for k, v in given.items() if v is not None for w in (k, b"%d" % v)]
         return Terms(tuple(words), hold)
