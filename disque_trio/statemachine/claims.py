@@ -81,7 +81,8 @@ def begin(
 
 def _start(node: NodeState, claim: Claim) -> None:
     """It is the first one here: ask, unless the job of an earlier one here waits for its copies."""
-    if is_undecided(join([keyindex.facts(node, claim.name, claim.job.id, b"")])):
+    known = keyindex.facts(node, claim.name, claim.job.id, b"")
+    if any(fact.word == keyfacts.PENDING for fact in known):
         return
     node.keys.asking[claim.number] = claim
     claim.began = node.mono
