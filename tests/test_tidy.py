@@ -26,7 +26,7 @@ _RUNGS: Final = """
     pending_adds introductions deadletters
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
-    keyasking claims many keysearch
+    keyasking claims many keysearch keymeeting
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addjob commands.jobs commands.keys commands.nack commands.queues
@@ -52,6 +52,7 @@ RECEIVERS: Final = {
     "queue": "Queue",
     "search": "Search",
     "searches": "Searches",
+    "meeting": "Meeting",
     "queue_for(node, name)": "Queue",
     "client": "Client",
     "blocking": "Client",
@@ -108,7 +109,7 @@ OWNERS: Final = {
         Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable Memory.dummies Job.body
     """,
-    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions",
+    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids",
     "claims": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
@@ -118,6 +119,7 @@ OWNERS: Final = {
         Keys.last_number Searches.running Search.round Search.again_at Search.about Search.answers
         Search.cancelled Search.ended Search.heard
     """,
+    "keymeeting": "Meeting.ids Meeting.is_wanted Meeting.until",
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table

@@ -8,6 +8,7 @@ from disque_trio.statemachine import (
     federation,
     greetings,
     keyindex,
+    keymeeting,
     keysearch,
     membership,
     offering,
@@ -20,7 +21,7 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keys import Kept, Keys, Searches
+from disque_trio.statemachine.keys import Kept, Keys, Meeting, Searches
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -48,6 +49,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Keys: claims.on_due,
     Kept: keyindex.on_due,
     Searches: keysearch.on_due,
+    Meeting: keymeeting.on_due,
     Memory: pressure.on_review,
 }
 MAX_DUE_PER_TICK: Final = 10_000

@@ -81,6 +81,7 @@ class Cause(enum.StrEnum):
     ACKJOB = "ackjob"
     PURGE = "purge"
     CANCEL = "cancel"
+    YIELDED = "yielded"
     # untie
     DISCONNECTED = "disconnected"
     SETACK = "setack"

@@ -5,7 +5,7 @@ taken: for the KEEP of a job that has ended, or for a moment if it has gone to a
 one that asks all nodes could ask the other one before the job came, and this one afterwards.
 
 Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries; `Job.extensions` of a job
-that is cancelled.
+that is cancelled. Adds to `Meeting.ids`.
 """
 
 from typing import Final
@@ -147,6 +147,16 @@ def _record(node: NodeState, name: KeyName, job_id: JobId) -> None:
     for kept in node.keys.kept.get(name, ()):
         if kept.id == job_id and kept.word == KEPT:
             journaling.keep(node, kept)
+
+
+def await_turn(node: NodeState, job: Job) -> None:
+    """This node is to deliver the job. If a node has returned a moment ago, another job may have
+    its key."""
+    meeting = node.keys.meeting
+    if node.mono < meeting.until and name_of(job) is not None:
+        meeting.ids.append(job.id)
+        if not meeting.due:
+            node.timers.arm(meeting, node.mono)
 
 
 def stir(node: NodeState, job: Job) -> None:

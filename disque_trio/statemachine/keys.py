@@ -1,6 +1,6 @@
 """What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
 
-The fields are written by `keyindex`, `claims` and `keysearch`.
+The fields are written by `keyindex`, `claims`, `keysearch` and `keymeeting`.
 """
 
 from typing import Final
@@ -82,9 +82,12 @@ class Search:
 
     number: int
     name: KeyName
-    client: Client
+    client: Client | None
+    """None if the node asks for itself."""
     cancels: bool
     began: Millis
+    job: Job | None = None
+    """The job that may yield to an earlier one."""
     round: int = 0
     """How often it has asked; answers to earlier rounds do not count."""
     again_at: Millis = 0
@@ -97,6 +100,19 @@ class Search:
     answers: dict[NodeId, tuple[KeyFact, ...]] = attrs.Factory(dict)
     cancelled: tuple[KeyFact, ...] = ()
     """What it ends: all nodes are asked until none of them has any of it."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Meeting(Timed):
+    """Jobs here of which it is to be asked whether an earlier one has their key, because a node has
+    returned. `keymeeting` writes it."""
+
+    ids: list[JobId] = attrs.Factory(list)
+    """The one that is asked about next at the end."""
+    is_wanted: bool = False
+    """A node has returned since the jobs were listed."""
+    until: Millis = 0
+    """Jobs that are to be delivered for the first time until then are asked about, too."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -123,6 +139,8 @@ class Keys(Timed):
     """Of an ADDJOB that asks, or of a search (`claims`, `keysearch`)."""
     searches: Searches = attrs.Factory(Searches)
     """`keysearch`."""
+    meeting: Meeting = attrs.Factory(Meeting)
+    """`keymeeting`; `keyindex` adds jobs."""
     askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
     """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
     stirred: dict[KeyName, None] = attrs.Factory(dict)

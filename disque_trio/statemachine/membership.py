@@ -17,6 +17,7 @@ from disque_trio.statemachine import (
     greetings,
     handshake,
     identity,
+    keymeeting,
     metrics,
     repair,
     resend,
@@ -80,6 +81,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
+            keymeeting.begin(node)
 
 
 def _answer(node: NodeState, link: Link, frame: Frame) -> None:

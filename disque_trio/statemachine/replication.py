@@ -125,6 +125,7 @@ def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) ->
     if not external and (is_async or job.replicas == 1):
         pending_adds.settle(node, job, Status(job.id))
         add(node, job, blocking=None, deadline=0)
+        keyindex.await_turn(node, job)
         return
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
     _await_copies(node, job, external=external)
@@ -240,6 +241,7 @@ def achieved(node: NodeState, job: Job) -> None:
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if job.extensions is not None:
         keyindex.stir(node, job)
+        keyindex.await_turn(node, job)
     if node.cluster.myself.id in job.holders:
         deadletters.begin(node, job)
         return

@@ -10,6 +10,7 @@ from disque_trio.statemachine import (
     deadletters,
     handouts,
     journaling,
+    keyindex,
     lifecycle,
     postponing,
     replication,
@@ -194,6 +195,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     lifecycle.await_delay(node, job)
     if not message.delay:
         lifecycle.enqueue(node, job, Cause.TOLD)
+    keyindex.await_turn(node, job)
     if not job.retry:
         journaling.hold(node, job)
 

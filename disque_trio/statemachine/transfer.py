@@ -10,6 +10,7 @@ from disque_trio.statemachine import (
     counts,
     deadletters,
     journaling,
+    keyindex,
     lifecycle,
     postponing,
     send,
@@ -193,6 +194,7 @@ def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
         lifecycle.requeue_in(node, job, 0)
     if job.queue is None or not lifecycle.enqueue(node, job, Cause.IMPORT):
         return None
+    keyindex.await_turn(node, job)
     _show_to_holders(node, job, sender)
     return node.queues[job.queue]
 

@@ -132,6 +132,9 @@ FOUND: Final = (
     Case(brokenkeys.keys_kept_for_ever, brokenkeys.keyed, "S25"),
     Case(brokenkeys.keys_not_kept, brokenkeys.keeping, "S24", seeds=1),
     Case(brokenkeys.keys_not_loaded, brokenkeys.restarted, "S24", seeds=1),
+    Case(brokenkeys.not_meeting, brokenkeys.parted, "L11", seeds=1),
+    Case(brokenkeys.any_goes, brokenkeys.parted, "S27"),
+    Case(brokenkeys.the_earlier_goes, brokenkeys.parted, "S27", seeds=1),
     # Dead letters.
     Case(brokenletters.limits_ignored, brokenletters.letters, "S26", seeds=1),
     Case(brokenletters.limits_reached_early, brokenletters.letters, "S26", seeds=1),

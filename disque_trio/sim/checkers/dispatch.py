@@ -151,6 +151,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         situations.on_ack,
         replies.note,
         workers.before_ack,
+        unique.before_ack,
         timers.before_end,
         history.on_acked,
         _left,

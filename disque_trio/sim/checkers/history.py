@@ -114,7 +114,7 @@ def _acknowledge(case: Case, row: Row, job: Job, copy: Copy, cause: str) -> None
     copy.acked_at, copy.acked_by, copy.acked_stamp = row.time, cause, row.clock
     copy.queueing = None
     job.last_event = row.time
-    if cause in {"ackjob", "purge"}:
+    if cause in {"ackjob", "purge", "cancel", "yielded"}:
         record_ack(case, job, Ack(row.time, row.node, "ackjob", row.clock))
     case.finish(job, "acked")
 

@@ -29,6 +29,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S24": "of the jobs with one key at most one lives, while nothing is wrong",
     "S25": "an ADDJOB is answered with a job that lived while it ran, while nothing is wrong",
     "S26": "a dead job is neither queued nor served before it is redriven; LIMIT is kept in calm",
+    "S27": "a job yields only to an earlier job with its key that lives",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",
@@ -39,4 +40,5 @@ PROPERTIES: Final[dict[str, str]] = {
     "L8": "a job is queued when its time has come, not later",
     "L9": "a queued job and a waiting client of a connected cluster meet within a second",
     "L10": "a returning holder is told at once of the acks that it missed",
+    "L11": "of two jobs with one key that nobody has taken one goes after a cut",
 }

@@ -1,7 +1,8 @@
 """Unique jobs: of those with one key at most one lives (S24), and an ADDJOB is answered with the id
 of a job that lived, or whose key was kept, while it ran (S25).
 
-Both are judged in calm; that there was such a job at all, always.
+Both are judged in calm; that there was such a job at all, always. Jobs with one key that were added
+on two sides of a cut meet after it (L11), and a job goes only if an earlier one lives (S27).
 """
 
 from collections.abc import Callable
@@ -10,11 +11,13 @@ from zlib import crc32
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.client_events import withdraw
 from disque_trio.sim.checkers.copy_options import read
-from disque_trio.sim.checkers.obligations import GRAIN, MILLI
+from disque_trio.sim.checkers.obligations import GRAIN, MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
+MEETS: Micros = 5 * SECOND
+"""Two jobs with one key meet within so long when nothing is wrong any more."""
 Steps = tuple[Callable[[Case, Row, Job], None], ...]
 
 
@@ -31,7 +34,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     for other in [case.jobs.get(id) for id in living]:
         if other is not None and _lives(case, other):
             _note_twins(case, row, other, job)
-        elif other is not None and not _is_kept(case, row, other):
+        elif other is not None and other.ended is not None and not _is_kept(case, row, other):
             del living[other.id]
     case.check("S24")
     living[job.id] = None
@@ -77,6 +80,54 @@ def on_deliver(case: Case, job: Job) -> None:
     """A job is delivered for the first time."""
     if any(twin.deliveries for twin in job.twins):
         case.mark("unique.both_delivered")
+    since = case.now - MEETS
+    if job.twins:
+        case.check("L11")
+    for twin in job.twins:
+        if not twin.deliveries and _lives(case, twin) and not case.is_live:
+            _judge_meeting(case, job, twin, since)
+
+
+def _judge_meeting(case: Case, job: Job, twin: Job, since: Micros) -> None:
+    """L11: of two jobs that nobody has taken, and that could have met, one has gone."""
+    first, second = sorted((job, twin), key=_age)
+    queued = second.first_queueing
+    if queued is None or second.requeued or second.nacked or not first.is_at_least_once:
+        return
+    begun = max(queued.time, *(each.add.answered for each in (job, twin) if each.add is not None))
+    if begun < since and job.is_added and twin.is_added and case.world.is_calm(since, case.now):
+        case.violate("L11", f"{twin.id} has the same key, and was not delivered", job.id)
+
+
+def _age(job: Job) -> tuple[int, str]:
+    """Of two jobs the one with the smaller age is the first."""
+    return int(read(job.first_record).get("made", 0)), job.id
+
+
+def before_ack(case: Case, row: Row, job: Job) -> None:
+    """S27: a job yields only to an earlier one that lives, as far as anybody can know. Its key is
+    not kept, nor that of one that is cancelled."""
+    if row.cause in {"cancel", "yielded"}:
+        job.keep = 0
+    if row.cause != "yielded":
+        return
+    case.mark("unique.yielded")
+    if case.is_live or job.key is None:
+        return
+    case.check("S27")
+    since = row.time - 4 * case.obligations.latency - GRAIN
+    others = [case.job(id) for id in case.keyed[job.key]] + job.twins
+    if not any(_age(other) < _age(job) and _lived(case, other, since) for other in others):
+        case.violate("S27", "yields, and no earlier job with its key lives", job.id, row.node)
+
+
+def _lived(case: Case, job: Job, since: Micros) -> bool:
+    """Has a node that runs a copy that is not acknowledged, and has none known since then that it
+    is?"""
+    copies = [copy for copy in job.copies.values() if case.world.is_up(copy.node)]
+    return any(not copy.is_acked and not copy.is_dummy for copy in copies) and not any(
+        copy.is_acked and copy.acked_at < since for copy in copies
+    )
 
 
 def steps(case: Case, row: Row, job: Job, usual: Steps) -> Steps:

@@ -21,7 +21,8 @@ MARKS: Final[dict[str, str]] = {
     "unique.returned": "an ADDJOB was answered with the id of another job, which had its key",
     "unique.refused": "an ADDJOB was refused because another job had its key",
     "unique.twins": "two jobs with one key lived at the same time",
-    "unique.both_delivered": "both of them were delivered",
+    "unique.both_delivered": "both of them were delivered (K1)",
+    "unique.yielded": "the later one of two jobs with one key went, because an earlier one lives",
     # Delivering.
     "requeue.retry": "a holder queued a job again because nobody acknowledged it",
     "requeue.after_heal": "`requeue.retry` after a cut had healed",

@@ -6,7 +6,7 @@ As in `broken`, each function breaks one thing.
 import attrs
 
 from disque_trio.sim.scenarios.plan import Add, ClockPlan, Fault, Latency, LinkPlan, Plan
-from disque_trio.statemachine import claims, keyindex
+from disque_trio.statemachine import claims, keyindex, keymeeting, keysearch
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
@@ -79,6 +79,26 @@ def keys_not_loaded(patch: Patch) -> None:
     patch.setattr(keyindex, "drop", dropped)
 
 
+def not_meeting(patch: Patch) -> None:
+    """Nodes ask nothing when the last one has returned."""
+    patch.setattr(keymeeting, "begin", nothing)
+
+
+def any_goes(patch: Patch) -> None:
+    """A job goes if another one has its key, be it earlier or later: both may go."""
+    patch.setattr(keysearch, "_is_earlier", lambda fact, job: fact.id != job.id)
+
+
+def the_earlier_goes(patch: Patch) -> None:
+    """A job goes if a later one has its key."""
+    is_earlier = keysearch._is_earlier
+
+    def later(fact: KeyFact, job: Job) -> bool:
+        return fact.id != job.id and not is_earlier(fact, job)
+
+    patch.setattr(keysearch, "_is_earlier", later)
+
+
 # Plans.
 
 
@@ -143,6 +163,25 @@ def restarted(seed: int) -> Plan:
         adds=tuple(_with_key(add, 0) for add in adds),
         faults=kills,
         drain=SECOND,
+    )
+
+
+def parted(seed: int) -> Plan:
+    """Two sides of a cut add jobs with the same keys, and workers come long after it."""
+    adds = [
+        attrs.evolve(_with_key(add, number // 4), at=5 * SECOND + number * SECOND // 10)
+        for number, add in enumerate(jobs(40, nodes=(1, 4, 2, 5), replicate=2, retry_s=300))
+    ]
+    late = tuple(attrs.evolve(each, start=50 * SECOND) for each in workers((1, 2)))
+    cut = Fault(kind="partition", at=SECOND, hold=10 * SECOND, groups=((1, 2, 3), (4, 5)))
+    return plan(
+        "parted",
+        seed,
+        60,
+        link=LinkPlan(latency=Latency(fast=(20_000, 200_000))),
+        adds=tuple(adds),
+        consumers=late,
+        faults=(cut,),
     )
 
 
