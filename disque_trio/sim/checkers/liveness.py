@@ -220,7 +220,7 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
             continue
         if _is_kept_waiting(case, job, copy) or _will_expire(case, job, copy):
             continue
-        if _was_fastack_kept(case, job, copy):
+        if _was_fastack_kept(case, job, copy) or _has_outlived_ack(job, copy):
             continue
         since = max(world.healed, job.last_event)
         bound = case.obligations.collection
@@ -331,6 +331,18 @@ def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
         and copy.sent_at <= ack.time
         and _was_unsent(case, job, ack, copy.node)
         for ack in job.acks
+    )
+
+
+def _has_outlived_ack(job: Job, copy: Copy) -> bool:
+    """Is it dead, and have all who knew of the ack crashed before it was told? Nobody gets the job,
+    so that nobody acknowledges it again: it waits for the end of its TTL, or to be redriven."""
+    return (
+        copy.state[1]
+        and job.acks_crashed > 0
+        and not any(other.is_acked for other in job.copies.values())
+        and copy.ack_received_at == NEVER
+        and copy.node not in job.collected_over
     )
 
 

@@ -140,3 +140,32 @@ def test_nobody_forgets_a_redrive() -> None:
     state(trace, 6, "n1", "jobstate")
 
     assert "S26" in broken(trace.verdict())
+
+
+def outlived(*, forgets: bool = True, is_dead: bool = True, told: bool = False) -> Trace:
+    """n1 acknowledges the job, and crashes before it has told n2."""
+    trace = Trace(consumers=())
+    trace.add(1, to=("n2",), options=OPTIONS.replace("replicate=3", "replicate=2"))
+    trace.serve(2)
+    trace.ack(3)
+    trace.send(3.001, "setack", "n1", "n2", detail="holders=2", lost=None if told else 3.002)
+    if forgets:
+        trace.crash(3.1, "n1", back=4)
+    if is_dead:
+        trace.requeue(12, "n2")
+        state(trace, 13, "n2", "nack-dead")
+    trace.heal(20)
+    return trace
+
+
+def test_a_dead_copy_may_outlive_the_ack() -> None:
+    assert "L3" not in broken(outlived().verdict(end=400))
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [outlived(forgets=False), outlived(is_dead=False), outlived(told=True)],
+    ids=["one still knows of it", "it lives", "it was told of it"],
+)
+def test_no_other_may(trace: Trace) -> None:
+    assert "L3" in broken(trace.verdict(end=400))
