@@ -32,6 +32,8 @@ FEATURES: Final = (
     "cancel-key",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
+_NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff")
+"""Those that need a place for the extensions of jobs."""
 Field = tuple[str, object]
 """A name and what is shown after the colon."""
 Section = Callable[[NodeState, Vitals], Iterator[Field]]
@@ -54,7 +56,8 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "config_file", facts.config_file
     yield "python_version", facts.runtime
     yield "disque_form", FORM
-    yield "features", ",".join(FEATURES)
+    lacks = () if node.config.keeps_extensions else _NEED_EXTENSIONS
+    yield "features", ",".join([name for name in FEATURES if name not in lacks])
 
 
 def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:

@@ -106,6 +106,15 @@ def test_server_tells_what_runs() -> None:
     ]
 
 
+def test_features_are_those_that_the_format_of_the_file_has_a_place_for() -> None:
+    rig = Rig(config=Config(appendonly=True, aof_format="disque"))
+
+    features = dict(fields_of(rig, "server"))["features"].split(",")
+
+    assert not {"priority", "unique", "dead-letters", "backoff"}.intersection(features)
+    assert "nack-delay" in features
+
+
 def test_clients_shows_the_largest_buffers_and_the_blocked_clients() -> None:
     rig = Rig(peers=1)
     rig.request("GETJOB", "FROM", "q", client=rig.connect())
