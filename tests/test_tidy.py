@@ -141,7 +141,6 @@ OWNERS: Final = {
     """,
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
-    "postponing": "Job.nacks",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",

@@ -8,6 +8,7 @@ from typing import Final
 from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
+from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
 
@@ -22,9 +23,26 @@ def delivery_bound(plan: Plan) -> Micros:
     delay = max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND
     retry = max((retry_of(add) for add in plan.adds), default=0)
     poll = max(map(absence, plan.consumers), default=0)
+    delay += longest_wait(plan)
     waits = _stretched(plan, delay + retry) + DESYNC * 1000 + _TICK + poll
     discovery = MAX_BROADCAST_DELAY * 1000
     return waits + discovery + reconnect_bound(plan) + _ROUND_TRIPS + backlog(plan)
+
+
+def longest_wait(plan: Plan) -> Micros:
+    """How long a job may wait after a NACK."""
+    delays = [
+        consumer.delay_ms[1] * 1000
+        for consumer in plan.consumers
+        if any(way == "nack-delay" for way, _ in consumer.mix)
+    ]
+    most = MAX_BACKOFF // 1000
+    backoffs = [
+        max(add.max_backoff_s or most, add.backoff_s) * _SECOND * 6 // 5
+        for add in plan.adds
+        if add.backoff_s is not None
+    ]
+    return max([0, *delays, *backoffs])
 
 
 def absence(consumer: Consumer) -> Micros:

@@ -234,6 +234,7 @@ def _no_option(add: Add) -> Iterator[Add]:
     )
     yield attrs.evolve(add, unique=None, keep_s=None, if_exists=None, again=0)
     yield attrs.evolve(add, keep_s=None, if_exists=None)
+    yield attrs.evolve(add, backoff_s=None, max_backoff_s=None)
     yield attrs.evolve(add, again=0)
     yield attrs.evolve(add, maxlen=None)
     yield attrs.evolve(add, delay_s=None)

@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
     DEAD,
     DELIVERED,
     MAX_SECONDS,
+    POSTPONED,
     RECORDED,
     STORED_FLAGS,
     WAIT_REPL,
@@ -152,17 +153,22 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         b"" if job.state == ACKED else job.body or b"",
         job.holders,
         job.extensions,
-        _due(node, job) if job.delay else 0,
+        _due(node, job) if job.delay or job.flags & POSTPONED else 0,
     )
 
 
 def _due(node: NodeState, job: Job) -> Millis:
     """When the delay of the job is over, or was, by this node's wall clock: others need not show
-    the same time. 0 if there is none any more, or the file has no place for it."""
+    the same time. 0 if there is none any more, or the file has no place for it.
+
+    Of a job that has been given back by NACK it is the end of the last wait.
+    """
     if job.state == ACKED or not node.config.keeps_extensions:
         return 0
+    if job.nacks and not job.flags & POSTPONED:
+        return 1
     left = job.requeue_at - node.mono
-    if job.flags & BCAST_QUEUED:
+    if job.flags & BCAST_QUEUED and not job.nacks:
         # That is the end of the period that follows.
         left -= job.retry
     return max(node.wall + left, 1)

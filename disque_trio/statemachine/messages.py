@@ -179,8 +179,7 @@ class Postponed:
     nacks: int
     """How often it has been given back by NACK, as the sender counts."""
     is_new: bool = False
-    """The NACK is said for the first time, and is to be counted; otherwise it is repeated for
-    somebody who may not have heard it."""
+    """The NACK has just come; otherwise it is repeated for a node that may not have heard it."""
 
 
 @attrs.define

@@ -5,8 +5,6 @@ and queue the job a moment later if that node has not. Whoever knows of the wait
 do not: they have not heard of it, and are about to queue the job. A holder that does not know the
 message is sent what it does know: QUEUED, which counts the NACK, and WORKING, which takes the job
 out of its queue for a whole RETRY; WORKING again, whenever it announces the next requeue.
-
-Sets `Job.nacks` of one that others have given back.
 """
 
 from collections.abc import Iterable
@@ -102,13 +100,11 @@ def tell(node: NodeState, job: Job, ids: Iterable[NodeId], *, is_new: bool = Fal
 
 def obey(node: NodeState, job: Job, message: Postponed) -> None:
     """Another node says how long the job waits."""
-    if not job.retry or not _is_news(job, message):
+    if not job.retry or not _is_news(node, job, message):
         return
     lifecycle.dequeue(node, job, Cause.POSTPONED)
     if message.is_new:
         lifecycle.count_delivery(job, nack=True, redelivery=False)
-    elif _is_more(message.nacks, job.nacks):
-        job.nacks = message.nacks
     if rest(node, job) > message.wait:
         # Two clients have given it back, on two sides of a cut: the longer wait holds.
         return
@@ -117,15 +113,17 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
     journaling.hold(node, job)
 
 
-def _is_news(job: Job, message: Postponed) -> bool:
-    """A wait that is repeated is no news to a node that has heard of it. One that has the job
-    queued has not if it counts fewer NACKs: otherwise the wait may be over there, or a client may
-    have ended it."""
+def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
+    """A wait that is repeated is no news to a node whose worker has the job. One that has it
+    queued, or waits, knows of this wait, unless it counts fewer NACKs, or the wait ends much later
+    than its own."""
     if message.is_new:
         return True
-    if job.flags & (POSTPONED | lifecycle.WITH_WORKER):
+    if job.flags & lifecycle.WITH_WORKER:
         return False
-    return job.state != QUEUED or _is_more(message.nacks, job.nacks)
+    if job.state != QUEUED and not job.flags & POSTPONED:
+        return True
+    return _is_more(message.nacks, job.nacks) or message.wait > rest(node, job) + MARGIN
 
 
 def _is_more(one: int, other: int) -> bool:
@@ -133,10 +131,10 @@ def _is_more(one: int, other: int) -> bool:
     return 0 < (one - other) & 0xFFFF < 0x8000
 
 
-def outlasts(node: NodeState, job: Job) -> bool:
-    """Is the wait longer than the period that a worker of another node would have now? Then it
-    stands: the news of that worker may be older than the NACK."""
-    return rest(node, job) > max(job.retry - DESYNC, 0)
+def stands(node: NodeState, job: Job) -> bool:
+    """Does the wait stand although another node says that a worker has it? That may be older than
+    the NACK; and before the job is queued, all holders are warned, and can say so again."""
+    return rest(node, job) > ANNOUNCE_AHEAD
 
 
 def is_known_to(job: Job, copy: JobCopy) -> bool:

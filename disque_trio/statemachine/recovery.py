@@ -28,6 +28,7 @@ from disque_trio.statemachine.base import (
     DEAD,
     DELIVERED,
     LEASED,
+    POSTPONED,
     QUEUED,
     QUEUED_ONCE,
     RECORDED,
@@ -112,9 +113,16 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
         elif may_be_queued(job):
             # Another holder may have queued or delivered it meanwhile.
             lifecycle.requeue_in(node, job, LINKS_UP + ANNOUNCE_AHEAD)
-    elif job.delay and not job.flags & BCAST_QUEUED and not was_ever_queued(job):
-        # It will be: one that may not be queued again has been queued.
+    elif _awaits_delay(job):
         lifecycle.await_delay(node, job)
+
+
+def _awaits_delay(job: Job) -> bool:
+    """Is it to be queued when a delay is over, that of ADDJOB or that of a NACK?"""
+    if job.flags & POSTPONED:
+        return True
+    # It will be: one that may not be queued again has been queued.
+    return bool(job.delay) and not job.flags & BCAST_QUEUED and not was_ever_queued(job)
 
 
 def _load(node: NodeState, copy: JobCopy) -> None:
@@ -195,6 +203,8 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     elif copy.retry:
         flags |= BCAST_WILLQUEUE
         wait = _wait(node, copy, until_due)
+        if until_due > 0 and copy.nacks:
+            flags |= POSTPONED
         if until_due <= 0:
             # Another holder may have queued it since: the next time is not the first.
             flags |= BCAST_QUEUED
@@ -230,6 +240,9 @@ def _until_due(node: NodeState, copy: JobCopy) -> Millis:
     A record of the original's format, or of an earlier version, does not say when the delay is
     over: then it counts from the creation, which is a time by the creating node's clock.
     """
+    if copy.due and copy.nacks:
+        # Of a wait after a NACK it is not known how long it was as a whole.
+        return copy.due - node.wall
     if not copy.delay:
         return 0
     due = copy.due or copy.ctime // STAMPS + copy.delay * 1000
@@ -240,12 +253,12 @@ def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
     """How long a job with RETRY above 0 waits before this node queues it.
 
     A node that holds it only as a copy (its first time is announced) waits one period more, so that
-    the node that is to queue it first can do so.
+    the node that is to queue it first can do so. After a NACK its record says when its own turn is.
     """
     a_period = copy.retry * 1000 + lifecycle.desync(node)
     if until_due <= 0:
         return a_period
-    return until_due + (a_period if copy.flags & BCAST_QUEUED else 0)
+    return until_due + (a_period if copy.flags & BCAST_QUEUED and not copy.nacks else 0)
 
 
 def _is_untouched(node: NodeState, copy: JobCopy, until_due: Millis) -> bool:

@@ -135,17 +135,21 @@ def _postpone(node: NodeState, job: Job) -> None:
 
     If it waits for copies here, it need not be queued when it has them.
     """
+    waited = postponing.rest(node, job)
     lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED | POSTPONED)
     handouts.untie(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
+    if waited:
+        # Otherwise a restart would go on waiting.
+        journaling.hold(node, job)
 
 
 def on_working(node: NodeState, sender: Peer, message: Working) -> None:
     """A worker has it: no holder may keep it queued."""
     job = _pending(node, sender, message.id)
-    if job is None or postponing.outlasts(node, job):
+    if job is None or postponing.stands(node, job):
         return
     lifecycle.dequeue(node, job, Cause.WORKING)
     _postpone(node, job)
@@ -219,4 +223,7 @@ def working(node: NodeState, job: Job, client: Client) -> None:
     """A client asks for more time: the period starts anew here and at the other holders."""
     handouts.untie(node, job, client)
     lifecycle.dequeue(node, job, Cause.WORKING)
+    waited = postponing.is_postponed(job)
     lifecycle.lease(node, job)
+    if waited:
+        journaling.hold(node, job)

@@ -36,6 +36,7 @@ from tests.sim.ablations import (
     brokenletters,
     brokenrecords,
     brokenreplies,
+    brokenwaits,
     brokenworkers,
     conditions,
     upkeep,
@@ -70,6 +71,8 @@ class Case:
 
 _LAGGING: Final = conditions.shipped("ack-vs-federation")
 _MOVED: Final = conditions.shipped("moved-jobs")
+_BACKOFF: Final = conditions.shipped("backoff")
+_OLD_NEWS: Final = conditions.shipped("backoff", first=26)
 _WORKERS: Final = conditions.shipped("workers")
 _UNKNOWN: Final = conditions.pinned("careless-clients-2")
 _PRIORITIES: Final = conditions.shipped("priorities")
@@ -210,6 +213,15 @@ FOUND: Final = (
     Case(broken.counting_twice, conditions.careless, "S14"),
     Case(broken.counting_nothing, conditions.careless, "S14"),
     Case(broken.raising, conditions.calm, "S12"),
+    # Jobs that wait after a NACK.
+    Case(brokenwaits.waits_not_told, _BACKOFF, "S6", seeds=1),
+    Case(brokenwaits.waits_not_repeated, _BACKOFF, "S6", seeds=1),
+    Case(brokenwaits.waits_not_heard, _BACKOFF, "S6", seeds=1),
+    Case(brokenwaits.waits_cut_short, _BACKOFF, "S6", seeds=1),
+    Case(brokenwaits.waits_ended_by_old_news, _OLD_NEWS, "S6", seeds=1),
+    Case(brokenwaits.nobody_takes_over, _BACKOFF, "L2 L8", seeds=1),
+    Case(brokenwaits.waits_counted_twice, _BACKOFF, "S14", seeds=1),
+    Case(brokenwaits.waits_not_recorded, brokenwaits.recorded_waits, "S6"),
     # What clients ask for, and what operators say.
     Case(brokenworkers.tokens_not_checked, _WORKERS, "S23", seeds=8),
     Case(brokenworkers.tokens_forgotten, _WORKERS, "S23", seeds=8),

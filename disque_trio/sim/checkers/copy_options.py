@@ -63,7 +63,9 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
     first, said = read(job.first_record), read(fixed)
-    for name in ("replicate", "retry", "priority", "limit", "key", "keep"):
+    for name in (
+        "replicate", "retry", "priority", "limit", "key", "keep", "backoff", "max-backoff",
+    ):  # fmt: skip
         if said.get(name) != first.get(name):
             _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
     if (
@@ -138,7 +140,10 @@ def compare_with_request(case: Case, job: Job) -> None:
         "limit": options.limit or None,
         "key": options.unique,
         "keep": options.keep // MILLI or None,
+        "backoff": options.backoff // MILLI or None,
     }
+    if options.max_backoff:
+        asked["max-backoff"] = options.max_backoff // MILLI
     if not options.is_default:
         asked["replicate"] = options.replicate
     for name, value in asked.items():

@@ -15,6 +15,7 @@ from disque_trio.sim.checkers import (
     history,
     meetings,
     messages,
+    postponing,
     queries,
     refusals,
     replies,
@@ -50,6 +51,8 @@ def _see_received(case: Case, row: Row) -> None:
         messages.on_recv(case, row)
         if row.cause in timers.ANNOUNCEMENTS:
             timers.on_announcement(case, row)
+        elif row.cause == "willqueue":
+            postponing.on_warning(case, row)
         elif row.cause == "fail":
             tables.on_fail(case, row)
         return
@@ -129,6 +132,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         replies.note,
         custody.before_queue,
         safety.before_queue,
+        postponing.before_queue,
         timers.before_queue,
         workers.before_queue,
         deadletters.before_queue,
@@ -137,7 +141,16 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     ),
     "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
     "untie": (workers.on_untie,),
-    **dict.fromkeys(("dead", "redrive"), (replies.note, deadletters.on_state, timers.after_state)),
+    "postpone": (replies.note, postponing.on_postpone),
+    **dict.fromkeys(
+        ("dead", "redrive"),
+        (
+            replies.note,
+            deadletters.on_state,
+            timers.after_state,
+            postponing.after_state,
+        ),
+    ),
     "serve": (
         deadletters.on_serve,
         workers.on_serve,
@@ -183,12 +196,13 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
         (
-            *(f"{verb}.ok" for verb in _GIVING),
+            *(f"{verb}.ok" for verb in _GIVING if verb != "nack"),
             *(f"{verb}.unknown" for verb in _GIVING),
             *(f"{verb}.refused" for verb in replies.VERBS),
         ),
         (replies.on_end,),
     ),
+    "nack.ok": (replies.on_end, postponing.on_nack_ok),
     "working.invoke": (client_events.on_working_invoke, workers.on_working_invoke),
     "working.ok": (
         safety.before_working_ok,
@@ -196,6 +210,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         replies.on_working_ok,
         client_events.on_working_end,
         timers.on_working,
+        postponing.on_working_ok,
         _forget,
     ),
     "working.refused": (workers.on_working_refused, client_events.on_working_end),

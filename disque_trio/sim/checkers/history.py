@@ -80,7 +80,7 @@ def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     if copy.is_late and row.node not in job.drop_on_disk:
         job.resurrected_at = row.time
     if before is not None:
-        copy.base = before.base
+        copy.base, copy.postponed_at = before.base, before.postponed_at
     job.listed.pop(row.node, None)
     _forget_gc(job, row.node)
 
@@ -153,7 +153,7 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
     """Upper bounds of the job's counters, and lower bounds of this copy's."""
     if cause == "nack":
         job.nacked += 1
-    elif cause not in {"first", "import", "release"}:
+    elif cause not in {"first", "import", "release", "backed-off"}:
         job.requeued += 1
     if copy is not None:
         # Only of these it is sure that they are no first stay, which does not count.

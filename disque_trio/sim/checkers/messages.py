@@ -13,12 +13,15 @@ QUEUED: Final = "queued"
 """The job is queued elsewhere. A holder that has it queued too may keep it."""
 WORKING: Final = "working"
 """A worker has the job: no node keeps it queued."""
+POSTPONED: Final = "postponed"
+"""The job waits after a NACK."""
 ACK: Final = "ack"
 STATE: Final = "state"
 """Messages that tell a holder that the job is acknowledged or deleted."""
 SORTS: Final = {
     "queued": QUEUED,
     "working": WORKING,
+    "postponed": POSTPONED,
     "setack": ACK,
     "deljob": ACK,
     "jobstate": STATE,
@@ -109,6 +112,7 @@ def _send_confirmation(case: Case, row: Row) -> None:
 _SENDING: Final[dict[str, Callable[[Case, Row], Bases | None]]] = {
     "queued": _send_announcement,
     "working": _send_announcement,
+    "postponed": _send_announcement,
     "setack": _send_setack,
     "deljob": _send_deljob,
     "repljob": _send_copies,
@@ -276,6 +280,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "yourjobs": _take_copies,
     "queued": _take_announcement,
     "working": _take_announcement,
+    "postponed": _take_announcement,
     "setack": _take_announcement,
     "deljob": _take_announcement,
     "willqueue": _learn_of_copy,

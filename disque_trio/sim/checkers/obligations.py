@@ -57,6 +57,8 @@ class Options:
     unique: int | None = None
     """The CRC-32 of its key."""
     keep: Micros = 0
+    backoff: Micros = 0
+    max_backoff: Micros = 0
     body: str | None = None
     """None where the trace has none."""
     is_default: bool = False
@@ -84,6 +86,8 @@ def read_options(detail: str, nodes: int) -> Options:
         limit=said.get("limit", 0),
         unique=said.get("unique"),
         keep=said.get("keep", 0) * SECOND,
+        backoff=said.get("backoff", 0) * SECOND,
+        max_backoff=said.get("maxbackoff", 0) * SECOND,
         body=body if has_body else None,
         is_default="replicate" not in said,
     )

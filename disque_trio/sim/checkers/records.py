@@ -3,6 +3,7 @@
 import attrs
 
 from disque_trio.sim.checkers.obligations import Options, is_at_least_once
+from disque_trio.sim.checkers.waits import Wait
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 
@@ -132,6 +133,9 @@ class Copy:
     due_by: Micros = FOREVER
     """By when it must be queued, or postponed anew (L8)."""
     armed_at: Micros = NEVER
+    postponed_at: Micros = NEVER
+    """When its node was last told that a NACK lets it wait; and until when it waits at most."""
+    waits_until: Micros = NEVER
     was_handed_out: bool = False
     """It has come back after a stop in order, and a worker may have it (S21)."""
     before: "Copy | None" = None
@@ -284,6 +288,8 @@ class Job:
     """By node: when its consumer has ended that connection, of which the node has to learn."""
     ack_invoked: Micros | None = None
     acks: list[Ack] = attrs.Factory(list)
+    wait: Wait | None = None
+    """The last such NACK, unless a client has ended its wait."""
     asked_again: Micros = NEVER
     """When a client last gave it back (NACK, ENQUEUE)."""
     ack_deleted: bool = False

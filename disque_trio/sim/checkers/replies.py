@@ -20,6 +20,7 @@ _VERBS_OF_ROWS: Final = {
     ("drop", "fastack"): "fastack",
     ("drop", "client-deljob"): "deljob",
     ("queue", "nack"): "nack",
+    ("postpone", "nack"): "nack",
     ("queue", "enqueue"): "enqueue",
     ("dead", "nack"): "nack",
     ("dead", "nack-dead"): "nack",

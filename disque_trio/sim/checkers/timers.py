@@ -31,6 +31,9 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is not None and copy.due and row.cause != "add":
         _arm(case, copy, copy.due * MILLI)
+        if row.cause == "loaded":
+            # It may be the rest of a wait after a NACK, which stands.
+            copy.waits_until = copy.due_by
 
 
 def after_add_ok(case: Case, row: Row, job: Job) -> None:
@@ -76,7 +79,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is not None:
         _judge(case, job, copy)
-        copy.due_by = FOREVER
+        copy.due_by, copy.waits_until = FOREVER, NEVER
     if row.cause == "retry":
         _judge_all(case, job)
 
@@ -116,6 +119,14 @@ def after_untie(case: Case, job: Job, node: str) -> None:
         _arm(case, copy, case.obligations.grace)
 
 
+def after_postpone(case: Case, copy: Copy, wait: Micros) -> None:
+    """A NACK lets it wait so long at most."""
+    if copy.is_acked or copy.queueing is not None:
+        return
+    _arm(case, copy, wait)
+    copy.waits_until = copy.due_by
+
+
 def before_end(case: Case, row: Row, job: Job) -> None:
     """L8: a copy that is acknowledged or dropped was not overdue."""
     copy = job.copies.get(row.node)
@@ -140,6 +151,9 @@ def _arm_for_retry(case: Case, job: Job, copy: Copy) -> None:
     retry = case.retry_of(job)
     if retry:
         _arm(case, copy, retry + DESYNC)
+        if copy.waits_until > case.now:
+            # It may go on waiting.
+            copy.due_by = max(copy.due_by, copy.waits_until)
     else:
         copy.due_by = FOREVER
 

@@ -107,7 +107,8 @@ def _options(add: Add) -> str:
     options = (
         ("REPLICATE", add.replicate), ("DELAY", add.delay_s), ("RETRY", add.retry_s),
         ("TTL", add.ttl_s), ("MAXLEN", add.maxlen), ("PRIORITY", add.priority),
-        ("KEEP", add.keep_s), ("IFEXISTS", add.if_exists),
+        ("KEEP", add.keep_s), ("IFEXISTS", add.if_exists), ("BACKOFF", add.backoff_s),
+        ("MAXBACKOFF", add.max_backoff_s),
     )  # fmt: skip
     words = [f"{name} {value}" for name, value in options if value is not None]
     words += ["UNIQUE"] if add.unique is not None else []

@@ -190,11 +190,22 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
         priority=job.priority.draw_int(run.extensions),
         limit=None if retry_s == 0 else job.limit.draw_int(run.extensions),
+        **_backoff(job, retry_s, run.extensions),
         pipeline=spec.pipeline.draw_int(rng),
         dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
         again=spec.again.draw_int(rng),
         **({} if job.unique is None else _key(job, job.unique, rng)),
     )
+
+
+def _backoff(job: JobSpec, retry_s: int | None, rng: random.Random) -> dict[str, Any]:
+    backoff_s, most_s = job.backoff.draw_int(rng), job.max_backoff.draw_int(rng)
+    if backoff_s is None or retry_s == 0:
+        return {}
+    return {
+        "backoff_s": backoff_s,
+        "max_backoff_s": None if most_s is None else max(most_s, backoff_s),
+    }
 
 
 def _key(job: JobSpec, keys: Range, rng: random.Random) -> dict[str, Any]:
@@ -249,6 +260,7 @@ def _consumer(
         meta=spec.meta,
         tied=spec.tied,
         work=spec.work.span,
+        delay_ms=spec.delay.span,
         mix=tuple((way, weight.draw(cfg)) for way, weight in spec.ack),
         start=spec.start.draw_int(cfg),
         stop=0 if spec.stop is None else spec.stop.draw_int(cfg),

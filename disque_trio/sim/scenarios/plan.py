@@ -69,6 +69,8 @@ class Add:
     unique: str | None = None
     keep_s: int | None = None
     if_exists: str | None = None
+    backoff_s: int | None = None
+    max_backoff_s: int | None = None
     again: int = 0
     """How often the producer sends it again, at the next node, if a connection ends without a
     reply."""
@@ -83,9 +85,10 @@ class Add:
 class Consumer:
     """A closed-loop worker: takes jobs, works, then does what its mix says.
 
-    The mix gives relative weights to: ackjob, fastack, nack, none (forgets the job), die (drops
-    its connection with the job in hand and comes back), elsewhere (acks at another node),
-    fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release, bury.
+    The mix gives relative weights to: ackjob, fastack, nack, nack-delay, none (forgets the job),
+    die (drops its connection with the job in hand and comes back), elsewhere (acks at another
+    node), fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release,
+    bury.
     """
 
     name: str
@@ -107,6 +110,8 @@ class Consumer:
     tied: bool = False
     """It asks TIED."""
     work: Span = (5_000, 50_000)
+    delay_ms: tuple[int, int] = (1_000, 5_000)
+    """DELAY of nack-delay, drawn for each."""
     mix: tuple[tuple[str, float], ...] = (("ackjob", 1.0),)
     start: Micros = 0
     stop: Micros = 0

@@ -150,6 +150,10 @@ class JobSpec:
         "IFEXISTS; only with `unique`; one is drawn from an array",
         default="default",
     )
+    backoff: Choice = key(
+        choice(POSITIVE_SECONDS), "BACKOFF; only with RETRY above 0", default="default"
+    )
+    max_backoff: Choice = key(choice(POSITIVE_SECONDS), "MAXBACKOFF", default="default")
     async_: Range = key(SHARE, "chance that a job is added with ASYNC", default=0, name="async")
 
 
@@ -232,6 +236,7 @@ class ConsumerSpec:
     )
     tied: bool = key(FLAG, "it asks TIED", default=False)
     work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
+    delay: Range = key(MILLIS, "DELAY of `nack-delay`; drawn for each", default="1s..5s")
     ack: tuple[tuple[str, Range], ...] = key(
         weights(tuple(vocabulary.WAYS)),
         "how a job ends after the work",

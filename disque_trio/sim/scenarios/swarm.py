@@ -22,7 +22,7 @@ _OF_LINK: Final = {
 }
 _OF_CLOCK: Final = {"drift": "drift_ppm", "wall-offset": "wall_offset"}
 _OPTIONS: Final = ("replicate", "delay", "retry", "ttl", "maxlen")
-_EXTENSIONS: Final = ("priority",)
+_EXTENSIONS: Final = ("priority", "backoff")
 """Likewise, drawn only where a scenario has them."""
 
 

@@ -319,7 +319,9 @@ class Worker:
         connection = self._connection
         if node != self._home:
             connection = self._other = self._new_connection()
-        self.wishes.append(Ask(connection, node, way_words(way, self._jobs[0], self._tokens)))
+        delay = self._rng.randint(*self._plan.delay_ms) if way == "nack-delay" else 0
+        words = way_words(way, self._jobs[0], self._tokens, delay)
+        self.wishes.append(Ask(connection, node, words))
 
     def _new_connection(self) -> int:
         self._last_connection += 1

@@ -5,7 +5,7 @@ from typing import Final
 from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.statemachine.base import Reply
 
-_WITH_TOKEN: Final = ("working", "nack", "release", "bury")
+_WITH_TOKEN: Final = ("working", "nack", "nack-delay", "release", "bury")
 
 
 def add_words(add: Add) -> list[bytes]:
@@ -22,6 +22,8 @@ def add_words(add: Add) -> list[bytes]:
         ("UNIQUE", add.unique),
         ("KEEP", add.keep_s),
         ("IFEXISTS", add.if_exists),
+        ("BACKOFF", add.backoff_s),
+        ("MAXBACKOFF", add.max_backoff_s),
     ):
         words += [] if value is None else [option, value]
     words += ["ASYNC"] if add.is_async else []
@@ -42,10 +44,12 @@ def tokens_of(reply: list[Reply]) -> dict[bytes, bytes]:
     return {job[1]: job[job.index(b"token") + 1] for job in reply if isinstance(job, list)}  # type: ignore[misc]
 
 
-def way_words(way: str, job: bytes, tokens: dict[bytes, bytes]) -> list[bytes]:
+def way_words(way: str, job: bytes, tokens: dict[bytes, bytes], delay_ms: int = 0) -> list[bytes]:
     """The command that ends a job in this way, with its token where a command takes one."""
     token = tokens.get(job, b"") if way in _WITH_TOKEN else b""
     named = job + b"@" + token if token else job
     if way == "bury":
         return [b"NACK", named, b"DEAD", b"cannot be done"]
+    if way == "nack-delay":
+        return [b"NACK", named, b"DELAY", b"%d.%03d" % divmod(delay_ms, 1000)]
     return [way.upper().encode(), named]

@@ -6,6 +6,7 @@ from disque_trio.statemachine import (
     acks,
     deadletters,
     handouts,
+    journaling,
     lifecycle,
     replication,
     requeue,
@@ -88,7 +89,11 @@ def held(node: NodeState, args: list[bytes]) -> list[Job]:
 
 def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
     """Queue an active job; False for others, and for one that may not be queued again."""
-    return job.state == ACTIVE and deadletters.queue_again(node, job, cause)
+    waited = is_postponed(job)
+    is_queued = job.state == ACTIVE and deadletters.queue_again(node, job, cause)
+    if waited and is_queued:
+        journaling.hold(node, job)
+    return is_queued
 
 
 def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

@@ -1,0 +1,175 @@
+"""NACK with a delay: nobody queues the job before the wait is over (S6, docs/guarantees.md).
+
+A node knows of a wait if the NACK was there, or if it has been told. Others may queue the job
+early, if a message was lost, was late, or could not be sent. But nobody that knows may leave a
+warning (WILLQUEUE) of another unanswered. A client that wants the job queued, or goes on working,
+ends the wait.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers import timers
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.messages import POSTPONED, QUEUED, WORKING, number_in
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
+from disque_trio.sim.checkers.records import NEVER, Copy, Job
+from disque_trio.sim.checkers.waits import Wait
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.postponing import MARGIN
+from disque_trio.tracing.rows import Row
+
+_BY_ITSELF: Final = ("first", "delay-over", "retry", "backed-off", "untied", "loaded")
+"""Causes of a queueing that nobody asked for."""
+_ENDS: Final = ("enqueue", "release", "nack", "enqueue-message")
+LATEST: Final[Micros] = (MARGIN + 500) * MILLI
+"""How much later than the node of the NACK the last of the others queues the job."""
+
+
+def on_postpone(case: Case, row: Row, job: Job) -> None:
+    """A NACK lets the job wait: on its node, or on one that is told."""
+    wait = number_in(row.detail, "wait") * MILLI
+    copy = job.copies.get(row.node)
+    job.expected_since = max(job.expected_since, row.time + case.obligations.longest(wait))
+    if row.cause == "nack":
+        case.mark("nack.postponed")
+        job.nacked += 1
+        job.wait = Wait(row.time, row.node, row.time + case.obligations.shortest(wait))
+    else:
+        case.mark("nack.told")
+    if copy is None:
+        return
+    if job.wait is not None and row.time + case.obligations.longest(wait) >= job.wait.until:
+        # Otherwise it was told of an earlier NACK.
+        copy.postponed_at = row.time
+    if row.cause == "nack":
+        copy.counted = (copy.counted[0] + 1, copy.counted[1])
+    timers.after_postpone(case, copy, wait + (0 if row.cause == "nack" else LATEST))
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S6: the job is queued."""
+    wait = job.wait
+    if wait is None:
+        return
+    if row.cause in _ENDS:
+        job.wait = None
+        return
+    copy = job.copies.get(row.node)
+    if row.cause not in _BY_ITSELF or copy is None or not case.has_node_rows or case.is_live:
+        return
+    case.check("S6")
+    if row.cause == "backed-off":
+        case.mark("nack.waited")
+    if row.time >= wait.until or _has_forgotten(case, row.node, wait):
+        return
+    case.mark("nack.early")
+    early = wait.until - row.time
+    why = _why(case, job, copy, wait)
+    if why and not (early <= MARGIN * MILLI and _has_waited(copy, wait)):
+        detail = (
+            f"queued {early / SECOND:.3f} s before the wait of a NACK at {wait.node} is over: {why}"
+        )
+        case.violate("S6", detail, job.id, row.node)
+
+
+def _has_forgotten(case: Case, node: str, wait: Wait) -> bool:
+    """Has the node been started again since? It counts by the wall clock then. What it has told
+    nobody, and no client has been answered, may not have come into its journal."""
+    return case.world.started_at(node) > wait.time and not _remembers(case, node, wait)
+
+
+def _remembers(case: Case, node: str, wait: Wait) -> bool:
+    obligations = case.obligations
+    if node != wait.node or not wait.is_answered:
+        return False
+    if not obligations.has_disk or obligations.fsync != "always" or obligations.can_step:
+        return False
+    return not case.world.was_disk_faulty(node, case.now)
+
+
+def _has_waited(copy: Copy, wait: Wait) -> bool:
+    """Did it wait because of another NACK? Two that end at nearly the same time are taken for
+    one."""
+    return copy.node != wait.node and copy.postponed_at < wait.time <= copy.waits_until
+
+
+def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
+    """What is wrong with it; empty if the node could not know."""
+    is_loaded = copy.cause == "loaded"
+    if copy.node == wait.node:
+        return "it was there" if is_loaded or copy.since <= wait.time else ""
+    if copy.postponed_at >= wait.time and (is_loaded or copy.postponed_at >= copy.since):
+        return "it had been told"
+    told = job.announcement(wait.node, copy.node, POSTPONED)
+    if told.sent < wait.time:
+        return "" if _is_unreachable(case, job, copy, wait) else "nobody has told it"
+    if _is_ignored(job, copy):
+        return _unanswered(job, copy, wait)
+    if told.got >= wait.time >= copy.since:
+        return "it has ignored what it was told"
+    return _unanswered(job, copy, wait)
+
+
+def _is_ignored(job: Job, copy: Copy) -> bool:
+    """Did its ADDJOB wait for copies, or did it not know the sender?"""
+    return bool(job.add is None or not job.add.outcome) and copy.cause == "add"
+
+
+def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
+    """Did the node of the NACK not have it on its list, or no link to it, or end at once?"""
+    world = case.world
+    return (
+        copy.node not in job.listed.get(wait.node, ())
+        or copy.since >= wait.time
+        or not case.has_messages
+        or not world.is_up(wait.node)
+        or world.started_at(wait.node) > wait.time
+        or world.was_disk_faulty(wait.node, case.now)
+        or world.is_separated(wait.node, copy.node, wait.time, wait.time)
+        or world.may_be_unknown(wait.node, copy.node, wait.time)
+        or world.may_not_have_met(wait.node, copy.node, wait.time)
+    )
+
+
+def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
+    """Did a node that knows leave its warning without an answer?"""
+    for node, time in wait.asked.get(copy.node, {}).items():
+        said = max(
+            job.announcement(node, copy.node, sort).sent for sort in (POSTPONED, QUEUED, WORKING)
+        )
+        if said < time:
+            return f"{node} knew, and has not answered its warning"
+    return ""
+
+
+def on_warning(case: Case, row: Row) -> None:
+    """WILLQUEUE has come to a node."""
+    job = case.jobs.get(row.job)
+    wait = None if job is None else job.wait
+    if job is None or wait is None or row.time >= wait.until:
+        return
+    copy = job.copies.get(row.node)
+    if copy is None or copy.is_acked or copy.queueing is not None:
+        return
+    knows = row.node == wait.node or copy.postponed_at >= wait.time
+    if not knows or copy.since > copy.postponed_at or copy.postponed_at == NEVER:
+        return
+    if case.world.started_at(row.node) > wait.time:
+        return
+    wait.asked.setdefault(row.peer, {})[row.node] = row.time
+
+
+def on_nack_ok(_case: Case, row: Row, job: Job) -> None:
+    """Its client has been answered."""
+    if job.wait is not None and row.node == job.wait.node and row.detail == "1":
+        job.wait.is_answered = True
+
+
+def after_state(_case: Case, _row: Row, job: Job) -> None:
+    """It is dead, or alive again: nothing is left of the wait."""
+    job.wait = None
+
+
+def on_working_ok(_case: Case, _row: Row, job: Job) -> None:
+    """A worker goes on: the wait is over."""
+    job.wait = None
