@@ -41,7 +41,13 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, is_over, tell_state
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, merged
+from disque_trio.statemachine.extensions import (
+    ALIVE,
+    MAX_REDRIVES,
+    DeadState,
+    Extensions,
+    merged,
+)
 from disque_trio.statemachine.introductions import introduce, learn
 from disque_trio.statemachine.job import Job, may_be_queued
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
@@ -98,10 +104,11 @@ def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
 
 
 def redrive(node: NodeState, job: Job) -> bool:
-    """Queue a dead job as if it were new. False if it is not dead."""
-    if job.state != DEAD:
-        return False
+    """Queue a dead job as if it were new. False if it is not dead, or cannot be redriven more
+    often."""
     before = job.dead_state
+    if job.state != DEAD or before.epoch >= MAX_REDRIVES:
+        return False
     after = DeadState(before.epoch + 1, life=before.life)
     introduce(node, job)
     _become(node, job, after, Cause.REDRIVEN, before.life)

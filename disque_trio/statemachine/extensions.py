@@ -18,6 +18,8 @@ DEAD_BYTES: Final = 420
 """What the state of a job that is or was dead weighs besides, with its place among the dead."""
 MAX_REASON: Final = 1024
 """Bytes of the reason why a job is dead."""
+MAX_REDRIVES: Final = 0xFFFF_FFFF
+"""Messages and records count redrives in 32 bits."""
 
 
 @attrs.frozen

@@ -35,6 +35,8 @@ _CLEARED: Final = lifecycle.WITH_WORKER | DELAYED
 _SET: Final = POSTPONED | QUEUED_ONCE | BCAST_QUEUED | BCAST_WILLQUEUE
 _DOUBLINGS: Final = 40
 """Beyond this, every back-off is as long as it may be."""
+_LONGEST: Final[Millis] = 0xFFFF_FFFF
+"""POSTPONED has 32 bits for the wait. Only a damaged copy has a longer back-off."""
 
 
 def backoff(node: NodeState, job: Job) -> Millis:
@@ -46,7 +48,7 @@ def backoff(node: NodeState, job: Job) -> Millis:
     wait = min(extensions.backoff << min(job.nacks, _DOUBLINGS), extensions.max_backoff)
     spread = wait * 2 // 5
     wait += int(node.rng.random() * (spread + 1)) - spread // 2
-    return min(wait, (job.expires - node.mono) // 2)
+    return min(wait, (job.expires - node.mono) // 2, _LONGEST)
 
 
 def postpone(node: NodeState, job: Job, wait: Millis) -> None:

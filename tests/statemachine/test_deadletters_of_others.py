@@ -11,7 +11,13 @@ from disque_trio.statemachine.base import (
     QUEUED,
     Status,
 )
-from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, merged
+from disque_trio.statemachine.extensions import (
+    ALIVE,
+    MAX_REDRIVES,
+    DeadState,
+    Extensions,
+    merged,
+)
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
     GotJob,
@@ -298,3 +304,13 @@ def test_a_job_may_be_redriven_by_others_before_it_is_known_here_that_it_was_dea
 
     assert (job.state, job.nacks, job.deliveries) == (QUEUED, 0, 0)
     assert job.extensions == Extensions(limit=5, dead=REDRIVEN)
+
+
+def test_a_job_that_was_redriven_as_often_as_can_be_counted_stays_dead() -> None:
+    rig, job = among_three()
+    last = DeadState(MAX_REDRIVES, True, b"why", DAY)
+    rig.message(N2, JobState(JOB, WEEK, last))
+
+    assert rig.ask("REDRIVE", JOB) == 0
+
+    assert (job.state, job.dead_state) == (DEAD, last)

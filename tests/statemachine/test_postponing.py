@@ -1,12 +1,14 @@
 """NACK with a delay, at the node of the NACK (docs/bus.md, "NACK with a delay")."""
 
+import attrs
 import pytest
 
 from disque_trio.statemachine.base import ACTIVE, QUEUED
 from disque_trio.statemachine.events import Cause, Kind
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.messages import Postponed, Queued, SetAck, WillQueue
 from disque_trio.statemachine.postponing import rest
-from tests.rig import JOB, N2, N3
+from tests.rig import JOB, ME, N2, N3, copy_of
 from tests.statemachine.giving import GRAIN, cluster, counts, delivered
 
 # The node of the NACK.
@@ -172,3 +174,15 @@ def test_qstat_counts_it_as_delayed() -> None:
 
     assert isinstance(reply, list)
     assert reply[20:24] == [b"delayed", 1, b"leased", 0]
+
+
+def test_a_damaged_back_off_waits_no_longer_than_a_message_can_say() -> None:
+    rig = cluster()
+    damaged = Extensions(backoff=1 << 63, max_backoff=(1 << 64) - 1)
+    copy = copy_of(holders=(N2, N3, ME), retry=60)
+    rig.hold(attrs.evolve(copy, etime=0xFFFF_FFFF, extensions=damaged))
+
+    rig.ask("NACK", JOB)
+
+    waits = [message.wait for _, message in rig.sent() if isinstance(message, Postponed)]
+    assert waits == [0xFFFF_FFFF] * 2
