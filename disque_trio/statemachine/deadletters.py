@@ -54,6 +54,7 @@ from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
 from disque_trio.statemachine.state import NodeState
 
 OVER_LIMIT: Final = b"LIMIT %d: delivered %d times"
+"""The reason of a job that was delivered as often as its LIMIT allows."""
 _FORGOTTEN: Final = DELIVERED | QUEUED_ONCE | TAKEN | POSTPONED
 """What is not remembered of a dead job: it is queued as a new one."""
 
@@ -61,23 +62,22 @@ _FORGOTTEN: Final = DELIVERED | QUEUED_ONCE | TAKEN | POSTPONED
 def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
     """Queue a job that has been queued before, unless that would exceed its LIMIT: then it is dead.
     False, and no change, if it may not be queued."""
-    limit = 0 if job.extensions is None else job.extensions.limit
-    if not limit or not may_be_queued(job):
-        return lifecycle.enqueue(node, job, cause)
     is_nack = cause is Cause.NACK
     is_again = bool(job.flags & BCAST_QUEUED) and cause not in lifecycle.NOT_COUNTED
-    attempts = job.nacks + job.deliveries + 1
-    if attempts < limit or not (is_nack or is_again):
+    if not (is_nack or is_again) or not is_last_try(job) or not may_be_queued(job):
         return lifecycle.enqueue(node, job, cause)
     lifecycle.count_delivery(job, nack=is_nack, redelivery=not is_nack)
-    bury(node, job, OVER_LIMIT % (limit, attempts), cause)
+    bury(node, job, OVER_LIMIT % (_limit(job), job.nacks + job.deliveries), cause)
     return True
 
 
-def is_spent(job: Job) -> bool:
-    """Is its LIMIT reached if this delivery does not count as done?"""
-    limit = 0 if job.extensions is None else job.extensions.limit
-    return 0 < limit <= job.nacks + job.deliveries + 1
+def is_last_try(job: Job) -> bool:
+    """Is this delivery the last that its LIMIT allows?"""
+    return 0 < _limit(job) <= job.nacks + job.deliveries + 1
+
+
+def _limit(job: Job) -> int:
+    return 0 if job.extensions is None else job.extensions.limit
 
 
 def nack(node: NodeState, job: Job, reason: bytes) -> bool:

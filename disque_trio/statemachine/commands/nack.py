@@ -101,7 +101,7 @@ def _nack(node: NodeState, job: Job, delay: Millis | None) -> bool:
     if _is_given_back(job):
         return False
     wait = postponing.backoff(node, job) if delay is None else delay
-    if not wait or deadletters.is_spent(job):
+    if not wait or deadletters.is_last_try(job):
         return give_back(node, job, Cause.NACK)
     if not job.retry:
         return False
