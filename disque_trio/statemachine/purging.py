@@ -5,6 +5,7 @@ the queue, or is not dead any more, when its turn comes stays as it is, and so d
 meanwhile. Owns `Purging.jobs`.
 """
 
+from itertools import islice
 from typing import Final
 
 from disque_trio.statemachine import acks, deadletters, send
@@ -23,7 +24,7 @@ LOOKS: Final = 500
 def purge(node: NodeState, name: bytes, *, dead: bool = False) -> int:
     """Begin with the first of those that are queued, or dead. Returns how many there are."""
     if dead:
-        return _begin(node, name, Sweep.PURGE_DEAD, _dead_jobs(node, name))
+        return _begin(node, name, Sweep.PURGE_DEAD, _dead_jobs(node, name, None))
     queue = node.queues.get(name)
     if queue is None or not queue.length:
         return 0
@@ -33,18 +34,25 @@ def purge(node: NodeState, name: bytes, *, dead: bool = False) -> int:
 
 
 def redrive(node: NodeState, name: bytes, count: int) -> int:
-    """Begin with the job that died first. Returns how many there are, `count` at most."""
-    return _begin(node, name, Sweep.REDRIVE, _dead_jobs(node, name)[-count:])
+    """Begin with the job that died first. Returns how many there are, `count` at most; 0 is all."""
+    jobs = _dead_jobs(node, name, count or None)
+    dead = node.dead.get(name, {})
+    # What is left of an earlier order died first, so the longer of the two lists has the other.
+    left = [job for job in node.purging.jobs.get((name, Sweep.REDRIVE), []) if job.id in dead]
+    found = len(jobs)
+    _begin(node, name, Sweep.REDRIVE, max(jobs, left, key=len))
+    return found
 
 
-def _dead_jobs(node: NodeState, name: bytes) -> list[Job]:
-    return list(reversed(node.dead.get(name, {}).values()))
+def _dead_jobs(node: NodeState, name: bytes, count: int | None) -> list[Job]:
+    """The one that died first at the end."""
+    return list(islice(node.dead.get(name, {}).values(), count))[::-1]
 
 
 def _begin(node: NodeState, name: bytes, sweep: Sweep, jobs: list[Job]) -> int:
     count = len(jobs)
     if count:
-        # In place of what is left of an earlier one, which is as it was, or has gone.
+        # In place of an earlier list: what is left of that is in this one, or has gone.
         node.purging.jobs[name, sweep] = jobs
         on_due(node, node.purging)
     return count

@@ -78,6 +78,17 @@ def test_many_are_redriven_in_slices() -> None:
     assert rig.ask("QLEN", "q") == LOOKS
 
 
+def test_a_second_redrive_takes_nothing_from_the_first() -> None:
+    rig, jobs = several(LOOKS + 3)
+    rig.ask("REDRIVE", "q")
+    rig.ask("ACKJOB", jobs[LOOKS])
+
+    assert rig.ask("REDRIVE", "q", "COUNT", 1) == 1
+
+    rig.advance(1000)
+    assert dead_of(rig) == []
+
+
 def test_purge_dead_acknowledges_the_dead_and_leaves_the_rest() -> None:
     rig, _ = several(3)
     job = rig.add()

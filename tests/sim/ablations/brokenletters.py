@@ -145,7 +145,7 @@ def living_purged(patch: Patch) -> None:
         else:
             acks.ack(node, job.id, Cause.PURGE)
 
-    def entries(node: NodeState, name: bytes) -> list[Job]:
+    def entries(node: NodeState, name: bytes, _count: int | None) -> list[Job]:
         return [job for job in node.jobs.values() if job.queue == name]
 
     patch.setattr(purging, "_handle", handle)
