@@ -94,6 +94,7 @@ class BlockingClient(ClusterClient):
     ackjob = blocking(commands.ackjob)
     fastack = blocking(commands.fastack)
     nack = blocking(commands.nack)
+    release = blocking(commands.release)
     redrive = blocking(commands.redrive)
     redrive_queue = blocking(commands.redrive_queue)
     working = blocking(commands.working)

@@ -116,6 +116,7 @@ class Client(ClusterClient):
     ackjob = method(commands.ackjob)
     fastack = method(commands.fastack)
     nack = method(commands.nack)
+    release = method(commands.release)
     redrive = method(commands.redrive)
     redrive_queue = method(commands.redrive_queue)
     working = method(commands.working)

@@ -84,7 +84,10 @@ def addjob(
     ttl: int | None = None,
     maxlen: int | None = None,
     is_async: bool = False,
+    priority: int | None = None,
     limit: int | None = None,
+    backoff: float | None = None,
+    max_backoff: float | None = None,
     unique: Text | None = None,
     keep: float | None = None,
     if_exists: str | None = None,
@@ -98,9 +101,9 @@ def addjob(
         "RETRY": retry,
         "TTL": ttl,
     }
-    options |= {"MAXLEN": maxlen, "LIMIT": limit}
-    kept = None if keep is None else f"{keep:.3f}"
-    options |= {"UNIQUE": unique, "KEEP": kept, "IFEXISTS": if_exists}
+    options |= {"MAXLEN": maxlen, "PRIORITY": priority, "LIMIT": limit}
+    options |= {"BACKOFF": _seconds(backoff), "MAXBACKOFF": _seconds(max_backoff)}
+    options |= {"UNIQUE": unique, "KEEP": _seconds(keep), "IFEXISTS": if_exists}
     words = [b"ADDJOB", _word(queue), _word(body), _wait(timeout)]
     for name, value in options.items():
         if value is not None:
@@ -139,12 +142,21 @@ def fastack(*ids: str) -> Command[int]:
     return _of_ids(b"FASTACK", ids)
 
 
-def nack(*ids: str, dead: Text | None = None) -> Command[int]:
-    """NACK: how many were queued again; or, with a reason why they are `dead`, how many are."""
+def nack(*ids: str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
+    """NACK: how many were given back, to be queued again at once or after a `delay` in seconds; or,
+    with a reason why they are `dead`, how many are."""
     command = _of_ids(b"NACK", ids, is_repeatable=False)  # each counts
-    if dead is None:
-        return command
-    return attrs.evolve(command, words=(*command.words, b"DEAD", _word(dead)))
+    words = command.words
+    if delay is not None:
+        words += (b"DELAY", _word(f"{delay:.3f}"))
+    if dead is not None:
+        words += (b"DEAD", _word(dead))
+    return attrs.evolve(command, words=words)
+
+
+def release(*ids: str) -> Command[int]:
+    """RELEASE: how many jobs, which were not begun, were queued again."""
+    return _of_ids(b"RELEASE", ids)
 
 
 def redrive(*ids: str) -> Command[int]:
@@ -240,6 +252,11 @@ def _word(value: Text | float) -> bytes:
     if isinstance(value, bytes):
         return value
     return str(value).encode(errors="surrogateescape")
+
+
+def _seconds(value: float | None) -> str | None:
+    """With the three decimals that a node reads."""
+    return None if value is None else f"{value:.3f}"
 
 
 def _wait(seconds: float | None) -> bytes:
