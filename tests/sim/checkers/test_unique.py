@@ -1,4 +1,5 @@
-"""S24 and S25: of the jobs with one key one lives, and its id is told."""
+"""S24, S25, S27 and L11: of the jobs with one key one lives, and its id is told; after a cut the
+later one of two yields."""
 
 from zlib import crc32
 
@@ -197,3 +198,75 @@ def test_the_key_of_the_record_is_that_of_the_addjob() -> None:
     trace.add(1, to=(), options=OPTIONS, record=record("b", key=KEY + 1))
 
     assert broken(trace.verdict()) == ["S16"]
+
+
+# Two sides of a cut.
+
+
+def both(until: float = 3) -> Trace:
+    """Each side of a cut adds a job; `JOB` is the earlier one."""
+    trace = Trace()
+    trace.cut(0.5, ["n1"], ["n2"], until=until)
+    add(trace, 1)
+    add(trace, 2, OTHER, node="n2", body="c")
+    return trace
+
+
+def yielded(trace: Trace, time: float, job: str, node: str) -> None:
+    trace.row(time, "unqueue", node, job=job, queue="q", cause="acked")
+    trace.row(time, "acked", node, job=job, queue="q", cause="yielded")
+
+
+def test_the_later_one_yields() -> None:
+    trace = both()
+    yielded(trace, 4, OTHER, "n2")
+
+    verdict = trace.verdict()
+
+    assert "S27" not in broken(verdict)
+    assert verdict.marks["unique.yielded"] == verdict.checks["S27"] == 1
+
+
+def test_the_earlier_one_does_not_yield() -> None:
+    trace = both()
+    yielded(trace, 4, JOB, "n1")
+
+    assert "S27" in broken(trace.verdict())
+
+
+def test_a_job_does_not_yield_to_one_that_has_ended() -> None:
+    trace = both()
+    end(trace, 4)
+    yielded(trace, 30, OTHER, "n2")
+
+    assert "S27" in broken(trace.verdict())
+
+
+def test_the_key_of_a_job_that_yields_is_not_kept() -> None:
+    trace = Trace()
+    trace.cut(0.5, ["n1"], ["n2"], until=3)
+    add(trace, 1)
+    add(trace, 2, OTHER, node="n2", body="c", keep=300)
+    yielded(trace, 4, OTHER, "n2")
+    end(trace, 60)
+    add(trace, 62, "D-89abcdef-DDDDDDDDDDDDDDDDDDDDDDDD-003d", body="d")
+
+    assert "S24" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("time", "finds"), [(4.0, False), (60.0, True)])
+def test_long_after_a_cut_one_of_two_that_nobody_has_taken_is_gone(
+    time: float, *, finds: bool
+) -> None:
+    trace = both()
+    trace.serve(time)
+
+    assert ("L11" in broken(trace.verdict())) == finds
+
+
+def test_one_that_was_queued_again_need_not_go() -> None:
+    trace = both()
+    trace.row(20, "queue", "n2", job=OTHER, queue="q", cause="retry")
+    trace.serve(60)
+
+    assert "L11" not in broken(trace.verdict())
