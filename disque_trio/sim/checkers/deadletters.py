@@ -18,8 +18,9 @@ TRIES = ("retry", "nack", "untied", "enqueue")
 RACE: Micros = 50 * MILLI
 """How soon two holders may queue a job one after the other, besides the way of a message."""
 _ROUNDED: Micros = SECOND
-_MANY = 1 << 16
 """Messages have the rest of a life in whole milliseconds, copies in whole seconds."""
+_MANY = 1 << 16
+"""More than any LIMIT."""
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:

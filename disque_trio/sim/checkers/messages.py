@@ -16,8 +16,9 @@ WORKING: Final = "working"
 POSTPONED: Final = "postponed"
 """The job waits after a NACK."""
 ACK: Final = "ack"
+"""The job is acknowledged or deleted."""
 STATE: Final = "state"
-"""Messages that tell a holder that the job is acknowledged or deleted."""
+"""The job is dead, or has been redriven."""
 SORTS: Final = {
     "queued": QUEUED,
     "working": WORKING,
