@@ -9,6 +9,7 @@ from typing import Any
 from disque_trio.statemachine import (
     acks,
     counts,
+    deadletters,
     dispatch,
     lifecycle,
     links,
@@ -38,7 +39,7 @@ from tests.sim.ablations.broken import Patch, nothing
 def senders_unlisted(patch: Patch) -> None:
     """The sender of a message is not added to the list of holders."""
     for name in ("add_holder", "learn"):
-        patch.setattr(requeue, name, nothing)
+        patch.setattr(deadletters, name, nothing)
 
 
 def holders_not_introduced(patch: Patch) -> None:

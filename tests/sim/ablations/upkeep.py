@@ -112,7 +112,7 @@ def killings(seed: int) -> Plan:
         adds=jobs(60, every=SECOND // 4),
         consumers=workers((1, 2, 3), mix=(("ackjob", 1.0), ("elsewhere", 2.0), ("fastack", 0.5))),
         faults=faults,
-        expect=Expect(duplicates=TROUBLED),
+        expect=Expect(duplicates=(*TROUBLED, "D9")),
     )
 
 
