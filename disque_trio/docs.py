@@ -22,8 +22,8 @@ in `disque_trio/manual/`.
 A request is a RESP array of bulk strings, or a line of words separated by spaces. In the usage
 lines, upper-case words are typed as they are, in upper or lower case. Lower-case words stand for a
 value, brackets enclose optional parts, and `a|b` is a choice. Options may come in any order. Queue
-names and bodies are any bytes. Numbers are signed 64-bit integers; an empty word is 0, except for
-the options of ours.
+names and bodies are any bytes. Numbers are signed 64-bit integers; an empty word is 0, but an error
+in options of ours.
 
 | reply | meaning |
 |---|---|

@@ -259,13 +259,17 @@ def test_backoffs_are_spread() -> None:
     assert max(waits) > 11_400
 
 
-def test_a_delay_goes_before_the_backoff() -> None:
-    rig = Rig()
+def test_a_delay_goes_before_the_backoff_and_doubles_the_next_one() -> None:
+    rig = Rig(config=CALM)
     job = delivered(rig, "BACKOFF", 10)
 
     rig.ask("NACK", job.id, "DELAY", 3)
 
     assert wait_of(rig, job) == 3000
+    rig.advance(3010)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.ask("NACK", job.id)
+    assert 16_000 <= wait_of(rig, job) <= 24_000
 
 
 def test_a_backoff_ends_before_the_job_expires() -> None:
