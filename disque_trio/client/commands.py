@@ -161,13 +161,13 @@ def release(*ids: str) -> Command[int]:
 
 def redrive(*ids: str) -> Command[int]:
     """REDRIVE: how many dead jobs are queued again."""
-    return _of_ids(b"REDRIVE", ids)
+    return _of_ids(b"REDRIVE", ids, is_repeatable=False)  # it may have died again meanwhile
 
 
 def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
     """REDRIVE of a queue: how many of its dead jobs are queued again, `count` at most."""
     words = () if count is None else (b"COUNT", _word(count))
-    return Command((b"REDRIVE", _word(queue), *words), _number, is_repeatable=count is None)
+    return Command((b"REDRIVE", _word(queue), *words), _number, is_repeatable=False)
 
 
 def enqueue(*ids: str) -> Command[int]:

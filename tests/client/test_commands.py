@@ -141,6 +141,7 @@ def test_dead_jobs_are_made_and_redriven() -> None:
     assert not buried.is_repeatable
     assert commands.redrive(ID).words == (b"REDRIVE", ID.encode())
     assert commands.redrive_queue("q").words == (b"REDRIVE", b"q")
+    assert not commands.redrive(ID).is_repeatable
     some = commands.redrive_queue("q", 5)
     assert some.words == (b"REDRIVE", b"q", b"COUNT", b"5")
     assert (some.result(4), some.is_repeatable) == (4, False)

@@ -3,8 +3,8 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine.events import Cause, Event, Kind
-from disque_trio.statemachine.extensions import Extensions
-from disque_trio.statemachine.messages import GotAck, NeedJobs
+from disque_trio.statemachine.extensions import DeadState, Extensions
+from disque_trio.statemachine.messages import GotAck, NeedJobs, ReplJob
 from tests.rig import JOB, N2, Rig, copy_of
 
 
@@ -96,3 +96,14 @@ def test_a_record_that_is_never_queued_and_a_body_on_disk_have_nothing_to_say() 
     rig.hold(copy_of(retry=0))
 
     assert events[0].detail.endswith(" due=0")
+
+
+def test_a_copy_that_is_dead_when_it_comes_says_so() -> None:
+    rig, events = traced(peers=1)
+    dead = DeadState(2, True, b"why", 86_400_000)
+
+    rig.message(N2, ReplJob((attrs.evolve(copy_of(), extensions=Extensions(dead=dead)),)))
+
+    (state,) = [event for event in events if event.kind is Kind.DEAD]
+    assert (state.job, state.cause) == (JOB, Cause.REPLJOB)
+    assert state.detail.startswith("redriven=2 left=")
