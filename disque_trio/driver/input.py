@@ -200,7 +200,8 @@ class Input:
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has closed its sending side."""
-        if session.client.blocked in (*WAITS, Blocked.COPIES, Blocked.KEY):
+        blocked = session.client.blocked
+        if blocked in WAITS or blocked in (Blocked.COPIES, Blocked.KEY):
             session.port.abort()
 
     def _after_turn(self, session: Session, now: Now) -> None:
