@@ -120,8 +120,10 @@ def _change(job: Job, copy: Copy, row: Row, state: tuple[int, bool], left: int) 
         job.counters.pop(row.node, None)
     copy.state = state
     copy.left, copy.left_since = left, row.time
-    if copy.base is not None and job.options is not None:
-        copy.base = row.mono + left - job.options.ttl // MILLI
+    if copy.base is not None:
+        # The answer to ADDJOB may be lost: then the first record has the TTL.
+        life = job.life if job.options is None else job.options.ttl // MILLI
+        copy.base = row.mono + left - life if life else None
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:

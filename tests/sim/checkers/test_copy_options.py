@@ -3,6 +3,7 @@ import pytest
 from tests.sim.checkers.trace import JOB, UPTIME, Trace, broken
 
 HOUR = 3_600_000
+WEEK = 604_800_000
 
 
 def says(*, retry: int = 10_000, delay: int = 0, replicate: int = 3, made: int = 7_000_000_000,
@@ -137,3 +138,31 @@ def test_a_record_that_does_not_say_is_not_judged() -> None:
     trace.add(0)
 
     assert "S16" in trace.verdict(end=3).not_judged
+
+
+def dead_copies(given: int, *, outcome: str) -> Trace:
+    """n2 buries a job whose ADDJOB has `outcome`, and gives n3 a copy that says `given` is left."""
+    trace = Trace()
+    trace.add(0, to=("n2",), record=says(), is_queued=False, outcome=outcome)
+    trace.row(5, "dead", "n2", job=JOB, cause="nack-dead", detail=f"redriven=0 left={WEEK}")
+    trace.send(9, "repljob", "n2", "n3", detail=f"jobs={JOB} holders=n2")
+    copy = says(left=given, due=0).replace(" left=", " dead=1 left=")
+    trace.row(9.002, "hold", "n3", job=JOB, cause="repljob", detail=copy)
+    trace.row(9.002, "dead", "n3", job=JOB, cause="repljob", detail=f"redriven=0 left={given}")
+    return trace
+
+
+@pytest.mark.parametrize("outcome", ["ok", "unknown"])
+@pytest.mark.parametrize(
+    ("given", "due"),
+    [
+        (WEEK - 3000, []),
+        (WEEK, ["604800000 ms of its TTL left, and 604797000 are"]),
+        (HOUR - 9000, ["3591000 ms of its TTL left, and 604797000 are"]),
+    ],
+    ids=["what is left of it", "a whole life", "what is left of the TTL"],
+)
+def test_a_dead_copy_has_what_its_giver_had_left(outcome: str, given: int, due: list[str]) -> None:
+    found = problems(dead_copies(given, outcome=outcome))
+
+    assert found == [f"the record (repljob) has {each}" for each in due]
