@@ -1,8 +1,9 @@
 """S21: after an orderly stop and a start a node has its queues as they were.
 
 What was queued when it ended is queued there again at once, unless another holder has it queued or
-in hand. What was not, for a worker has it, or its DELAY is not over, is not: neither at once nor
-before a whole RETRY. That an operator killed the process, or the disk was in trouble, is no stop.
+in hand, or the node has heard of its death. What was not, for a worker has it, or its DELAY is not
+over, is not: neither at once nor before a whole RETRY. That an operator killed the process, or the
+disk was in trouble, is no stop.
 """
 
 from typing import Final
@@ -79,7 +80,7 @@ def judge_overdue(case: Case) -> None:
         del case.due_again[node, job_id]
         job = case.jobs.get(job_id)
         copy = None if job is None else job.copies.get(node)
-        if job is None or copy is None or copy.is_acked or case.is_live:
+        if job is None or copy is None or copy.is_acked or copy.state[1] or case.is_live:
             continue
         if not _is_taken(job, copy, since) and not _was_hindered(case, job, node, since):
             detail = (

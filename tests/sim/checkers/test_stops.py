@@ -81,6 +81,15 @@ def test_another_holder_that_has_it_queued_or_in_hand_keeps_it_away() -> None:
     assert problems(in_hand) == []
 
 
+def test_one_that_dies_meanwhile_is_not_queued_again() -> None:
+    dead, told_later = told(queued_at=None, to=("n2",)), told(queued_at=None, to=("n2",))
+    for trace, node in ((dead, "n1"), (told_later, "n2")):
+        trace.row(12, "dead", node, job=JOB, cause="jobstate", detail="redriven=0 left=604800000")
+
+    assert problems(dead) == []
+    assert len(problems(told_later)) == 1
+
+
 def test_one_that_is_stopped_or_killed_meanwhile_is_not_judged() -> None:
     for kind in ("crash", "pause"):
         trace = told(queued_at=None)
