@@ -135,6 +135,17 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
         # Two holders queue it at once: that is one try, which both may count.
         job.races += 1
         return
+    _count_try(case, row, job)
+
+
+def on_postpone(case: Case, row: Row, job: Job) -> None:
+    """A NACK that lets the job wait counts at once, and its queueing later does not."""
+    if row.cause == "nack":
+        _count_try(case, row, job)
+
+
+def _count_try(case: Case, row: Row, job: Job) -> None:
+    """S26: in calm, it is within LIMIT."""
     job.tries, job.tried_at = job.tries + 1, row.time
     limit = 0 if job.options is None else job.options.limit
     if limit and job.tries >= limit:

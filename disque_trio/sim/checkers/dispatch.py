@@ -141,7 +141,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     ),
     "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
     "untie": (workers.on_untie,),
-    "postpone": (replies.note, postponing.on_postpone),
+    "postpone": (replies.note, postponing.on_postpone, deadletters.on_postpone),
     **dict.fromkeys(
         ("dead", "redrive"),
         (

@@ -94,6 +94,29 @@ def test_a_limit_kills_when_it_is_reached(limit: int, due: list[str]) -> None:
     assert broken(trace.verdict()) == due
 
 
+@pytest.mark.parametrize(("limit", "due"), [(2, []), (3, ["S26"])])
+def test_a_nack_that_lets_the_job_wait_counts_once(limit: int, due: list[str]) -> None:
+    trace = added(limit)
+    trace.serve(2)
+    trace.row(3, "postpone", "n1", job=JOB, cause="nack", detail="wait=2000")
+    for node in ("n2", "n3"):
+        trace.send(3, "postponed", "n1", node, detail="wait=2000 nacks=1 new")
+        trace.row(3.002, "postpone", node, job=JOB, cause="postponed", detail="wait=2000")
+    trace.row(5, "queue", "n1", job=JOB, cause="backed-off")
+    trace.row(6, "unqueue", "n1", job=JOB, cause="served")
+    state(trace, 7, cause="nack")
+
+    assert broken(trace.verdict()) == due
+
+
+def test_a_nack_does_not_let_a_job_wait_beyond_its_limit() -> None:
+    trace = added(limit=1)
+    trace.serve(2)
+    trace.row(3, "postpone", "n1", job=JOB, cause="nack", detail="wait=2000")
+
+    assert "S26" in broken(trace.verdict())
+
+
 def test_a_job_is_not_queued_beyond_its_limit() -> None:
     trace = added(limit=1)
     trace.serve(2)
