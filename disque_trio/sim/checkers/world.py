@@ -183,13 +183,15 @@ class World:
         return self.renamed.get(node, NEVER) > since
 
     def is_name_new(self, node: str, other: str, now: Micros) -> bool:
-        """Has the node a new name that the other may not know yet? Gossip takes longer if links or
-        nodes were hindered since."""
-        since = self.renamed.get(node, NEVER)
+        """Has the node a new name that the other may not know yet? It takes longer if they were
+        hindered, and begins anew when a link between them is back."""
+        since = self.renamed.get(node)
+        if since is None:
+            return False
         if now - since < self.obligations.introduction:
             return True
-        is_late = now - since >= self.obligations.introduction + self.obligations.reconnect
-        return not is_late and self._was_hindered(node, other, since, now)
+        lately = now - self.obligations.introduction - self.obligations.reconnect
+        return self._was_hindered(node, other, max(since, lately), now)
 
     def _was_hindered(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Was a fault in the way between the two, or at one of them, between these times? That they

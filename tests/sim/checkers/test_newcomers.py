@@ -16,15 +16,16 @@ def with_newcomer(time: float, node: str) -> Trace:
 
 
 @pytest.mark.parametrize(
-    ("since", "is_cut", "is_heard"),
-    [(14, False, False), (5, False, True), (5, True, False), (-30, False, True)],
-)
+    ("since", "cut_until", "is_heard"),
+    [(14, None, False), (5, None, True), (5, 7, False), (-30, None, True), (-30, 90, False),
+     (-30, -20, True)],
+)  # fmt: skip
 def test_a_message_from_an_unknown_node_may_be_ignored(
-    since: int, *, is_cut: bool, is_heard: bool
+    since: int, cut_until: int | None, *, is_heard: bool
 ) -> None:
     trace = with_newcomer(since, "n1")
-    if is_cut:
-        trace.cut(6, ["n1"], ["n2"], until=7)
+    if cut_until is not None:
+        trace.cut(since + 1, ["n2"], ["n1"], until=cut_until)
     trace.add(13)
     trace.send(13.1, "gotjob", "n2", "n1")
     trace.serve(14)
