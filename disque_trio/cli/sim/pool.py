@@ -25,6 +25,7 @@ from disque_trio.cli.sim.execution import (
     last_events,
 )
 from disque_trio.cli.sim.sources import scenario_from
+from disque_trio.sim.engines.tcp.processes import die_with_parent
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.scenario import Scenario
@@ -106,7 +107,8 @@ def _ctrl_c_held_back() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent."""
+    """Leave Ctrl-C to the parent, and end with it."""
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _freeze_garbage()
 

@@ -160,6 +160,22 @@ def test_processes_that_only_begin_are_deaf_to_ctrl_c(small: str, tmp_path: Path
     assert "Traceback" not in complaint
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_processes_of_a_sweep_end_with_it(
+    small: str, tmp_path: Path, how: signal.Signals
+) -> None:
+    results = tmp_path / "out" / "results.jsonl"
+    with sweep_of(small, tmp_path / "out") as sweep:
+        wait_until(sweep, lambda: results.exists() and results.read_text().count("\n") > 3)
+        children = Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()
+        sweep.send_signal(how)
+        # Its pipes are theirs, too: they are at their end when all have ended.
+        sweep.communicate(timeout=30)
+
+    assert len(children) == 3
+    assert [each for each in children if Path(f"/proc/{each}/exe").exists()] == []
+
+
 def test_results_that_cannot_be_written_end_a_sweep_and_keep_what_was(
     small: str, tmp_path: Path
 ) -> None:

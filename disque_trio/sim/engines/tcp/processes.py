@@ -68,7 +68,7 @@ class NodeProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509, there are no threads here
+                preexec_fn=die_with_parent,  # noqa: PLW1509, there are no threads here
             )
 
     def kill(self) -> None:
@@ -105,8 +105,8 @@ class NodeProcess:
         (self.directory / _NODES_CONF).unlink(missing_ok=True)
 
 
-def _die_with_parent() -> None:
-    """In the new process, before it becomes the server: let the kernel kill it when we end.
+def die_with_parent() -> None:
+    """In a new process: let the kernel kill it when ours ends, however that may be.
 
     Only on Linux.
     """
