@@ -122,12 +122,13 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
 
 
 def _lived(case: Case, job: Job, since: Micros) -> bool:
-    """Has a node that runs a copy that is not acknowledged, and has none known since then that it
-    is?"""
+    """Has a node that runs a copy that is not acknowledged, or has the job ended since then, after
+    its node had answered; and has none known since before that it is acknowledged?"""
     copies = [copy for copy in job.copies.values() if case.world.is_up(copy.node)]
-    return any(not copy.is_acked and not copy.is_dummy for copy in copies) and not any(
-        copy.is_acked and copy.acked_at < since for copy in copies
-    )
+    if any(copy.is_acked and copy.acked_at < since for copy in copies):
+        return False
+    has_just_ended = job.ended is not None and job.ended >= since
+    return has_just_ended or any(not copy.is_acked and not copy.is_dummy for copy in copies)
 
 
 def steps(case: Case, row: Row, job: Job, usual: Steps) -> Steps:

@@ -242,6 +242,19 @@ def test_a_job_does_not_yield_to_one_that_has_ended() -> None:
     assert "S27" in broken(trace.verdict())
 
 
+@pytest.mark.parametrize(("time", "finds"), [(3.96, False), (3.9, True)])
+def test_a_job_may_yield_to_one_that_ends_while_the_nodes_answer(
+    time: float, *, finds: bool
+) -> None:
+    trace = both()
+    trace.serve(3.5)
+    trace.ack(time)
+    trace.collect(time + 0.01, "n1")
+    yielded(trace, 4, OTHER, "n2")
+
+    assert ("S27" in broken(trace.verdict())) == finds
+
+
 def test_the_key_of_a_job_that_yields_is_not_kept() -> None:
     trace = Trace()
     trace.cut(0.5, ["n1"], ["n2"], until=3)
