@@ -18,6 +18,7 @@ from disque_trio.statemachine import (
     keyasking,
     keyfacts,
     keyindex,
+    lifecycle,
     pending_adds,
     replication,
     send,
@@ -53,6 +54,7 @@ from disque_trio.statemachine.keyfacts import (
 )
 from disque_trio.statemachine.keys import REJECT, Claim, KeyName, Keys
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
+from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 
 
@@ -243,10 +245,12 @@ def _refusal(claim: Claim, taken: KeyFact) -> Reply:
 
 
 def _pass(node: NodeState, claim: Claim) -> None:
-    """The key is free: add the job."""
+    """The key is free: add the job, unless its queue has been paused meanwhile."""
     job = claim.job
     _remove(node, claim)
-    if job.id in node.adding:
+    if job.id in node.adding and lifecycle.is_paused_in(node, claim.name[0]):
+        pending_adds.settle(node, job, Failure(PAUSED))
+    elif job.id in node.adding:
         replication.add_claimed(node, job, node.mono - claim.made, is_async=claim.is_async)
     _go_on(node, claim.name)
 

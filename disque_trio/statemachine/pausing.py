@@ -1,10 +1,15 @@
 """Paused queues: PAUSE here and from other nodes (original 2.9, 6.8). Owns `Queue.paused`."""
 
+from typing import Final
+
 from disque_trio.statemachine import lifecycle, pressure
 from disque_trio.statemachine.base import PAUSE_IN, PAUSE_OUT
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.state import NodeState
+
+PAUSED: Final = b"PAUSED Queue paused in input, try later"
+"""What an ADDJOB is told."""
 
 
 def set_pause(node: NodeState, name: bytes, bits: int) -> None:

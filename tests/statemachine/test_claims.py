@@ -97,6 +97,20 @@ def test_the_times_of_a_job_count_from_the_moment_it_has_its_key() -> None:
     assert job.made == rig.now.wall
 
 
+def test_a_job_is_refused_whose_queue_is_paused_while_it_waits_for_its_key() -> None:
+    rig = keyed_rig()
+    client, later = ask(rig), ask(rig)
+    rig.ask("PAUSE", "q", "in", client=rig.connect())
+
+    say_all(rig)
+    say_all(rig)
+
+    paused = Failure(b"PAUSED Queue paused in input, try later")
+    assert rig.reply(client) == rig.reply(later) == paused
+    assert not rig.node.jobs
+    assert not rig.node.adding
+
+
 # Another job has the key.
 
 

@@ -32,6 +32,7 @@ from disque_trio.statemachine.commands.parse import (
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.hints import no_option, shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
+from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 
 COPIES: Final = 3
@@ -42,7 +43,6 @@ _MAX_REPLICAS: Final = 65_535
 NO_PLACE: Final = (
     b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
 )
-PAUSED: Final = b"PAUSED Queue paused in input, try later"
 _AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 _LEAST: Final = 4
 _WAIT: Final = b"ms-timeout, the third word of ADDJOB queue body ms-timeout [options]"
