@@ -18,6 +18,7 @@ from disque_trio.statemachine import (
 from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
+    DEAD,
     LEAVING,
     WAIT_REPL,
     Failure,
@@ -39,6 +40,7 @@ from disque_trio.statemachine.copies import (
     snapshot,
     spread,
     tell_of_ack,
+    tell_state,
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import DESYNC, STAMPS, Job, PendingAdd
@@ -332,9 +334,12 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         send.to_node(node, sender, GotJob(copy.id))
 
 
-def _confirm_late(job: Job, holder: NodeId) -> None:
-    """A node confirms a copy after the job has had enough of them."""
+def _confirm_late(node: NodeState, job: Job, holder: NodeId) -> None:
+    """A node confirms a copy after the job has had enough of them. If the job has died meanwhile,
+    word of that may have come before the copy."""
     if holder in job.holders and holder not in (job.confirmed or ()):
+        if job.state == DEAD:
+            tell_state(node, job, (holder,))
         confirmed = (*(job.confirmed or ()), holder)
         job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
 
@@ -344,7 +349,7 @@ def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
     job = node.jobs.get(message.id)
     if job is None or job.state != WAIT_REPL:
         if job is not None and job.confirmed is not None and job.state != ACKED:
-            _confirm_late(job, sender.id)
+            _confirm_late(node, job, sender.id)
         return
     add_holder(job, sender.id)
     confirmed = job.confirmed or ()

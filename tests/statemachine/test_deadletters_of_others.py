@@ -28,6 +28,7 @@ from disque_trio.statemachine.messages import (
     WillQueue,
     Working,
 )
+from disque_trio.statemachine.pending_adds import WIDEN_EVERY
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.burying import DAY, WEEK, among_three, dead_of, limited, told
 from tests.strategies import dead_states
@@ -201,6 +202,22 @@ def test_a_job_that_dies_while_its_addjob_waits_is_still_owed_its_copies() -> No
     assert rig.reply() == Status(job.id)
     assert (job.state, dead_of(rig)) == (DEAD, [job.id])
     assert job.expires == rig.now.mono + 5000
+
+
+def test_a_holder_whose_copy_came_after_word_of_the_death_is_told_when_it_confirms() -> None:
+    rig = Rig(peers=2, ours=True, config=CALM)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+    rig.advance(WIDEN_EVERY + 10)
+    [job] = rig.node.jobs.values()
+    rig.message(N2, GotJob(job.id))
+    rig.message(N2, JobState(job.id, 5000, BURIED))
+    rig.sent()
+
+    rig.message(N3, GotJob(job.id))
+
+    assert told(rig) == [(N3, True, 0)]
+    rig.message(N3, GotJob(job.id))
+    assert told(rig) == []
 
 
 def test_a_job_that_is_redriven_while_its_addjob_waits_is_not_queued_as_new() -> None:
