@@ -186,8 +186,9 @@ def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
     """The sender is unknown to the receiver, which ignores the message."""
 
 
-def _take_doubtful_announcement(case: Case, row: Row, _flight: Flight | None) -> None:
-    """It is not known whether the receiver knows the sender."""
+def _note_arrival(case: Case, row: Row, _flight: Flight | None) -> None:
+    """Only that it has come: of a JOBSTATE, or if it is not known whether the receiver knows the
+    sender."""
     key = (row.peer, row.node, SORTS[row.cause])
     case.job(row.job).announcements.setdefault(key, Announcement(sent=row.time)).got_at = row.time
 
@@ -282,6 +283,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "queued": _take_announcement,
     "working": _take_announcement,
     "postponed": _take_announcement,
+    "jobstate": _note_arrival,
     "setack": _take_announcement,
     "deljob": _take_announcement,
     "willqueue": _learn_of_copy,
@@ -292,7 +294,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
 _RECEIVING_FROM_UNKNOWN: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "repljob": _take_copies,
     "yourjobs": _take_copies,
-    **dict.fromkeys(SORTS, _take_doubtful_announcement),
+    **dict.fromkeys(SORTS, _note_arrival),
     "gotack": _take_confirmation,
 }
 

@@ -24,7 +24,7 @@ def on_pong(case: Case, row: Row) -> None:
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
         if mine is None or theirs is None or theirs.is_acked or not _knows_more(mine, theirs):
             continue
-        if not _was_there(case, theirs):
+        if not _was_there(case, theirs) or _came_too_early(job, mine, theirs):
             continue
         is_listed = mine.is_dummy or row.peer in job.listed.get(row.node, ())
         if is_listed and not _was_swallowed(case, job, *pair):
@@ -40,6 +40,17 @@ def _was_there(case: Case, copy: Copy) -> bool:
     """Had the holder its copy before the heal, so that it has missed something?"""
     healed = case.world.healed
     return copy.cause == "loaded" or (healed is not None and copy.since <= healed)
+
+
+def _came_too_early(job: Job, mine: Copy, theirs: Copy) -> bool:
+    """Did word of the death come before the copy, which was slow? Then the holder has not missed
+    it, and hears of it at the latest when it would queue the job."""
+    if mine.is_acked or theirs.cause == "loaded":
+        return False
+    return any(
+        receiver == theirs.node and sort == STATE and 0 <= told.got_at <= theirs.since
+        for (_, receiver, sort), told in job.announcements.items()
+    )
 
 
 def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:

@@ -38,6 +38,21 @@ def test_a_copy_that_is_made_after_the_heal_has_missed_nothing(
     assert ("L10" in broken(trace.verdict(end=25))) == is_due
 
 
+@pytest.mark.parametrize(
+    ("cause", "came", "is_due"),
+    [("repljob", 11, False), ("repljob", 9, True), ("loaded", 11, True)],
+)
+def test_a_copy_that_came_after_word_of_the_death_has_not_missed_it(
+    *, cause: str, came: float, is_due: bool
+) -> None:
+    trace = waiting(consumers=())
+    trace.row(8, "dead", "n1", job=JOB, queue="q", cause="nack-dead", detail="redriven=0 left=1")
+    trace.row(came, "hold", "n2", job=JOB, cause=cause)
+    trace.send(10, "jobstate", "n1", "n2", detail="dead redriven=0")
+
+    assert ("L10" in broken(answered(trace).verdict(end=25))) == is_due
+
+
 def test_it_may_not_wait_for_the_next_attempt() -> None:
     assert broken(returning(told_at=23).verdict(end=25)) == ["L10"]
     assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]
