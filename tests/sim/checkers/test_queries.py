@@ -142,6 +142,22 @@ def test_a_holder_of_which_a_node_was_not_told_is_none() -> None:
     assert problems(trace) == ["SHOW q: the holder n3, of which it was not told"]
 
 
+@pytest.mark.parametrize(("node", "resumed"), [("n1", 1.0), ("n1", 0.9), ("n2", 1.0)])
+def test_a_node_that_was_stopped_may_have_sent_a_copy_on_a_link_that_had_ended(
+    node: str, resumed: float
+) -> None:
+    trace = Trace()
+    trace.row(0.5, "pause", node)
+    trace.row(resumed, "resume", node)
+    trace.add(1, to=("n2",), options="replicate=3 retry=10 ttl=3600", record=RECORD.format(5))
+    for host, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 2, "hello", id, node=host)
+    ask(trace, 11, "show", SHOWN.format("queued", 7, HOLDERS), job=JOB)
+
+    missing = ["SHOW q: the holder n3, of which it was not told"]
+    assert problems(trace) == ([] if (node, resumed) == ("n1", 1.0) else missing)
+
+
 @pytest.mark.parametrize(
     ("length", "is_so"), [("0", False), ("1", True), ("2", True), ("3", False)]
 )
