@@ -223,6 +223,7 @@ def _note_for_later(node: NodeState, job: Job, state: DeadState, left: Millis) -
     """It waits for its copies here, and others have queued it since. The copies are still owed."""
     _put(node, job, state)
     job.expires = node.timers.shared(node.mono + left)
+    trace.state(node, job, Cause.JOBSTATE)
     lifecycle.mark(job, BCAST_QUEUED)
     lifecycle.restart_retry(node, job)
 

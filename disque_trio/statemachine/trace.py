@@ -5,7 +5,7 @@ On a node that is not traced, an event costs one look at a field.
 
 from zlib import crc32
 
-from disque_trio.statemachine.base import DEAD, ClientId, Millis, NodeId
+from disque_trio.statemachine.base import DEAD, WAIT_REPL, ClientId, Millis, NodeId
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
@@ -46,12 +46,13 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def state(node: NodeState, job: Job, cause: Cause) -> None:
-    """Note that the job is dead from now on, or is not any more: how often it was redriven, and in
-    how many milliseconds it expires."""
+    """Note that the job is dead from now on, or is not any more: how often it was redriven, in how
+    many milliseconds it expires, and whether its ADDJOB still waits for copies."""
     if node.trace is not None:
         known = job.dead_state
         kind = Kind.DEAD if known.is_dead else Kind.REDRIVE
         detail = f"redriven={known.epoch} left={job.expires - node.mono}"
+        detail += " wait-repl" if job.state == WAIT_REPL else ""
         node.trace.append(Event(kind, job.id, job.queue or b"", cause, detail=detail))
 
 

@@ -4,7 +4,7 @@ import attrs
 
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.extensions import DeadState, Extensions
-from disque_trio.statemachine.messages import GotAck, NeedJobs, ReplJob
+from disque_trio.statemachine.messages import GotAck, GotJob, JobState, NeedJobs, ReplJob
 from tests.rig import JOB, N2, Rig, copy_of
 
 
@@ -70,6 +70,21 @@ def test_a_copy_is_written_down_as_what_brought_it() -> None:
     rig.hold(copy_of())
 
     assert [(event.kind, event.cause) for event in events] == [(Kind.HOLD, Cause.REPLJOB)]
+
+
+def test_a_death_that_is_known_before_the_copies_are_made_is_written_down_twice() -> None:
+    rig, events = traced(peers=1)
+    rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+    [job] = rig.node.jobs.values()
+
+    rig.message(N2, JobState(job.id, 5000, DeadState(0, True, b"why", 86_400_000)))
+    rig.message(N2, GotJob(job.id))
+
+    deaths = [(event.cause, event.detail) for event in events if event.kind is Kind.DEAD]
+    assert deaths == [
+        (Cause.JOBSTATE, "redriven=0 left=5000 wait-repl"),
+        (Cause.JOBSTATE, "redriven=0 left=5000"),
+    ]
 
 
 def test_of_a_record_that_begins_it_is_written_down_what_it_says() -> None:

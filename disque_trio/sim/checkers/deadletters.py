@@ -118,7 +118,7 @@ def _change(job: Job, copy: Copy, row: Row, state: tuple[int, bool], left: int) 
         # Its counters begin anew.
         copy.counted = (0, 0)
         job.counters.pop(row.node, None)
-    copy.state = state
+    copy.state, copy.is_waiting = state, row.detail.endswith(" wait-repl")
     copy.left, copy.left_since = left, row.time
     if copy.base is not None:
         # The answer to ADDJOB may be lost: then the first record has the TTL.

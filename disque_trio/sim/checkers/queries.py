@@ -41,7 +41,7 @@ def _standing(copy: Copy | None) -> str:
         return DUMMY
     if copy.is_acked:
         return ACKED
-    if copy.state[1]:
+    if copy.state[1] and not copy.is_waiting:
         return DEAD
     return ACTIVE if copy.queueing is None else QUEUED
 

@@ -100,6 +100,8 @@ class Copy:
     """The same if it is of a later message of the batch, the node having refused those before."""
     state: State = ALIVE
     """As its node knows it."""
+    is_waiting: bool = False
+    """It was known to be dead, or redriven, while its ADDJOB waited for copies, and still waits."""
     is_acked: bool = False
     acked_at: Micros = NEVER
     acked_by: str = ""

@@ -132,6 +132,29 @@ def test_a_job_is_shown_as_it_is(reply: str, problem: str) -> None:
     assert problems(trace) == ([f"SHOW q: {problem}"] if problem else [])
 
 
+@pytest.mark.parametrize(
+    ("state", "dead", "detail", "problem"),
+    [
+        ("wait-repl", 0, " wait-repl", ""),
+        ("dead", 1, "", ""),
+        ("dead", 0, " wait-repl", "SHOW q: state dead, and it is active"),
+        ("wait-repl", 1, "", "SHOW q: state wait-repl, and it is dead"),
+        ("wait-repl", 1, " wait-repl", "QSTAT q: 1 dead jobs, and there are 0"),
+    ],
+)
+def test_a_job_that_dies_while_its_addjob_waits_is_shown_as_waiting(
+    state: str, dead: int, detail: str, problem: str
+) -> None:
+    trace = Trace()
+    trace.row(0, "add.invoke", "n1", queue="q", client="p1", ref=5, detail="timeout=0 retry=10")
+    trace.row(0, "hold", "n1", job=JOB, cause="add", detail=RECORD.format(5))
+    trace.row(1, "dead", "n1", job=JOB, cause="jobstate", detail=f"redriven=0 left=3590000{detail}")
+    ask(trace, 2, "show", SHOWN.format(state, 7, "aa").replace("3590", "3589"), job=JOB)
+    ask(trace, 3, "qstat", f"len=0 in=0 out=0 dead={dead}")
+
+    assert problems(trace) == ([problem] if problem else [])
+
+
 def test_a_holder_of_which_a_node_was_not_told_is_none() -> None:
     trace = Trace()
     trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600", record=RECORD.format(5))
