@@ -135,6 +135,9 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     if row.cause == "import":
         _link_import(case, row, job, queueing)
     if copy is not None:
+        if row.cause == "loaded" and copy.before is not None and copy.before.last_queueing:
+            # The stay goes on that a stop in order has interrupted.
+            queueing = copy.before.last_queueing
         copy.queueing = copy.last_queueing = queueing
     job.last_event = row.time
     if job.first_queueing is None:

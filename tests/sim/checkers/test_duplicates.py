@@ -38,6 +38,20 @@ def test_d1_the_ack_had_not_reached_any_node() -> None:
     assert trace.verdict().duplicates == {"D1": 1}
 
 
+@pytest.mark.parametrize(("queued_at", "cause"), [(10.9, "D1"), (10.6, "DX")])
+def test_a_stop_in_order_does_not_end_the_stay_in_the_queue(queued_at: float, cause: str) -> None:
+    trace = leased(Trace(config=(("appendonly", "yes"),)))
+    trace.requeue(queued_at, "n1")
+    trace.row(11, "crash", "n1", cause="stop", detail="queues")
+    trace.row(20, "start", "n1", cause="loaded")
+    trace.row(20, "hold", "n1", job=JOB, cause="loaded")
+    trace.row(20, "queue", "n1", job=JOB, cause="loaded")
+    trace.row(20, "loaded", "n1", cause="kept")
+    trace.serve(21, "n1", "c2")
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d1_is_not_for_leases_that_go_on() -> None:
     trace = leased()
     again(trace, 10.6)
