@@ -322,9 +322,10 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
 
 def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
     """Has nothing but FASTACK ended the job, which is said once, and did every word of it for this
-    node get lost, or find no link? With RETRY 0 the job never comes again, so that the copy waits
-    for the end of its TTL (docs/guarantees.md). It may have been under way at that time."""
-    if job.is_at_least_once or copy.is_acked or not job.acks:
+    node get lost, or find no link? With RETRY 0, or dead, the job never comes again, so that the
+    copy waits for the end of its TTL (docs/guarantees.md). It may have been under way then."""
+    comes_again = job.is_at_least_once and not copy.state[1]
+    if comes_again or copy.is_acked or not job.acks:
         return False
     return all(
         ack.kind == "fastack"

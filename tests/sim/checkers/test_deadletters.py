@@ -165,6 +165,36 @@ def test_nobody_forgets_a_redrive() -> None:
     assert "S26" in broken(trace.verdict())
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_lost", "is_dead", "is_found"),
+    [
+        ("fastack", True, True, False),
+        ("fastack", False, True, True),
+        ("fastack", True, False, True),
+        ("ackjob", True, True, True),
+    ],
+)
+def test_a_dead_copy_that_no_fastack_could_reach_stays(
+    kind: str, *, is_lost: bool, is_dead: bool, is_found: bool
+) -> None:
+    trace = Trace(consumers=())
+    trace.add(1, to=(), options=OPTIONS.replace("replicate=3", "replicate=1"))
+    trace.serve(2)
+    if kind == "fastack":
+        trace.row(3, "fastack.invoke", "n2", job=JOB, client="c1", ref=99)
+        trace.send(3, "deljob", "n2", "n1", lost=4 if is_lost else None)
+        trace.row(3.001, "fastack.ok", "n2", job=JOB, client="c1", ref=99, detail="0")
+    else:
+        trace.row(3, "hold", "n2", job=JOB, cause="dummy")
+        trace.ack(3, "n2")
+        trace.send(3, "setack", "n2", "n1", detail="holders=0", lost=4)
+    if is_dead:
+        state(trace, 12, "n1", "nack-dead")
+    trace.heal(20)
+
+    assert ("L3" in broken(trace.verdict(end=400))) == is_found
+
+
 def outlived(*, forgets: bool = True, is_dead: bool = True, told: bool = False) -> Trace:
     """n1 acknowledges the job, and crashes before it has told n2."""
     trace = Trace(consumers=())
