@@ -252,6 +252,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         durability.on_crash,
         stops.on_crash,
         faults.on_crash,
+        workers.on_crash,
         queries.on_restart,
     ),
     "start": (faults.on_start, tables.on_start, queries.on_restart),

@@ -81,6 +81,12 @@ def on_hangup(case: Case, row: Row) -> None:
             job.ties_due[row.node] = row.time
 
 
+def on_crash(case: Case, row: Row) -> None:
+    """A process ends, and its connections with it: later ones tie nothing of before."""
+    for key in [key for key in case.tied if key[1] == row.node]:
+        del case.tied[key]
+
+
 def _bound(case: Case) -> Micros:
     return case.obligations.longest(case.obligations.grace) + SECOND
 

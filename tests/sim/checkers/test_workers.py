@@ -9,13 +9,13 @@ from tests.sim.checkers.trace import JOB, Trace, broken
 TOKEN = "aaaaaaaa111111111111"
 
 
-def handed_out(time: float = 1, options: str = "") -> Trace:
+def handed_out(time: float = 1, options: str = "", retry: int = 10) -> Trace:
     """A job that n1 gives to c1, with a token."""
     trace = Trace()
     consumer = Consumer(name="c1", node=1, queues=("q",), meta=True, tied=True)
     expect = attrs.evolve(trace.plan.expect, duplicates=("D0",))
     trace.plan = attrs.evolve(trace.plan, consumers=(consumer,), expect=expect)
-    trace.add(0)
+    trace.add(0, options=f"replicate=3 retry={retry} ttl=3600")
     serve(trace, time, detail=f"token={TOKEN} {options}body=b")
     return trace
 
@@ -90,6 +90,20 @@ def test_a_node_that_does_not_learn_of_the_end_is_found() -> None:
     trace.requeue(11.1, "n1")
 
     assert "S23" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("of", "is_broken"), [("n1", False), ("n2", True)])
+def test_a_process_that_ended_has_no_ties_of_which_a_later_connection_tells(
+    of: str, *, is_broken: bool
+) -> None:
+    trace = handed_out(options="tied ", retry=60)
+    trace.crash(2, of, back=3)
+    if of == "n1":
+        trace.copy(3.5, "n2", "n1")
+    trace.row(30, "hangup", "n1", client="c1")
+    trace.requeue(61.1, "n1")
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
 
 
 @pytest.mark.parametrize(("at", "is_broken"), [(0.5, False), (2, True)])
