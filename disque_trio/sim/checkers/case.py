@@ -104,6 +104,8 @@ class Case:
     """By node: the nodes in its table, with their flags (S18)."""
     forgotten: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and name: when the node was told to forget the name (S18)."""
+    cut_short: dict[tuple[str, str], tuple[Micros, Micros]] = attrs.Factory(dict)
+    """By client and node: when it last gave up ADDJOBs, and when it had sent the first (L5)."""
     requests: dict[tuple[str, int], None] = attrs.Factory(dict)
     """Requests about jobs that are under way, by client and number (S19)."""
     asked_for: dict[str, tuple[tuple[str, ...], int]] = attrs.Factory(dict)

@@ -23,25 +23,37 @@ def on_add_end(case: Case, row: Row) -> None:
     add = case.adds.get((row.client, row.ref))
     if add is None:
         return
+    since = _waits_since(case, row, add)
     if _needs_others(case, add):
-        _check_answer(case, row, add)
+        _check_answer(case, row, add, since)
         return
     if row.cause == "quit":
         return
     case.check("L5")
-    if _was_disturbed(case, row.node, add.invoked, row.time):
+    if _was_disturbed(case, row.node, since, row.time):
         return
     if row.kind == "add.unknown" or row.cause == "NOREPL":
         detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
         case.violate("L5", detail, node=row.node)
 
 
-def _check_answer(case: Case, row: Row, add: Add) -> None:
+def _waits_since(case: Case, row: Row, add: Add) -> Micros:
+    """When it was sent; or, if the producer gives up a whole pipeline, when the first of that was,
+    behind which the others wait."""
+    if row.kind != "add.unknown":
+        return add.invoked
+    at, since = case.cut_short.get((row.client, row.node), (row.time, add.invoked))
+    since = min(since, add.invoked) if at == row.time else add.invoked
+    case.cut_short[row.client, row.node] = (row.time, since)
+    return since
+
+
+def _check_answer(case: Case, row: Row, add: Add, since: Micros) -> None:
     """L5 for an ADDJOB that needs other nodes."""
     case.check("L5")
     late = row.time - add.invoked - add.options.timeout
     is_silent = row.cause == "timeout" and late > REPLY and add.options.timeout > 0
-    if is_silent and not _was_disturbed(case, row.node, add.invoked, row.time):
+    if is_silent and not _was_disturbed(case, row.node, since, row.time):
         detail = "an ADDJOB was not answered in time, though the node was up"
         case.violate("L5", detail, node=row.node)
     # Refused at once, or only after the whole timeout.

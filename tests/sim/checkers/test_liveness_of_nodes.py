@@ -51,6 +51,24 @@ def test_nor_one_that_was_asked_while_it_was_to_leave() -> None:
     assert trace.verdict().ok
 
 
+@pytest.mark.parametrize("options", ["timeout=4000 replicate=3", "timeout=4000 replicate=1"])
+@pytest.mark.parametrize(("first_ends", "due"), [(12, []), (9.5, ["L5"])])
+def test_nor_one_in_a_pipeline_behind_one_that_a_stop_held_up(
+    options: str, first_ends: float, due: list[str]
+) -> None:
+    trace = Trace()
+    trace.row(1, "pause", "n1")
+    detail = f"{options} retry=10 body=b"
+    trace.row(2, "add.invoke", "n1", queue="q", client="p1", ref=8, detail=detail)
+    trace.row(5, "resume", "n1")
+    detail = detail.replace("4000", "200")
+    trace.row(6, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    trace.row(first_ends, "add.unknown", "n1", queue="q", client="p1", ref=8, cause="timeout")
+    trace.row(12, "add.unknown", "n1", queue="q", client="p1", ref=9, cause="timeout")
+
+    assert broken(trace.verdict()) == due
+
+
 def test_no_answer_at_all_is_none() -> None:
     trace = Trace()
     detail = "timeout=1000 replicate=1 retry=10 body=b"
