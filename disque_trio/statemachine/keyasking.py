@@ -18,7 +18,9 @@ from disque_trio.statemachine.state import NodeState
 
 ASK_EVERY: Final[Millis] = 100
 NO_JOB: Final[JobId] = bytes(40)
-_NOT_ASKED: Final = MYSELF | HANDSHAKE | PFAIL | FAIL | NOADDR
+AWAY: Final = HANDSHAKE | PFAIL | FAIL | NOADDR
+"""Flags of a node that cannot be asked."""
+_NOT_ASKED: Final = MYSELF | AWAY
 
 
 def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list[Peer]:

@@ -17,12 +17,8 @@ from disque_trio.statemachine.base import (
     CLAIMS,
     DELAYED,
     DELIVERED,
-    FAIL,
-    HANDSHAKE,
     MYSELF,
-    NOADDR,
     PENDING,
-    PFAIL,
     QUEUED,
     TAKEN,
     JobId,
@@ -34,7 +30,7 @@ from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, is_at_least_once
-from disque_trio.statemachine.keyasking import ASK_EVERY, NO_JOB
+from disque_trio.statemachine.keyasking import ASK_EVERY, AWAY, NO_JOB
 from disque_trio.statemachine.keyfacts import (
     DEAD,
     DONE_KEPT,
@@ -57,7 +53,6 @@ from disque_trio.statemachine.state import NodeState
 
 MEETS_WITHIN: Final[Millis] = 30_000
 """For so long a job waits for what becomes of an earlier ADDJOB, or of a job that moves."""
-_AWAY: Final = PFAIL | FAIL | NOADDR | HANDSHAKE
 
 
 def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> Reply:
@@ -255,7 +250,7 @@ def sees_all(node: NodeState, but: Container[NodeId] = ()) -> bool:
     One that cannot be reached may know that the earlier job has ended, so the later one stays.
     """
     return all(
-        peer.id in but or (peer.resent_on == peer.link != 0 and not peer.flags & _AWAY)
+        peer.id in but or (peer.resent_on == peer.link != 0 and not peer.flags & AWAY)
         for peer in node.cluster.nodes.values()
         if not peer.flags & MYSELF
     )

@@ -48,6 +48,7 @@ WITH_WORKER: Final[int] = LEASED | TAKEN
 _TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
 NOT_COUNTED: Final = (Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF)
+"""Why a job is queued again without an additional delivery."""
 _ACKED: Final = b"acked"
 _ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: _ACKED}
 """What WAITJOB answers of a job that is dropped without being acknowledged here first."""
