@@ -9,6 +9,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
@@ -94,10 +95,15 @@ def add_in_a_pipeline(place: Place, jobs: int) -> float:
 
 
 def drain(place: Place, jobs: int) -> float:
-    """GETJOB COUNT 200 and ACKJOB of the jobs that `add_in_a_pipeline` has added before."""
+    """GETJOB COUNT 200 and ACKJOB of the jobs that `add_in_a_pipeline` has added before.
+
+    At each worker's own port: the kernel may give all clients of the common port to one worker,
+    and the jobs are at another.
+    """
     del jobs
-    args = (place.port, _WORDS, QUEUE, _BATCH, CLIENTS)
-    return rate(work([Task(tasks.draining, args)] * GENERATORS))
+    ports = islice(cycle(place.own_ports), max(GENERATORS, len(place.own_ports)))
+    todo = [Task(tasks.draining, (port, _WORDS, QUEUE, _BATCH, CLIENTS)) for port in ports]
+    return rate(work(todo))
 
 
 def move(place: Place, jobs: int) -> float:

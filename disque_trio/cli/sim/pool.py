@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing
+import os
 import signal
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -68,7 +69,7 @@ def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
             yield from map(run_task, tasks)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin)
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield from _flow(pool, iter(tasks), jobs * _AHEAD)
         pool.shutdown()
@@ -106,9 +107,9 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin() -> None:
+def _begin(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end with it."""
-    die_with_parent()
+    die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _freeze_garbage()
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -117,9 +117,9 @@ def sweep_of(scenario: str, out: Path) -> Iterator[subprocess.Popen[str]]:
     try:
         yield sweep
     finally:
-        if sweep.poll() is None:
+        with suppress(ProcessLookupError):
             os.killpg(sweep.pid, signal.SIGKILL)
-            sweep.communicate()
+        sweep.communicate()
 
 
 def wait_until(sweep: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
@@ -146,18 +146,32 @@ def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Pa
     assert all(json.loads(line)["is_ok"] for line in lines)
 
 
-@pytest.mark.usefixtures("interruptible")
-def test_processes_that_only_begin_are_deaf_to_ctrl_c(small: str, tmp_path: Path) -> None:
+def begin(sweep: subprocess.Popen[str]) -> None:
+    """Wait until it has started its processes, which still import what they need."""
+
     def has_three() -> bool:  # that of multiprocessing's own, and two for the seeds
         return len(Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()) == 3
 
+    wait_until(sweep, has_three)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_processes_that_only_begin_are_deaf_to_ctrl_c(small: str, tmp_path: Path) -> None:
     with sweep_of(small, tmp_path / "out") as sweep:
-        wait_until(sweep, has_three)
+        begin(sweep)
         os.killpg(sweep.pid, signal.SIGINT)
         _, complaint = sweep.communicate(timeout=30)
 
     assert sweep.returncode == INTERRUPTED
     assert "Traceback" not in complaint
+
+
+def test_processes_that_only_begin_end_with_the_sweep(small: str, tmp_path: Path) -> None:
+    with sweep_of(small, tmp_path / "out") as sweep:
+        begin(sweep)
+        sweep.kill()
+        # Its pipes are theirs, too: they are at their end when all have ended.
+        sweep.communicate(timeout=30)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -169,7 +183,6 @@ def test_the_processes_of_a_sweep_end_with_it(
         wait_until(sweep, lambda: results.exists() and results.read_text().count("\n") > 3)
         children = Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()
         sweep.send_signal(how)
-        # Its pipes are theirs, too: they are at their end when all have ended.
         sweep.communicate(timeout=30)
 
     assert len(children) == 3

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -68,7 +69,8 @@ class NodeProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                preexec_fn=die_with_parent,  # noqa: PLW1509, there are no threads here
+                # There are no threads here.
+                preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509
             )
 
     def kill(self) -> None:
@@ -105,10 +107,12 @@ class NodeProcess:
         (self.directory / _NODES_CONF).unlink(missing_ok=True)
 
 
-def die_with_parent() -> None:
-    """In a new process: let the kernel kill it when ours ends, however that may be.
+def die_with_parent(parent: int) -> None:
+    """In a new process: let the kernel kill it when its parent ends, however that may be.
 
-    Only on Linux.
+    It ends at once if the parent, whose pid is given, has ended before. Only on Linux.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
