@@ -187,10 +187,15 @@ def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
 
 
 def _note_arrival(case: Case, row: Row, _flight: Flight | None) -> None:
-    """Only that it has come: of a JOBSTATE, or if it is not known whether the receiver knows the
-    sender."""
+    """Only that it has come: it is not known whether the receiver knows the sender."""
     key = (row.peer, row.node, SORTS[row.cause])
     case.job(row.job).announcements.setdefault(key, Announcement(sent=row.time)).got_at = row.time
+
+
+def _take_state(case: Case, row: Row, flight: Flight | None) -> None:
+    """JOBSTATE: a holder knows that the job is dead, or has been redriven."""
+    _note_arrival(case, row, flight)
+    _learn_of_copy(case, row, flight)
 
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
@@ -201,8 +206,7 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
     for job_id, holders in _lists_in(row):
         age = bases.get(job_id)
         job = case.job(job_id)
-        kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
-        is_first = all(last is None or last.time != row.time for last in kinds)
+        is_first = not _is_coming(job, row)
         sent = row.time if flight is None else flight[0]
         _note_incoming(case, row, job, sent, None if age is None else row.mono + age)
         if is_first and row.node not in job.copies:
@@ -233,7 +237,7 @@ def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
     for job_id, holders in _lists_in(row):
         job = case.job(job_id)
         copy = job.copies.get(row.node)
-        if copy is not None and not copy.is_dummy:
+        if _is_coming(job, row) if copy is None else not copy.is_dummy:
             _learn_list(row, job, holders)
 
 
@@ -273,8 +277,14 @@ def _learn_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
     copy = job.copies.get(row.node)
     if copy is not None and copy.is_acked:
         case.mark("setack.answers")
-    elif copy is not None:
+    elif copy is not None or _is_coming(job, row):
         _list(row, job, row.peer)
+
+
+def _is_coming(job: Job, row: Row) -> bool:
+    """Has a copy come earlier in this batch? Its record follows when the whole batch has come."""
+    kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
+    return any(last is not None and last.time == row.time for last in kinds)
 
 
 _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
@@ -283,7 +293,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "queued": _take_announcement,
     "working": _take_announcement,
     "postponed": _take_announcement,
-    "jobstate": _note_arrival,
+    "jobstate": _take_state,
     "setack": _take_announcement,
     "deljob": _take_announcement,
     "willqueue": _learn_of_copy,

@@ -165,6 +165,44 @@ def test_a_holder_of_which_a_node_was_not_told_is_none() -> None:
     assert problems(trace) == ["SHOW q: the holder n3, of which it was not told"]
 
 
+@pytest.mark.parametrize("word", ["queued", "jobstate", "setack"])
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_message_that_comes_with_the_copy_tells_of_its_sender(
+    word: str, *, is_before: bool
+) -> None:
+    trace = Trace()
+    record = RECORD.format(5)
+    trace.row(0, "hold", "n1", job=JOB, cause="add", detail=record)
+    trace.copy(0, "n1", "n3", record=record)
+    if is_before:
+        trace.send(0.5, word, "n3", "n2", lag=1.5)
+    trace.send(1, "repljob", "n1", "n2", lag=1, detail=f"jobs={JOB} holders=n1")
+    if not is_before:
+        trace.send(1, word, "n3", "n2", lag=1)
+    trace.row(2, "hold", "n2", job=JOB, cause="repljob", detail=record)
+    for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 3, "hello", id, node=node)
+    shown = SHOWN.format("active", 7, HOLDERS).replace("3590", "3599")
+    ask(trace, 4, "show", shown, node="n2", job=JOB)
+
+    is_told = word != "setack" and not is_before
+    missing = ["SHOW q: the holder n3, of which it was not told"]
+    assert problems(trace) == ([] if is_told else missing)
+
+
+@pytest.mark.parametrize("word", ["queued", "jobstate", "gotack"])
+def test_a_message_of_a_holder_tells_of_its_sender(word: str) -> None:
+    trace = Trace()
+    trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600", record=RECORD.format(5))
+    trace.send(1, word, "n3", "n1")
+    for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 2, "hello", id, node=node)
+    ask(trace, 10, "show", SHOWN.format("queued", 7, HOLDERS), job=JOB)
+
+    missing = ["SHOW q: the holder n3, of which it was not told"]
+    assert problems(trace) == (missing if word == "gotack" else [])
+
+
 @pytest.mark.parametrize(("node", "resumed"), [("n1", 1.0), ("n1", 0.9), ("n2", 1.0)])
 def test_a_node_that_was_stopped_may_have_sent_a_copy_on_a_link_that_had_ended(
     node: str, resumed: float
