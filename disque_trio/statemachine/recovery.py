@@ -95,6 +95,9 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
     """
     if job.state not in (ACKED, DEAD):
         job.state = ACTIVE
+    asks = may_ask and not lifecycle.is_ours_alone(node, job)
+    if is_queued:
+        _be_queued_again(node, job, asks=asks)
     lifecycle.register(node, job, Cause.LOADED)
     if job.state == ACKED:
         trace.note(node, Kind.ACKED, job, Cause.LOADED)
@@ -103,18 +106,22 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
     elif job.state == DEAD:
         return
     elif is_queued:
-        job.flags &= ~BCAST_QUEUED
-        if not job.retry and not job.flags & DELIVERED:
-            # Had it been handed out, it would have been deleted.
-            job.flags &= ~QUEUED_ONCE
-            job.requeue_at = max(node.mono, 1)
-        if not may_ask or lifecycle.is_ours_alone(node, job):
+        if not asks:
             lifecycle.enqueue(node, job, Cause.LOADED)
-        elif may_be_queued(job):
-            # Another holder may have queued or delivered it meanwhile.
-            lifecycle.requeue_in(node, job, LINKS_UP + ANNOUNCE_AHEAD)
     elif _awaits_delay(job):
         lifecycle.await_delay(node, job)
+
+
+def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:
+    """Its next time is as the one before; with `asks` it comes when links are up, for another
+    holder may have queued or delivered it meanwhile."""
+    job.flags &= ~BCAST_QUEUED
+    if not job.retry and not job.flags & DELIVERED:
+        # Had it been handed out, it would have been deleted.
+        job.flags &= ~QUEUED_ONCE
+        job.requeue_at = max(node.mono, 1)
+    if asks and may_be_queued(job):
+        job.requeue_at = node.mono + LINKS_UP + ANNOUNCE_AHEAD
 
 
 def _awaits_delay(job: Job) -> bool:

@@ -3,12 +3,13 @@
 import pytest
 
 from disque_trio.statemachine.base import ACTIVE, DELIVERED, QUEUED, RECORDED, NodeId
-from disque_trio.statemachine.job import ANNOUNCE_AHEAD
+from disque_trio.statemachine.events import Kind
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC
 from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.messages import Queued, WillQueue, Working
 from disque_trio.statemachine.recovery import LINKS_UP
-from tests.rig import JOB, ME, N2, ONCE, copy_of
-from tests.statemachine.test_recovery import recorded, started
+from tests.rig import JOB, ME, N2, ONCE, Rig, copy_of
+from tests.statemachine.test_recovery import CONFIG, recorded, started
 
 MINE = b"D-aaaaaaaa-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 MINE_ONCE = b"D-aaaaaaaa-AAAAAAAAAAAAAAAAAAAAAAAA-05a0"
@@ -40,6 +41,23 @@ def test_after_a_stop_in_order_other_holders_are_asked_and_then_it_is_queued() -
     assert job.state == QUEUED
     assert job.deliveries == 0
     assert rig.sent() == []
+
+
+@pytest.mark.parametrize(
+    ("holders", "due", "spread"),
+    [((ME, N2), LINKS_UP + ANNOUNCE_AHEAD, 0), ((ME,), 1000, DESYNC)],
+)
+def test_the_trace_of_a_restart_tells_when_a_job_is_due(
+    holders: tuple[NodeId, ...], due: int, spread: int
+) -> None:
+    rig = Rig(peers=1, config=CONFIG)
+    rig.node.trace = []
+
+    rig.machine.load([recorded(copy_of(MINE, retry=1, holders=holders)), STOPPED], rig.now)
+    rig.machine.loaded(rig.now)
+
+    [event] = [each for each in rig.node.trace if each.kind is Kind.HOLD]
+    assert abs(int(event.detail.partition(" due=")[2]) - due) <= spread
 
 
 @pytest.mark.parametrize("answer", [Queued(JOB), Working(JOB)])
