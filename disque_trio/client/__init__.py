@@ -5,15 +5,32 @@ Below them: connections to a node, TLS, and errors that say what to do. It impor
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from disque_trio.client.blocking import BlockingClient as BlockingClient
     from disque_trio.client.client import Client as Client
+    from disque_trio.client.command import Command as Command
+    from disque_trio.client.errors import ConnectionFailedError as ConnectionFailedError
+    from disque_trio.client.errors import DisqueError as DisqueError
+    from disque_trio.client.errors import LostError as LostError
+    from disque_trio.client.nodes import NoNodeError as NoNodeError
+    from disque_trio.client.records import Job as Job
+    from disque_trio.client.records import JobDetails as JobDetails
+    from disque_trio.client.records import KeyHolder as KeyHolder
+    from disque_trio.client.records import Meta as Meta
+    from disque_trio.client.records import QueueStats as QueueStats
+    from disque_trio.client.refusals import LeaseLostError as LeaseLostError
+    from disque_trio.client.refusals import RefusedError as RefusedError
 
-_HOMES = {
-    "BlockingClient": "disque_trio.client.blocking",
-    "Client": "disque_trio.client.client",
+_HOMES: Final = {
+    "BlockingClient": "blocking",
+    "Client": "client",
+    "Command": "command",
+    **dict.fromkeys(("ConnectionFailedError", "DisqueError", "LostError"), "errors"),
+    "NoNodeError": "nodes",
+    **dict.fromkeys(("Job", "JobDetails", "KeyHolder", "Meta", "QueueStats"), "records"),
+    **dict.fromkeys(("LeaseLostError", "RefusedError"), "refusals"),
 }
 
 
@@ -21,4 +38,4 @@ def __getattr__(name: str) -> Any:
     """The command line imports this package, and starts more quickly without anyio."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,7 +1,7 @@
 """What the asynchronous and the blocking client have in common: which nodes, and how to greet
 them."""
 
-from typing import Final
+import attrs
 
 from disque_trio.client.greeting import Greeting
 from disque_trio.client.nodes import Nodes
@@ -9,22 +9,24 @@ from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE
 from disque_trio.client.url import parse_url
 
 
+@attrs.define(eq=False, repr=False)
 class ClusterClient:
     """A client of a cluster, without its connections."""
 
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        discover: bool | None = None,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
-        """`url` names the nodes to begin with (`parse_url`). With `discover` the client also asks
-        the nodes that these know, which it does by default unless it speaks TLS. A node that is
-        silent for `patience_s`, besides the time that it was asked to wait, is given up."""
-        seeds, password = parse_url(url)
-        self.nodes: Final = Nodes(seeds, seeds[0].tls is None if discover is None else discover)
+    url: str = DEFAULT_URL
+    """Names the nodes to begin with (`parse_url`)."""
+    discover: bool | None = attrs.field(default=None, kw_only=True)
+    """Ask the nodes that these know, too? None is yes, unless the client speaks TLS."""
+    connect_timeout_s: float = attrs.field(default=CONNECT_TIMEOUT_S, kw_only=True)
+    patience_s: float = attrs.field(default=PATIENCE_S, kw_only=True)
+    """A node that is silent for so long, besides the time that it was asked to wait, is given
+    up."""
+    nodes: Nodes = attrs.field(init=False)
+    """The nodes that are known."""
+    _greeting: Greeting = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        seeds, password = parse_url(self.url)
+        discovers = seeds[0].tls is None if self.discover is None else self.discover
+        self.nodes = Nodes(seeds, discovers)
         self._greeting = Greeting(password)
-        self._connect_timeout_s = connect_timeout_s
-        self._patience_s = patience_s

@@ -10,36 +10,27 @@ import time
 from collections.abc import Sequence
 from typing import Self, TypeVar
 
+import attrs
+
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
-from disque_trio.client.commands import Command, outcome
+from disque_trio.client.command import Command, outcome
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import DisqueError, LostError
 from disque_trio.client.methods import blocking
-from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S, WINDOW
+from disque_trio.client.settings import WINDOW
 from disque_trio.statemachine.base import Reply
 
 Result = TypeVar("Result")
 
 
+@attrs.define(eq=False, repr=False)
 class BlockingClient(ClusterClient):
     """A client of a cluster, with one connection to a node at a time."""
 
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        discover: bool | None = None,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
-        """As `ClusterClient`."""
-        super().__init__(
-            url, discover=discover, connect_timeout_s=connect_timeout_s, patience_s=patience_s
-        )
-        self._connections: dict[str, Connection] = {}
-        self._process = os.getpid()
+    _connections: dict[str, Connection] = attrs.field(init=False, factory=dict)
+    _process: int = attrs.field(init=False, factory=os.getpid)
 
     def __enter__(self) -> Self:
         return self
@@ -55,9 +46,14 @@ class BlockingClient(ClusterClient):
 
     # Any command.
 
-    def run(self, command: Command[Result]) -> Result:
+    def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
         """The result of a command, from the first node that can do it (`Client.run`)."""
-        attempts = self.nodes.attempts(time.monotonic(), is_repeatable=command.is_repeatable)
+        attempts = self.nodes.attempts(
+            time.monotonic(),
+            is_repeatable=command.is_repeatable,
+            is_sought=command.is_sought,
+            first=first,
+        )
         for address in attempts:
             with attempts:
                 (reply,) = self._ask(address, [command])
@@ -79,6 +75,16 @@ class BlockingClient(ClusterClient):
                 results += map(outcome, some, replies)
         return results
 
+    def ask(
+        self, address: Address, asked: Sequence[Command[Result]], window: int = WINDOW
+    ) -> list[Result | DisqueError]:
+        """The results of commands from this node and no other (`Client.ask`)."""
+        results: list[Result | DisqueError] = []
+        for start in range(0, len(asked), window):
+            some = asked[start : start + window]
+            results += map(outcome, some, self._ask(address, some))
+        return results
+
     def _ask_all(self, asked: Sequence[Command[Result]]) -> list[Reply]:
         is_repeatable = all(each.is_repeatable for each in asked)
         attempts = self.nodes.attempts(time.monotonic(), is_repeatable=is_repeatable)
@@ -98,16 +104,22 @@ class BlockingClient(ClusterClient):
     redrive = blocking(commands.redrive)
     redrive_queue = blocking(commands.redrive_queue)
     working = blocking(commands.working)
+    working_all = blocking(commands.working_all)
     enqueue = blocking(commands.enqueue)
     dequeue = blocking(commands.dequeue)
     deljob = blocking(commands.deljob)
+    waitjob = blocking(commands.waitjob)
     show = blocking(commands.show)
     show_key = blocking(commands.show_key)
     cancel_key = blocking(commands.cancel_key)
     qlen = blocking(commands.qlen)
     qpeek = blocking(commands.qpeek)
     qstat = blocking(commands.qstat)
+    qscan = blocking(commands.qscan)
+    jscan = blocking(commands.jscan)
     pause = blocking(commands.pause)
+    purge = blocking(commands.purge)
+    unblock = blocking(commands.unblock)
     info = blocking(commands.info)
     call = blocking(commands.call)
 
@@ -116,8 +128,9 @@ class BlockingClient(ClusterClient):
     def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         connection = self._ready(address)
         wait_s = max(each.wait_s for each in asked)
-        connection.wait_at_most(None if wait_s == math.inf else self._patience_s + wait_s)
-        connection.send_all([each.words for each in asked])
+        connection.wait_at_most(None if wait_s == math.inf else self.patience_s + wait_s)
+        known = self.nodes.features(address)
+        connection.send_all([each.words_for(known) for each in asked])
         is_done = False
         try:
             replies = [connection.receive() for _ in asked]
@@ -136,8 +149,8 @@ class BlockingClient(ClusterClient):
         if connection is None:
             connection = Connection(
                 address,
-                connect_timeout_s=self._connect_timeout_s,
-                patience_s=self._patience_s,
+                connect_timeout_s=self.connect_timeout_s,
+                patience_s=self.patience_s,
             )
             self._connections[str(address)] = connection
         if connection.is_live():
@@ -145,11 +158,11 @@ class BlockingClient(ClusterClient):
         connection.ready()
         try:
             connection.send_all(self._greeting.requests)
-            hello = self._greeting.meaning([connection.receive() for _ in self._greeting.requests])
+            told = self._greeting.meaning([connection.receive() for _ in self._greeting.requests])
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:
             connection.close()
             raise
-        self.nodes.introduced(address, hello)
+        self.nodes.introduced(address, told)
         return connection

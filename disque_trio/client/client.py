@@ -5,19 +5,22 @@ copies. A GETJOB that waits has a connection of its own. If the node fails, anot
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Self, TypeVar
 
 import anyio
+import attrs
 
-from disque_trio.client import commands
+from disque_trio.client import commands, streams
 from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
-from disque_trio.client.commands import Command, outcome
+from disque_trio.client.command import Command, outcome
 from disque_trio.client.errors import DisqueError, LostError
 from disque_trio.client.link import Link
 from disque_trio.client.methods import method
-from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S, WINDOW
-from disque_trio.client.streams import Connect, connect
+from disque_trio.client.records import Job
+from disque_trio.client.settings import WINDOW
+from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Reply
 
 _ADDS: Final = "adds"
@@ -26,28 +29,17 @@ _OTHERS: Final = "others"
 Result = TypeVar("Result")
 
 
+@attrs.define(eq=False, repr=False)
 class Client(ClusterClient):
     """A client of a cluster. Any number of tasks may use it at the same time."""
 
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        discover: bool | None = None,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        patience_s: float = PATIENCE_S,
-        connect: Connect = connect,
-    ) -> None:
-        """As `ClusterClient`; `connect` opens the streams."""
-        super().__init__(
-            url, discover=discover, connect_timeout_s=connect_timeout_s, patience_s=patience_s
-        )
-        self._connect = connect
-        self._shared: dict[tuple[str, str], Link] = {}
-        self._idle: dict[str, list[Link]] = {}
-        """Links for requests that wait, which wait for nothing now."""
-        self._waiting: dict[Link, None] = {}
-        self._opening = anyio.Lock()
+    connect: Connect = attrs.field(default=streams.connect, kw_only=True)
+    """Opens the streams."""
+    _shared: dict[tuple[str, str], Link] = attrs.field(init=False, factory=dict)
+    _idle: dict[str, list[Link]] = attrs.field(init=False, factory=dict)
+    """Links for requests that wait, which wait for nothing now."""
+    _waiting: dict[Link, None] = attrs.field(init=False, factory=dict)
+    _opening: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,18 +58,23 @@ class Client(ClusterClient):
 
     # Any command.
 
-    async def run(self, command: Command[Result]) -> Result:
-        """The result of a command, from the first node that can do it.
+    async def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
+        """The result of a command, from the first node that can do it; this one is asked `first`.
 
         Raises `RefusedError` if the node refuses it, `NoNodeError` if no node answers, and
         `LostError` if the connection broke while a command that must not be sent twice was under
         way.
         """
-        now = anyio.current_time()
-        attempts = self.nodes.attempts(now, is_repeatable=command.is_repeatable)
+        attempts = self.nodes.attempts(
+            anyio.current_time(),
+            is_repeatable=command.is_repeatable,
+            is_sought=command.is_sought,
+            first=first,
+        )
         for address in attempts:
             with attempts:
-                return command.result(await self._ask(address, command))
+                (reply,) = await self._ask(address, [command])
+                return command.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
     async def run_all(
@@ -99,14 +96,24 @@ class Client(ClusterClient):
                 results += map(outcome, some, replies)
         return results
 
+    async def ask(
+        self, address: Address, asked: Sequence[Command[Result]], window: int = WINDOW
+    ) -> list[Result | DisqueError]:
+        """The results of commands from this node and no other; errors of the node stand where
+        results would. Raises `ConnectionFailedError` or `LostError`, and does not keep the node
+        from being asked again."""
+        results: list[Result | DisqueError] = []
+        for start in range(0, len(asked), window):
+            some = asked[start : start + window]
+            results += map(outcome, some, await self._ask(address, some))
+        return results
+
     async def _ask_all(self, asked: Sequence[Command[Result]]) -> list[Reply]:
         is_repeatable = all(each.is_repeatable for each in asked)
         attempts = self.nodes.attempts(anyio.current_time(), is_repeatable=is_repeatable)
         for address in attempts:
             with attempts:
-                link = await self._shared_link(address, _purpose(asked[0]))
-                wait_s = max(each.wait_s for each in asked)
-                return await link.ask([each.words for each in asked], wait_s)
+                return await self._ask(address, asked)
         raise AssertionError("a loop over nodes ends by an error")
 
     # The commands.
@@ -120,53 +127,67 @@ class Client(ClusterClient):
     redrive = method(commands.redrive)
     redrive_queue = method(commands.redrive_queue)
     working = method(commands.working)
+    working_all = method(commands.working_all)
     enqueue = method(commands.enqueue)
     dequeue = method(commands.dequeue)
     deljob = method(commands.deljob)
+    waitjob = method(commands.waitjob)
     show = method(commands.show)
     show_key = method(commands.show_key)
     cancel_key = method(commands.cancel_key)
     qlen = method(commands.qlen)
     qpeek = method(commands.qpeek)
     qstat = method(commands.qstat)
+    qscan = method(commands.qscan)
+    jscan = method(commands.jscan)
     pause = method(commands.pause)
+    purge = method(commands.purge)
+    unblock = method(commands.unblock)
     info = method(commands.info)
     call = method(commands.call)
 
     # Connections.
 
-    async def _ask(self, address: Address, command: Command[Result]) -> Reply:
-        is_delivery = command.words[0] == b"GETJOB"
-        if is_delivery and command.wait_s:
-            return await self._wait(address, command)
-        link = await self._shared_link(address, _purpose(command))
+    async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
+        if any(each.wait_s and each.name != "ADDJOB" for each in asked):
+            return await self._wait(address, asked)
+        link = await self._shared_link(address, _ADDS if asked[0].name == "ADDJOB" else _OTHERS)
         # Jobs that are on their way must not be lost; without a wait they are here at once.
-        with anyio.CancelScope(shield=is_delivery):
-            (reply,) = await link.ask([command.words], command.wait_s)
-        return reply
+        replies: list[Reply] = []
+        with anyio.CancelScope(shield=any(each.name == "GETJOB" for each in asked)):
+            replies += await self._sent(link, asked)
+        return replies
 
-    async def _wait(self, address: Address, command: Command[Result]) -> Reply:
+    async def _sent(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
+        known = self.nodes.features(link.address)
+        wait_s = max(each.wait_s for each in asked)
+        return await link.ask([each.words_for(known) for each in asked], wait_s)
+
+    async def _wait(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         link = await self._idle_link(address)
         self._waiting[link] = None
         is_done = False
         try:
-            (reply,) = await link.ask([command.words], command.wait_s)
+            replies = await self._sent(link, asked)
             is_done = True
         finally:
             del self._waiting[link]
             if is_done:
                 self._idle.setdefault(str(address), []).append(link)
             elif link.is_open:
-                await self._give_back(link, command)
-        return reply
+                await self._let_go(link, asked)
+        return replies
 
-    async def _give_back(self, link: Link, command: Command[Result]) -> None:
+    async def _let_go(self, link: Link, asked: Sequence[Command[Result]]) -> None:
         """The task that waited was cancelled."""
-        for reply in await link.let_go():
-            jobs = command.result(reply)
-            if isinstance(jobs, list) and jobs:
-                with anyio.move_on_after(self._patience_s, shield=True):
-                    await self.run(commands.enqueue(*[job.id for job in jobs]))
+        jobs: list[Job] = []
+        for command, reply in zip(asked, await link.let_go(), strict=False):
+            told = outcome(command, reply)
+            if command.name == "GETJOB" and isinstance(told, list):
+                jobs += told
+        if jobs:
+            with anyio.move_on_after(self.patience_s, shield=True), suppress(DisqueError):
+                await self.run(commands.release(*jobs), first=link.address)
 
     async def _shared_link(self, address: Address, purpose: str) -> Link:
         key = (str(address), purpose)
@@ -190,20 +211,15 @@ class Client(ClusterClient):
         return await self._open(address)
 
     async def _open(self, address: Address) -> Link:
-        stream = await self._connect(address, self._connect_timeout_s)
-        link = Link(address, stream, self._patience_s)
+        stream = await self.connect(address, self.connect_timeout_s)
+        link = Link(address, stream, self.patience_s)
         try:
-            hello = self._greeting.meaning(await link.ask(self._greeting.requests))
+            told = self._greeting.meaning(await link.ask(self._greeting.requests))
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await link.close()
             raise
-        self.nodes.introduced(address, hello)
+        self.nodes.introduced(address, told)
         return link
-
-
-def _purpose(command: Command[Result]) -> str:
-    """ADDJOBs wait for copies, and what comes after them waits with them."""
-    return _ADDS if command.words[0] == b"ADDJOB" else _OTHERS

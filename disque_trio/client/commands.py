@@ -1,76 +1,35 @@
-"""Commands and the meaning of their replies, without I/O (docs/commands.md).
+"""The commands of a node (docs/commands.md), without I/O.
 
-Each function makes one `Command`. Both clients run them, so they send and mean the same.
+Each function makes one `Command`. Both clients run them, so they send and mean the same. Where a
+job is asked for, its id will do; WORKING, NACK and RELEASE of a delivered job send its token, too.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import attrs
 
-from disque_trio.client.errors import DisqueError
-from disque_trio.client.refusals import BadReplyError, refused
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
-
-Result = TypeVar("Result")
-Other = TypeVar("Other")
-Text = str | bytes
-"""Names and bodies; text is sent as UTF-8."""
-Facts = dict[str, Reply]
-"""What a node tells of a queue or a job, by its names."""
+from disque_trio.client import replies
+from disque_trio.client.command import Command, Text, milliseconds, seconds, span, word
+from disque_trio.client.records import (
+    End,
+    Job,
+    JobDetails,
+    KeyHolder,
+    QueueStats,
+    Scanned,
+)
+from disque_trio.client.refusals import RefusedError
+from disque_trio.statemachine.base import Reply
 
 ADD_TIMEOUT_S: Final = 5.0
-
-
-@attrs.frozen
-class Command(Generic[Result]):
-    """One request, and what its reply means."""
-
-    words: tuple[bytes, ...]
-    meaning: Callable[[Reply], Result]
-    """Raises `BadReplyError` for a reply that the command cannot have."""
-    is_repeatable: bool = True
-    """Does it do no harm to send it again if the reply was lost?"""
-    wait_s: float = 0.0
-    """How long the node may wait before it answers."""
-
-    def result(self, reply: Reply) -> Result:
-        """What the reply means. Raises `RefusedError` for an error of the node."""
-        if isinstance(reply, Failure):
-            raise refused(reply, self.words)
-        try:
-            return self.meaning(reply)
-        except (TypeError, ValueError, KeyError, IndexError) as error:
-            name = self.words[0].decode()
-            raise BadReplyError(f"the node answers {reply!r:.80} to {name}") from error
-
-
-def outcome(command: Command[Result], reply: Reply) -> Result | DisqueError:
-    """The result, or the error that it would raise."""
-    try:
-        return command.result(reply)
-    except DisqueError as error:
-        return error
-
-
-@attrs.frozen
-class Job:
-    """A job that was delivered."""
-
-    id: str
-    queue: str
-    """A name that is not UTF-8 has surrogates for its other bytes, as file names have."""
-    body: bytes
-    nacks: int = 0
-    """How often it was given back."""
-    additional_deliveries: int = 0
-    """How often it was delivered before without being given back: its workers may have died."""
+_KEY_WAIT_S: Final = 30.0
+"""How long the nodes may take to agree about a key while one of them is silent."""
 
 
 def call(*words: Text | float) -> Command[Reply]:
     """Any command; the reply as it is. It is not sent twice."""
-    return Command(tuple(_word(each) for each in words), lambda reply: reply, is_repeatable=False)
+    return Command(tuple(map(word, words)), lambda reply: reply, is_repeatable=False)
 
 
 def addjob(
@@ -90,7 +49,7 @@ def addjob(
     max_backoff: float | None = None,
     unique: Text | None = None,
     keep: float | None = None,
-    if_exists: str | None = None,
+    if_exists: Literal["return", "reject"] | None = None,
 ) -> Command[str]:
     """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
     ever. With a `unique` key it may be the id of a job that has the key already, and the command is
@@ -102,221 +61,261 @@ def addjob(
         "TTL": ttl,
     }
     options |= {"MAXLEN": maxlen, "PRIORITY": priority, "LIMIT": limit}
-    options |= {"BACKOFF": _seconds(backoff), "MAXBACKOFF": _seconds(max_backoff)}
-    options |= {"UNIQUE": unique, "KEEP": _seconds(keep), "IFEXISTS": if_exists}
-    words = [b"ADDJOB", _word(queue), _word(body), _wait(timeout)]
-    for name, value in options.items():
-        if value is not None:
-            words += (name.encode(), _word(value))
-    if is_async:
-        words.append(b"ASYNC")
+    options |= {"BACKOFF": seconds(backoff), "MAXBACKOFF": seconds(max_backoff)}
+    options |= {"UNIQUE": unique, "KEEP": seconds(keep), "IFEXISTS": if_exists}
+    words = [*_given(options), *[b"ASYNC"] * is_async]
     return Command(
-        tuple(words),
-        _status,
+        (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *words),
+        replies.text,
         is_repeatable=unique is not None and if_exists in (None, "return"),
-        wait_s=_limit(timeout),
+        wait_s=span(timeout),
     )
 
 
-def getjob(*queues: Text, count: int = 1, timeout: float | None = None) -> Command[list[Job]]:
+def getjob(
+    *queues: Text,
+    count: int = 1,
+    timeout: float | None = None,
+    with_meta: bool = False,
+    is_tied: bool = False,
+) -> Command[list[Job]]:
     """GETJOB: up to `count` jobs. It waits so many seconds for the first; None is for ever, 0 not
     at all. If the node fails meanwhile, the wait begins anew at the next one.
 
-    Jobs that arrive while the task of an asynchronous client is cancelled are given back.
+    `with_meta` is WITHMETA: each job has its `meta` with a token. `is_tied` is TIED: the lease ends
+    also when the client closes. An original node is asked without them. Jobs that arrive while the
+    task of an asynchronous client is cancelled are given back.
     """
     if not queues:
         raise ValueError("getjob needs the name of a queue")
-    words = [b"GETJOB", b"WITHCOUNTERS", b"COUNT", _word(count)]
-    words += [b"NOHANG"] if timeout == 0 else [b"TIMEOUT", _wait(timeout)]
-    words += [b"FROM", *map(_word, queues)]
-    return Command(tuple(words), _jobs, wait_s=_limit(timeout))
+    ours = {"withmeta": b"WITHMETA"} if with_meta else {}
+    ours |= {"tied": b"TIED"} if is_tied else {}
+    words = [b"COUNT", word(count)]
+    words += [b"NOHANG"] if timeout == 0 else [b"TIMEOUT", milliseconds(timeout)]
+    words += [b"FROM", *map(word, queues)]
+    return Command(
+        (b"GETJOB", b"WITHCOUNTERS", *ours.values(), *words),
+        replies.jobs,
+        wait_s=span(timeout),
+        features=tuple(ours),
+        plain=(b"GETJOB", b"WITHCOUNTERS", *words),
+    )
 
 
-def ackjob(*ids: str) -> Command[int]:
+def ackjob(*jobs: Job | str) -> Command[int]:
     """ACKJOB: how many were known to the node and not acknowledged yet."""
-    return _of_ids(b"ACKJOB", ids)
+    return _of_jobs(b"ACKJOB", jobs)
 
 
-def fastack(*ids: str) -> Command[int]:
+def fastack(*jobs: Job | str) -> Command[int]:
     """FASTACK: how many the node held."""
-    return _of_ids(b"FASTACK", ids)
+    return _of_jobs(b"FASTACK", jobs)
 
 
-def nack(*ids: str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
+def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
     """NACK: how many were given back, to be queued again at once or after a `delay` in seconds; or,
     with a reason why they are `dead`, how many are."""
-    command = _of_ids(b"NACK", ids, is_repeatable=False)  # each counts
-    words = command.words
+    options: list[bytes] = []
     if delay is not None:
-        words += (b"DELAY", _word(f"{delay:.3f}"))
+        options += (b"DELAY", word(f"{delay:.3f}"))
     if dead is not None:
-        words += (b"DEAD", _word(dead))
-    return attrs.evolve(command, words=words)
+        options += (b"DEAD", word(dead))
+    command = _of_jobs(b"NACK", jobs, *options, is_repeatable=False)  # each counts
+    return _with_tokens(command, jobs, *options)
 
 
-def release(*ids: str) -> Command[int]:
-    """RELEASE: how many jobs, which were not begun, were queued again."""
-    return _of_ids(b"RELEASE", ids)
+def release(*jobs: Job | str) -> Command[int]:
+    """RELEASE: how many jobs, which were not begun, were queued again. An original node does it by
+    ENQUEUE, which counts it as a delivery."""
+    enqueues, command = _of_jobs(b"ENQUEUE", jobs), _of_jobs(b"RELEASE", jobs)
+    return attrs.evolve(
+        _with_tokens(command, jobs), plain=enqueues.words, features=("release", "tokens")
+    )
 
 
-def redrive(*ids: str) -> Command[int]:
+def redrive(*jobs: Job | str) -> Command[int]:
     """REDRIVE: how many dead jobs are queued again."""
-    return _of_ids(b"REDRIVE", ids, is_repeatable=False)  # it may have died again meanwhile
+    return _of_jobs(b"REDRIVE", jobs, is_repeatable=False)  # it may have died again meanwhile
 
 
 def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
     """REDRIVE of a queue: how many of its dead jobs are queued again, `count` at most."""
-    words = () if count is None else (b"COUNT", _word(count))
-    return Command((b"REDRIVE", _word(queue), *words), _number, is_repeatable=False)
+    words = () if count is None else (b"COUNT", word(count))
+    return Command((b"REDRIVE", word(queue), *words), replies.number, is_repeatable=False)
 
 
-def enqueue(*ids: str) -> Command[int]:
+def enqueue(*jobs: Job | str) -> Command[int]:
     """ENQUEUE: how many were queued."""
-    return _of_ids(b"ENQUEUE", ids)
+    return _of_jobs(b"ENQUEUE", jobs)
 
 
-def dequeue(*ids: str) -> Command[int]:
+def dequeue(*jobs: Job | str) -> Command[int]:
     """DEQUEUE: how many were taken out of their queue."""
-    return _of_ids(b"DEQUEUE", ids)
+    return _of_jobs(b"DEQUEUE", jobs)
 
 
-def deljob(*ids: str) -> Command[int]:
+def deljob(*jobs: Job | str) -> Command[int]:
     """DELJOB: how many the node has dropped."""
-    return _of_ids(b"DELJOB", ids)
+    return _of_jobs(b"DELJOB", jobs)
 
 
-def working(job_id: str) -> Command[int]:
-    """WORKING: for how many seconds the job will not be delivered again."""
-    return Command((b"WORKING", job_id.encode()), _number)
+def working(job: Job | str) -> Command[int]:
+    """WORKING: for how many seconds the job will not be delivered again. If a node does not know
+    the job, others are asked. Raises `LeaseLostError` if somebody else was given the job since."""
+    plain = (b"WORKING", _id(job))
+    return Command(
+        (b"WORKING", _delivery(job)),
+        replies.number,
+        features=("tokens",),
+        plain=plain,
+        is_sought=True,
+    )
 
 
-def show(job_id: str) -> Command[Facts | None]:
+def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
+    """WORKING of several jobs of one node: what `working` returns or raises for each. An original
+    node takes one job only."""
+    command = _with_tokens(_of_jobs(b"WORKING", jobs), jobs)
+    return Command(
+        command.words,
+        replies.worked,
+        features=command.features,
+        plain=command.plain,
+        hears_failures=True,
+    )
+
+
+def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | None]:
+    """WAITJOB: how the job ends, or None if it has not ended within so many seconds. If a node does
+    not hold the job, others are asked. Raises `UnknownJobError` if none does: it may have ended."""
+    return Command(
+        (b"WAITJOB", _id(job), b"TIMEOUT", milliseconds(timeout)),
+        replies.maybe(replies.end),
+        wait_s=span(timeout),
+        is_sought=True,
+    )
+
+
+def show(job: Job | str) -> Command[JobDetails | None]:
     """SHOW: what the node knows of a job; None if it does not hold it."""
-    return Command((b"SHOW", job_id.encode()), _facts)
+    return Command((b"SHOW", _id(job)), replies.maybe(replies.job_details))
 
 
-def show_key(queue: Text, key: Text) -> Command[Facts | None]:
-    """SHOW KEY: id and state of the job that has the key, and which nodes hold it; None if no node
-    that can be reached knows one."""
-    return Command((b"SHOW", b"KEY", _word(queue), _word(key)), _facts)
+def show_key(queue: Text, key: Text) -> Command[KeyHolder | None]:
+    """SHOW KEY: the job that has the key; None if no node that can be reached knows one."""
+    words = (b"SHOW", b"KEY", word(queue), word(key))
+    return Command(words, replies.maybe(replies.key_holder), wait_s=_KEY_WAIT_S)
 
 
 def cancel_key(queue: Text, key: Text) -> Command[int]:
     """CANCEL KEY: 1 if a job had the key, which ends and frees it; 0 if none had it."""
-    return Command((b"CANCEL", b"KEY", _word(queue), _word(key)), _number, is_repeatable=False)
+    words = (b"CANCEL", b"KEY", word(queue), word(key))
+    return Command(words, replies.number, is_repeatable=False, wait_s=_KEY_WAIT_S)
 
 
-def qstat(queue: Text) -> Command[Facts | None]:
-    """QSTAT: what the node knows of a queue; None if it has none of this name."""
-    return Command((b"QSTAT", _word(queue)), _facts)
+def qstat(queue: Text) -> Command[QueueStats | None]:
+    """QSTAT: the figures of a queue on the node; None if it has none of this name."""
+    return Command((b"QSTAT", word(queue)), replies.maybe(replies.queue_stats))
 
 
 def qlen(queue: Text) -> Command[int]:
     """QLEN: how many jobs the queue has on the node."""
-    return Command((b"QLEN", _word(queue)), _number)
+    return Command((b"QLEN", word(queue)), replies.number)
 
 
 def qpeek(queue: Text, count: int = 1) -> Command[list[Job]]:
     """QPEEK: the oldest jobs, or with a negative count the newest, which stay where they are."""
-    return Command((b"QPEEK", _word(queue), _word(count)), _jobs)
+    return Command((b"QPEEK", word(queue), word(count)), replies.jobs)
+
+
+def qscan(
+    cursor: int = 0,
+    *,
+    count: int | None = None,
+    minlen: int | None = None,
+    maxlen: int | None = None,
+    import_rate: int | None = None,
+) -> Command[Scanned[str]]:
+    """QSCAN: names of queues on the node, and the cursor to go on with."""
+    options = {"COUNT": count, "MINLEN": minlen, "MAXLEN": maxlen, "IMPORTRATE": import_rate}
+    return Command((b"QSCAN", word(cursor), *_given(options)), replies.scanned(replies.text))
+
+
+def jscan(
+    cursor: int = 0,
+    *,
+    count: int | None = None,
+    queue: Text | None = None,
+    states: Sequence[str] = (),
+) -> Command[Scanned[JobDetails]]:
+    """JSCAN: jobs on the node as `show` tells of them, and the cursor to go on with. They are of
+    this queue and in one of these states, if any are given."""
+    words = _given({"COUNT": count, "QUEUE": queue})
+    for state in states:
+        words += (b"STATE", word(state))
+    asked = (b"JSCAN", word(cursor), b"REPLY", b"all", *words)
+    return Command(asked, replies.scanned(replies.job_details))
 
 
 def pause(queue: Text, *options: str) -> Command[str]:
     """PAUSE with `in`, `out`, `all`, `none`, `state` or `bcast`: the state that it has now."""
-    return Command((b"PAUSE", _word(queue), *map(_word, options)), _status)
+    return Command((b"PAUSE", word(queue), *map(word, options)), replies.text)
+
+
+def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Command[int]:
+    """PURGE: how many jobs the queue has on the node, which are acknowledged from now on; with
+    `is_dead` its dead jobs, with `is_bcast` on all nodes."""
+    words = (b"DEAD",) * is_dead + (b"BCAST",) * is_bcast
+    return Command((b"PURGE", word(queue), *words), replies.number, is_repeatable=False)
+
+
+def unblock(client_id: int) -> Command[int]:
+    """CLIENT UNBLOCK: 1 if that connection of the node waited in GETJOB or WAITJOB, which is now
+    answered that there is nothing; else 0."""
+    return Command((b"CLIENT", b"UNBLOCK", word(client_id)), replies.number)
 
 
 def hello() -> Command[list[Reply]]:
     """HELLO, as it is."""
-    return Command((b"HELLO",), _items)
+    return Command((b"HELLO",), replies.items)
 
 
 def ping() -> Command[str]:
     """PING: PONG."""
-    return Command((b"PING",), _status)
+    return Command((b"PING",), replies.text)
 
 
 def info(section: str = "all") -> Command[dict[str, str]]:
     """INFO: the fields of a section, by name."""
-    return Command((b"INFO", section.encode()), _info)
+    return Command((b"INFO", section.encode()), replies.fields)
 
 
-def _of_ids(name: bytes, ids: Sequence[str], *, is_repeatable: bool = True) -> Command[int]:
-    if not ids:
+def _of_jobs(
+    name: bytes, jobs: Sequence[Job | str], *options: bytes, is_repeatable: bool = True
+) -> Command[int]:
+    if not jobs:
         raise ValueError(f"{name.decode().lower()} needs the id of a job")
-    words = (name, *(each.encode() for each in ids))
-    return Command(words, _number, is_repeatable=is_repeatable)
+    words = (name, *map(_id, jobs), *options)
+    return Command(words, replies.number, is_repeatable=is_repeatable)
 
 
-def _word(value: Text | float) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    return str(value).encode(errors="surrogateescape")
+def _with_tokens(command: Command[int], jobs: Sequence[Job | str], *options: bytes) -> Command[int]:
+    words = (command.words[0], *map(_delivery, jobs), *options)
+    return attrs.evolve(command, words=words, plain=command.words, features=("tokens",))
 
 
-def _seconds(value: float | None) -> str | None:
-    """With the three decimals that a node reads."""
-    return None if value is None else f"{value:.3f}"
+def _id(job: Job | str) -> bytes:
+    return job.id.encode() if isinstance(job, Job) else word(job.partition("@")[0])
 
 
-def _wait(seconds: float | None) -> bytes:
-    """A node's timeout in milliseconds. 0 is for ever, and nothing shorter than 1 is sent."""
-    if seconds is None:
-        return b"0"
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"a timeout is 0 or more seconds, or None: {seconds}")
-    return b"%d" % max(math.ceil(seconds * 1000), 1)
+def _delivery(job: Job | str) -> bytes:
+    """The id, and the token of the delivery behind it."""
+    if isinstance(job, Job):
+        return word(job.id if job.meta is None else f"{job.id}@{job.meta.token}")
+    return word(job)
 
 
-def _limit(seconds: float | None) -> float:
-    return math.inf if seconds is None else seconds
-
-
-def text(value: Reply) -> str:
-    """A name as text; other bytes than UTF-8 become surrogates, which are sent as these bytes."""
-    if isinstance(value, Status):
-        value = value.text
-    if not isinstance(value, bytes):
-        raise TypeError(value)
-    return value.decode(errors="surrogateescape")
-
-
-def _status(reply: Reply) -> str:
-    return text(reply)
-
-
-def _number(reply: Reply) -> int:
-    if not isinstance(reply, int):
-        raise TypeError(reply)
-    return reply
-
-
-def _items(reply: Reply) -> list[Reply]:
-    if not isinstance(reply, list):
-        raise TypeError(reply)
-    return reply
-
-
-def _jobs(reply: Reply) -> list[Job]:
-    if reply is None or reply is NULL_ARRAY:
-        return []
-    return [_job(_items(each)) for each in _items(reply)]
-
-
-def _job(row: list[Reply]) -> Job:
-    queue, job_id, body, *counters = row
-    if not isinstance(body, bytes):
-        raise TypeError(body)
-    return Job(text(job_id), text(queue), body, *map(_number, counters[1::2]))
-
-
-def _facts(reply: Reply) -> Facts | None:
-    if reply is None or reply is NULL_ARRAY:
-        return None
-    items = _items(reply)
-    return {text(items[at]): items[at + 1] for at in range(0, len(items), 2)}
-
-
-def _info(reply: Reply) -> dict[str, str]:
-    lines = (line.partition(":") for line in text(reply).splitlines() if line[:1] != "#")
-    return {name: value for name, colon, value in lines if colon}
+def _given(options: Mapping[str, Text | int | None]) -> list[bytes]:
+    """Names and values of the options that are given."""
+    given = [(name.encode(), word(value)) for name, value in options.items() if value is not None]
+    return [each for pair in given for each in pair]

@@ -10,8 +10,18 @@ from disque_trio.statemachine.base import Failure, Reply
 
 
 @attrs.frozen
+class Introduction:
+    """What a node tells of itself and of the cluster."""
+
+    hello: Sequence[Reply]
+    """The reply to HELLO."""
+    features: frozenset[str] = frozenset()
+    """What it knows beyond an original node, by the names of INFO (docs/commands.md)."""
+
+
+@attrs.frozen
 class Greeting:
-    """AUTH, if there is a password, and HELLO."""
+    """AUTH, if there is a password, HELLO, and INFO."""
 
     password: bytes | None = attrs.field(repr=False)
 
@@ -19,13 +29,17 @@ class Greeting:
     def requests(self) -> list[tuple[bytes, ...]]:
         """What to send."""
         auth = [] if self.password is None else [(b"AUTH", self.password)]
-        return [*auth, commands.hello().words]
+        return [*auth, commands.hello().words, commands.info("server").words]
 
-    def meaning(self, replies: Sequence[Reply]) -> list[Reply]:
-        """HELLO's reply. Raises `AuthenticationError`, or `UnavailableError` while it loads."""
-        *auths, hello = replies
+    def meaning(self, replies: Sequence[Reply]) -> Introduction:
+        """What they say. Raises `AuthenticationError`, or `UnavailableError` while it loads."""
+        *auths, hello, info = replies
         for auth in auths:
             if isinstance(auth, Failure):
                 code, _, text = auth.text.decode(errors="backslashreplace").partition(" ")
                 raise AuthenticationError(code, text, "AUTH")
-        return commands.hello().result(hello)
+        told = commands.hello().result(hello)
+        if isinstance(info, Failure):  # renamed, or taken away
+            return Introduction(told)
+        features = commands.info().result(info).get("features", "")
+        return Introduction(told, frozenset(features.split(",")) - {""})

@@ -5,7 +5,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args
 
-from disque_trio.client.commands import Command
+from disque_trio.client.command import Command
 
 Result = TypeVar("Result")
 Asked = ParamSpec("Asked")

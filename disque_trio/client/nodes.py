@@ -12,7 +12,8 @@ import attrs
 
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
-from disque_trio.client.refusals import UnavailableError
+from disque_trio.client.greeting import Introduction
+from disque_trio.client.refusals import UnavailableError, UnknownJobError
 from disque_trio.statemachine.base import NodeId, Reply
 
 REST_S: Final = 2.0
@@ -31,6 +32,7 @@ class _Known:
     failures: int = 0
     rests_until: float = 0.0
     reason: str = ""
+    features: frozenset[str] = frozenset()
 
 
 @attrs.define(eq=False)
@@ -47,6 +49,11 @@ class Nodes:
     def __attrs_post_init__(self) -> None:
         for address in self.seeds:
             self._known.setdefault(str(address), _Known(address))
+
+    def features(self, address: Address) -> frozenset[str]:
+        """What the node said that it knows beyond an original one."""
+        known = self._known.get(str(address))
+        return frozenset() if known is None else known.features
 
     def order(self, now: float) -> list[Address]:
         """All nodes: those that do not rest, then those whose rest ends first."""
@@ -74,9 +81,10 @@ class Nodes:
         known.failures = 0
         known.rests_until = 0.0
 
-    def introduced(self, address: Address, hello: Sequence[Reply]) -> None:
-        """It has answered HELLO. Nodes that it does not name, and that rest, are forgotten."""
-        match hello:
+    def introduced(self, address: Address, told: Introduction) -> None:
+        """It has told who it is. Nodes that it does not name, and that rest, are forgotten."""
+        self._known.setdefault(str(address), _Known(address)).features = told.features
+        match told.hello:
             case [_, bytes(myself), *rows] if self.discovers:
                 named = {myself: address} | _others(rows, address)
             case _:
@@ -95,9 +103,17 @@ class Nodes:
             if name not in named and name not in seeds and known.failures:
                 del self._known[name]
 
-    def attempts(self, now: float, *, is_repeatable: bool) -> "Attempts":
-        """Ask one node after the other until one answers."""
-        return Attempts(self, now, is_repeatable)
+    def attempts(
+        self,
+        now: float,
+        *,
+        is_repeatable: bool,
+        is_sought: bool = False,
+        first: Address | None = None,
+    ) -> "Attempts":
+        """Ask one node after the other until one answers; this one `first`. With `is_sought` until
+        one knows the job."""
+        return Attempts(self, now, is_repeatable, is_sought, first)
 
 
 def _others(rows: Sequence[Reply], via: Address) -> dict[NodeId, Address]:
@@ -118,14 +134,22 @@ class Attempts:
     nodes: Nodes
     now: float
     is_repeatable: bool
+    is_sought: bool = False
+    first: Address | None = None
     _address: Address | None = attrs.field(init=False, default=None)
     _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
     _last: DisqueError | None = attrs.field(init=False, default=None)
+    _unknown: UnknownJobError | None = attrs.field(init=False, default=None)
 
     def __iter__(self) -> Iterator[Address]:
-        for address in self.nodes.order(self.now):
+        order = self.nodes.order(self.now)
+        if self.first is not None:
+            order = [self.first, *(each for each in order if each != self.first)]
+        for address in order:
             self._address = address
             yield address
+        if self._unknown is not None:
+            raise self._unknown
         reasons = "; ".join(self._reasons.values())
         raise NoNodeError(f"no node could do it: {reasons}") from self._last
 
@@ -142,6 +166,9 @@ class Attempts:
         if error is None:
             self.nodes.answered(self._address)
             return False
+        if isinstance(error, UnknownJobError) and self.is_sought:
+            self._unknown = error
+            return True
         if not isinstance(error, ConnectionFailedError | UnavailableError):
             return False
         if isinstance(error, ConnectionFailedError):

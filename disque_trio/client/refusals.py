@@ -1,6 +1,5 @@
 """Errors that a node answers, by their codes (docs/commands.md)."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.client.errors import DisqueError
@@ -47,6 +46,28 @@ class AlreadyAckedError(RefusedError):
     """The job has been acknowledged."""
 
 
+class LeaseLostError(RefusedError):
+    """The job was given to somebody else since the delivery whose token was sent: stop working."""
+
+
+class DeadJobError(RefusedError):
+    """The job is dead: nobody gets it until REDRIVE queues it again."""
+
+
+class DuplicateJobError(RefusedError):
+    """Another job of the queue has the key, and `if_exists` is `reject`."""
+
+    @property
+    def job_id(self) -> str:
+        """The id of that job."""
+        return self.text.partition(" ")[0]
+
+    @property
+    def state(self) -> str:
+        """Its state: waiting, queued, with-worker, backing-off, dead or done-kept."""
+        return self.text.partition(" ")[2]
+
+
 class AuthenticationError(RefusedError):
     """The password is missing or wrong."""
 
@@ -66,6 +87,9 @@ _BY_CODE: Final[dict[str, type[RefusedError]]] = {
     "NOJOB": UnknownJobError,
     "TOOLATE": TooLateError,
     "ACKED": AlreadyAckedError,
+    "LOST": LeaseLostError,
+    "DEAD": DeadJobError,
+    "DUPLICATE": DuplicateJobError,
     "NOAUTH": AuthenticationError,
     "WRONGPASS": AuthenticationError,
     "DENIED": AuthenticationError,
@@ -77,8 +101,7 @@ _BY_CODE: Final[dict[str, type[RefusedError]]] = {
 }
 
 
-def refused(failure: Failure, words: Sequence[bytes]) -> RefusedError:
-    """The exception for an error that a request was answered with."""
+def refused(failure: Failure, command: str) -> RefusedError:
+    """The exception for an error that a command was answered with."""
     code, _, text = failure.text.decode(errors="backslashreplace").partition(" ")
-    kind = _BY_CODE.get(code, RefusedError)
-    return kind(code, text, words[0].decode(errors="backslashreplace"))
+    return _BY_CODE.get(code, RefusedError)(code, text, command)

@@ -116,4 +116,7 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"priority", job.priority]
     reply += [b"age-ms", max(node.wall - job.made, 0), b"lease-ms", max(lease, 0)]
     reply += [b"ttl-ms", max(job.expires - node.mono, 0), b"token", handouts.token_of(node, job)]
+    extensions = job.extensions
+    if extensions is not None and extensions.key is not None:
+        reply += [b"key", extensions.key]
     return reply

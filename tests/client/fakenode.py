@@ -4,7 +4,7 @@ import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -24,6 +24,8 @@ class FakeNode:
     """Answers by the name of the command what the test put there, and remembers the requests."""
 
     answers: Answers
+    features: Sequence[bytes] = ()
+    """What INFO says that it knows, unless there is an answer to INFO; an original knows none."""
     requests: list[list[bytes]] = attrs.Factory(list)
     connections: list[socket.socket] = attrs.Factory(list)
     _listener: socket.socket = attrs.field(init=False)
@@ -84,6 +86,8 @@ class FakeNode:
         name = args[0].upper()
         if name == b"PING" and name not in self.answers:
             return encode_reply(args[1] if len(args) > 1 else PONG)
+        if name == b"INFO" and name not in self.answers:
+            return encode_reply(b"# Server\r\nfeatures:%b\r\n" % b",".join(self.features))
         answer = self.answers.get(name, [Failure(b"ERR unknown command '%b'" % args[0])])
         if callable(answer):
             answer = answer()
@@ -93,9 +97,11 @@ class FakeNode:
 
 
 @contextlib.contextmanager
-def fake_node(answers: Answers, *, path: str | None = None) -> Iterator[FakeNode]:
+def fake_node(
+    answers: Answers, *, features: Sequence[bytes] = (), path: str | None = None
+) -> Iterator[FakeNode]:
     """A running node that answers so, and PING as nodes do."""
-    node = FakeNode(answers, path=path)
+    node = FakeNode(answers, features, path=path)
     node.start()
     try:
         yield node

@@ -8,9 +8,15 @@ import anyio
 
 from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.client import Client
+from tests.client.fakenode import FakeNode
 
 KINDS: Final = ("trio", "asyncio", "blocking")
 Conversation = Callable[[Any], Awaitable[None]]
+
+
+def url(*nodes: FakeNode) -> str:
+    """The address of these nodes."""
+    return "disque://" + ",".join(f"127.0.0.1:{node.port}" for node in nodes)
 
 
 class _Awaitable:

@@ -10,9 +10,9 @@ import pytest
 
 from disque_trio.client import commands
 from disque_trio.client.client import Client
-from disque_trio.client.commands import Job
 from disque_trio.client.errors import LostError
 from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.records import Job, Scanned
 from disque_trio.client.refusals import (
     AuthenticationError,
     BadReplyError,
@@ -21,7 +21,7 @@ from disque_trio.client.refusals import (
 )
 from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Reply, Status
 from tests.client.fakenode import Answer, FakeNode, fake_node
-from tests.client.running import KINDS, talk
+from tests.client.running import KINDS, talk, url
 
 ID = "D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 OTHER = "D-bbbbbbbb-BBBBBBBBBBBBBBBBBBBBBBBB-05a1"
@@ -29,10 +29,6 @@ HELLO: list[Reply] = [[1, b"a" * 40]]
 ROW: Reply = [b"q", ID.encode(), b"body", b"nacks", 0, b"additional-deliveries", 0]
 
 pytestmark = pytest.mark.parametrize("kind", KINDS)
-
-
-def url(*nodes: FakeNode) -> str:
-    return "disque://" + ",".join(f"127.0.0.1:{node.port}" for node in nodes)
 
 
 def names(node: FakeNode) -> list[bytes]:
@@ -71,7 +67,16 @@ def test_every_command_has_its_reply(kind: str) -> None:
         assert await client.qpeek("q") == [Job(ID, "q", b"body")]
         assert await client.qstat("q") is None
         assert await client.pause("q", "in") == "in"
-        assert await client.info() == {"a": "1"}
+        assert await client.purge("q", is_dead=True, is_bcast=True) == 7
+        assert await client.waitjob(ID, timeout=60) == "acked"
+        assert await client.release(ID) == 8
+        assert await client.redrive(ID) == await client.redrive_queue("q") == 9
+        assert await client.cancel_key("q", "k") == 1
+        assert await client.unblock(5) == 1
+        assert await client.qscan() == Scanned(0, ["q"])
+        assert await client.jscan(queue="q", states=["dead"]) == Scanned(0, [])
+        assert [str(each) for each in await client.working_all(ID)] == ["300"]
+        assert (await client.info())["a"] == "1"
         assert await client.call("ECHO", "hi") == b"hi"
         with pytest.raises(RefusedError, match="NONSENSE: ERR unknown command"):
             await client.call("NONSENSE")
@@ -89,7 +94,15 @@ def test_every_command_has_its_reply(kind: str) -> None:
         b"QPEEK": [[[b"q", ID.encode(), b"body"]]],
         b"QSTAT": [NULL_ARRAY],
         b"PAUSE": [b"in"],
-        b"INFO": [b"# A\r\na:1\r\n"],
+        b"PURGE": [7],
+        b"WAITJOB": [b"acked"],
+        b"RELEASE": [8],
+        b"REDRIVE": [9],
+        b"CANCEL": [1],
+        b"CLIENT": [1],
+        b"QSCAN": [[b"0", [b"q"]]],
+        b"JSCAN": [[b"0", []]],
+        b"INFO": [b"# A\r\na:1\r\nfeatures:release,tokens\r\n"],
         b"ECHO": [b"hi"],
     }
     with fake_node(answers) as node:
@@ -146,7 +159,7 @@ def test_a_reply_that_was_lost_is_asked_for_elsewhere(kind: str) -> None:
     ):
         talk(kind, url(first, second), conversation)
 
-    assert names(first) == [b"HELLO", b"ACKJOB"]
+    assert names(first) == [b"HELLO", b"INFO", b"ACKJOB"]
 
 
 def test_a_job_is_not_added_twice_behind_the_users_back(kind: str) -> None:

@@ -3,10 +3,13 @@ from typing import Any
 
 import pytest
 
-from disque_trio.client import commands
-from disque_trio.client.commands import Job
+from disque_trio.client import Command, Job, KeyHolder, Meta, QueueStats, commands
+from disque_trio.client.records import Scanned
 from disque_trio.client.refusals import (
     BadReplyError,
+    DeadJobError,
+    DuplicateJobError,
+    LeaseLostError,
     NotReplicatedError,
     RefusedError,
     UnavailableError,
@@ -17,7 +20,7 @@ ID = "D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 ROW: list[Reply] = [b"q", ID.encode(), b"body", b"nacks", 1, b"additional-deliveries", 2]
 
 
-def words(command: commands.Command[Any]) -> str:
+def words(command: Command[Any]) -> str:
     return b" ".join(command.words).decode()
 
 
@@ -65,13 +68,65 @@ def test_a_name_that_is_not_utf8_comes_and_goes() -> None:
     assert commands.qlen(job.queue).words == (b"QLEN", b"\xff")
 
 
-def test_facts_are_told_by_name() -> None:
-    assert commands.show(ID).result([b"id", ID.encode(), b"ttl", 5]) == {
-        "id": ID.encode(),
-        "ttl": 5,
-    }
+SHOWN: list[Reply] = [
+    b"id", ID.encode(), b"queue", b"q", b"state", b"active", b"repl", 2, b"ttl", 60, b"ctime", 9,
+    b"delay", 1, b"retry", 5, b"nacks", 1, b"additional-deliveries", 2, b"nodes-delivered",
+    [b"n1"], b"nodes-confirmed", [], b"next-requeue-within", 1500, b"next-awake-within", None,
+    b"body", b"b", b"backing-off", 250, b"priority", 5,
+]  # fmt: skip
+STATS: list[Reply] = [
+    b"name", b"q", b"len", 1, b"age", 2, b"idle", 3, b"blocked", 4, b"import-from", [b"n1"],
+    b"import-rate", 5, b"jobs-in", 6, b"jobs-out", 7, b"pause", b"none",
+]  # fmt: skip
+OURS: list[Reply] = [
+    b"delayed", 8, b"leased", 9, b"dead", 10, b"age-ms", 1100, b"deliveries", 12, b"acks", 13,
+]  # fmt: skip
+
+
+def test_a_job_is_shown_as_a_record() -> None:
+    shown = commands.show(ID).result(SHOWN)
+
+    assert shown is not None
+    assert (shown.queue, shown.body, shown.state, shown.retry) == ("q", b"b", "active", 5)
+    assert (shown.next_requeue_within, shown.next_awake_within) == (1.5, None)
+    assert (shown.backing_off, shown.nodes_delivered, shown.more) == (
+        0.25,
+        ("n1",),
+        {"priority": 5},
+    )
     assert commands.show(ID).result(None) is None
+
+
+def test_an_acknowledgement_without_its_job_is_shown_without_queue_and_body() -> None:
+    row = [None if each in (b"q", b"b") else each for each in SHOWN]
+    shown = commands.show(ID).result(row)
+
+    assert shown is not None
+    assert (shown.queue, shown.body) == (None, None)
+
+
+def test_the_figures_of_a_queue_are_a_record_and_those_of_an_original_node_are_fewer() -> None:
+    ours = commands.qstat("q").result(STATS + OURS)
+    original = commands.qstat("q").result(STATS)
+
+    assert ours == QueueStats(
+        name="q", length=1, age=2, idle=3, blocked=4, import_from=("n1",), import_rate=5,
+        jobs_in=6, jobs_out=7, pause="none",
+        delayed=8, leased=9, dead=10, next_age=1.1, deliveries=12, acks=13,
+    )  # fmt: skip
+    assert original is not None
+    assert (original.jobs_out, original.delayed, original.next_age) == (7, None, None)
     assert commands.qstat("q").result(NULL_ARRAY) is None
+
+
+def test_queues_and_jobs_are_gone_through_a_page_at_a_time() -> None:
+    queues = commands.qscan(7, count=10, minlen=1, maxlen=9, import_rate=2)
+    jobs = commands.jscan(7, count=5, queue="q", states=["dead", "acked"])
+
+    assert words(queues) == "QSCAN 7 COUNT 10 MINLEN 1 MAXLEN 9 IMPORTRATE 2"
+    assert queues.result([b"12", [b"a", b"b"]]) == Scanned(12, ["a", "b"])
+    assert words(jobs) == "JSCAN 7 REPLY all COUNT 5 QUEUE q STATE dead STATE acked"
+    assert [each.id for each in jobs.result([b"0", [SHOWN]]).items] == [ID]
 
 
 def test_info_is_told_by_field() -> None:
@@ -128,7 +183,10 @@ def test_priorities_and_waits_after_a_nack_are_sent_with_their_options() -> None
 
 def test_a_job_is_shown_and_cancelled_by_its_key() -> None:
     assert words(commands.show_key("q", "k")) == "SHOW KEY q k"
-    assert commands.show_key("q", "k").result([b"id", ID.encode()]) == {"id": ID.encode()}
+    row: list[Reply] = [b"id", ID.encode(), b"state", b"queued", b"nodes", [b"a", b"b"]]
+    assert commands.show_key("q", "k").result([*row, b"queued-at", [b"a"]]) == KeyHolder(
+        id=ID, state="queued", nodes=("a", "b"), queued_at=("a",)
+    )
     assert commands.show_key("q", "k").result(None) is None
     assert commands.cancel_key("q", b"\xff").words == (b"CANCEL", b"KEY", b"q", b"\xff")
     assert commands.cancel_key("q", "k").result(1) == 1
@@ -145,3 +203,75 @@ def test_dead_jobs_are_made_and_redriven() -> None:
     some = commands.redrive_queue("q", 5)
     assert some.words == (b"REDRIVE", b"q", b"COUNT", b"5")
     assert (some.result(4), some.is_repeatable) == (4, False)
+
+
+TOKEN = "0123456789abcdef0123"
+DELIVERED = Job(
+    ID, "q", b"b", meta=Meta(attempt=1, priority=0, age=0.0, lease=9.0, ttl=60.0, token=TOKEN)
+)
+
+
+def test_meta_and_ties_are_asked_of_nodes_that_know_them() -> None:
+    command = commands.getjob("q", timeout=0, with_meta=True, is_tied=True)
+    plain = b"GETJOB WITHCOUNTERS COUNT 1 NOHANG FROM q".split()
+
+    assert b"WITHMETA" in command.words_for({"withmeta", "tied"})
+    assert b"TIED" in command.words_for({"withmeta", "tied"})
+    assert command.words_for({"withmeta"}) == command.words_for(()) == tuple(plain)
+
+
+@pytest.mark.parametrize("make", [commands.working, commands.nack, commands.release])
+def test_the_token_of_a_delivery_is_sent_to_nodes_that_know_tokens(make: Any) -> None:
+    command = make(DELIVERED)
+
+    assert command.words_for({"tokens", "release"})[1] == f"{ID}@{TOKEN}".encode()
+    assert command.words_for(()) == (
+        b"ENQUEUE" if command.name == "RELEASE" else command.words[0],
+        ID.encode(),
+    )
+    assert make(f"{ID}@{TOKEN}").words == command.words
+    assert make(ID).words == (command.words[0], ID.encode())
+
+
+def test_other_commands_take_delivered_jobs_by_their_ids() -> None:
+    assert commands.ackjob(DELIVERED, f"{ID}@{TOKEN}").words == (b"ACKJOB", *[ID.encode()] * 2)
+    assert words(commands.nack(DELIVERED, ID, delay=1)) == f"NACK {ID}@{TOKEN} {ID} DELAY 1.000"
+
+
+def test_several_jobs_are_worked_on_at_once_and_each_has_its_answer() -> None:
+    command = commands.working_all(DELIVERED, ID)
+    kept, lost = command.result([300, Failure(b"LOST gone")])
+
+    assert words(command) == f"WORKING {ID}@{TOKEN} {ID}"
+    assert (kept, type(lost)) == (300, LeaseLostError)
+    assert commands.working_all(ID).result(300) == [300]
+    (dead,) = commands.working_all(ID).result(Failure(b"DEAD it is"))
+    assert isinstance(dead, DeadJobError)
+    with pytest.raises(UnavailableError):
+        commands.working_all(ID).result(Failure(b"LOADING wait"))
+
+
+def test_the_end_of_a_job_is_one_of_three_or_none_in_time() -> None:
+    command = commands.waitjob(DELIVERED, timeout=2)
+
+    assert words(command) == f"WAITJOB {ID} TIMEOUT 2000"
+    assert (command.wait_s, commands.waitjob(ID).wait_s) == (2, math.inf)
+    assert [command.result(each) for each in (b"acked", b"dead", b"expired", None)] == [
+        "acked", "dead", "expired", None,
+    ]  # fmt: skip
+    with pytest.raises(BadReplyError):
+        command.result(b"gone")
+
+
+def test_queues_are_purged_and_waits_ended() -> None:
+    assert words(commands.purge("q")) == "PURGE q"
+    assert words(commands.purge("q", is_dead=True, is_bcast=True)) == "PURGE q DEAD BCAST"
+    assert not commands.purge("q").is_repeatable
+    assert words(commands.unblock(9)) == "CLIENT UNBLOCK 9"
+
+
+def test_a_duplicate_tells_the_job_that_has_the_key() -> None:
+    with pytest.raises(DuplicateJobError) as error:
+        commands.addjob("q", "b", unique="k").result(Failure(f"DUPLICATE {ID} queued".encode()))
+
+    assert (error.value.job_id, error.value.state) == (ID, "queued")

@@ -4,17 +4,18 @@ import pytest
 
 from disque_trio.client.address import Address
 from disque_trio.client.errors import LostError
+from disque_trio.client.greeting import Introduction
 from disque_trio.client.nodes import LONGEST_REST_S, REST_S, Nodes, NoNodeError
-from disque_trio.client.refusals import RefusedError, UnavailableError
+from disque_trio.client.refusals import RefusedError, UnavailableError, UnknownJobError
 from disque_trio.statemachine.base import Reply
 
 A, B, C = (Address(host=name) for name in "abc")
 IDS = {"a": b"a" * 40, "b": b"b" * 40, "c": b"c" * 40}
 
 
-def hello(myself: str, *names: str) -> list[Reply]:
+def hello(myself: str, *names: str, features: str = "") -> Introduction:
     rows: list[Reply] = [[IDS[name], name.encode(), b"7711", b"1"] for name in names]
-    return [1, IDS[myself], *rows]
+    return Introduction([1, IDS[myself], *rows], frozenset(features.split()))
 
 
 def test_the_first_that_was_named_is_asked_first() -> None:
@@ -95,15 +96,44 @@ def test_a_node_that_is_gone_and_that_nobody_names_is_forgotten_unless_it_was_gi
 def test_an_answer_that_is_no_hello_teaches_nothing() -> None:
     nodes = Nodes([A])
 
-    nodes.introduced(A, [1])
-    nodes.introduced(A, [1, IDS["a"], 7, [b"id"]])
+    nodes.introduced(A, Introduction([1]))
+    nodes.introduced(A, Introduction([1, IDS["a"], 7, [b"id"]]))
 
     assert nodes.order(0) == [A]
 
 
-def ask_all(nodes: Nodes, error: Exception, *, is_repeatable: bool = True) -> list[Address]:
+def test_what_each_node_can_is_remembered_by_its_address() -> None:
+    nodes = Nodes([A, B])
+
+    nodes.introduced(A, hello("a", "a", "b", features="release tokens"))
+
+    assert nodes.features(A) == {"release", "tokens"}
+    assert nodes.features(B) == nodes.features(C) == frozenset()
+
+
+def test_a_node_may_be_asked_before_the_one_that_answers_best() -> None:
+    attempts = Nodes([A, B]).attempts(0, is_repeatable=True, first=B)
+
+    assert next(iter(attempts)) == B
+
+
+def test_a_job_that_one_node_does_not_know_is_sought_at_the_others() -> None:
+    unknown = UnknownJobError("NOJOB", "", "WORKING")
+    nodes = Nodes([A, B])
+
+    assert ask_all(nodes, unknown, is_sought=True) == [A, B]
+    assert nodes.order(0) == [A, B], "it is no failure"
+    with pytest.raises(UnknownJobError):
+        ask_all(Nodes([A]), unknown, is_sought=True)
+    with pytest.raises(UnknownJobError):
+        ask_all(nodes, unknown)
+
+
+def ask_all(
+    nodes: Nodes, error: Exception, *, is_repeatable: bool = True, is_sought: bool = False
+) -> list[Address]:
     asked = []
-    attempts = nodes.attempts(0, is_repeatable=is_repeatable)
+    attempts = nodes.attempts(0, is_repeatable=is_repeatable, is_sought=is_sought)
     for address in attempts:
         asked.append(address)
         with attempts:

@@ -13,6 +13,8 @@ from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.client import Client
 from disque_trio.client.errors import LostError
 from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.records import Job
+from disque_trio.client.refusals import LeaseLostError
 from tests.certificates import Authority
 from tests.client.running import KINDS, talk
 from tests.cluster.processes import Cluster, Fleet, Server, free_port
@@ -30,7 +32,7 @@ def test_a_job_goes_its_whole_way(kind: str, pair: Cluster) -> None:
 
     async def conversation(client: Any) -> None:
         job_id = await client.addjob(queue, "\udcff", replicate=2, retry=60)
-        assert (await client.show(job_id))["repl"] == 2
+        assert (await client.show(job_id)).repl == 2
         assert [job.id for job in await client.qpeek(queue)] == [job_id]
         (job,) = await client.getjob(queue, timeout=10)
         assert (job.id, job.queue, job.body) == (job_id, queue, b"\xff")
@@ -42,6 +44,38 @@ def test_a_job_goes_its_whole_way(kind: str, pair: Cluster) -> None:
         assert await client.getjob(queue, timeout=0) == []
 
     talk(kind, url(*pair.servers), conversation)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_workers_and_operators_use_works_with_real_nodes(kind: str, pair: Cluster) -> None:
+    queue = f"all-{kind}"
+
+    async def work(client: Any) -> None:
+        job_id = await client.addjob(queue, "body", unique="k", replicate=2, retry=60, priority=5)
+        (job,) = await client.getjob(queue, timeout=10, with_meta=True, is_tied=True)
+        assert (job.meta.attempt, job.meta.priority, job.meta.key) == (1, 5, "k")
+        assert 0 < job.meta.lease <= 60 < job.meta.ttl
+        assert await client.working(job) == 60
+        assert await client.working_all(job) == [60]
+        assert (await client.show_key(queue, "k")).id == job_id
+        assert (await client.qstat(queue)).leased == 1
+        assert await client.release(job) == 1
+        (again,) = await client.getjob(queue, timeout=10, with_meta=True)
+        assert (again.id, again.meta.attempt) == (job_id, 1), "a RELEASE counts nowhere"
+        with pytest.raises(LeaseLostError):
+            await client.working(job)
+        assert await client.nack(job) == 0
+        assert await client.nack(again, dead="no such user") == 1
+        assert await client.waitjob(job_id) == "dead"
+        assert (await client.show(job_id)).more["reason"] == b"no such user"
+        (dead,) = (await client.jscan(queue=queue, states=["dead"], count=100)).items
+        assert dead.id == job_id
+        assert await client.redrive(job_id) == 1
+        assert queue in (await client.qscan(count=100)).items
+        assert await client.cancel_key(queue, "k") == 1
+        assert await client.unblock(99) == await client.purge(queue, is_dead=True) == 0
+
+    talk(kind, url(*pair.servers), work)
 
 
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
@@ -84,6 +118,7 @@ def test_nothing_is_lost_when_a_node_dies_under_many_tasks(backend: str, fleet: 
 def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Server) -> None:
     queue = f"cancelled-{backend}"
     taken: list[str] = []
+    given_back: list[Job] = []
 
     async def take(client: Client, scope: anyio.CancelScope) -> None:
         with scope:
@@ -102,6 +137,8 @@ def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Serve
             # Its lease would be 300 s.
             while len(set(taken)) < len(added) and (jobs := await client.getjob(queue, timeout=60)):
                 taken.extend(job.id for job in jobs)
+                given_back.extend(jobs)
+        assert not any(job.additional_deliveries for job in given_back), "by RELEASE"
         assert set(taken) == set(added)
 
     anyio.run(main, backend=backend)

@@ -45,6 +45,13 @@ def test_a_delivery_says_what_a_worker_needs() -> None:
     }
 
 
+def test_the_key_of_a_job_is_told_to_its_worker() -> None:
+    rig = Rig()
+    rig.add("UNIQUE", "today")
+
+    assert take(rig, "WITHMETA")[b"key"] == b"today"
+
+
 def test_attempts_are_nacks_and_additional_deliveries_and_one() -> None:
     rig = Rig()
     job = rig.add("RETRY", 60)

@@ -1,0 +1,90 @@
+"""A request and what its reply means, without I/O, and how its words are written."""
+
+import math
+from collections.abc import Callable, Container
+from typing import Generic, TypeVar
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.refusals import BadReplyError, refused
+from disque_trio.statemachine.base import Failure, Reply
+
+Result = TypeVar("Result")
+Text = str | bytes
+"""Names and bodies; text is sent as UTF-8."""
+
+
+@attrs.frozen
+class Command(Generic[Result]):
+    """One request, and what its reply means."""
+
+    words: tuple[bytes, ...]
+    meaning: Callable[[Reply], Result]
+    """Raises `BadReplyError` for a reply that the command cannot have."""
+    is_repeatable: bool = True
+    """Does it do no harm to send it again if the reply was lost?"""
+    wait_s: float = 0.0
+    """How long the node may wait before it answers."""
+    features: tuple[str, ...] = ()
+    """What a node must know to understand `words`, by the names of INFO (docs/commands.md)."""
+    plain: tuple[bytes, ...] | None = None
+    """What another node is sent in their place; None is the same."""
+    is_sought: bool = False
+    """Is it for a node that holds the job, so that others are asked if one answers NOJOB?"""
+    hears_failures: bool = False
+    """Does `meaning` judge errors of the node, too?"""
+
+    @property
+    def name(self) -> str:
+        """The command's name."""
+        return self.words[0].decode(errors="backslashreplace")
+
+    def words_for(self, known: Container[str]) -> tuple[bytes, ...]:
+        """What to send to a node that knows these features."""
+        if self.plain is None or all(each in known for each in self.features):
+            return self.words
+        return self.plain
+
+    def result(self, reply: Reply) -> Result:
+        """What the reply means. Raises `RefusedError` for an error of the node."""
+        if isinstance(reply, Failure) and not self.hears_failures:
+            raise refused(reply, self.name)
+        try:
+            return self.meaning(reply)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise BadReplyError(f"the node answers {reply!r:.80} to {self.name}") from error
+
+
+def outcome(command: Command[Result], reply: Reply) -> Result | DisqueError:
+    """The result, or the error that it would raise."""
+    try:
+        return command.result(reply)
+    except DisqueError as error:
+        return error
+
+
+def word(value: Text | float) -> bytes:
+    """A word of a request. Surrogates become the bytes that they stand for."""
+    if isinstance(value, bytes):
+        return value
+    return str(value).encode(errors="surrogateescape")
+
+
+def seconds(value: float | None) -> str | None:
+    """With the three decimals that a node reads."""
+    return None if value is None else f"{value:.3f}"
+
+
+def milliseconds(timeout: float | None) -> bytes:
+    """A node's timeout in milliseconds. 0 is for ever, and nothing shorter than 1 is sent."""
+    if timeout is None:
+        return b"0"
+    if not 0 <= timeout < math.inf:
+        raise ValueError(f"a timeout is 0 or more seconds, or None: {timeout}")
+    return b"%d" % max(math.ceil(timeout * 1000), 1)
+
+
+def span(timeout: float | None) -> float:
+    """How long that is; None is for ever."""
+    return math.inf if timeout is None else timeout

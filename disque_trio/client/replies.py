@@ -1,0 +1,203 @@
+"""Replies as records.
+
+Each function raises TypeError, ValueError, KeyError or IndexError for a reply that cannot be, of
+which `Command` makes a `BadReplyError`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from disque_trio.client.records import (
+    End,
+    Item,
+    Job,
+    JobDetails,
+    KeyHolder,
+    Meta,
+    QueueStats,
+    Scanned,
+)
+from disque_trio.client.refusals import RefusedError, refused
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
+
+Record = TypeVar("Record")
+Facts = dict[str, Reply]
+"""Names and values."""
+
+_ENDS: Final[dict[str, End]] = {"acked": "acked", "dead": "dead", "expired": "expired"}
+_DETAILS: Final = {
+    "queue", "body", "state", "repl", "ttl", "ctime", "delay", "retry", "nacks",
+    "additional-deliveries", "nodes-delivered", "nodes-confirmed", "next-requeue-within",
+    "next-awake-within", "backing-off", "id",
+}  # fmt: skip
+"""What SHOW tells of every job."""
+
+
+def text(value: Reply) -> str:
+    """A name as text; other bytes than UTF-8 become surrogates, which are sent as these bytes."""
+    if isinstance(value, Status):
+        value = value.text
+    return blob(value).decode(errors="surrogateescape")
+
+
+def blob(value: Reply) -> bytes:
+    """A body."""
+    if not isinstance(value, bytes):
+        raise TypeError(value)
+    return value
+
+
+def number(reply: Reply) -> int:
+    """A whole number."""
+    if not isinstance(reply, int):
+        raise TypeError(reply)
+    return reply
+
+
+def items(reply: Reply) -> list[Reply]:
+    """An array."""
+    if not isinstance(reply, list):
+        raise TypeError(reply)
+    return reply
+
+
+def facts(reply: Reply) -> Facts:
+    """An array of names and values."""
+    flat = items(reply)
+    return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+def is_null(reply: Reply) -> bool:
+    """Is there nothing of this name, or did nothing come in time?"""
+    return reply is None or reply is NULL_ARRAY
+
+
+def maybe(meaning: Callable[[Reply], Record]) -> Callable[[Reply], Record | None]:
+    """The same for a reply that may be null."""
+    return lambda reply: None if is_null(reply) else meaning(reply)
+
+
+def jobs(reply: Reply) -> list[Job]:
+    """GETJOB and QPEEK."""
+    return [] if is_null(reply) else [_job(items(each)) for each in items(reply)]
+
+
+def _job(row: list[Reply]) -> Job:
+    told = facts(row[3:])
+    meta = _meta(told) if "token" in told else None
+    nacks, additional = told.get("nacks", 0), told.get("additional-deliveries", 0)
+    return Job(text(row[1]), text(row[0]), blob(row[2]), number(nacks), number(additional), meta)
+
+
+def _meta(told: Facts) -> Meta:
+    return Meta(
+        attempt=number(told["attempt"]),
+        priority=number(told["priority"]),
+        age=_seconds(told["age-ms"]),
+        lease=_seconds(told["lease-ms"]),
+        ttl=_seconds(told["ttl-ms"]),
+        token=text(told["token"]),
+        key=text(told["key"]) if "key" in told else None,
+    )
+
+
+def queue_stats(reply: Reply) -> QueueStats:
+    """QSTAT."""
+    told = facts(reply)
+    counts: dict[str, Any] = {
+        name: number(told[name]) for name in ("delayed", "leased", "dead", "deliveries", "acks")
+        if name in told
+    }  # fmt: skip
+    counts |= {name.replace("-", "_"): number(told[name]) for name in _QUEUE_NUMBERS}
+    return QueueStats(
+        name=text(told["name"]),
+        length=number(told["len"]),
+        import_from=_texts(told["import-from"]),
+        pause=text(told["pause"]),
+        next_age=_seconds(told["age-ms"]) if "age-ms" in told else None,
+        **counts,
+    )
+
+
+_QUEUE_NUMBERS: Final = ("age", "idle", "blocked", "import-rate", "jobs-in", "jobs-out")
+
+
+def job_details(reply: Reply) -> JobDetails:
+    """SHOW."""
+    told = facts(reply)
+    numbers = {name: number(told[name]) for name in ("repl", "ttl", "ctime", "delay", "retry")}
+    return JobDetails(
+        id=text(told["id"]),
+        queue=None if told["queue"] is None else text(told["queue"]),
+        body=None if told["body"] is None else blob(told["body"]),
+        state=text(told["state"]),
+        nacks=number(told["nacks"]),
+        additional_deliveries=number(told["additional-deliveries"]),
+        nodes_delivered=_texts(told["nodes-delivered"]),
+        nodes_confirmed=_texts(told["nodes-confirmed"]),
+        next_requeue_within=_seconds_or_none(told["next-requeue-within"]),
+        next_awake_within=_seconds_or_none(told["next-awake-within"]),
+        backing_off=_seconds_or_none(told.get("backing-off")),
+        more={name: value for name, value in told.items() if name not in _DETAILS},
+        **numbers,
+    )
+
+
+def key_holder(reply: Reply) -> KeyHolder:
+    """SHOW KEY."""
+    told = facts(reply)
+    return KeyHolder(
+        id=text(told["id"]),
+        state=text(told["state"]),
+        nodes=_texts(told["nodes"]),
+        queued_at=_texts(told["queued-at"]),
+    )
+
+
+def end(reply: Reply) -> End:
+    """WAITJOB."""
+    return _ENDS[text(reply)]
+
+
+def scanned(meaning: Callable[[Reply], Item]) -> Callable[[Reply], Scanned[Item]]:
+    """QSCAN and JSCAN."""
+
+    def page(reply: Reply) -> Scanned[Item]:
+        cursor, found = items(reply)
+        return Scanned(int(text(cursor)), [meaning(each) for each in items(found)])
+
+    return page
+
+
+def worked(reply: Reply) -> list[int | RefusedError]:
+    """WORKING of several jobs, or of one."""
+    if isinstance(reply, Failure):
+        error = refused(reply, "WORKING")
+        if error.code not in _OF_JOBS:
+            raise error
+        return [error]
+    if isinstance(reply, int):
+        return [reply]
+    return [refused(e, "WORKING") if isinstance(e, Failure) else number(e) for e in items(reply)]
+
+
+_OF_JOBS: Final = ("NOJOB", "ACKED", "DEAD", "TOOLATE", "LOST")
+"""Errors that concern a job, and neither the node nor the client."""
+
+
+def fields(reply: Reply) -> dict[str, str]:
+    """INFO: the fields by name."""
+    lines = (line.partition(":") for line in text(reply).splitlines() if line[:1] != "#")
+    return {name: value for name, colon, value in lines if colon}
+
+
+def _texts(reply: Reply) -> tuple[str, ...]:
+    return tuple(map(text, items(reply)))
+
+
+def _seconds(reply: Reply) -> float:
+    return number(reply) / 1000
+
+
+def _seconds_or_none(reply: Reply) -> float | None:
+    return None if reply is None else _seconds(reply)

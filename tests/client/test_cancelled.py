@@ -1,0 +1,102 @@
+"""Jobs that are on their way while the task that asked for them is cancelled."""
+
+import anyio
+import attrs
+import pytest
+from anyio.abc import ByteStream
+
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.statemachine.base import Reply
+from disque_trio.wire.replies import encode_reply
+from disque_trio.wire.requests import RequestParser
+from tests.parsing import all_requests
+
+ID = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+JOB: Reply = [[b"q", ID, b"body", b"nacks", 0, b"additional-deliveries", 0]]
+
+
+@attrs.define(eq=False)
+class Node:
+    """Answers GETJOB only when its client lets go, with a job that was on its way."""
+
+    features: bytes
+    requests: list[list[bytes]] = attrs.Factory(list)
+    waits: anyio.Event = attrs.Factory(anyio.Event)
+
+    async def connect(self, _address: Address, _timeout_s: float) -> ByteStream:
+        return Connection(self)
+
+    def answer(self, words: list[bytes]) -> bytes:
+        self.requests.append(words)
+        match words:
+            case [b"HELLO"]:
+                return encode_reply([1, b"a" * 40])
+            case [b"INFO", _]:
+                return encode_reply(b"features:" + self.features)
+            case [b"GETJOB", *_]:
+                self.waits.set()
+                return b""
+        return encode_reply(1)
+
+
+@attrs.define(eq=False)
+class Connection(ByteStream):
+    """A stream to the node, in memory."""
+
+    node: Node
+    _requests: RequestParser = attrs.field(init=False, factory=RequestParser)
+    _unread: bytearray = attrs.field(init=False, factory=bytearray)
+    _arrived: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+    _is_over: bool = attrs.field(init=False, default=False)
+
+    async def send(self, item: bytes) -> None:
+        for words in all_requests(self._requests, item):
+            self._unread += self.node.answer(words)
+        self._arrived.set()
+
+    async def send_eof(self) -> None:
+        self._unread += encode_reply(JOB)
+        self._is_over = True
+        self._arrived.set()
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        while not self._unread:
+            if self._is_over:
+                raise anyio.EndOfStream
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        data = bytes(self._unread[:max_bytes])
+        del self._unread[:max_bytes]
+        return data
+
+    async def aclose(self) -> None:
+        self._is_over = True
+
+
+def cancelled(features: bytes, backend: str) -> list[list[bytes]]:
+    """What is sent after a GETJOB whose task is cancelled."""
+    seen: list[list[bytes]] = []
+
+    async def main() -> None:
+        node = Node(features)
+        client = Client(discover=False, connect=node.connect)
+        async with client, anyio.create_task_group() as group:
+            group.start_soon(client.getjob, "q")
+            await node.waits.wait()
+            group.cancel_scope.cancel()
+        seen.extend(node.requests)
+
+    anyio.run(main, backend=backend)
+    at = next(at for at, words in enumerate(seen) if words[0] == b"GETJOB")
+    return [words for words in seen[at + 1 :] if words[0] not in {b"HELLO", b"INFO"}]
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_a_job_that_was_not_begun_goes_back_uncounted(backend: str) -> None:
+    assert cancelled(b"tokens,release", backend) == [[b"RELEASE", ID]]
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_an_original_node_queues_it_again(backend: str) -> None:
+    assert cancelled(b"", backend) == [[b"ENQUEUE", ID]]
