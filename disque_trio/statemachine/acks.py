@@ -144,7 +144,7 @@ def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
 def _remember_unknown(node: NodeState, job_id: JobId) -> None:
     """A dummy ack: keep the acknowledgement for the nodes that hold the job (original 2.4, 6.5)."""
     cluster = node.cluster
-    if cluster.size == 1 or not is_at_least_once(job_id):
+    if len(cluster.nodes) == 1 or not is_at_least_once(job_id):
         return
     if cluster.is_leaving:
         # A leaving node keeps no record, but it tells the others once.
@@ -197,9 +197,9 @@ def _awaits_unknown_nodes(node: NodeState, job: Job) -> bool:
     """
     if job.gc_attempt >= MEETS_WITHIN or len(job.holders) == len(job.confirmed or ()):
         return False
-    if node.cluster.size == 1:
-        return False
     nodes = node.cluster.nodes
+    if len(nodes) == 1:
+        return False
     if job.is_dummy:
         origin = job.id[2:10]
         is_meeting = any(peer.flags & HANDSHAKE for peer in nodes.values())

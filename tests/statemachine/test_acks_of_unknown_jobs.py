@@ -71,6 +71,26 @@ def test_a_node_that_is_alone_waits_for_no_unknown_node() -> None:
     assert rig.node.jobs == {}
 
 
+@pytest.mark.parametrize("is_acked_before", [True, False])
+def test_a_node_that_meets_its_only_peer_again_under_a_new_name_asks_it(
+    is_acked_before: bool,
+) -> None:
+    rig = Rig(peers=1, config=CALM)
+    if is_acked_before:
+        rig.ask("ACKJOB", BY_UNKNOWN_NODE)
+
+    membership.forget(rig.node, N2)
+    membership.meet(rig.node, "127.0.0.5", 7711)
+    if not is_acked_before:
+        rig.ask("ACKJOB", BY_UNKNOWN_NODE)
+    rig.advance(3_000)
+    nodetable.add(rig.node, Peer(UNKNOWN, "127.0.0.5", 7711))
+    rig.sent()
+    rig.advance(10_000)
+
+    assert (UNKNOWN, SetAck(BY_UNKNOWN_NODE, 0)) in rig.sent()
+
+
 def test_a_holder_that_turns_up_within_that_time_is_asked() -> None:
     rig = rig_with_job(N2, UNKNOWN, ME, peers=1)
     rig.ask("ACKJOB", JOB)
