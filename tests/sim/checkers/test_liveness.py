@@ -85,6 +85,22 @@ def test_each_holder_in_the_core_is_to_be_told_or_it_queues_the_job_itself() -> 
     assert "L1" in broken(trace.verdict(end=200))
 
 
+@pytest.mark.parametrize(("told", "due"), [(True, []), (False, ["L1"])])
+def test_a_copy_of_a_repair_begins_its_period_when_it_comes_and_those_of_others_go_on(
+    told: bool, due: list[str]
+) -> None:
+    trace = Trace(consumers=("n3",))
+    trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end", detail="n2,n3")
+    trace.row(20.5, "rejoin")
+    if told:
+        trace.send(190, "queued", "n1", "n2")
+    trace.copy(195, "n2", "n3")
+
+    assert broken(trace.verdict(end=200)) == due
+
+
 @pytest.mark.parametrize(
     ("teller", "told", "due"), [("n1", 60, []), ("n1", 25, ["L1"]), ("n3", 60, ["L1"])]
 )
