@@ -221,6 +221,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "setack": (durability.after_setack,),
     "gotack": (custody.after_gotack, durability.after_setack),
     "gotjob": (durability.after_gotjob,),
+    "queued": (postponing.after_queued,),
 }
 """By the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {

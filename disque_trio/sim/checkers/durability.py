@@ -172,7 +172,7 @@ def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
     if confirmed_at == NEVER or not _should_return(case, job, copy):
         return
     case.check("S15")
-    if row.cause != "damaged" and _must_survive(case, row.node, confirmed_at):
+    if row.cause != "damaged" and must_survive(case, row.node, confirmed_at):
         crash = case.world.crashes[row.node]
         what = "confirmed its acknowledgement" if copy.is_acked else "promised it"
         case.violate(
@@ -198,7 +198,7 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
-    if copy.state < before.state and _must_survive(case, row.node, before.left_since):
+    if copy.state < before.state and must_survive(case, row.node, before.left_since):
         detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
         case.violate("S15", detail, job.id, row.node)
 
@@ -213,7 +213,7 @@ def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
         return
     del job.end_told[row.node]
     case.check("S15")
-    if _must_survive(case, row.node, told_at):
+    if must_survive(case, row.node, told_at):
         crash = case.world.crashes[row.node]
         case.violate(
             "S15",
@@ -233,7 +233,7 @@ def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None
     if before.ack_confirmed_at == NEVER:
         return
     case.check("S15")
-    if _must_survive(case, row.node, before.ack_confirmed_at):
+    if must_survive(case, row.node, before.ack_confirmed_at):
         crash = case.world.crashes[row.node]
         case.violate(
             "S15",
@@ -245,7 +245,8 @@ def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None
         )
 
 
-def _must_survive(case: Case, node: str, confirmed_at: int) -> bool:
+def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
+    """Must what the node confirmed then have survived its last crash?"""
     crash = case.world.crashes[node]
     if crash.cause != "power" or case.obligations.fsync == "always":
         return True

@@ -8,7 +8,7 @@ ends the wait.
 
 from typing import Final
 
-from disque_trio.sim.checkers import timers
+from disque_trio.sim.checkers import durability, silence, timers
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import POSTPONED, QUEUED, WORKING, number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
@@ -33,7 +33,9 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
     if row.cause == "nack":
         case.mark("nack.postponed")
         job.nacked += 1
-        job.wait = Wait(row.time, row.node, row.time + case.obligations.shortest(wait))
+        unlinked = [node for node in job.copies if _may_be_unlinked(case, row.node, node)]
+        until = row.time + case.obligations.shortest(wait)
+        job.wait = Wait(row.time, row.node, until, dict.fromkeys(unlinked))
     else:
         case.mark("nack.told")
     if copy is None:
@@ -79,12 +81,17 @@ def _has_forgotten(case: Case, node: str, wait: Wait) -> bool:
 
 
 def _remembers(case: Case, node: str, wait: Wait) -> bool:
-    obligations = case.obligations
-    if node != wait.node or not wait.is_answered:
+    """Had it answered its client, so that its journal must have the wait? A file in the original's
+    format has no place for it."""
+    obligations, world = case.obligations, case.world
+    if node != wait.node or wait.answered_at is None:
         return False
-    if not obligations.has_disk or obligations.fsync != "always" or obligations.can_step:
+    if not obligations.has_disk or obligations.has_original_file or obligations.can_step:
         return False
-    return not case.world.was_disk_faulty(node, case.now)
+    outages = [each for each in world.outages.get(node, ()) if each.start >= wait.time]
+    if len(outages) != 1 or case.seen.get("disk.flip") or world.was_disk_faulty(node, case.now):
+        return False
+    return durability.must_survive(case, node, wait.answered_at)
 
 
 def _has_waited(copy: Copy, wait: Wait) -> bool:
@@ -95,24 +102,46 @@ def _has_waited(copy: Copy, wait: Wait) -> bool:
 
 def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
     """What is wrong with it; empty if the node could not know."""
-    is_loaded = copy.cause == "loaded"
-    if copy.node == wait.node:
-        return "it was there" if is_loaded or copy.since <= wait.time else ""
-    if copy.postponed_at >= wait.time and (is_loaded or copy.postponed_at >= copy.since):
-        return "it had been told"
-    told = job.announcement(wait.node, copy.node, POSTPONED)
-    if told.sent < wait.time:
-        return "" if _is_unreachable(case, job, copy, wait) else "nobody has told it"
-    if _is_ignored(job, copy):
+    known = _known_since(copy, wait)
+    if known != NEVER and not _is_over(case, job, copy, wait, known):
+        return "it was there" if copy.node == wait.node else "it had been told"
+    if known != NEVER or copy.node == wait.node:
         return _unanswered(job, copy, wait)
-    if told.got >= wait.time >= copy.since:
+    told = job.announcement(wait.node, copy.node, POSTPONED)
+    if told.sent < wait.time and copy.node not in wait.counted:
+        return "" if _is_unreachable(case, job, copy, wait) else "nobody has told it"
+    has_heard = told.got >= wait.time >= copy.since
+    if has_heard and not (told.got_at == case.now and copy.cause == "add"):
+        # One batch may bring the last copy for which ADDJOB waits, and then word of the wait.
         return "it has ignored what it was told"
+    if 0 < case.now - _counted_at(job, copy, wait) < case.obligations.lease(case.retry_of(job)):
+        return "it has not waited for RETRY, as it was told"
     return _unanswered(job, copy, wait)
 
 
-def _is_ignored(job: Job, copy: Copy) -> bool:
-    """Did its ADDJOB wait for copies, or did it not know the sender?"""
-    return bool(job.add is None or not job.add.outcome) and copy.cause == "add"
+def _known_since(copy: Copy, wait: Wait) -> Micros:
+    """Since when it knows of the wait, as told last; NEVER if it does not."""
+    is_loaded = copy.cause == "loaded"
+    if copy.postponed_at >= wait.time and (is_loaded or copy.postponed_at >= copy.since):
+        return copy.postponed_at
+    was_there = copy.node == wait.node and (is_loaded or copy.since <= wait.time)
+    return wait.time if was_there else NEVER
+
+
+def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> bool:
+    """Has a worker gone on there since; or has it been told the NACK anew, as an original is, so
+    that it had a whole RETRY to hear better?"""
+    if wait.working.get(copy.node, NEVER) >= known:
+        return True
+    heard = _counted_at(job, copy, wait)
+    return heard >= known and case.now - heard >= case.obligations.lease(case.retry_of(job))
+
+
+def _counted_at(job: Job, copy: Copy, wait: Wait) -> Micros:
+    """When it was told the NACK as an original is; NEVER if it was not."""
+    heard = job.announcement(wait.node, copy.node, QUEUED)
+    is_counted = copy.node in wait.counted and heard.got >= wait.time
+    return heard.got_at if is_counted and heard.got_at >= copy.since else NEVER
 
 
 def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
@@ -125,9 +154,21 @@ def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
         or not world.is_up(wait.node)
         or world.started_at(wait.node) > wait.time
         or world.was_disk_faulty(wait.node, case.now)
-        or world.is_separated(wait.node, copy.node, wait.time, wait.time)
+        or copy.node in wait.unlinked
         or world.may_be_unknown(wait.node, copy.node, wait.time)
         or world.may_not_have_met(wait.node, copy.node, wait.time)
+    )
+
+
+def _may_be_unlinked(case: Case, node: str, peer: str) -> bool:
+    """May the node have no link to the other now, or one on which it has heard nothing yet?"""
+    world, now = case.world, case.now
+    since = now - case.obligations.longest(case.obligations.node_timeout)
+    return (
+        world.is_separated(node, peer, now, now)
+        or world.is_stopped(node, since, now)
+        or world.is_stopped(peer, since, now)
+        or silence.may_be_unlinked(case, node, peer)
     )
 
 
@@ -142,6 +183,17 @@ def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
     return ""
 
 
+def after_queued(case: Case, row: Row) -> None:
+    """QUEUED is sent. With the NACK itself, it is for a node that may not know POSTPONED, for it
+    has said nothing yet on a new link."""
+    job = case.jobs.get(row.job)
+    wait = None if job is None else job.wait
+    if wait is None or (row.node, row.time) != (wait.node, wait.time) or row.detail != "nack":
+        return
+    if _may_be_unlinked(case, row.node, row.peer):
+        wait.counted[row.peer] = None
+
+
 def on_warning(case: Case, row: Row) -> None:
     """WILLQUEUE has come to a node."""
     job = case.jobs.get(row.job)
@@ -151,18 +203,19 @@ def on_warning(case: Case, row: Row) -> None:
     copy = job.copies.get(row.node)
     if copy is None or copy.is_acked or copy.queueing is not None:
         return
-    knows = row.node == wait.node or copy.postponed_at >= wait.time
-    if not knows or copy.since > copy.postponed_at or copy.postponed_at == NEVER:
+    known = _known_since(copy, wait)
+    if known == NEVER or _is_over(case, job, copy, wait, known):
         return
-    if case.world.started_at(row.node) > wait.time:
+    if case.world.started_at(row.node) > wait.time or _may_be_unlinked(case, row.node, row.peer):
         return
     wait.asked.setdefault(row.peer, {})[row.node] = row.time
 
 
 def on_nack_ok(_case: Case, row: Row, job: Job) -> None:
     """Its client has been answered."""
-    if job.wait is not None and row.node == job.wait.node and row.detail == "1":
-        job.wait.is_answered = True
+    wait = job.wait
+    if wait is not None and row.node == wait.node and row.detail == "1":
+        wait.answered_at = row.time
 
 
 def after_state(_case: Case, _row: Row, job: Job) -> None:
@@ -170,6 +223,7 @@ def after_state(_case: Case, _row: Row, job: Job) -> None:
     job.wait = None
 
 
-def on_working_ok(_case: Case, _row: Row, job: Job) -> None:
-    """A worker goes on: the wait is over."""
-    job.wait = None
+def on_working_ok(_case: Case, row: Row, job: Job) -> None:
+    """A worker goes on: the wait is over at its node, and stands at the others."""
+    if job.wait is not None:
+        job.wait.working[row.node] = row.time

@@ -73,6 +73,18 @@ def unlinked(case: Case, node: str) -> tuple[str, ...]:
     )
 
 
+def may_be_unlinked(case: Case, node: str, peer: str) -> bool:
+    """May the node have no link to the peer now because it has not answered, or a new one on which
+    it has not answered yet?"""
+    pair = (node, peer)
+    question, last = case.unanswered.get(pair), case.given_up.get(pair)
+    if question is None:
+        return False
+    return _gives_up_at(case, question) <= case.now or (
+        last is not None and last.end == question.time
+    )
+
+
 def is_waiting(case: Case, node: str, peer: str) -> bool:
     """May the node still wait for the answer to a PING? If that may have been lost at random, for
     longer: the node closes no link that is younger than the node timeout."""

@@ -13,7 +13,13 @@ class Wait:
     node: str
     until: Micros
     """Nobody who knows of it queues the job before."""
-    is_answered: bool = False
-    """Its client has been told so."""
+    unlinked: dict[str, None] = attrs.Factory(dict)
+    """Holders to which its node may have had no link then."""
+    counted: dict[str, None] = attrs.Factory(dict)
+    """Holders that it told as it tells an original, by QUEUED and WORKING."""
+    working: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when a worker that goes on was last answered there."""
+    answered_at: Micros | None = None
+    """When its client was told so."""
     asked: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By node that was about to queue it: who knew of the wait and was warned, and when."""

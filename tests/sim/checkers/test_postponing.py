@@ -6,10 +6,15 @@ from tests.sim.checkers.trace import JOB, Trace, broken
 
 
 def given_back(
-    *told: str, lost: tuple[str, ...] = (), fsync: str = "", cut: float | None = None
+    *told: str,
+    lost: tuple[str, ...] = (),
+    fsync: str = "",
+    cut: float | None = None,
+    config: tuple[tuple[str, str], ...] = (),
 ) -> Trace:
     """At 2 s a worker gives the job back to n1 for ten seconds, of which these nodes hear."""
-    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", fsync)) if fsync else ())
+    disk = (("appendonly", "yes"), ("appendfsync", fsync)) if fsync else ()
+    trace = Trace(config=(*disk, *config))
     trace.add(1)
     if cut is not None:
         trace.cut(cut, ["n1"], ["n3"], until=20)
@@ -109,3 +114,140 @@ def test_a_job_that_dies_and_is_redriven_waits_no_more() -> None:
     queue(trace, 9, "n1", "retry")
 
     assert "S6" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize("cause", ["kill", "power"])
+def test_what_was_written_comes_back_after_a_kill_however_seldom_the_disk_is_synced(
+    cause: str,
+) -> None:
+    trace = given_back("n2", "n3", fsync="everysec")
+    trace.row(2.5, "crash", "n1", cause=cause)
+    trace.row(5, "start", "n1", cause="loaded")
+    trace.row(5, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    trace.row(5, "loaded", "n1", cause="torn")
+    queue(trace, 9, "n1")
+
+    assert ("S6" in broken(trace.verdict())) == (cause == "kill")
+
+
+def test_the_original_s_file_has_no_place_for_a_wait() -> None:
+    trace = given_back("n2", "n3", fsync="always", config=(("aof-format", "disque"),))
+    trace.row(2.5, "crash", "n1", cause="kill")
+    trace.row(5, "start", "n1", cause="loaded")
+    trace.row(5, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    trace.row(5, "loaded", "n1", cause="torn")
+    queue(trace, 9, "n1")
+
+    assert "S6" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("node", "is_excused"), [("n2", True), ("n1", False), ("n3", False)])
+def test_a_worker_that_goes_on_ends_the_wait_at_its_node_only(node: str, is_excused: bool) -> None:
+    trace = given_back("n2", "n3")
+    trace.row(3, "working.invoke", "n2", job=JOB, client="c2", ref=91)
+    trace.row(3.01, "working.ok", "n2", job=JOB, client="c2", ref=91, detail="10")
+    queue(trace, 11.9, node, "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+def counted(*, sent: float = 2, heard: float = 3, paused: tuple[float, float] | None) -> Trace:
+    """n2 knows of the wait from n3, when QUEUED and WORKING of n1 come, or n1 was stopped before
+    and may not know what n2 understands."""
+    trace = Trace(nodes=3)
+    trace.add(0, options="replicate=3 retry=2 ttl=3600")
+    if paused:
+        trace.row(paused[0], "pause", "n1")
+        trace.row(paused[1], "resume", "n1")
+    trace.serve(1.5, "n1")
+    trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", ref=90)
+    trace.row(2, "postpone", "n1", job=JOB, cause="nack", detail="wait=10000")
+    trace.send(2, "postponed", "n1", "n3", detail="wait=10000 nacks=1 new")
+    for name, detail in (("queued", "nack"), ("working", "")):
+        trace.send(sent, name, "n1", "n2", detail=detail, lag=heard - sent)
+    trace.row(2.01, "postpone", "n3", job=JOB, cause="postponed", detail="wait=10000")
+    trace.row(2.01, "nack.ok", "n1", job=JOB, client="c1", ref=90, detail="1")
+    return trace
+
+
+STOP = (1.0, 1.4)
+
+
+@pytest.mark.parametrize(
+    ("paused", "heard", "time", "is_excused"),
+    [
+        (STOP, 3, 5.1, True),
+        (STOP, 6, 5.1, True),
+        (STOP, 3, 4.2, False),
+        (None, 3, 5.1, False),
+    ],
+)
+def test_a_node_that_was_told_as_an_original_may_queue_the_job_after_its_period(
+    paused: tuple[float, float] | None, heard: float, time: float, is_excused: bool
+) -> None:
+    trace = counted(heard=heard, paused=paused)
+    queue(trace, time, "n2", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+@pytest.mark.parametrize(("heard", "is_excused"), [(3, True), (2.5, False)])
+def test_word_of_the_same_nack_that_comes_later_may_end_the_wait_at_a_node(
+    heard: float, is_excused: bool
+) -> None:
+    trace = counted(heard=heard, paused=STOP)
+    trace.send(2.8, "postponed", "n3", "n2", detail="wait=9200 nacks=1")
+    trace.row(2.9, "postpone", "n2", job=JOB, cause="postponed", detail="wait=9200")
+    queue(trace, 5.1, "n2", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+@pytest.mark.parametrize(("stop", "is_excused"), [((1.6, 1.9), True), ((2.4, 2.6), False)])
+def test_a_stop_that_ends_links_excuses_that_a_holder_is_not_told(
+    stop: tuple[float, float], is_excused: bool
+) -> None:
+    trace = Trace()
+    trace.add(0)
+    trace.serve(1.5, "n1")
+    if stop[1] < 2:
+        trace.row(stop[0], "pause", "n1")
+        trace.row(stop[1], "resume", "n1")
+    trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", ref=90)
+    trace.row(2, "postpone", "n1", job=JOB, cause="nack", detail="wait=10000")
+    trace.row(2.01, "nack.ok", "n1", job=JOB, client="c1", ref=90, detail="1")
+    if stop[0] > 2:
+        trace.row(stop[0], "pause", "n1")
+        trace.row(stop[1], "resume", "n1")
+    queue(trace, 9, "n3", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+@pytest.mark.parametrize(("until", "is_excused"), [(4.8, True), (2.5, False)])
+def test_a_warning_needs_no_answer_while_there_may_be_no_link(
+    until: float, is_excused: bool
+) -> None:
+    trace = given_back(lost=("n2", "n3"))
+    trace.row(2.2, "pause", "n1")
+    trace.row(until, "resume", "n1")
+    trace.send(until + 0.1 if is_excused else 8, "willqueue", "n3", "n1")
+    queue(trace, 9, "n3", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+@pytest.mark.parametrize(("told", "is_excused"), [(4, True), (3.9, False)])
+def test_one_batch_may_complete_an_addjob_and_then_tell_of_the_wait(
+    told: float, is_excused: bool
+) -> None:
+    trace = Trace()
+    trace.add(1, is_queued=False, outcome="unknown")
+    trace.requeue(1.5, "n3", "retry")
+    trace.serve(1.6, "n3")
+    trace.row(2, "nack.invoke", "n3", job=JOB, client="c1", ref=90)
+    trace.row(2, "postpone", "n3", job=JOB, cause="nack", detail="wait=10000")
+    trace.send(2, "postponed", "n3", "n1", detail="wait=10000 nacks=1 new", lag=told - 2)
+    queue(trace, 4, "n1", "first")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
