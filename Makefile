@@ -7,7 +7,7 @@ COMPILING := $(VENV)/.compiling
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test compiled wheel test-compiled machine check format lint types fast ablations pins soak spark bench profile crowd simbench fuzz docs site clean help
+.PHONY: up test compiled wheel test-compiled machine check format lint types fast ablations pins soak pyright spark bench profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -105,6 +105,10 @@ soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as long at each parser
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
+
+pyright: $(STAMP) ## what users' type checkers make of the clients, by pyright too
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[types]'
+	$(BIN)/python -m pytest -q tests/client/test_typed.py
 
 spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopback
 	$(BIN)/python -m pytest -m spark -s --timeout=1800 tests/pipeline
