@@ -29,8 +29,8 @@ _RUNGS: Final = """
     keyasking claims many keysearch keymeeting
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
-    commands.ping commands.addjob commands.jobs commands.keys commands.nack commands.queues
-    commands.scans commands.cluster commands.config commands.clients commands.info
+    commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
+    commands.queues commands.scans commands.cluster commands.config commands.clients commands.info
     commands.slowlog commands.latency commands.server commands.greeting commands.introspection
     commands.unlisted commands.table
     timing pipelines due

@@ -72,8 +72,8 @@ def word(value: Text | float) -> bytes:
 
 
 def seconds(value: float | None) -> str | None:
-    """With the three decimals that a node reads."""
-    return None if value is None else f"{value:.3f}"
+    """With the three decimals that a node reads; without any that are 0, as originals need it."""
+    return None if value is None else f"{value:.3f}".removesuffix(".000")
 
 
 def milliseconds(timeout: float | None) -> bytes:

@@ -38,7 +38,7 @@ def addjob(
     *,
     timeout: float | None = ADD_TIMEOUT_S,
     replicate: int | None = None,
-    delay: int = 0,
+    delay: float = 0,
     retry: int | None = None,
     ttl: int | None = None,
     maxlen: int | None = None,
@@ -56,7 +56,7 @@ def addjob(
     sent again if its answer is lost, unless `if_exists` refuses that job."""
     options: dict[str, Text | int | None] = {
         "REPLICATE": replicate,
-        "DELAY": delay or None,
+        "DELAY": seconds(delay or None),
         "RETRY": retry,
         "TTL": ttl,
     }

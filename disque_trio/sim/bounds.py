@@ -7,7 +7,8 @@ from typing import Final
 
 from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
-from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
+from disque_trio.statemachine.commands.addjob import MAX_DEFAULT_RETRY_S
+from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S
 from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
@@ -20,7 +21,7 @@ _ROUND_TRIPS: Final[Micros] = 2 * _SECOND
 
 def delivery_bound(plan: Plan) -> Micros:
     """B: how long after the heal until every job that must be delivered has been (L1, L2)."""
-    delay = max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND
+    delay = int(max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND)
     retry = max((retry_of(add) for add in plan.adds), default=0)
     poll = max(map(absence, plan.consumers), default=0)
     delay += longest_wait(plan)

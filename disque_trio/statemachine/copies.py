@@ -53,7 +53,7 @@ def snapshot(node: NodeState, job: Job) -> JobCopy:
         replicas=job.replicas,
         etime=min(left, MAX_SECONDS),
         ctime=job.ctime,
-        delay=job.delay // 1000,
+        delay=job.delay_s,
         retry=job.retry // 1000,
         nacks=job.nacks,
         deliveries=job.deliveries,

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
     DELIVERED,
+    FOREVER,
     JOB_ID_LENGTH,
     QUEUED_ONCE,
     WAIT_REPL,
@@ -91,6 +92,12 @@ class Job(Timed):
     def ctime(self) -> int:
         """The creation stamp as others see it."""
         return self.made * STAMPS + self.number
+
+    @property
+    def delay_s(self) -> int:
+        """Its delay as messages and records have it: in whole seconds, rounded up, so that it is
+        never over too early."""
+        return -(-self.delay // 1000)
 
     @property
     def priority(self) -> int:
@@ -206,6 +213,13 @@ def ttl_minutes(job_id: JobId) -> int:
     for digit in job_id[36:40].lower():
         minutes = minutes * 16 + max(0, b"0123456789abcdef".find(digit))
     return minutes
+
+
+def ttl_range(job_id: JobId) -> tuple[Millis, Millis]:
+    """The shortest and the longest TTL, in milliseconds, with which a job gets this id."""
+    minutes = ttl_minutes(job_id)
+    even = minutes & ~1
+    return even * 60_000, FOREVER if minutes >= _MAX_TTL_MINUTES - 1 else (even + 2) * 60_000
 
 
 def is_at_least_once(job_id: JobId) -> bool:

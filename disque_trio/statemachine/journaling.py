@@ -145,7 +145,7 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         job.replicas,
         min(expires, MAX_SECONDS),
         job.ctime,
-        job.delay // 1000,
+        job.delay_s,
         job.retry // 1000,
         job.nacks,
         job.deliveries,

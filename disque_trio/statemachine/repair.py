@@ -247,7 +247,7 @@ def _copy(node: NodeState, job: Job) -> JobCopy:
     it. The stamp is bounded, because a peer may have sent any.
     """
     left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
-    passed = job.delay // 1000 - left
+    passed = job.delay_s - left
     stamp = min(job.ctime + passed * 1_000_000_000, _LAST_STAMP)
     return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
 

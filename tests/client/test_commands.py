@@ -174,7 +174,7 @@ def test_a_key_is_sent_with_its_options_and_allows_the_command_to_be_sent_again(
 def test_priorities_and_waits_after_a_nack_are_sent_with_their_options() -> None:
     command = commands.addjob("q", "b", priority=-3, backoff=0.5, max_backoff=60)
 
-    assert words(command) == "ADDJOB q b 5000 PRIORITY -3 BACKOFF 0.500 MAXBACKOFF 60.000"
+    assert words(command) == "ADDJOB q b 5000 PRIORITY -3 BACKOFF 0.500 MAXBACKOFF 60"
     assert words(commands.nack(ID, delay=2.5)) == f"NACK {ID} DELAY 2.500"
     assert words(commands.nack(ID, delay=0)) == f"NACK {ID} DELAY 0.000"
     assert words(commands.release(ID, ID)) == f"RELEASE {ID} {ID}"

@@ -41,6 +41,25 @@ def copied(ahead: Millis) -> LoadJob:
     return last(rig)
 
 
+def test_a_delay_with_decimals_goes_on_to_the_millisecond() -> None:
+    rig = at_noon(CONFIG)
+    job = rig.add("DELAY", "10.25", "RETRY", 60)
+
+    again = restarted(last(rig), 4000)
+
+    assert again.node.jobs[job.id].requeue_at - again.now.mono == 6250
+
+
+def test_the_file_of_the_original_rounds_a_delay_with_decimals_up() -> None:
+    rig = at_noon(ORIGINAL)
+    job = rig.add("DELAY", "10.25", "RETRY", 60)
+    assert last(rig).copy.delay == 11
+
+    again = restarted(last(rig), 4000, config=ORIGINAL)
+
+    assert again.node.jobs[job.id].requeue_at - again.now.mono == 7000
+
+
 def restarted(record: LoadJob, down: Millis, *, jump: Millis = 0, config: Config = CONFIG) -> Rig:
     """The node again, `down` later; meanwhile its wall clock has jumped."""
     rig = Rig(peers=1, config=config)

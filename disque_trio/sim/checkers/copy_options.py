@@ -76,7 +76,7 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     ):
         _report(case, row, "another body than the first record")
     # What is left of a delay when repair makes a copy, and a creation stamp moved on by the rest.
-    if said["delay"] > first["delay"]:
+    if said["delay"] > _rounded(first["delay"]):
         _report(case, row, f"delay={said['delay']}, the first record {first['delay']}")
     if _due_stamp(said) != _due_stamp(first):
         _report(case, row, f"made={said['made']}, the first record {first['made']}")
@@ -84,7 +84,12 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
 
 def _due_stamp(record: dict[str, int]) -> int:
     """When the delay is over, as a creation stamp."""
-    return record["made"] + record["delay"] * 1_000_000
+    return record["made"] + _rounded(record["delay"]) * 1_000_000
+
+
+def _rounded(delay: Millis) -> Millis:
+    """As messages and journals have it: in whole seconds, rounded up."""
+    return -(-delay // 1000) * 1000
 
 
 def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
@@ -135,13 +140,15 @@ def compare_with_request(case: Case, job: Job) -> None:
     case.check("S16")
     asked = {
         "retry": min(options.retry, _LONGEST) // MILLI,
-        "delay": options.delay // MILLI,
         "priority": options.priority or None,
         "limit": options.limit or None,
         "key": options.unique,
         "keep": options.keep // MILLI or None,
         "backoff": options.backoff // MILLI or None,
     }
+    delay = options.delay // MILLI
+    if said["delay"] not in {delay, _rounded(delay)}:
+        _report_first(case, job, f"delay={said['delay']}, ADDJOB said {delay}")
     if options.max_backoff:
         asked["max-backoff"] = options.max_backoff // MILLI
     if not options.is_default:

@@ -72,42 +72,62 @@ def read_options(detail: str, nodes: int) -> Options:
     """
     words, has_body, body = detail.partition("body=")
     said = _pairs(words.lower().split())
-    ttl = said.get("ttl", DEFAULT_TTL_S)
-    retry = said.get("retry", min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S))
+    ttl = _whole(said, "ttl") or DEFAULT_TTL_S
+    retry = _whole(said, "retry")
+    if retry is None:
+        retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
     return Options(
-        replicate=said.get("replicate", min(3, nodes)),
+        replicate=_whole(said, "replicate") or min(3, nodes),
         retry=retry * SECOND,
         ttl=ttl * SECOND,
-        delay=said.get("delay", 0) * SECOND,
-        timeout=said.get("timeout", 0) * MILLI,
+        delay=_micros(said, "delay"),
+        timeout=(_whole(said, "timeout") or 0) * MILLI,
         is_async="async" in said,
-        maxlen=said.get("maxlen"),
-        priority=said.get("priority", 0),
-        limit=said.get("limit", 0),
-        unique=said.get("unique"),
-        keep=said.get("keep", 0) * SECOND,
-        backoff=said.get("backoff", 0) * SECOND,
-        max_backoff=said.get("maxbackoff", 0) * SECOND,
+        maxlen=_whole(said, "maxlen"),
+        priority=_whole(said, "priority") or 0,
+        limit=_whole(said, "limit") or 0,
+        unique=_whole(said, "unique"),
+        keep=_micros(said, "keep"),
+        backoff=_micros(said, "backoff"),
+        max_backoff=_micros(said, "maxbackoff"),
         body=body if has_body else None,
         is_default="replicate" not in said,
     )
 
 
-def _pairs(words: list[str]) -> dict[str, int]:
-    """Names and numbers, in either form."""
-    said: dict[str, int] = {}
+def _pairs(words: list[str]) -> dict[str, str]:
+    """Names and values, in either form."""
+    said: dict[str, str] = {}
     name = "timeout"
     for word in words:
         key, is_pair, value = word.partition("=")
         if is_pair:
-            said[key] = int(value) if value.lstrip("-").isdigit() else 0
-        elif word.lstrip("-").isdigit():
-            said[name] = int(word)
+            said[key] = value
+        elif _is_number(word):
+            said[name] = word
         elif word == "async":
-            said[word] = 1
+            said[word] = ""
         else:
             name = word
     return said
+
+
+def _is_number(word: str) -> bool:
+    return word.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _whole(said: dict[str, str], name: str) -> int | None:
+    """A whole number; 0 for any other word."""
+    value = said.get(name)
+    if value is None:
+        return None
+    return int(value) if value.lstrip("-").isdigit() else 0
+
+
+def _micros(said: dict[str, str], name: str) -> Micros:
+    """Of seconds, with or without decimals; 0 if there are none."""
+    value = said.get(name, "")
+    return round(float(value) * SECOND) if _is_number(value) else 0
 
 
 def life_of(job_id: str) -> Micros:

@@ -157,9 +157,8 @@ def _check_delay(case: Case, job: Job) -> None:
         return
     elapsed = first.time - job.created_at
     if elapsed < case.obligations.shortest(options.delay):
-        detail = (
-            f"queued {elapsed / SECOND:.3f} s after its birth, DELAY is {options.delay // SECOND} s"
-        )
+        told = f"queued {elapsed / SECOND:.3f} s after its birth"
+        detail = f"{told}, DELAY is {options.delay / SECOND:g} s"
         case.violate("S6", detail, job.id, first.node)
 
 

@@ -59,7 +59,7 @@ class Add:
     """The body is filled with dots up to so many bytes."""
     timeout_ms: int = 1000
     replicate: int | None = None
-    delay_s: int | None = None
+    delay_s: float | None = None
     retry_s: int | None = None
     ttl_s: int | None = None
     maxlen: int | None = None
@@ -79,6 +79,11 @@ class Add:
     have no reply; None is never."""
     pipeline: int = 1
     """How many requests without a reply, this one included, its connection may have."""
+
+    @property
+    def delay(self) -> str | None:
+        """DELAY as the command takes it."""
+        return None if self.delay_s is None else f"{self.delay_s:.3f}".removesuffix(".000")
 
 
 @attrs.frozen(kw_only=True)

@@ -13,7 +13,7 @@ def add_words(add: Add) -> list[bytes]:
     words: list[str | int] = ["ADDJOB", add.queue, add.body.ljust(add.size, "."), add.timeout_ms]
     for option, value in (
         ("REPLICATE", add.replicate),
-        ("DELAY", add.delay_s),
+        ("DELAY", add.delay),
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s),
         ("MAXLEN", add.maxlen),

@@ -20,26 +20,23 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import backoff, unique
+from disque_trio.statemachine.commands.addoptions import NAMES, OURS, Options, parse_options
 from disque_trio.statemachine.commands.parse import (
     MAX_INTEGER,
     MAX_PERIOD_S,
     Remembered,
-    Words,
-    at_least,
-    once,
+    in_seconds,
     timeout,
 )
 from disque_trio.statemachine.extensions import Extensions
-from disque_trio.statemachine.hints import no_option, shown
+from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 
 COPIES: Final = 3
 """The default of REPLICATE, if there are so many nodes."""
-DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
-_MAX_REPLICAS: Final = 65_535
 NO_PLACE: Final = (
     b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
 )
@@ -50,25 +47,6 @@ _I_LEAVE: Final = (
     b", since I'm unable to hold a copy of the message for the following reason: "
     b"I'm leaving the cluster"
 )
-
-
-@attrs.define
-class Options:
-    """The options as given; None where one is missing. Seconds."""
-
-    replicas: int | None = None
-    delay: int = 0
-    retry: int | None = None
-    ttl: int = DEFAULT_TTL_S
-    maxlen: int | None = None
-    is_async: bool = False
-    priority: int | None = None
-    limit: int | None = None
-    backoff: Millis | None = None
-    max_backoff: Millis | None = None
-    unique: bytes | None = None
-    keep: Millis | None = None
-    if_exists: int | None = None
 
 
 @attrs.frozen
@@ -134,7 +112,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 def _check_order(args: list[bytes]) -> None:
     """If the timeout is forgotten, an option stands in its place."""
-    if args[3].upper() in _OPTION_NAMES:
+    if args[3].upper() in NAMES:
         raise CommandError(
             SYNTAX_ERROR + b": ms-timeout is missing before %b: ADDJOB queue body ms-timeout"
             b" [options]" % shown(args[3])
@@ -214,7 +192,7 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         ttl,
         ttl * 1000,
         retry * 1000,
-        options.delay * 1000,
+        options.delay,
         ((1 << 32) - 1 - ttl) * 1000,
         extensions,
         0 if extensions is None else extensions.needs,
@@ -242,64 +220,6 @@ _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
 _RESOLVED: Final = Remembered(_parsed, lambda resolved: resolved.options.unique is None)
 
 
-def parse_options(words: list[bytes]) -> Options:
-    """The options in any order and case. Of the original's the last of each wins; ours may be given
-    once."""
-    options = Options()
-    left = Words(words)
-    for word in left:
-        name = word.upper()
-        if name == b"ASYNC":
-            options.is_async = True
-        elif name in _NUMBERS:
-            field, least, error = _NUMBERS[name]
-            value = at_least(left.value(name), least, error)
-            if name == b"REPLICATE" and value > _MAX_REPLICAS:
-                raise CommandError(b"%b: %d" % (error, value))
-            setattr(options, field, value)
-        elif name in unique.OPTIONS:
-            unique.take(options, name, left.value(name))
-        elif name in backoff.OPTIONS:
-            backoff.take(options, name, left.value(name))
-        elif name in _OURS:
-            _take_ours(options, name, left.value(name))
-        else:
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", _OPTION_NAMES))
-    unique.check(options)
-    if options.limit is not None and options.retry == 0:
-        raise CommandError(
-            SYNTAX_ERROR + b": LIMIT needs a RETRY above 0: with RETRY 0 a job is delivered once"
-        )
-    backoff.check(options)
-    return options
-
-
-_NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
-    b"REPLICATE": ("replicas", 1, b"ERR REPLICATE must be between 1 and 65535"),
-    b"TTL": ("ttl", 1, b"ERR TTL must be a number > 0"),
-    b"RETRY": ("retry", 0, b"ERR RETRY time must be a non negative number"),
-    b"DELAY": ("delay", 0, b"ERR DELAY time must be a non negative number"),
-    b"MAXLEN": ("maxlen", 1, b"ERR MAXLEN must be a positive number"),
-}
-
-
-_OURS: Final[dict[bytes, tuple[str, int, int]]] = {
-    b"PRIORITY": ("priority", -100, 100),
-    b"LIMIT": ("limit", 1, 10_000),
-}
-_OPTION_NAMES: Final = (*_NUMBERS, b"ASYNC", *_OURS, *backoff.OPTIONS, *unique.OPTIONS)
-
-
-def _take_ours(options: Options, name: bytes, word: bytes) -> None:
-    """An option of ours, whose value has a least and a largest one."""
-    field, least, most = _OURS[name]
-    error = b"ERR %b must be a whole number from %d to %d" % (name, least, most)
-    once(getattr(options, field), name)
-    if not word:
-        raise CommandError(error + b": '' is no whole number")
-    setattr(options, field, at_least(word, least, error, most=most))
-
-
 def _check(
     node: NodeState, name: bytes, resolved: ResolvedOptions, replicas: int, *, external: bool
 ) -> None:
@@ -320,15 +240,15 @@ def _check_periods(options: Options, replicas: int) -> None:
         raise CommandError(
             b"ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
         )
-    if options.delay >= options.ttl:
+    if options.delay >= options.ttl * 1000:
         raise CommandError(
             b"ERR The specified DELAY is greater than TTL. "
-            b"Job refused since would never be delivered: DELAY is %d, TTL %d"
-            % (options.delay, options.ttl)
+            b"Job refused since would never be delivered: DELAY is %b, TTL %d"
+            % (in_seconds(options.delay), options.ttl)
         )
-    if options.delay > MAX_PERIOD_S:
+    if options.delay > MAX_PERIOD_S * 1000:
         raise CommandError(
-            b"ERR DELAY must be at most %d seconds: %d" % (MAX_PERIOD_S, options.delay)
+            b"ERR DELAY must be at most %d seconds: %b" % (MAX_PERIOD_S, in_seconds(options.delay))
         )
 
 
@@ -340,7 +260,7 @@ def _check_nodes(node: NodeState, replicas: int, needs: int, *, external: bool) 
         raise CommandError(
             replication.NOT_ENOUGH_NODES
             + b": %d of the %d other nodes can keep a job with extensions (%b)"
-            % (able, reachable, b", ".join((*_OURS, b"UNIQUE", b"BACKOFF")))
+            % (able, reachable, b", ".join((*OURS, b"UNIQUE", b"BACKOFF")))
         )
     if needed > reachable:
         raise CommandError(

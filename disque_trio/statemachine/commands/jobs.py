@@ -176,7 +176,7 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     left = max(job.expires - node.mono, 0)
     reply: list[Reply] = [b"id", job.id, b"queue", job.queue]
     reply += [b"state", STATE_NAMES[job.state], b"repl", job.replicas, b"ttl", -(-left // 1000)]
-    reply += [b"ctime", job.ctime, b"delay", job.delay // 1000, b"retry", job.retry // 1000]
+    reply += [b"ctime", job.ctime, b"delay", job.delay_s, b"retry", job.retry // 1000]
     reply += [b"nacks", job.nacks, b"additional-deliveries", job.deliveries]
     reply += [b"nodes-delivered", list(job.holders), b"nodes-confirmed", list(job.confirmed or ())]
     reply += [b"next-requeue-within", _within(node, job.requeue_at)]

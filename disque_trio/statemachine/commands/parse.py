@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Leading zeros are allowed, but Python refuses to convert thousands of digits."""
-_SECONDS: Final = re.compile(rb"([0-9]{1,12})(?:\.([0-9]{1,3}))?\Z")
+_SECONDS: Final = re.compile(rb"([0-9]{1,100})(?:\.([0-9]{1,3}))?\Z")
 MAX_PERIOD_S: Final = (1 << 31) // 1000
 """The longest period in 32-bit milliseconds, which original holders use. A longer RETRY is reduced
 to this; a longer delay is refused, because it would end early."""
@@ -39,13 +39,17 @@ def integer(
 
     Raises CommandError: `error`, the word, and the `name` of what it is for, if it has one.
     """
-    if not _INTEGER.match(word) or word in (b"+", b"-"):
+    if not _is_integer(word):
         raise CommandError(b"%b: %b is no whole number%b" % (error, shown(word), _for(name)))
     value = int(word) if word else 0
     if not MIN_INTEGER <= value <= largest:
         bound = largest if value > 0 else MIN_INTEGER
         raise CommandError(b"%b: %b is beyond %d%b" % (error, shown(word), bound, _for(name)))
     return value
+
+
+def _is_integer(word: bytes) -> bool:
+    return bool(_INTEGER.match(word)) and word not in (b"+", b"-")
 
 
 def _for(name: bytes) -> bytes:
@@ -65,14 +69,36 @@ def at_least(
 
 def seconds(word: bytes, name: bytes, *, most_s: int, least: Millis = 1) -> Millis:
     """Milliseconds, of seconds with up to three decimals. `name` is the option."""
-    found = _SECONDS.match(word)
-    value = int(found[1]) * 1000 + int((found[2] or b"").ljust(3, b"0")) if found else -1
-    if not least <= value <= most_s * 1000:
+    value = _millis(word)
+    if value is None or not least <= value <= most_s * 1000:
         raise CommandError(
             b"ERR %b must be seconds from %b to %d, with up to three decimals: %b"
             % (name, b"0.001" if least else b"0", most_s, shown(word))
         )
     return value
+
+
+def _millis(word: bytes) -> Millis | None:
+    found = _SECONDS.match(word)
+    return None if found is None else int(found[1]) * 1000 + int((found[2] or b"").ljust(3, b"0"))
+
+
+def seconds_of_original(word: bytes, error: bytes) -> Millis:
+    """Milliseconds, of an option that has whole seconds in the original: 0 or more of them, with
+    its errors, or with up to three decimals."""
+    if _is_integer(word):
+        return at_least(word, 0, error) * 1000
+    value = _millis(word)
+    if value is None:
+        raise CommandError(
+            b"%b: %b is not seconds with up to three decimals" % (error, shown(word))
+        )
+    return value
+
+
+def in_seconds(value: Millis) -> bytes:
+    """As `seconds` reads it, with decimals only where there are some."""
+    return (b"%d.%03d" % divmod(value, 1000)).rstrip(b"0").rstrip(b".")
 
 
 def once(before: object, name: bytes) -> None:

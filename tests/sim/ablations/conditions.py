@@ -202,8 +202,8 @@ def jumps(seed: int) -> Plan:
 
 
 def delays(seed: int) -> Plan:
-    """Jobs with a delay."""
-    return plan("delays", seed, 10, adds=jobs(20, delay_s=3), consumers=workers((1, 2, 3)))
+    """Jobs with a delay that is no whole number of seconds."""
+    return plan("delays", seed, 10, adds=jobs(20, delay_s=2.75), consumers=workers((1, 2, 3)))
 
 
 def shipped(name: str, first: int = 0) -> Callable[[int], Plan]:

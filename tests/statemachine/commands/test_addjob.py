@@ -13,9 +13,10 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.commands.addjob import DEFAULT_TTL_S, Options, parse_options
+from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S, Options, parse_options
 from disque_trio.statemachine.job import Job, is_well_formed, ttl_minutes
-from tests.rig import ME, UNKNOWN, Rig
+from disque_trio.statemachine.messages import ReplJob
+from tests.rig import ME, N2, UNKNOWN, Rig
 from tests.statemachine.commands.refused import Refused
 
 NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication level"
@@ -113,7 +114,7 @@ def test_options_come_in_any_order_and_case_and_the_last_counts() -> None:
     words = b"retry 5 TTL 100 Async delay 3 RePlIcAtE 2 MAXLEN 9 ttl 200".split()
 
     assert parse_options(words) == Options(
-        replicas=2, delay=3, retry=5, ttl=200, maxlen=9, is_async=True
+        replicas=2, delay=3000, retry=5, ttl=200, maxlen=9, is_async=True
     )
     assert parse_options([]) == Options(ttl=DEFAULT_TTL_S)
 
@@ -130,6 +131,8 @@ def test_options_come_in_any_order_and_case_and_the_last_counts() -> None:
         ("RETRY x", b"ERR RETRY time must be a non negative number"),
         ("DELAY -1", b"ERR DELAY time must be a non negative number"),
         ("DELAY x", b"ERR DELAY time must be a non negative number"),
+        ("DELAY 1.0005", b"ERR DELAY time must be a non negative number"),
+        ("DELAY -0.5", b"ERR DELAY time must be a non negative number"),
         ("MAXLEN 0", b"ERR MAXLEN must be a positive number"),
         ("MAXLEN x", b"ERR MAXLEN must be a positive number"),
         ("REPLICATE", b"ERR syntax error"),
@@ -177,7 +180,9 @@ def test_a_job_must_be_due_before_it_expires() -> None:
 
     assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5) == Refused(text)
     assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5, "REPLICATE", 9) == Refused(text)
+    assert error(rig, "q", "b", 0, "DELAY", "5.001", "TTL", 5) == Refused(text)
     assert rig.add("DELAY", 4, "TTL", 5).state == ACTIVE
+    assert rig.add("DELAY", "4.999", "TTL", 5).state == ACTIVE
 
 
 # Enough nodes.
@@ -242,6 +247,38 @@ def test_a_delayed_job_is_active_until_it_is_due() -> None:
     assert job.state == ACTIVE
     assert job.requeue_at == rig.now.mono + 100_000
     assert (job.delay, job.retry) == (100_000, 60_000)
+
+
+@pytest.mark.parametrize(("words", "ms"), [("0.25", 250), ("1.5", 1500), ("2.001", 2001)])
+def test_a_delay_with_decimals_is_never_over_early(words: str, ms: int) -> None:
+    rig = Rig()
+
+    job = rig.add("DELAY", words)
+
+    rig.advance(ms - 1)
+    assert job.state == ACTIVE
+    rig.advance(9)  # a grain of the timer wheel
+    assert job.state == QUEUED
+
+
+def test_a_delay_without_a_fraction_is_the_whole_number() -> None:
+    whole, decimals = Rig().add("DELAY", 7), Rig().add("DELAY", "7.000")
+
+    assert whole.delay == decimals.delay == 7000
+
+
+def test_the_other_holders_wait_no_shorter_than_a_delay_with_decimals() -> None:
+    rig = Rig(peers=1)
+
+    rig.request("ADDJOB", "q", "b", 0, "REPLICATE", 2, "RETRY", 60, "DELAY", "1.5")
+
+    (copy,) = [m.copies[0] for _, m in rig.sent() if isinstance(m, ReplJob)]
+    assert copy.delay == 2
+    holder = Rig(peers=1).hold(attrs.evolve(copy, holders=(N2, ME)))
+    assert holder.delay == 2000
+    shown = rig.ask("SHOW", copy.id)
+    assert isinstance(shown, list)
+    assert shown[shown.index(b"delay") + 1] == 2
 
 
 def test_a_job_that_waits_shows_when_it_would_be_queued() -> None:

@@ -64,6 +64,22 @@ ADDJOB mail body 0 DELAY 60 TTL 60
     ... DELAY is 60, TTL 60
 ADDJOB mail body 0 DELAY 3000000 TTL 9000000
     ERR DELAY must be at most 2147483 seconds: 3000000
+ADDJOB mail body 0 DELAY 3000000.25 TTL 9000000
+    ERR DELAY must be at most 2147483 seconds: 3000000.25
+ADDJOB mail body 0 DELAY 60.5 TTL 60
+    ERR The specified DELAY is greater than TTL. Job refused since would never be delivered:
+    ... DELAY is 60.5, TTL 60
+ADDJOB mail body 0 DELAY 0.0001
+    ERR DELAY time must be a non negative number: '0.0001' is not seconds with up to three decimals
+ADDJOB mail body 0 DELAY -0.5
+    ERR DELAY time must be a non negative number: '-0.5' is not seconds with up to three decimals
+ADDJOB mail body 0 DELAY nan
+    ERR DELAY time must be a non negative number: 'nan' is not seconds with up to three decimals
+ADDJOB mail body 0 DELAY 1e3
+    ERR DELAY time must be a non negative number: '1e3' is not seconds with up to three decimals
+ADDJOB mail body 0 DELAY 99999999999999999999
+    ERR DELAY time must be a non negative number: '99999999999999999999' is beyond
+    ... 9223372036854775807
 GETJOB mail
     ERR syntax error: FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]
 GETJOB TIMEOUT 100 mail

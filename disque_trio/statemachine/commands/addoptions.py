@@ -1,0 +1,105 @@
+"""The options of ADDJOB, as words and as values (original 2.2).
+
+Of the original's options the last of each wins; ours may be given once.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis
+from disque_trio.statemachine.commands import backoff, unique
+from disque_trio.statemachine.commands.parse import Words, at_least, once, seconds_of_original
+from disque_trio.statemachine.hints import no_option
+
+DEFAULT_TTL_S: Final = 86_400
+_MAX_REPLICAS: Final = 65_535
+
+
+@attrs.define
+class Options:
+    """The options as given; None where one is missing. RETRY and TTL in seconds."""
+
+    replicas: int | None = None
+    delay: Millis = 0
+    retry: int | None = None
+    ttl: int = DEFAULT_TTL_S
+    maxlen: int | None = None
+    is_async: bool = False
+    priority: int | None = None
+    limit: int | None = None
+    backoff: Millis | None = None
+    max_backoff: Millis | None = None
+    unique: bytes | None = None
+    keep: Millis | None = None
+    if_exists: int | None = None
+
+
+def parse_options(words: list[bytes]) -> Options:
+    """The options in any order and case. Raises CommandError."""
+    options = Options()
+    left = Words(words)
+    for word in left:
+        name = word.upper()
+        if name == b"ASYNC":
+            options.is_async = True
+        elif name in _TAKES:
+            _TAKES[name](options, name, left.value(name))
+        else:
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", NAMES))
+    unique.check(options)
+    if options.limit is not None and options.retry == 0:
+        raise CommandError(
+            SYNTAX_ERROR + b": LIMIT needs a RETRY above 0: with RETRY 0 a job is delivered once"
+        )
+    backoff.check(options)
+    return options
+
+
+_NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
+    b"REPLICATE": ("replicas", 1, b"ERR REPLICATE must be between 1 and 65535"),
+    b"TTL": ("ttl", 1, b"ERR TTL must be a number > 0"),
+    b"RETRY": ("retry", 0, b"ERR RETRY time must be a non negative number"),
+    b"MAXLEN": ("maxlen", 1, b"ERR MAXLEN must be a positive number"),
+}
+OURS: Final[dict[bytes, tuple[str, int, int]]] = {
+    b"PRIORITY": ("priority", -100, 100),
+    b"LIMIT": ("limit", 1, 10_000),
+}
+
+
+def _take_number(options: Options, name: bytes, word: bytes) -> None:
+    """An option of the original."""
+    field, least, error = _NUMBERS[name]
+    value = at_least(word, least, error)
+    if name == b"REPLICATE" and value > _MAX_REPLICAS:
+        raise CommandError(b"%b: %d" % (error, value))
+    setattr(options, field, value)
+
+
+def _take_delay(options: Options, _name: bytes, word: bytes) -> None:
+    options.delay = seconds_of_original(word, b"ERR DELAY time must be a non negative number")
+
+
+def _take_ours(options: Options, name: bytes, word: bytes) -> None:
+    """An option of ours, whose value has a least and a largest one."""
+    field, least, most = OURS[name]
+    error = b"ERR %b must be a whole number from %d to %d" % (name, least, most)
+    once(getattr(options, field), name)
+    if not word:
+        raise CommandError(error + b": '' is no whole number")
+    setattr(options, field, at_least(word, least, error, most=most))
+
+
+_TAKES: Final[dict[bytes, Callable[[Options, bytes, bytes], None]]] = {
+    b"REPLICATE": _take_number,
+    b"TTL": _take_number,
+    b"RETRY": _take_number,
+    b"DELAY": _take_delay,
+    b"MAXLEN": _take_number,
+    **dict.fromkeys(OURS, _take_ours),
+    **dict.fromkeys(backoff.OPTIONS, backoff.take),
+    **dict.fromkeys(unique.OPTIONS, unique.take),
+}
+NAMES: Final = (*list(_TAKES)[:5], b"ASYNC", *list(_TAKES)[5:])
