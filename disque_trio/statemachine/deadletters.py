@@ -49,7 +49,7 @@ from disque_trio.statemachine.extensions import (
     merged,
 )
 from disque_trio.statemachine.introductions import introduce, learn
-from disque_trio.statemachine.job import Job, may_be_queued
+from disque_trio.statemachine.job import Job, may_be_queued, ttl_range
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
 from disque_trio.statemachine.state import NodeState
 
@@ -92,15 +92,24 @@ def nack(node: NodeState, job: Job, reason: bytes) -> bool:
 
 def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
     """The job is dead from now on, here and at its other holders."""
-    before = job.dead_state
-    left = job.expires - node.mono
-    # If it was dead before, its age says nothing of its TTL.
-    life = before.life or max(node.wall - job.made + left, left)
     introduce(node, job)
-    after = DeadState(before.epoch, True, reason, life)
+    after = DeadState(job.dead_state.epoch, True, reason, _life(node, job))
     _become(node, job, after, cause, node.config.dead_letter_ttl_s * 1000)
     journaling.hold(node, job)
     tell_state(node, job, job.holders)
+
+
+def _life(node: NodeState, job: Job) -> Millis:
+    """The TTL of its ADDJOB: if it was dead before, as then; otherwise its age, and what is left.
+
+    The age is by two clocks, of this node and of the one that made the job. The id says the TTL to
+    two minutes, by none.
+    """
+    if job.dead_state.life:
+        return job.dead_state.life
+    left = job.expires - node.mono
+    least, most = ttl_range(job.id)
+    return max(min(node.wall - job.made + left, most), least, left)
 
 
 def redrive(node: NodeState, job: Job) -> bool:

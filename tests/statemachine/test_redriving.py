@@ -1,6 +1,7 @@
 """Dead jobs on one node: how they live again, alone or as a queue, and after a restart."""
 
 import attrs
+import pytest
 
 from disque_trio.statemachine.base import (
     ACKED,
@@ -9,6 +10,7 @@ from disque_trio.statemachine.base import (
     QUEUED,
     Failure,
 )
+from disque_trio.statemachine.job import STAMPS
 from disque_trio.statemachine.messages import ReplJob
 from disque_trio.statemachine.purging import LOOKS
 from disque_trio.statemachine.records import DeleteJob
@@ -44,6 +46,28 @@ def test_a_job_that_is_redriven_starts_anew() -> None:
     assert job.state == DEAD
     rig.ask("REDRIVE", job.id)
     assert shown(rig, job)[b"ttl"] == 600
+
+
+@pytest.mark.parametrize("ahead", [-3_600_000, -60_000, 0, 60_000, 3_600_000])
+def test_a_redriven_job_lives_as_long_as_its_id_says_if_clocks_differ(ahead: int) -> None:
+    rig = Rig(peers=2, ours=True, config=CALM)
+    made = (rig.now.wall + ahead) * STAMPS
+    job = rig.hold(copy_of(JOB, ctime=made, ttl=86_400))
+    rig.advance(5000)
+    rig.ask("NACK", JOB, "DEAD")
+
+    rig.ask("REDRIVE", JOB)
+
+    assert 1440 * 60_000 <= job.expires - rig.now.mono <= 1442 * 60_000
+
+
+def test_the_longest_lives_are_not_cut_by_what_an_id_can_say() -> None:
+    year = 365 * 86_400
+    rig, job = with_dead("TTL", year)
+
+    rig.ask("REDRIVE", job.id)
+
+    assert job.expires - rig.now.mono == year * 1000
 
 
 def test_it_is_served_to_who_waits() -> None:
