@@ -113,7 +113,7 @@ OWNERS: Final = {
     "claims": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
-        Claim.yielded Claim.heard Claim.pending
+        Claim.moved Claim.yielded Claim.heard Claim.pending
     """,
     "keysearch": """
         Keys.last_number Searches.running Search.round Search.again_at Search.about Search.answers

@@ -46,6 +46,7 @@ from disque_trio.statemachine.keyfacts import (
     HELD,
     KEPT,
     KEY_STATES,
+    MOVED,
     WAITING,
     KeyFact,
     holder_of_key,
@@ -105,6 +106,7 @@ def _ask_all(node: NodeState, claim: Claim) -> None:
     claim.asked_at = node.keys.last_number
     claim.round += 1
     claim.base = claim.round
+    claim.moved = b""
     claim.since.clear()
     claim.answers.clear()
     _send(node, claim, _awaited(node, claim))
@@ -122,12 +124,15 @@ def _send(node: NodeState, claim: Claim, peers: list[Peer]) -> None:
 
 
 def _ask_again(node: NodeState, claim: Claim) -> None:
-    """Ask those that have not answered, and those that have only said that one has to wait."""
-    answers = claim.answers
+    """Ask those that have not answered, and those that have only said that one has to wait; or all,
+    if a job was on its way: it may have come to a node that had answered before."""
+    answers, awaited = claim.answers, _awaited(node, claim)
+    if claim.moved and all(peer.id in answers for peer in awaited):
+        claim.about = claim.moved
+        _ask_all(node, claim)
+        return
     silent = [
-        peer
-        for peer in _awaited(node, claim)
-        if peer.id not in answers or is_undecided(join([answers[peer.id]]))
+        peer for peer in awaited if peer.id not in answers or is_undecided(join([answers[peer.id]]))
     ]
     _send(node, claim, silent)
 
@@ -207,7 +212,7 @@ def _consider(node: NodeState, claim: Claim) -> None:
         return
     if taken is not None:
         _refuse(node, claim.name, taken, claim.asked_at)
-    elif not is_undecided(known):
+    elif not claim.moved and not is_undecided(known):
         _pass(node, claim)
 
 
@@ -219,6 +224,10 @@ def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, Ke
     for job_id, fact in known.items():
         if fact.word in (ENDED, KEPT):
             ended[job_id] = fact
+        if fact.word == MOVED:
+            claim.moved = job_id
+        elif job_id == claim.moved:
+            claim.moved = b""
     return known
 
 

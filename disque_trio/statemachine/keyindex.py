@@ -48,7 +48,7 @@ from disque_trio.statemachine.state import NodeState
 
 TRAIL: Final[Millis] = 2000
 """How long a job that has gone to another node is told of."""
-_GOES_ELSEWHERE: Final = (Cause.HANDED_OVER, Cause.MOVED, Cause.CLIENT_DELJOB)
+_GOES_ELSEWHERE: Final = (Cause.HANDED_OVER, Cause.MOVED)
 _ENDS: Final = (Cause.EXPIRED, Cause.FASTACK)
 
 
@@ -68,8 +68,8 @@ def hold(node: NodeState, job: Job) -> None:
         node.memory.held += of_key(name)
 
 
-def drop(node: NodeState, job: Job, cause: Cause) -> None:
-    """The job is not here any more."""
+def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
+    """The job is not here any more; with `is_alone` no other node has ever had a copy."""
     name = name_of(job)
     if name is None:
         return
@@ -80,7 +80,8 @@ def drop(node: NodeState, job: Job, cause: Cause) -> None:
     else:
         del index[name]
     node.memory.held -= of_key(name)
-    if cause in _GOES_ELSEWHERE and job.state != ACKED:
+    is_elsewhere = cause in _GOES_ELSEWHERE or (cause is Cause.CLIENT_DELJOB and not is_alone)
+    if is_elsewhere and job.state != ACKED:
         _keep(node, Kept(name, job.id, job.ctime, MOVED, node.mono + TRAIL))
     elif cause in _ENDS and job.state != ACKED:
         end(node, job)

@@ -64,6 +64,8 @@ class Claim:
     """A number between those of the ADDJOBs that came before all were asked, and of later ones."""
     about: JobId = b""
     """The job of which all nodes are asked whether it has ended."""
+    moved: JobId = b""
+    """A job that was on its way to another node when all were asked."""
     ended: dict[JobId, KeyFact] = attrs.Factory(dict)
     """Jobs that have ended, as a node has said: others may not have heard of it."""
     answers: dict[NodeId, tuple[KeyFact, ...]] = attrs.Factory(dict)

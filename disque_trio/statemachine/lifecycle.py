@@ -138,7 +138,7 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
     if node.awaited:
         note_end(node, job, _ENDS.get(cause, b""))
     if job.extensions is not None:
-        keyindex.drop(node, job, cause)
+        keyindex.drop(node, job, cause, is_alone=is_ours_alone(node, job))
 
 
 def note_end(node: NodeState, job: Job, end: bytes) -> None:

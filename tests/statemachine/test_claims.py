@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import Failure, Status
 from disque_trio.statemachine.keyasking import ASK_EVERY
-from disque_trio.statemachine.keyfacts import ENDED, KEPT, MOVED
+from disque_trio.statemachine.keyfacts import ENDED, KEPT
 from disque_trio.statemachine.messages import DelJob, GotJob, KeyAnswer, ReplJob
 from tests.rig import CALM, JOB, N2, N3, Rig
 from tests.statemachine.keying import (
@@ -253,21 +253,6 @@ def test_a_claim_waits_while_an_addjob_elsewhere_waits() -> None:
     assert rig.replies(client) == []
     rig.advance(ASK_EVERY + TICK)
     say_all(rig)
-
-    assert isinstance(rig.reply(client), Status)
-
-
-def test_a_claim_waits_for_a_job_that_is_on_its_way() -> None:
-    rig = keyed_rig()
-    client = ask(rig)
-    for to, claim in claims(rig):
-        say(rig, to, claim, *([fact(MOVED)] if to == N2 else []))
-    assert rig.replies(client) == []
-
-    rig.advance(ASK_EVERY + TICK)
-    [(to, claim)] = claims(rig)
-    assert to == N2
-    say(rig, N2, claim)
 
     assert isinstance(rig.reply(client), Status)
 

@@ -1,11 +1,24 @@
 """UNIQUE at a node that the job with the key has left a moment ago."""
 
 from disque_trio.statemachine.base import Status
+from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.keyasking import ASK_EVERY
+from disque_trio.statemachine.keyfacts import ENDED, MOVED
 from disque_trio.statemachine.keyindex import TRAIL
 from disque_trio.statemachine.messages import NeedJobs
-from tests.rig import N2, Rig
-from tests.statemachine.keying import KEY, ask, claims, held, keyed_rig, say, say_all, wanted
+from tests.rig import JOB, ME, N2, N3, Rig
+from tests.statemachine.keying import (
+    KEY,
+    ask,
+    claims,
+    fact,
+    held,
+    keyed_copy,
+    keyed_rig,
+    say,
+    say_all,
+    wanted,
+)
 
 TICK = 10
 
@@ -27,12 +40,72 @@ def test_a_claim_at_the_node_that_the_job_has_left_asks_where_it_is() -> None:
     assert rig.reply(client) == Status(job.id)
 
 
-def test_the_key_of_a_deleted_job_is_free_a_moment_later() -> None:
+def asked_while_it_moves(rig: Rig) -> Client:
+    """N3 has answered before the job has come to it, and N2 afterwards, from where it comes."""
+    client = ask(rig)
+    for to, claim in claims(rig):
+        say(rig, to, claim, *([fact(MOVED)] if to == N2 else []))
+    assert rig.replies(client) == []
+    return client
+
+
+def test_a_job_that_is_on_its_way_is_found_where_it_has_come_to() -> None:
+    rig = keyed_rig()
+    client = asked_while_it_moves(rig)
+
+    rig.advance(ASK_EVERY + TICK)
+    for to, claim in claims(rig):
+        assert claim.about == JOB
+        say(rig, to, claim, *([held()] if to == N3 else []))
+
+    assert rig.reply(client) == Status(JOB)
+
+
+def test_a_key_is_free_as_soon_as_a_job_that_has_moved_has_ended() -> None:
+    rig = keyed_rig()
+    client = asked_while_it_moves(rig)
+    job = wanted(rig, client)
+
+    rig.advance(ASK_EVERY + TICK)
+    for to, claim in claims(rig):
+        say(rig, to, claim, fact(MOVED if to == N2 else ENDED))
+
+    assert rig.reply(client) == Status(job.id)
+
+
+def test_nobody_is_believed_who_has_answered_before_a_job_came() -> None:
+    rig = keyed_rig()
+    client = ask(rig)
+    [(_, claim), (_, late)] = claims(rig)
+    say(rig, N2, claim, fact(MOVED))
+    rig.advance(ASK_EVERY + TICK)
+    say(rig, N2, dict(claims(rig))[N2])
+
+    say(rig, N3, late)
+    assert rig.replies(client) == []
+    rig.advance(ASK_EVERY + TICK)
+    say_all(rig, held())
+
+    assert rig.reply(client) == Status(JOB)
+
+
+def test_the_key_of_a_deleted_job_is_free_at_once_if_no_other_node_has_had_it() -> None:
     rig = Rig()
     rig.ask("DELJOB", rig.add("UNIQUE", KEY).id)
+
+    assert isinstance(rig.ask("ADDJOB", "q", "b", 0, "UNIQUE", KEY), Status)
+
+
+def test_the_key_of_a_deleted_copy_is_free_a_moment_later() -> None:
+    rig = keyed_rig()
+    rig.hold(keyed_copy(holders=(ME, N2)))
+    rig.ask("DELJOB", JOB)
     client = ask(rig)
+    say_all(rig)
     assert rig.replies(client) == []
 
-    rig.advance(TRAIL + ASK_EVERY + TICK)
+    for _ in range(TRAIL // ASK_EVERY + 2):
+        rig.advance(ASK_EVERY)
+        say_all(rig)
 
     assert isinstance(rig.reply(client), Status)

@@ -20,7 +20,7 @@ from disque_trio.statemachine.keyfacts import (
 from disque_trio.statemachine.keyindex import TRAIL, facts
 from disque_trio.statemachine.messages import DelJob, GotJob, Message, NeedJobs, SetAck, Working
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
-from tests.rig import CALM, JOB, N2, N3, ONCE, Rig
+from tests.rig import CALM, JOB, ME, N2, N3, ONCE, Rig
 from tests.statemachine.keying import KEY, OTHER, ask, keyed_copy, keyed_rig, say_all, wanted
 
 NAME = (b"q", KEY)
@@ -218,12 +218,21 @@ def test_a_job_that_was_handed_over_is_told_of_for_a_moment() -> None:
 
 
 def test_a_deleted_copy_is_told_of_for_a_moment() -> None:
+    rig = keyed_rig()
+    rig.hold(keyed_copy(holders=(ME, N2)))
+
+    rig.ask("DELJOB", JOB)
+
+    assert words(rig) == [MOVED]
+
+
+def test_a_deleted_job_that_no_other_node_has_had_is_not_told_of() -> None:
     rig = Rig()
     job = rig.add("UNIQUE", KEY)
 
     rig.ask("DELJOB", job.id)
 
-    assert words(rig) == [MOVED]
+    assert words(rig) == []
 
 
 # States.

@@ -71,9 +71,9 @@ def keys_not_loaded(patch: Patch) -> None:
         if node.recovering is None:
             hold(node, job)
 
-    def dropped(node: NodeState, job: Job, cause: Cause) -> None:
+    def dropped(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
         if job in node.keys.index.get(keyindex.name_of(job) or (b"", b""), ()):
-            drop(node, job, cause)
+            drop(node, job, cause, is_alone=is_alone)
 
     patch.setattr(keyindex, "hold", held)
     patch.setattr(keyindex, "drop", dropped)
