@@ -61,11 +61,13 @@ def most_unread(state: NodeState) -> int:
 def weight(reply: Reply) -> int:
     """About how many bytes a reply holds while it waits to be sent."""
     match reply:
+        case Status():
+            return REPLY_BYTES + len(reply.text)
         case bytes() | Spilled():
             return REPLY_BYTES + len(reply)
         case list():
             return REPLY_BYTES + sum(map(weight, reply))
-        case Status() | Failure():
+        case Failure():
             return REPLY_BYTES + len(reply.text)
         case Set():
             return weight(reply.items)

@@ -311,10 +311,16 @@ class Output:
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
         """Its replies wait for the journal, and count as unread. How many bytes for each client."""
         weights: dict[Session, int] = {}
+        asker: Client | None = None
+        session: Session | None = None
+        held = 0
         for client, reply in out.replies:
-            session = self.sessions.get(client.id)
+            if client is not asker:
+                asker, session = client, self.sessions.get(client.id)
+                held = 0 if session is None else weights.get(session, 0)
             if session is not None:
-                weights[session] = weights.get(session, 0) + weight(reply)
+                held += weight(reply)
+                weights[session] = held
         for session, bytes_ in weights.items():
             session.wait_for(bytes_)
             self._traffic.delayed += bytes_

@@ -35,8 +35,8 @@ _ON_LEASE: Final = DELIVERED | LEASED | BCAST_WILLQUEUE
 
 
 def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
-    """`begin` for a new job without copies and delay, while nothing is recorded or traced. The job
-    is passed in with the state that `begin` would give it.
+    """`begin` for a new job without copies, delay and extensions, while no queues are recorded and
+    nothing is traced. The job is passed in with the state that `begin` would give it.
 
     Most jobs are of this kind, and this takes 0.7 of the steps.
     """
@@ -50,6 +50,8 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
         lifecycle.mark_ready(node, queue)
     if queue.name in node.demands:
         lifecycle.mark_unmet(node, queue.name)
+    if node.is_recording:
+        journaling.hold(node, job)
 
 
 def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:

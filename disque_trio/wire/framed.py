@@ -39,10 +39,10 @@ _ALL_ONES: Final = 0xFFFFFFFF
 _RESIDUE: Final = 0x48674BC7
 """CRC-32C of any bytes followed by their own CRC-32C."""
 
-_extend = google_crc32c.extend
-_unpack_head = _HEAD.unpack_from
-_pack_head = _HEAD.pack
-_pack_checksum = _CHECKSUM.pack
+_extend: Final = google_crc32c.extend
+_unpack_head: Final = _HEAD.unpack_from
+_pack_head: Final = _HEAD.pack
+_pack_checksum: Final = _CHECKSUM.pack
 
 
 @attrs.define

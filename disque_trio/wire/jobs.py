@@ -5,7 +5,7 @@ Little-endian. Every inner length is checked against the outer one before it is 
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -16,15 +16,17 @@ from disque_trio.wire import extensions
 
 # Length of what follows, id, state and attempt, flags, replicas, etime, ctime, delay, retry, nacks,
 # deliveries, length of the queue's name.
-_FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
+_LAYOUT: Final = "<I40sBBHIQIIHHI"
+_FIXED: Final = struct.Struct(_LAYOUT)
 _COUNT: Final = struct.Struct("<I")
-_write_fixed = _FIXED.pack
-_write_count = _COUNT.pack
-_read_fixed = _FIXED.unpack_from
-_read_count = _COUNT.unpack_from
+_read_fixed: Final = _FIXED.unpack_from
+_read_count: Final = _COUNT.unpack_from
 _SHORTEST: Final = _FIXED.size + 2 * _COUNT.size
 _COUNTER_MASK: Final = 0xFFFF
-_FEW: Final = 16 * NODE_ID_LENGTH
+_MANY: Final = 1 << 12
+"""What is kept of lists of holders, and of lengths of names."""
+_FEW: Final = 16
+_FEW_BYTES: Final = _FEW * NODE_ID_LENGTH
 
 
 class DamagedError(Exception):
@@ -47,15 +49,17 @@ def encode(copy: JobCopy) -> bytes:
 
     OSError: its body is on disk and cannot be read.
     """
-    queue, body = copy.queue, bytes(copy.body)
+    queue, body, holders = copy.queue, copy.body, copy.holders
+    text = body if isinstance(body, bytes) else bytes(body)
     # What the original's layout ends with, and what follows it.
-    tail = b"".join(copy.holders)
+    tail = _LISTS.get(holders) or _list(holders)
     if copy.due:
         tail += extensions.encode_due(copy.due)
     if copy.extensions is not None:
         tail += extensions.encode(copy.extensions)
-    fixed = _write_fixed(
-        _SHORTEST - 4 + len(queue) + len(body) + len(tail),
+    write = _WRITERS.get(len(queue)) or _writer(len(queue))
+    beginning = write(
+        _FIXED.size + len(queue) + len(text) + len(tail),
         copy.id,
         copy.gc_attempt << 4 | copy.state,
         copy.flags,
@@ -67,9 +71,32 @@ def encode(copy: JobCopy) -> bytes:
         copy.nacks & _COUNTER_MASK,
         copy.deliveries & _COUNTER_MASK,
         len(queue),
+        queue,
+        len(text),
     )
-    body_size, holder_count = _write_count(len(body)), _write_count(len(copy.holders))
-    return b"".join((fixed, queue, body_size, body, holder_count, tail))
+    return b"".join((beginning, text, tail))
+
+
+_WRITERS: Final[dict[int, Callable[..., bytes]]] = {}
+_LISTS: Final[dict[tuple[NodeId, ...], bytes]] = {}
+
+
+def _writer(length: int) -> Callable[..., bytes]:
+    """Packs what is before the body, with a queue's name of this length."""
+    write = struct.Struct(f"{_LAYOUT}{length}sI").pack
+    if len(_WRITERS) < _MANY:
+        _WRITERS[length] = write
+    return write
+
+
+def _list(holders: tuple[NodeId, ...]) -> bytes:
+    """What is behind the body. Most jobs have the same few holders."""
+    listed = _COUNT.pack(len(holders)) + b"".join(holders)
+    if len(holders) <= _FEW:
+        if len(_LISTS) >= _MANY:
+            _LISTS.clear()
+        _LISTS[holders] = listed
+    return listed
 
 
 def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
@@ -148,7 +175,9 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         deliveries,
         data[queue_at:queue_end],
         data[body_at:body_end],
-        (_known_holders if end - holders_at <= _FEW else _holders)(data[holders_at:holders_end]),
+        (_known_holders if end - holders_at <= _FEW_BYTES else _holders)(
+            data[holders_at:holders_end]
+        ),
     )
     if holders_end < end:
         copy.due, copy.extensions = _extensions(data[holders_end:end])
@@ -171,5 +200,5 @@ def _holders(data: bytes) -> tuple[NodeId, ...]:
     return tuple([data[at : at + NODE_ID_LENGTH] for at in range(0, len(data), NODE_ID_LENGTH)])
 
 
-_known_holders: Final = lru_cache(maxsize=1 << 12)(_holders)
-"""Most jobs have the same few holders: shared ids have their hashes computed already."""
+_known_holders: Final = lru_cache(maxsize=_MANY)(_holders)
+"""Shared ids have their hashes computed already."""

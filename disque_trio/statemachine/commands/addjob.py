@@ -85,7 +85,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     wait = 0 if args[3] == b"0" else timeout(args[3], _WAIT)
     places = node.cluster.places
     replicas = options.replicas or (places if places < COPIES else COPIES)
-    if replicas == 1 and resolved.is_simple and _keeps_no_record(node, resolved):
+    if replicas == 1 and resolved.is_simple and _may_be_short(node, resolved):
         return _add_alone(node, args[1], args[2], resolved)
     external = replication.is_external(
         node, replicas, is_async=options.is_async, needs=resolved.needs
@@ -119,14 +119,14 @@ def _check_order(args: list[bytes]) -> None:
         )
 
 
-def _keeps_no_record(node: NodeState, resolved: ResolvedOptions) -> bool:
+def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
     """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
-    does the TTL fit, and is there neither journal nor trace?"""
+    does the TTL fit, are there no traces, and are queues not recorded?"""
     memory = node.memory
     return (
         memory.held <= memory.soft
         and node.trace is None
-        and not node.is_recording
+        and not node.is_recording_queues
         and memory.spillable is None
         and node.wall <= resolved.last_wall
         and not node.cluster.myself.flags & LEAVING

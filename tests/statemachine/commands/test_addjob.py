@@ -14,8 +14,10 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S, Options, parse_options
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job, is_well_formed, ttl_minutes
 from disque_trio.statemachine.messages import ReplJob
+from disque_trio.statemachine.records import Record
 from tests.rig import ME, N2, UNKNOWN, Rig
 from tests.statemachine.commands.refused import Refused
 
@@ -313,7 +315,7 @@ def test_after_the_end_of_32_bit_time_jobs_live_a_second() -> None:
     assert rig.add().expires == rig.now.mono + 1000
 
 
-# A node that keeps no record has a shorter way.
+# A node without a trace has a shorter way.
 
 
 @pytest.mark.parametrize(
@@ -321,10 +323,12 @@ def test_after_the_end_of_32_bit_time_jobs_live_a_second() -> None:
     [(), ("REPLICATE", 1), ("RETRY", 7), ("TTL", 1), ("ASYNC",), ("RETRY", 0)],
 )
 @pytest.mark.parametrize("peers", [0, 2])
+@pytest.mark.parametrize("appendonly", [False, True])
 def test_a_job_is_the_same_whether_its_life_is_traced_or_not(
-    peers: int, options: tuple[str | int, ...]
+    appendonly: bool, peers: int, options: tuple[str | int, ...]
 ) -> None:
-    plain, traced = Rig(peers=peers), Rig(peers=peers)
+    config = Config(appendonly=appendonly)
+    plain, traced = Rig(peers, config=config), Rig(peers, config=config)
     traced.node.trace = []
 
     for rig in (plain, traced):
@@ -334,6 +338,9 @@ def test_a_job_is_the_same_whether_its_life_is_traced_or_not(
         rig.request("ADDJOB", "q", "late", 0, "REPLICATE", 1, *options)
 
     assert len(plain.node.jobs) == 4
+    records = recorded(plain)
+    assert len(records) == (4 if appendonly else 0)
+    assert records == recorded(traced)
     assert plain.replies() == traced.replies()
     assert [shown(job) for job in plain.node.jobs.values()] == [
         shown(job) for job in traced.node.jobs.values()
@@ -343,6 +350,11 @@ def test_a_job_is_the_same_whether_its_life_is_traced_or_not(
     one, other = plain.queue(), traced.queue()
     assert (one.jobs_in, one.accessed, one.length) == (other.jobs_in, other.accessed, other.length)
     assert [job.id for job in one.peek(9)] == [job.id for job in other.peek(9)]
+
+
+def recorded(rig: Rig) -> list[Record]:
+    """What its journal has been told."""
+    return [record for out in rig.outboxes for record in out.records]
 
 
 def shown(job: Job) -> dict[str, object]:
