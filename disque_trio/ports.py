@@ -162,6 +162,10 @@ class JournalThread(Protocol):
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""
 
+    def wait(self, seconds: float) -> None:
+        """In the loop, which stands still meanwhile: wait until something has finished, or so long,
+        and `collect`."""
+
     def abandon(self) -> None:
         """Forget what was started. What is started from now on does not wait for it."""
 

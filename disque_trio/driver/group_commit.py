@@ -42,6 +42,8 @@ class GroupCommit:
         """The trouble that the machine has been told of."""
         self.has_changed = False
         """Has the journal kept more, got into trouble, or recovered, since `catch_up`?"""
+        self._is_recording = False
+        """Is the present batch being recorded?"""
         self._wake = wake
         journal.end.changed = self._note_change
 
@@ -58,7 +60,9 @@ class GroupCommit:
         )
 
     def _note_change(self) -> None:
-        """The next batch must `catch_up`."""
+        """The next batch must `catch_up`; not with the present one, if it is written at once."""
+        if self._is_recording and not self._waiting and not self._end.trouble:
+            return
         self.has_changed = True
         self._wake()
 
@@ -66,7 +70,9 @@ class GroupCommit:
         """Carry the outbox out, now or once the journal has its records."""
         end = self._end
         if out.records:
+            self._is_recording = True
             self._journal.record(out.records)
+            self._is_recording = False
             self._journal.weigh()
             out.records = []
         if end.trouble or self._known_trouble:

@@ -8,7 +8,8 @@ Batches are numbered. `add` takes one; it is durable once `kept` has reached its
 The event loop never writes or syncs itself, whatever the policy: a write into the page cache seldom
 waits for the disk, but when it does, it may wait as long as a sync. The journal's own thread
 (`disk_thread`) writes one group of batches at a time, and batches that come meanwhile make the next
-group (group commit). Syncs of everysec run in another thread.
+group (group commit). The loop waits a moment for a write, so that the outputs of the batch nearly
+always leave in the same turn; it does not wait for a sync. Syncs of everysec run in another thread.
 
 A failed write or sync sets `trouble`, and nothing is kept until it is mended: once a second
 everything since the last good sync is written again and synced, since after a failed sync it is
@@ -32,6 +33,9 @@ STALL_S: Final = 10.0
 """So does any other operation that takes longer. Clients do not wait for syncs of everysec, which
 may take some seconds where other programs use the disk too."""
 STALLED: Final = "no answer from the disk"
+QUICK_S: Final = 0.001
+"""How long the event loop waits for a write: nearly all take a tenth of that, and to hold the batch
+back until a later turn costs more."""
 LONG_SYNC_S: Final = 2.0
 MAX_UNSYNCED: Final = 256 << 20
 """Unsynced bytes kept in memory, to be written again if need be, before a sync is forced."""
@@ -140,7 +144,8 @@ class Appender:
     @property
     def must_sync(self) -> bool:
         """Is so much unsynced that a sync must come first?"""
-        return self._unsynced_bytes > self.bound(MAX_UNSYNCED)
+        unsynced = self._unsynced_bytes
+        return unsynced > 0 and unsynced > self.bound(MAX_UNSYNCED)
 
     def bound(self, most: int) -> int:
         """This many bytes, or fewer where there is little memory."""
@@ -159,10 +164,11 @@ class Appender:
             self._pending.append(data)
             self.waiting += len(data)
             if self.group is None:
-                self.write_on()
+                self.write_on(QUICK_S)
 
-    def write_on(self) -> None:
-        """Let the thread write what is pending, unless it is writing or must not."""
+    def write_on(self, wait_s: float = 0.0) -> None:
+        """Let the thread write what is pending, unless it is writing or must not; wait so long for
+        it, if it does not sync."""
         file = self.file
         if (
             file is None
@@ -180,6 +186,8 @@ class Appender:
         self._store.thread.start(
             put, (file, batches, must_sync), partial(self._written, group), syncs=must_sync
         )
+        if wait_s and not must_sync:
+            self._store.thread.wait(wait_s)
 
     def _written(self, group: Group, error: OSError | None) -> None:
         """The thread has written the group, or failed to."""

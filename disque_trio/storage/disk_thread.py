@@ -1,21 +1,23 @@
 """The journal's own thread, which writes one group of batches after another to the disk.
 
 `trio.to_thread` would work, but costs some 100 us of two processors per call. Here the thread lives
-as long as the journal, takes its work from a queue, and leaves the outcome in a deque that the loop
-reads at its next turn, for which it is woken through the hub's poller. So a batch costs two thread
-switches.
+as long as the journal, takes its work from a queue, and leaves the outcome in another queue. There
+the loop waits for it, or reads it at its next turn, for which it is woken through the hub's poller.
+So a batch costs two thread switches.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import trio
 
-Work = tuple[Callable[..., object], tuple[Any, ...], Callable[[OSError | None], None]]
+Then = Callable[[OSError | None], None]
+Work = tuple[Callable[..., object], tuple[Any, ...], Then]
 """What to do, with which arguments, and what to call in the loop with its outcome."""
+Done = tuple[Then, OSError | None]
+"""What is to be called, and the outcome."""
 
 
 class DiskThread:
@@ -25,13 +27,15 @@ class DiskThread:
         self.wake: Callable[[], None] = lambda: None
         """Called in the thread when there is something to collect."""
         self._work: SimpleQueue[Work | None] | None = None
-        self._done: deque[tuple[Callable[[OSError | None], None], OSError | None]] = deque()
+        self._done: SimpleQueue[Done] = SimpleQueue()
+        self._is_awaited = False
+        """Does the loop wait, so that it need not be woken?"""
 
     def start(
         self,
         act: Callable[..., object],
         args: tuple[Any, ...],
-        then: Callable[[OSError | None], None],
+        then: Then,
         *,
         syncs: bool,  # noqa: ARG002
     ) -> None:
@@ -46,8 +50,22 @@ class DiskThread:
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""
         done = self._done
-        while done:
-            then, error = done.popleft()
+        while not done.empty():
+            then, error = done.get()
+            then(error)
+
+    def wait(self, seconds: float) -> None:
+        """In the loop, which stands still meanwhile: wait until something has finished, or so long,
+        and `collect`."""
+        self._is_awaited = True
+        try:
+            then, error = self._done.get(timeout=seconds)
+        except Empty:
+            # What finishes from now on wakes the loop; what has finished meanwhile did not.
+            self._is_awaited = False
+            self.collect()
+        else:
+            self._is_awaited = False
             then(error)
 
     def abandon(self) -> None:
@@ -56,7 +74,7 @@ class DiskThread:
         if self._work is not None:
             self._work.put(None)
             self._work = None
-            self._done = deque()
+            self._done = SimpleQueue()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled; then the thread ends too."""
@@ -66,11 +84,7 @@ class DiskThread:
         finally:
             self.abandon()
 
-    def _run(
-        self,
-        work: "SimpleQueue[Work | None]",
-        done: deque[tuple[Callable[[OSError | None], None], OSError | None]],
-    ) -> None:
+    def _run(self, work: "SimpleQueue[Work | None]", done: "SimpleQueue[Done]") -> None:
         while (piece := work.get()) is not None:
             act, args, then = piece
             error = None
@@ -78,7 +92,8 @@ class DiskThread:
                 act(*args)
             except OSError as met:
                 error = met
-            done.append((then, error))
-            self.wake()
+            done.put((then, error))
+            if not self._is_awaited:
+                self.wake()
             # Else the written bytes would stay in memory until the next piece comes.
             del piece, act, args, then, error

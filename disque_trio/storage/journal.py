@@ -68,7 +68,7 @@ class Journal:
         if end.trouble:
             return False
         waiting = end.waiting if rewrite is None else max(end.waiting, rewrite.unwritten)
-        return waiting > end.bound(MAX_WAITING) or end.must_sync
+        return (waiting > 0 and waiting > end.bound(MAX_WAITING)) or end.must_sync
 
     @property
     def is_busy(self) -> bool:

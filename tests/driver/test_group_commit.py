@@ -1,5 +1,9 @@
 """What a node holds back until its journal has it: in order, and never without bounds."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -7,14 +11,79 @@ from trio.testing import MockClock
 from disque_trio.driver import limits
 from disque_trio.driver.input import TURN
 from disque_trio.driver.sessions import CHOKE
+from disque_trio.sim.engines.trio.store import TaskThread
 from disque_trio.storage.append import STALL_S
-from tests.node.world import until
-from tests.storage.disks import read
-from tests.storage.journals import ADD, ALWAYS, IO_ERROR, broken, started
+from tests.node.world import MemoryClient, World, until
+from tests.storage.disks import MemoryDisk, read
+from tests.storage.journals import ADD, ALWAYS, EVERYSEC, IO_ERROR, broken, started
 
 LONG = 10_000
 PING = b"PING " + b"x" * LONG + b"\r\n"
 PONG = b"$%d\r\n" % LONG + b"x" * LONG + b"\r\n"
+
+
+class PromptThread(TaskThread):
+    """The `JournalThread` of a disk for which nobody waits long."""
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,  # noqa: ARG002
+    ) -> None:
+        self.work = partial(act, *args), then
+
+    def wait(self, seconds: float) -> None:  # noqa: ARG002
+        act, then = self.work
+        error = None
+        try:
+            act()
+        except OSError as met:
+            error = met
+        then(error)
+
+
+async def prompt(nursery: trio.Nursery) -> tuple[World, MemoryClient]:
+    """A node with such a disk, and a client."""
+    disk = MemoryDisk()
+    disk.thread = PromptThread(disk._do)
+    world = await started(nursery, EVERYSEC, disk)
+    client = world.client()
+    assert await client.ask("PING") == b"+PONG\r\n"
+    return world, client
+
+
+def batch(world: World, client: MemoryClient, data: bytes) -> bytes:
+    """The node is given this in a batch; what has been answered at its end."""
+    world.node.begin()
+    world.node.received(client.session, data)
+    world.node.settle()
+    return client.read
+
+
+async def test_what_is_written_at_once_leaves_with_its_batch(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world, client = await prompt(nursery)
+
+    assert batch(world, client, ADD).startswith(b"+D-")
+    assert len(world.disk.records()) == 1
+    assert world.node.deadline() > world.node.now.mono
+
+
+async def test_what_cannot_be_written_at_once_is_refused_with_its_batch(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world, client = await prompt(nursery)
+    world.disk.write_error = broken()
+
+    assert batch(world, client, ADD) == IO_ERROR
+    world.disk.write_error = None
+    await until(lambda: not world.journal.end.trouble)
+    client.read = b""
+    assert batch(world, client, ADD).startswith(b"+D-")
 
 
 async def test_a_client_whose_replies_wait_for_the_disk_is_not_read_for_ever(

@@ -198,6 +198,9 @@ class TaskThread:
     def collect(self) -> None:
         """`then` has been called already."""
 
+    def wait(self, seconds: float) -> None:
+        """No task goes on while the loop stands still."""
+
     def abandon(self) -> None:
         """Do not call `then` for work in progress."""
         self._abandoned += 1
