@@ -119,7 +119,7 @@ OWNERS: Final = {
         Keys.last_number Searches.running Search.round Search.again_at Search.about Search.answers
         Search.cancelled Search.ended Search.heard
     """,
-    "keymeeting": "Meeting.ids Meeting.is_wanted Meeting.until",
+    "keymeeting": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table
@@ -161,7 +161,7 @@ OWNERS: Final = {
     "acks": "Job.confirmed Job.gc_attempt",
     "purging": "Purging.jobs",
     "many": "Job.flags Job.confirmed",
-    "resend": "Resend.ids Resend.to Resend.returned Peer.resent_on",
+    "resend": "Resend.ids Resend.queues Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
     "waiters": """
         Client.blocked Client.queues Client.deadline Client.wants Client.active

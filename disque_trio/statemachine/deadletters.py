@@ -204,7 +204,7 @@ def on_jobstate(node: NodeState, sender: Peer, message: JobState) -> None:
         _join(node, sender, job, message.state, message.left)
 
 
-def meet(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
+def on_copy(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
     """A copy comes of a job that is here. False if it is dead here, or was redriven since, which
     the sender is told."""
     if job.extensions is None and copy.extensions is None:

@@ -25,8 +25,8 @@ MEETS_FOR: Final[Millis] = 10_000
 """For how long jobs that come after the last return are asked about."""
 AT_ONCE: Final = 100
 """About so many jobs it is asked at a time."""
-LOOKS: Final = 1000
-"""How many jobs one run looks at."""
+LOOKS: Final = 2000
+"""How many jobs and keys one run looks at."""
 
 
 def begin(node: NodeState) -> None:
@@ -43,6 +43,7 @@ def on_due(node: NodeState, meeting: Meeting) -> None:
     if not node.keys.index:
         meeting.is_wanted = False
         meeting.ids.clear()
+        meeting.names.clear()
         return
     if not keysearch.sees_all(node):
         meeting.until = node.mono + MEETS_FOR
@@ -50,17 +51,24 @@ def on_due(node: NodeState, meeting: Meeting) -> None:
         return
     if meeting.is_wanted:
         meeting.is_wanted = False
-        meeting.ids = [job.id for jobs in node.keys.index.values() for job in jobs]
+        meeting.ids.clear()
+        # Half as long as a list of the jobs: 17 ms for a million.
+        meeting.names = list(node.keys.index)
     _ask(node, meeting)
-    if meeting.ids:
+    if meeting.ids or meeting.names:
         node.timers.arm(meeting, node.mono + RUN_EVERY)
 
 
 def _ask(node: NodeState, meeting: Meeting) -> None:
     room = AT_ONCE - len(node.keys.searches.running)
     looks = LOOKS
-    while meeting.ids and looks and room > 0:
+    while looks and room > 0:
         looks -= 1
+        if not meeting.ids:
+            if not meeting.names:
+                return
+            meeting.ids = [job.id for job in node.keys.index.get(meeting.names.pop(), ())]
+            continue
         job = node.jobs.get(meeting.ids.pop())
         name = None if job is None else keyindex.name_of(job)
         if job is not None and name is not None and keysearch.may_yield(node, job):

@@ -111,6 +111,8 @@ class Meeting(Timed):
 
     ids: list[JobId] = attrs.Factory(list)
     """The one that is asked about next at the end."""
+    names: list[KeyName] = attrs.Factory(list)
+    """Of the jobs with these keys some may have to be asked about, too."""
     is_wanted: bool = False
     """A node has returned since the jobs were listed."""
     until: Millis = 0

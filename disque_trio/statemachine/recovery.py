@@ -202,24 +202,7 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
 
 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
-    flags = copy.flags & ~(RECORDED | TAKEN | QUEUED_ONCE | LEASED)
-    until_due = _until_due(node, copy)
-    wait: Millis | None = None
-    if is_dead(copy):
-        flags &= ~DELIVERED
-    elif copy.retry:
-        flags |= BCAST_WILLQUEUE
-        wait = _wait(node, copy, until_due)
-        if until_due > 0 and copy.nacks:
-            flags |= POSTPONED
-        if until_due <= 0:
-            # Another holder may have queued it since: the next time is not the first.
-            flags |= BCAST_QUEUED
-    elif _is_untouched(node, copy, until_due):
-        wait = max(until_due, 0)
-        flags &= ~BCAST_QUEUED
-    else:
-        flags |= QUEUED_ONCE
+    flags, wait = _plans(node, copy)
     return Job(
         id=copy.id,
         queue=shared_name(copy.queue),
@@ -238,6 +221,25 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         deliveries=copy.deliveries,
         extensions=copy.extensions,
     )
+
+
+def _plans(node: NodeState, copy: JobCopy) -> tuple[int, Millis | None]:
+    """The flags of a job that is not acknowledged, and how long it waits before this node queues
+    it; None if it is not to."""
+    flags = copy.flags & ~(RECORDED | TAKEN | QUEUED_ONCE | LEASED)
+    if is_dead(copy):
+        return flags & ~DELIVERED, None
+    until_due = _until_due(node, copy)
+    if copy.retry:
+        if until_due <= 0:
+            # Another holder may have queued it since: the next time is not the first.
+            flags |= BCAST_QUEUED
+        elif copy.nacks:
+            flags |= POSTPONED
+        return flags | BCAST_WILLQUEUE, _wait(node, copy, until_due)
+    if _is_untouched(node, copy, until_due):
+        return flags & ~BCAST_QUEUED, max(until_due, 0)
+    return flags | QUEUED_ONCE, None
 
 
 def _until_due(node: NodeState, copy: JobCopy) -> Millis:

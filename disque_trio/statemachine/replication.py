@@ -316,7 +316,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         return
     if job is not None:
         add_holders(job, named(node, copy.holders))
-        deadletters.meet(node, sender, job, copy)
+        deadletters.on_copy(node, sender, job, copy)
     elif is_over(node, sender, copy.id):
         return
     if node.cluster.is_leaving or lifecycle.is_paused_in(node, copy.queue):

@@ -8,13 +8,14 @@ SETACKs that it has not confirmed, once, and told which of its jobs are dead. Th
 collection does not change.
 
 The work is done in slices, and only over dead jobs and acknowledged ones that are still collected.
+Dead jobs are listed a queue at a time, because any number of them may be kept.
 Owns `Resend` and `Peer.resent_on`.
 """
 
 from typing import Final
 
 from disque_trio.statemachine import acks
-from disque_trio.statemachine.base import ACKED, DEAD, FAIL, PFAIL, Millis, NodeId
+from disque_trio.statemachine.base import ACKED, DEAD, FAIL, PFAIL, JobId, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import tell_state
 from disque_trio.statemachine.state import NodeState, Resend
@@ -38,7 +39,7 @@ def begin(node: NodeState, peer: Peer) -> None:
     if not node.memory.evictable and not node.memory.dummies and not node.dead:
         return
     resend.returned[peer.id] = None
-    if not resend.ids:
+    if not resend.ids and not resend.queues:
         _begin_pass(node)
         on_due(node, resend)
 
@@ -49,8 +50,8 @@ def _begin_pass(node: NodeState) -> None:
     resend, memory = node.resend, node.memory
     resend.to, resend.returned = tuple(resend.returned), {}
     # Of an OrderedDict itself the IDs are looked up one by one, which takes 17 times as long.
-    dead = [job_id for jobs in node.dead.values() for job_id in jobs]
-    resend.ids = [*dead, *dict.keys(memory.dummies), *reversed(dict.keys(memory.evictable))]
+    resend.ids = [*dict.keys(memory.dummies), *reversed(dict.keys(memory.evictable))]
+    resend.queues = list(node.dead)
 
 
 def on_due(node: NodeState, resend: Resend) -> None:
@@ -58,18 +59,30 @@ def on_due(node: NodeState, resend: Resend) -> None:
     linked = [id for id in resend.to if _is_linked(node, id)]
     if not linked:
         resend.ids.clear()
-    ids = resend.ids[-LOOKS:]
-    del resend.ids[-LOOKS:]
-    for job_id in reversed(ids):
+        resend.queues.clear()
+    for job_id in _next(node, resend):
         job = node.jobs.get(job_id)
         if job is not None and job.state == ACKED:
             acks.ask_again(node, job, linked)
         elif job is not None and job.state == DEAD:
             tell_state(node, job, [id for id in linked if id in job.holders])
-    if not resend.ids and resend.returned:
+    if not resend.ids and not resend.queues and resend.returned:
         _begin_pass(node)
-    if resend.ids:
+    if resend.ids or resend.queues:
         node.timers.arm(resend, node.mono + RUN_EVERY)
+
+
+def _next(node: NodeState, resend: Resend) -> list[JobId]:
+    """The jobs of the next slice: acknowledged ones first, then dead ones, queue by queue."""
+    if len(resend.ids) < LOOKS and resend.queues:
+        dead: list[JobId] = []
+        while resend.queues and len(dead) < LOOKS:
+            dead += node.dead.get(resend.queues.pop(), ())
+        resend.ids = dead + resend.ids
+    ids = resend.ids[-LOOKS:]
+    del resend.ids[-LOOKS:]
+    ids.reverse()
+    return ids
 
 
 def _is_linked(node: NodeState, id: NodeId) -> bool:

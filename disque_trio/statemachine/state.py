@@ -67,6 +67,8 @@ class Resend(Timed):
 
     ids: list[JobId] = attrs.Factory(list)
     """The jobs that the running pass has still to check; empty between passes."""
+    queues: list[bytes] = attrs.Factory(list)
+    """The queues whose dead jobs it has still to list."""
     to: tuple[NodeId, ...] = ()
     """The nodes that this pass serves."""
     returned: dict[NodeId, None] = attrs.Factory(dict)

@@ -154,7 +154,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         lifecycle.register(node, job, Cause.YOURJOBS)
     else:
         learn(job, named(node, copy.holders))
-        if not deadletters.meet(node, sender, job, copy):
+        if not deadletters.on_copy(node, sender, job, copy):
             return None
     if job.retry:
         learn(job, (sender.id,))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.statemachine import resend
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -13,6 +14,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.extensions import DeadState
+from disque_trio.statemachine.job import make_id
 from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
@@ -110,6 +112,26 @@ def test_a_node_that_returns_is_told_which_of_its_jobs_are_dead() -> None:
     returns(rig, N2, CAPABILITIES)
 
     assert told(rig) == [(N2, True, 0)]
+
+
+@pytest.mark.pure
+def test_dead_jobs_are_told_in_slices_a_queue_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resend, "LOOKS", 2)
+    rig = Rig(peers=2, ours=True, config=CALM)
+    for number in range(6):
+        job_id = make_id(N2, number, 86_400, at_least_once=True)
+        queue = b"q%d" % (number // 3)
+        rig.hold(copy_of(job_id, holders=(N2, N3, ME), queue=queue))
+        rig.ask("NACK", job_id, "DEAD")
+    rig.sent()
+
+    returns(rig, N2, CAPABILITIES)
+    counts = [len(told(rig))]
+    for _ in range(3):
+        rig.advance(resend.RUN_EVERY + 8)
+        counts.append(len(told(rig)))
+
+    assert counts == [2, 2, 2, 0]
 
 
 def test_a_node_that_does_not_hold_it_is_not() -> None:
