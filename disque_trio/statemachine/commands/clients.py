@@ -198,7 +198,7 @@ def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
 
 def _unblock(node: NodeState, word: bytes) -> Reply:
     """1 if the client waited for jobs, or for the end of one; its wait ends without a result."""
-    victim = node.clients.get(parse.integer(word, b"ERR Invalid client ID"))
+    victim = node.clients.get(parse.at_least(word, 0, b"ERR Invalid client ID"))
     if victim is None or victim.blocked not in WAITS:
         return 0
     waiters.time_out(node, victim)

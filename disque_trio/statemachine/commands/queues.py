@@ -35,6 +35,7 @@ from disque_trio.statemachine.commands.parse import (
     at_least,
     integer,
     job_ids,
+    once,
     timeout,
 )
 from disque_trio.statemachine.hints import no_option, none_of, shown
@@ -167,6 +168,8 @@ def _take_option(options: GetOptions, name: bytes, words: Words) -> bool:
     if name == b"NOHANG":
         options.no_hang = True
     elif name in _WANTS:
+        if name != b"WITHCOUNTERS":
+            once(options.wants & _WANTS[name] or None, name)
         options.wants |= _WANTS[name]
     elif name == b"TIMEOUT":
         options.wait = timeout(words.value(name), name)
