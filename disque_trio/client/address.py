@@ -1,4 +1,6 @@
-"""Where a node is: host and port, or a Unix socket, and how to speak TLS with it."""
+"""Where nodes are: host and port, or a Unix socket, and how to speak TLS with them."""
+
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -30,3 +32,16 @@ class Address:
         if self.path is not None:
             return self.path
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@attrs.frozen
+class Cluster:
+    """Where to begin, and with which password."""
+
+    seeds: Sequence[Address]
+    password: bytes | Callable[[], bytes | None] | None = attrs.field(default=None, repr=False)
+    """A function is asked for each connection, so that the password may be replaced."""
+
+    def secret(self) -> bytes | None:
+        """The password of now."""
+        return self.password() if callable(self.password) else self.password

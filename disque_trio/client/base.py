@@ -3,6 +3,7 @@ them."""
 
 import attrs
 
+from disque_trio.client.address import Cluster
 from disque_trio.client.greeting import Greeting
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S
@@ -13,7 +14,7 @@ from disque_trio.client.url import parse_url
 class ClusterClient:
     """A client of a cluster, without its connections."""
 
-    url: str = DEFAULT_URL
+    url: str | Cluster = DEFAULT_URL
     """Names the nodes to begin with (`parse_url`)."""
     discover: bool | None = attrs.field(default=None, kw_only=True)
     """Ask the nodes that these know, too? None is yes, unless the client speaks TLS."""
@@ -23,10 +24,13 @@ class ClusterClient:
     up."""
     nodes: Nodes = attrs.field(init=False)
     """The nodes that are known."""
-    _greeting: Greeting = attrs.field(init=False)
+    _cluster: Cluster = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        seeds, password = parse_url(self.url)
+        self._cluster = parse_url(self.url) if isinstance(self.url, str) else self.url
+        seeds = self._cluster.seeds
         discovers = seeds[0].tls is None if self.discover is None else self.discover
         self.nodes = Nodes(seeds, discovers)
-        self._greeting = Greeting(password)
+
+    def _greeting(self) -> Greeting:
+        return Greeting(self._cluster.secret())

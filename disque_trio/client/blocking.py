@@ -126,7 +126,7 @@ class BlockingClient(ClusterClient):
     # Connections.
 
     def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
-        connection = self._ready(address)
+        connection = self.connect(address)
         wait_s = max(each.wait_s for each in asked)
         connection.wait_at_most(None if wait_s == math.inf else self.patience_s + wait_s)
         known = self.nodes.features(address)
@@ -140,29 +140,38 @@ class BlockingClient(ClusterClient):
                 connection.close()
         return replies
 
-    def _ready(self, address: Address) -> Connection:
+    def open(self, address: Address) -> Connection:
+        """A connection to this node for the caller alone, for raw replies. Raises
+        `ConnectionFailedError`."""
+        connection = Connection(
+            address, connect_timeout_s=self.connect_timeout_s, patience_s=self.patience_s
+        )
+        self._greet(connection)
+        return connection
+
+    def connect(self, address: Address) -> Connection:
+        """Connect to this node unless the client is connected with it. Raises
+        `ConnectionFailedError`."""
         if self._process != os.getpid():
             # The parent goes on with its connections: they are left alone, not ended.
             self._connections = {}
             self._process = os.getpid()
         connection = self._connections.get(str(address))
         if connection is None:
-            connection = Connection(
-                address,
-                connect_timeout_s=self.connect_timeout_s,
-                patience_s=self.patience_s,
-            )
-            self._connections[str(address)] = connection
-        if connection.is_live():
-            return connection
+            connection = self._connections[str(address)] = self.open(address)
+        elif not connection.is_live():
+            self._greet(connection)
+        return connection
+
+    def _greet(self, connection: Connection) -> None:
+        greeting = self._greeting()
         connection.ready()
         try:
-            connection.send_all(self._greeting.requests)
-            told = self._greeting.meaning([connection.receive() for _ in self._greeting.requests])
+            connection.send_all(greeting.requests)
+            told = greeting.meaning([connection.receive() for _ in greeting.requests])
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:
             connection.close()
             raise
-        self.nodes.introduced(address, told)
-        return connection
+        self.nodes.introduced(connection.address, told)

@@ -213,8 +213,9 @@ class Client(ClusterClient):
     async def _open(self, address: Address) -> Link:
         stream = await self.connect(address, self.connect_timeout_s)
         link = Link(address, stream, self.patience_s)
+        greeting = self._greeting()
         try:
-            told = self._greeting.meaning(await link.ask(self._greeting.requests))
+            told = greeting.meaning(await link.ask(greeting.requests))
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:

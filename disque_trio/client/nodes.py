@@ -33,6 +33,7 @@ class _Known:
     rests_until: float = 0.0
     reason: str = ""
     features: frozenset[str] = frozenset()
+    has_answered: bool = False
 
 
 @attrs.define(eq=False)
@@ -67,6 +68,11 @@ class Nodes:
         known = self._known.get(str(address))
         return known is not None and known.rests_until > now
 
+    def reason(self, address: Address) -> str:
+        """Why it did not answer when it failed the last time; empty if it never did."""
+        known = self._known.get(str(address))
+        return "" if known is None else known.reason
+
     def failed(self, address: Address, reason: str, now: float) -> None:
         """It did not answer, or cannot serve."""
         known = self._known.setdefault(str(address), _Known(address))
@@ -77,13 +83,15 @@ class Nodes:
 
     def answered(self, address: Address) -> None:
         """It serves."""
-        known = self._known.setdefault(str(address), _Known(address))
-        known.failures = 0
-        known.rests_until = 0.0
+        known = self._known.get(str(address))
+        if known is not None:
+            known.failures = 0
+            known.rests_until = 0.0
 
     def introduced(self, address: Address, told: Introduction) -> None:
         """It has told who it is. Nodes that it does not name, and that rest, are forgotten."""
-        self._known.setdefault(str(address), _Known(address)).features = told.features
+        known = self._known.setdefault(str(address), _Known(address))
+        known.features, known.has_answered = told.features, True
         match told.hello:
             case [_, bytes(myself), *rows] if self.discovers:
                 named = {myself: address} | _others(rows, address)
@@ -92,8 +100,12 @@ class Nodes:
         for node, other in named.items():
             name = self._names.setdefault(node, str(other))
             if node == myself and name != str(address):  # one node, under two names
-                self._known.pop(name, None)
-                self._names[node] = name = str(address)
+                earlier = self._known.get(name)
+                if earlier is not None and earlier.has_answered and not earlier.failures:
+                    del self._known[str(address)]
+                else:
+                    self._known.pop(name, None)
+                    self._names[node] = name = str(address)
             self._known.setdefault(name, _Known(other))
         self._forget({self._names[node] for node in named})
 

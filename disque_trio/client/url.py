@@ -3,7 +3,7 @@
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 
-from disque_trio.client.address import Address, Tls
+from disque_trio.client.address import Address, Cluster, Tls
 
 _SCHEMES: Final = ("disque", "disques", "disque+unix")
 _PORT: Final = "7711"
@@ -15,7 +15,7 @@ _TLS_FIELDS: Final = {
 }
 
 
-def parse_url(url: str) -> tuple[list[Address], bytes | None]:
+def parse_url(url: str) -> Cluster:
     """The nodes that a URL names, and the password.
 
     `disque://[:password@]host[:port][,host[:port]...]`; `disques://` is the same with TLS, whose
@@ -34,11 +34,11 @@ def parse_url(url: str) -> tuple[list[Address], bytes | None]:
         if name not in allowed:
             raise ValueError(f"{name!r} is no option of {parts.scheme}://")
     if parts.scheme == "disque+unix":
-        return [Address(path=unquote(parts.path))], password
+        return Cluster([Address(path=unquote(parts.path))], password)
     if parts.path.strip("/"):
         raise ValueError(f"{parts.path!r}: a cluster's address has no path")
     tls = _tls(options) if parts.scheme == "disques" else None
-    return [_node(each, tls) for each in hosts.split(",")], password
+    return Cluster([_node(each, tls) for each in hosts.split(",")], password)
 
 
 def _tls(options: dict[str, list[str]]) -> Tls:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import anyio
 
+from disque_trio.client.address import Cluster
 from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.client import Client
 from tests.client.fakenode import FakeNode
@@ -35,7 +36,7 @@ class _Awaitable:
 
 
 @contextlib.asynccontextmanager
-async def _opened(kind: str, url: str, **options: Any) -> AsyncIterator[Any]:
+async def _opened(kind: str, url: str | Cluster, **options: Any) -> AsyncIterator[Any]:
     if kind == "blocking":
         with BlockingClient(url, **options) as blocking:
             yield _Awaitable(blocking)
@@ -44,7 +45,7 @@ async def _opened(kind: str, url: str, **options: Any) -> AsyncIterator[Any]:
             yield client
 
 
-def talk(kind: str, url: str, conversation: Conversation, **options: Any) -> None:
+def talk(kind: str, url: str | Cluster, conversation: Conversation, **options: Any) -> None:
     """Hold a conversation with a client of this kind."""
 
     async def held() -> None:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from disque_trio.client import commands
+from disque_trio.client.address import Address, Cluster
 from disque_trio.client.client import Client
 from disque_trio.client.errors import LostError
 from disque_trio.client.nodes import NoNodeError
@@ -117,6 +118,22 @@ def test_a_password_comes_first(kind: str) -> None:
         talk(kind, url(node).replace("://", "://:secret@"), conversation)
 
     assert node.requests[:2] == [[b"AUTH", b"secret"], [b"HELLO"]]
+
+
+def test_a_password_may_be_replaced(kind: str) -> None:
+    passwords = iter([b"old", b"new"])
+
+    async def conversation(client: Any) -> None:
+        await client.qlen("q")
+        node.hang_up()
+        time.sleep(0.05)
+        await client.qlen("q")
+
+    with fake_node({b"HELLO": HELLO, b"AUTH": [OK], b"QLEN": [0]}) as node:
+        cluster = Cluster([Address(port=node.port)], lambda: next(passwords))
+        talk(kind, cluster, conversation)
+
+    assert [words[1] for words in node.requests if words[0] == b"AUTH"] == [b"old", b"new"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import socket
 import pytest
 
 from disque_trio.client.address import Address
+from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError, LostError
 from disque_trio.statemachine.base import OK, Failure, Reply, Status
@@ -119,3 +120,18 @@ def test_a_connection_that_ends_before_the_reply_is_lost_and_closed(answer: Answ
             connection.receive()
 
     assert not connection.is_open
+
+
+def test_a_client_gives_a_connection_to_one_node_for_raw_replies() -> None:
+    with (
+        fake_node({b"HELLO": [[1, b"a" * 40]], b"AUTH": [OK], b"QLEN": [7]}) as node,
+        BlockingClient(f"disque://:pw@127.0.0.1:{node.port}") as client,
+    ):
+        connection = client.open(Address(port=node.port))
+        client.close()
+        connection.send_all([(b"QLEN", b"q"), (b"NONSENSE",)])
+        assert connection.receive() == 7
+        assert isinstance(connection.receive(), Failure)
+        connection.close()
+
+    assert [words[0] for words in node.requests[:3]] == [b"AUTH", b"HELLO", b"INFO"]

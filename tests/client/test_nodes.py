@@ -83,6 +83,29 @@ def test_a_node_with_two_addresses_is_one_node() -> None:
     assert nodes.order(0) == [outside, B]
 
 
+def test_of_two_addresses_that_answer_the_first_is_kept() -> None:
+    outside = Address(host="outside")
+    nodes = Nodes([outside, A])
+
+    for address in (outside, A):
+        nodes.introduced(address, hello("a", "a", "b"))
+        nodes.answered(address)
+
+    assert nodes.order(0) == [outside, B]
+
+
+def test_the_second_address_is_kept_if_the_first_has_failed() -> None:
+    outside = Address(host="outside")
+    nodes = Nodes([outside, A])
+
+    nodes.introduced(outside, hello("a", "a"))
+    nodes.failed(outside, "refused", 0)
+    nodes.introduced(A, hello("a", "a"))
+
+    assert nodes.order(0) == [A]
+    assert nodes.reason(outside) == ""
+
+
 def test_a_node_that_is_gone_and_that_nobody_names_is_forgotten_unless_it_was_given() -> None:
     nodes = Nodes([A])
     nodes.introduced(A, hello("a", "a", "b", "c"))

@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.client.address import Address, Tls
+from disque_trio.client.address import Address, Cluster, Tls
 from disque_trio.client.url import parse_url
 
 
@@ -25,7 +25,7 @@ from disque_trio.client.url import parse_url
 def test_a_url_names_nodes_and_password(
     url: str, nodes: list[Address], password: bytes | None
 ) -> None:
-    assert parse_url(url) == (nodes, password)
+    assert parse_url(url) == Cluster(nodes, password)
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,12 @@ from typing import Final
 
 import attrs
 
+from disque_trio.client import commands
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.pipeline.connector.nodes import (
-    NodeGoneError,
-    Nodes,
-    UnreachableError,
-    explained,
-    number,
-    words,
-)
-from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.client.leases import Jobs
+from disque_trio.client.refusals import refused
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, UnreachableError, number
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Failure, Reply, Status
@@ -169,7 +164,9 @@ class Adder:
         if isinstance(reply, str):
             self.unsure += 1
             return reply
-        return f"{self.node} refuses a job: {explained(reply)}"
+        assert isinstance(reply, Failure), reply
+        error = refused(reply, "ADDJOB")
+        return f"{self.node} refuses a job: {error.code} {error.text}"
 
     def close(self) -> None:
         """Hang up."""
@@ -211,14 +208,14 @@ def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
     """At the node that added them, many at once. Returns those that it does not have."""
     parts = list(_parts(ids))
     try:
-        replies = nodes.ask(node, [[b"ENQUEUE", *words(part)] for part in parts])
-        short = [part for part, n in zip(parts, replies, strict=True) if number(n) < len(part)]
+        counts = nodes.ask(node, [commands.enqueue(*part) for part in parts])
+        short = [part for part, n in zip(parts, counts, strict=True) if number(n) < len(part)]
         doubtful = [job for part in short for job in part]
-        shown = nodes.ask(node, [(b"SHOW", job) for job in words(doubtful)])
+        shown = nodes.ask(node, [commands.show(job) for job in doubtful])
     except NodeGoneError as error:
         _log.warning("a node is left out: %s", error)
         return list(ids)
-    return [job for job, reply in zip(doubtful, shown, strict=True) if reply is None]
+    return [job for job, found in zip(doubtful, shown, strict=True) if found is None]
 
 
 def _enqueue_each(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
@@ -227,10 +224,10 @@ def _enqueue_each(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
     Returns those that it does not have.
     """
     try:
-        replies = nodes.ask(node, [(b"ENQUEUE", job) for job in words(ids)])
+        counts = nodes.ask(node, [commands.enqueue(job) for job in ids])
     except NodeGoneError:
         return list(ids)
-    return [job for job, reply in zip(ids, replies, strict=True) if reply != 1]
+    return [job for job, count in zip(ids, counts, strict=True) if count != 1]
 
 
 def undo(nodes: Nodes, added: Added) -> None:
@@ -239,10 +236,10 @@ def undo(nodes: Nodes, added: Added) -> None:
     By ACKJOB: DELJOB removes the copy of one node only, and the other copies would be queued.
     """
     for node, ids in (*added.held.items(), *added.free.items()):
-        requests = [[b"ACKJOB", *words(part)] for part in _parts(ids)]
+        asked = [commands.ackjob(*part) for part in _parts(ids)]
         for name in [node, *(other for other in nodes.names() if other != node)]:
             with contextlib.suppress(NodeGoneError):
-                nodes.ask(name, requests)
+                nodes.ask(name, asked)
                 break
         else:
             _log.warning("%d jobs, such as %s, could not be undone", len(ids), ids[0])

@@ -1,6 +1,6 @@
 """The columns of jobs as Spark reads them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from disque_trio.client.records import JobDetails
 from disque_trio.pipeline.connector.consumer import Job
 from disque_trio.pipeline.errors import PipelineError
 
@@ -96,45 +97,28 @@ def delivered(job: Job) -> Row:
     }
 
 
-def copied(facts: dict[bytes, Any], node: str) -> Row:
-    """A row of a table: SHOW's facts about one copy."""
-    return {name: get(facts.get(fact)) for name, (fact, get) in _FACTS.items()} | {"node": node}
+def copied(job: JobDetails, node: str) -> Row:
+    """A row of a table: what SHOW tells of one copy."""
+    within = job.next_requeue_within
+    return {
+        "job_id": job.id,
+        "queue": None if job.queue is None else text(job.queue),
+        "body": job.body,
+        "nacks": job.nacks,
+        "additional_deliveries": job.additional_deliveries,
+        "node": node,
+        "state": job.state,
+        "ttl": job.ttl,
+        "delay": job.delay,
+        "retry": job.retry,
+        "replicate": job.repl,
+        "priority": job.more.get("priority", 0),
+        "created": job.ctime // 1000,  # milliseconds and a counter of six digits, to microseconds
+        "next_requeue_ms": None if within is None else round(within * 1000),
+        "holders": list(job.nodes_delivered),
+    }
 
 
-def text(name: bytes) -> str:
-    """A queue's name, which may be any bytes, as a string."""
-    return name.decode(errors="backslashreplace")
-
-
-def _ctime(value: int) -> int:
-    return value // 1000  # milliseconds and a counter of six digits, to microseconds
-
-
-def _texts(values: list[bytes]) -> list[str]:
-    return [text(value) for value in values]
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _or_zero(value: int | None) -> int:
-    return value or 0
-
-
-_FACTS: Final[dict[str, tuple[bytes, Callable[[Any], Any]]]] = {
-    "job_id": (b"id", text),
-    "queue": (b"queue", text),
-    "body": (b"body", _same),
-    "nacks": (b"nacks", _same),
-    "additional_deliveries": (b"additional-deliveries", _same),
-    "state": (b"state", text),
-    "ttl": (b"ttl", _same),
-    "delay": (b"delay", _same),
-    "retry": (b"retry", _same),
-    "replicate": (b"repl", _same),
-    "priority": (b"priority", _or_zero),
-    "created": (b"ctime", _ctime),
-    "next_requeue_ms": (b"next-requeue-within", _same),
-    "holders": (b"nodes-delivered", _texts),
-}
+def text(name: str) -> str:
+    """A queue's name, which may be any bytes, as a string that Spark can write."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -14,12 +14,14 @@ from typing import Final
 
 import attrs
 
-from disque_trio.pipeline.connector.leases import Leases
-from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, items, number, words
-from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.client import commands
+from disque_trio.client.leases import Jobs, Leases
+from disque_trio.client.records import Job as Delivery
+from disque_trio.client.records import JobDetails
+from disque_trio.client.refusals import RefusedError, UnavailableError
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, number
 from disque_trio.pipeline.connector.options import Link, Stream
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import Failure, Reply
 
 _STEP: Final = 250
 """Jobs taken in one GETJOB."""
@@ -35,7 +37,7 @@ class Job:
     """One delivery."""
 
     id: str
-    queue: bytes
+    queue: str
     body: bytes
     nacks: int
     additional_deliveries: int
@@ -106,7 +108,7 @@ class Consumer:
                 asked = min(most - len(taken), _STEP)
                 if asked <= 0 or room <= 0:
                     return
-                got = self._get(name, [b"NOHANG"], asked)
+                got = self._get(name, asked)
                 room -= self._sift(got, taken)
                 if len(got) == asked:
                     still.append(name)
@@ -115,21 +117,20 @@ class Consumer:
     def _await(self, live: Sequence[str]) -> list[Job]:
         """Wait at one node, to which the others send their jobs; at another one each time."""
         place = int(time.monotonic() * 1000 // max(self.options.wait_ms, 1)) % len(live)
-        return self._get(live[place], [b"TIMEOUT", b"%d" % self.options.wait_ms], 1)
+        return self._get(live[place], 1, self.options.wait_ms / 1000)
 
-    def _get(self, name: str, how: list[bytes], count: int) -> list[Job]:
-        queue = self.options.queue.encode()
-        request = [b"GETJOB", *how, b"WITHCOUNTERS", b"COUNT", b"%d" % count, b"FROM", queue]
+    def _get(self, name: str, count: int, wait_s: float = 0.0) -> list[Job]:
         try:
-            (reply,) = self.nodes.ask(name, [request])
+            asked = commands.getjob(self.options.queue, count=count, timeout=wait_s)
+            (jobs,) = self.nodes.ask(name, [asked])
         except NodeGoneError as error:
             _log.warning("a node is left out: %s", error)
             return []
-        if isinstance(reply, Failure):
-            if not reply.text.startswith((b"LEAVING", b"LOADING", b"OOM", b"MISCONF")):
-                raise PipelineError(f"{name} refuses GETJOB: {reply.text.decode()}")
-            return []
-        return [_job(item, name) for item in items(reply)]
+        if not isinstance(jobs, RefusedError):
+            return [_from(name, job.queue, job.body, job) for job in jobs]
+        if not isinstance(jobs, UnavailableError):
+            raise PipelineError(f"{name} refuses {jobs}")
+        return []
 
     def _sift(self, jobs: Iterable[Job], taken: dict[str, Job]) -> int:
         """Add the jobs that are neither held nor acknowledged. Returns the size of their bodies."""
@@ -144,7 +145,7 @@ class Consumer:
                 continue
             self.duplicates += 1
         for node, ids in over.items():
-            self._tell([node], b"ACKJOB", ids)
+            self._acknowledge([node], ids)
         return size
 
     def _hold(self, jobs: Iterable[Job]) -> Jobs:
@@ -207,11 +208,15 @@ class Consumer:
 
     def _show(self, node: str, ids: list[str]) -> list[Job]:
         try:
-            replies = self.nodes.ask(node, [(b"SHOW", job) for job in words(ids)])
+            shown = self.nodes.ask(node, [commands.show(job) for job in ids])
         except NodeGoneError as error:
             _log.warning("a node is left out: %s", error)
             return []
-        return [job for reply in replies if (job := _shown_job(reply, node)) is not None]
+        return [
+            _from(node, job.queue or "", job.body, job)
+            for job in shown
+            if isinstance(job, JobDetails) and job.state != "acked" and job.body is not None
+        ]
 
     # The end.
 
@@ -224,21 +229,21 @@ class Consumer:
         }
         for node, ids in pending.items():
             others = [name for name in self.nodes.names() if name != node]
-            if not self._tell([node, *others], b"ACKJOB", ids):
+            if not self._acknowledge([node, *others], ids):
                 return False
             self._forget(ids)
         return True
 
-    def _tell(self, nodes: Sequence[str], command: bytes, ids: Sequence[str]) -> bool:
-        """Send it to the first node that answers, which tells the holders of the jobs."""
-        requests = [[command, *words(ids[at : at + _ACKS])] for at in range(0, len(ids), _ACKS)]
+    def _acknowledge(self, nodes: Sequence[str], ids: Sequence[str]) -> bool:
+        """Tell the first node that answers, which tells the holders of the jobs."""
+        asked = [commands.ackjob(*ids[at : at + _ACKS]) for at in range(0, len(ids), _ACKS)]
         for name in nodes:
             try:
-                replies = self.nodes.ask(name, requests)
+                counts = self.nodes.ask(name, asked)
             except NodeGoneError as error:
                 _log.warning("a node is left out: %s", error)
                 continue
-            if not any(isinstance(reply, Failure) for reply in replies):
+            if not any(isinstance(count, RefusedError) for count in counts):
                 return True
         return False
 
@@ -253,11 +258,11 @@ class Consumer:
 
     def backlog(self) -> int:
         """The length of the queue, over all nodes that answer."""
-        request = [b"QLEN", self.options.queue.encode()]
+        asked = commands.qlen(self.options.queue)
         total = 0
         for name in self.nodes.live():
             try:
-                total += number(self.nodes.ask(name, [request])[0])
+                total += number(self.nodes.ask(name, [asked])[0])
             except NodeGoneError:
                 continue
         return total
@@ -302,7 +307,7 @@ class Consumer:
             due = self._leases.due(time.monotonic())
         for node, ids in due.items():
             try:
-                replies = nodes.ask(node, [(b"WORKING", job) for job in words(ids)])
+                answers = nodes.ask(node, [commands.working(job) for job in ids])
             except NodeGoneError:
                 live = nodes.live()
                 with self._lock:
@@ -312,31 +317,13 @@ class Consumer:
             live = nodes.names()
             now = time.monotonic()
             with self._lock:
-                for job, reply in zip(ids, replies, strict=True):
-                    self._leases.answered(job, node, reply, live, now)
+                for job, answer in zip(ids, answers, strict=True):
+                    self._leases.answered(job, node, answer, live, now)
 
 
 def _flat(jobs: Jobs) -> list[str]:
     return [job for ids in jobs.values() for job in ids]
 
 
-def _job(item: Reply, node: str) -> Job:
-    match item:
-        case [bytes(queue), bytes(job), body, _, int(nacks), _, int(deliveries)]:
-            assert isinstance(body, bytes)
-            return Job(job.decode(), queue, body, nacks, deliveries, node)
-    raise PipelineError(f"{node} gives what is no job: {item!r:.120}")
-
-
-def _shown_job(reply: Reply, node: str) -> Job | None:
-    """A job that is not acknowledged; else None."""
-    if not isinstance(reply, list):
-        return None
-    facts = dict(zip(reply[::2], reply[1::2], strict=True))
-    body, queue, job = facts.get(b"body"), facts.get(b"queue"), facts.get(b"id")
-    if facts.get(b"state") == b"acked" or not isinstance(body, bytes):
-        return None
-    assert isinstance(queue, bytes)
-    assert isinstance(job, bytes)
-    nacks, deliveries = number(facts[b"nacks"]), number(facts[b"additional-deliveries"])
-    return Job(job.decode(), queue, body, nacks, deliveries, node)
+def _from(node: str, queue: str, body: bytes, job: Delivery | JobDetails) -> Job:
+    return Job(job.id, queue, body, job.nacks, job.additional_deliveries, node)

@@ -16,11 +16,12 @@ from typing import Final
 
 import attrs
 
+from disque_trio.client import commands
+from disque_trio.client.refusals import RefusedError
 from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added, undo
-from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, copies, explained, items
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, copies
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import Status
 
 PREFIX: Final = "disque-trio.spark."
 _TTL_S: Final = 7 * 86_400
@@ -50,23 +51,21 @@ class Ledger:
     replicas: int | None
 
     @property
-    def queue(self) -> bytes:
+    def queue(self) -> str:
         """The queue of the notes."""
-        return f"{PREFIX}{self.query}".encode()
+        return f"{PREFIX}{self.query}"
 
     def read(self) -> dict[str, tuple[str, Note]]:
         """All notes, each with a node that has it, by their ids."""
-        found = {}
-        request = [b"QPEEK", self.queue, b"%d" % _MOST]
+        found: dict[str, tuple[str, Note]] = {}
         for node in self.nodes.live():
             try:
-                (reply,) = self.nodes.ask(node, [request])
+                (jobs,) = self.nodes.ask(node, [commands.qpeek(self.queue, _MOST)])
             except NodeGoneError:
                 continue
-            for item in items(reply):
-                match item:
-                    case [_, bytes(job), bytes(body)]:
-                        found[job.decode()] = (node, _parsed(body))
+            if isinstance(jobs, RefusedError):
+                raise PipelineError(f"{node} refuses {jobs}")
+            found |= {job.id: (node, _parsed(job.body)) for job in jobs}
         if self.nodes.down():
             copied, over = self._copies()
             found = {job: place for job, place in (found | copied).items() if job not in over}
@@ -82,47 +81,48 @@ class Ledger:
         over: set[str] = set()
         for node in self.nodes.live():
             with suppress(NodeGoneError):
-                for facts in copies(self.nodes, node, [b"QUEUE", self.queue]):
-                    job = facts[b"id"].decode()
-                    if facts[b"state"] == b"acked":
-                        over.add(job)
-                    elif facts[b"state"] != b"wait-repl":
-                        found[job] = (node, _parsed(facts[b"body"]))
+                for job in copies(self.nodes, node, self.queue):
+                    if job.state == "acked":
+                        over.add(job.id)
+                    elif job.state != "wait-repl" and job.body is not None:
+                        found[job.id] = (node, _parsed(job.body))
         return found, over
 
     def note(self, note: Note, node: str | None = None) -> tuple[str, str]:
         """Add the note at that node or another. Returns node and id. Raises `PipelineError`."""
-        words = [b"RETRY", b"%d" % _RETRY_S, b"TTL", b"%d" % _TTL_S]
-        if self.replicas is not None:
-            words += [b"REPLICATE", b"%d" % self.replicas]
-        timeout = b"%d" % (self.nodes.link.timeout_s * 800)
-        body = json.dumps(attrs.asdict(note)).encode()
-        request = [b"ADDJOB", self.queue, body, timeout, *words]
+        adds = commands.addjob(
+            self.queue,
+            json.dumps(attrs.asdict(note)),
+            timeout=self.nodes.link.timeout_s * 0.8,
+            retry=_RETRY_S,
+            ttl=_TTL_S,
+            replicate=self.replicas,
+        )
         deadline = time.monotonic() + PATIENCE_S
         while True:
             why: object = ""
             for name in sorted(self.nodes.names(), key=lambda name: name != node):
                 try:
-                    (reply,) = self.nodes.ask(name, [request])
+                    (job,) = self.nodes.ask(name, [adds])
                 except NodeGoneError as error:
                     why = error
                     continue
-                if isinstance(reply, Status):
-                    return name, reply.text.decode()
-                why = explained(reply)
+                if isinstance(job, str):
+                    return name, job
+                why = job
             if time.monotonic() > deadline:
                 raise PipelineError(f"no node keeps a note of what was written: {why}")
             time.sleep(PAUSE_S)
 
     def drop(self, notes: Iterable[tuple[str, str]]) -> None:
         """Drop these notes, given as node and id."""
-        by_node: dict[str, list[bytes]] = {}
+        by_node: dict[str, list[str]] = {}
         for node, job in notes:
-            by_node.setdefault(node, []).append(job.encode())
+            by_node.setdefault(node, []).append(job)
         for node, ids in by_node.items():
             for name in (node, *self.nodes.names()):
                 try:
-                    self.nodes.ask(name, [[b"ACKJOB", *ids]])
+                    self.nodes.ask(name, [commands.ackjob(*ids)])
                 except NodeGoneError:
                     continue
                 break

@@ -13,10 +13,8 @@ from typing import Any, Final
 
 import attrs
 
+from disque_trio.client.leases import Jobs
 from disque_trio.pipeline.errors import PipelineError
-
-Jobs = dict[str, list[str]]
-"""Ids by the name of the node that delivered them."""
 
 _ID_LENGTH: Final = 40
 

@@ -84,8 +84,5 @@ class _PushFilters:
 
 
 def _copies(nodes: Nodes, name: str, scan: Scan) -> Iterator[Row]:
-    filters = [b"QUEUE", scan.queue.encode()] if scan.queue else []
-    for state in scan.states:
-        filters += [b"STATE", state.encode()]
-    for facts in copies(nodes, name, filters):
-        yield copied(facts, name)
+    for job in copies(nodes, name, scan.queue, scan.states):
+        yield copied(job, name)

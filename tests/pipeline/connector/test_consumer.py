@@ -1,13 +1,16 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from disque_trio.client import Command
+from disque_trio.client.leases import Jobs
+from disque_trio.client.refusals import refused
 from disque_trio.pipeline.connector.consumer import Consumer, Job, LostJobsError
-from disque_trio.pipeline.connector.nodes import Nodes, Request
-from disque_trio.pipeline.connector.offsets import Jobs
+from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.statemachine.base import Failure
 from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of
 
@@ -108,10 +111,10 @@ def test_what_was_taken_before_a_node_refuses_is_handed_out_first(
     added = add(giver, "refused", 3, "RETRY", 0, "REPLICATE", 1)
     ask = Nodes.ask
 
-    def refuse(nodes: Nodes, name: str, requests: Sequence[Request]) -> list[Reply]:
-        if name == last and requests[0][0] == b"GETJOB":
-            return [Failure(b"ERR not today")]
-        return ask(nodes, name, requests)
+    def refuse(nodes: Nodes, name: str, asked: Sequence[Command[Any]]) -> list[Any]:
+        if name == last and asked[0].name == "GETJOB":
+            return [refused(Failure(b"ERR not today"), "GETJOB")]
+        return ask(nodes, name, asked)
 
     monkeypatch.setattr(Nodes, "ask", refuse)
     taken = consumer.take(10, waits=False)
@@ -130,8 +133,8 @@ def test_a_job_that_two_nodes_give_is_taken_once(
     get = Consumer._get
     given: list[Job] = []
 
-    def get_again(consumer: Consumer, name: str, how: list[bytes], count: int) -> list[Job]:
-        given.extend(get(consumer, name, how, count))
+    def get_again(consumer: Consumer, name: str, count: int) -> list[Job]:
+        given.extend(get(consumer, name, count))
         return list(given)
 
     monkeypatch.setattr(Consumer, "_get", get_again)

@@ -2,15 +2,15 @@ from pathlib import Path
 
 import pytest
 
+from disque_trio.client import commands
 from disque_trio.pipeline.connector.nodes import NodeGoneError, UnreachableError
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import Status
 from tests.certificates import Authority
 from tests.cluster.processes import Cluster, Fleet, free_port
 from tests.pipeline.connector.desk import Desk, name_of, names_of
 
-PING = [(b"PING",)]
-PONG = [Status(b"PONG")]
+PING = [commands.ping()]
+PONG = ["PONG"]
 
 
 def test_one_node_tells_of_the_others(desk: Desk, cluster: Cluster) -> None:

@@ -1,8 +1,8 @@
-"""The leases of a stream's unacknowledged jobs: which node has each, and when WORKING is due.
+"""The leases of jobs that are held: which node has each, and when WORKING is due.
 
 Without a WORKING a node queues a job again when its RETRY is over, and another client may get it
-while Spark still works on it. WORKING starts the period anew; the reply is its length. Pure: time
-and replies are arguments, so tests need neither threads nor nodes.
+while this one still works on it. WORKING starts the period anew; the reply is its length. Pure:
+time and answers are arguments, so tests need neither threads nor nodes.
 """
 
 import math
@@ -11,11 +11,23 @@ from typing import Final
 
 import attrs
 
-from disque_trio.pipeline.connector.offsets import Jobs
-from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.client.refusals import (
+    AlreadyAckedError,
+    DeadJobError,
+    LeaseLostError,
+    RefusedError,
+    TooLateError,
+    UnknownJobError,
+)
 
+Jobs = dict[str, list[str]]
+"""Ids by the name of the node that delivered them."""
 _SHARE: Final = 3
 """WORKINGs in a period: two may be late or lost."""
+
+
+_FINAL: Final = (TooLateError, AlreadyAckedError, DeadJobError, LeaseLostError)
+"""After these no WORKING will do."""
 
 
 @attrs.define(eq=False)
@@ -36,7 +48,7 @@ class Leases:
     """All jobs that are held, by id."""
 
     shortest_s: float
-    """The option `lease`: no job's RETRY is shorter."""
+    """No job's RETRY is shorter."""
     given_up: int = 0
     """Jobs that may be queued again though they are held: half of their TTL is over, or no node
     knows them."""
@@ -78,20 +90,22 @@ class Leases:
                 found.setdefault(lease.node, []).append(job)
         return found
 
-    def answered(self, job: str, node: str, reply: Reply, live: Sequence[str], now: float) -> None:
-        """The node's reply to a WORKING."""
+    def answered(
+        self, job: str, node: str, answer: int | RefusedError, live: Sequence[str], now: float
+    ) -> None:
+        """The node's answer to a WORKING."""
         lease = self._leases.get(job)
         if lease is None:
             return
-        if isinstance(reply, int):
+        if isinstance(answer, int):
             lease.asked.clear()
             lease.is_given_up = False
-            lease.due = now + reply / _SHARE if reply else math.inf
-        elif isinstance(reply, Failure) and reply.text.startswith(b"NOJOB"):
+            lease.due = now + answer / _SHARE if answer else math.inf
+        elif isinstance(answer, UnknownJobError):
             self.gone(job, node, live, now)
-        elif isinstance(reply, Failure) and reply.text.startswith((b"TOOLATE", b"ACKED")):
+        elif isinstance(answer, _FINAL):
             lease.due = math.inf
-            if reply.text.startswith(b"TOOLATE"):
+            if not isinstance(answer, AlreadyAckedError):
                 self._give_up(lease)
         else:  # the node loads its journal, or is short of memory
             lease.due = now + max(self.shortest_s, 1.0) / _SHARE

@@ -1,12 +1,14 @@
 import math
 
-from disque_trio.pipeline.connector.leases import Leases
+from disque_trio.client.leases import Leases
+from disque_trio.client.refusals import refused
 from disque_trio.statemachine.base import Failure
 
-TOO_LATE = Failure(b"TOOLATE Half of job TTL already elapsed")
-UNKNOWN = Failure(b"NOJOB Job not known in the context of this node.")
-ACKED = Failure(b"ACKED The job is already acknowledged")
-LOADING = Failure(b"LOADING Disque is loading the dataset in memory")
+TOO_LATE = refused(Failure(b"TOOLATE Half of job TTL already elapsed"), "WORKING")
+UNKNOWN = refused(Failure(b"NOJOB Job not known in the context of this node."), "WORKING")
+ACKED = refused(Failure(b"ACKED The job is already acknowledged"), "WORKING")
+DEAD = refused(Failure(b"DEAD The job is dead"), "WORKING")
+LOADING = refused(Failure(b"LOADING Disque is loading the dataset in memory"), "WORKING")
 LIVE = ["a:1", "b:2", "c:3"]
 
 
@@ -93,6 +95,15 @@ def test_nothing_more_is_said_once_half_of_the_life_is_over_or_somebody_acknowle
 
     assert held.next_due() == math.inf
     assert held.given_up == 1
+
+
+def test_a_job_that_died_while_it_was_held_is_given_up() -> None:
+    held = leases()
+    held.drop(["two"])
+
+    held.answered("one", "a:1", DEAD, LIVE, now=101.0)
+
+    assert (held.next_due(), held.given_up) == (math.inf, 1)
 
 
 def test_a_node_that_cannot_answer_yet_is_asked_again() -> None:
