@@ -16,7 +16,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
 from disque_trio.client.command import Command, outcome
 from disque_trio.client.errors import DisqueError, LostError
-from disque_trio.client.link import Link
+from disque_trio.client.link import LET_GO_S, Link
 from disque_trio.client.methods import method
 from disque_trio.client.records import Job
 from disque_trio.client.settings import WINDOW
@@ -181,13 +181,28 @@ class Client(ClusterClient):
     async def _let_go(self, link: Link, asked: Sequence[Command[Result]]) -> None:
         """The task that waited was cancelled."""
         jobs: list[Job] = []
-        for command, reply in zip(asked, await link.let_go(), strict=False):
+        for command, reply in zip(asked, await self._last_replies(link, asked), strict=False):
             told = outcome(command, reply)
             if command.name == "GETJOB" and isinstance(told, list):
                 jobs += told
         if jobs:
             with anyio.move_on_after(self.patience_s, shield=True), suppress(DisqueError):
                 await self.run(commands.release(*jobs), first=link.address)
+
+    async def _last_replies(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
+        known = self.nodes.features(link.address)
+        if link.client_id is None or len(asked) > 1 or "unblock" not in known:
+            return await link.let_go()
+        replies: list[Reply] = []
+        with anyio.move_on_after(LET_GO_S, shield=True), suppress(DisqueError):
+            await self._ask(link.address, [commands.unblock(link.client_id)])
+            replies += await link.rest()
+        if replies:
+            self._idle.setdefault(str(link.address), []).append(link)
+        else:
+            with anyio.CancelScope(shield=True):
+                await link.close()
+        return replies
 
     async def _shared_link(self, address: Address, purpose: str) -> Link:
         key = (str(address), purpose)
@@ -208,7 +223,11 @@ class Client(ClusterClient):
             if link.is_open:
                 return link
             await link.close()
-        return await self._open(address)
+        link = await self._open(address)
+        if address.tls is not None:  # it has no end of one direction (`Link.let_go`)
+            (reply,) = await link.ask([(b"CLIENT", b"ID")])
+            link.client_id = reply if isinstance(reply, int) else None
+        return link
 
     async def _open(self, address: Address) -> Link:
         stream = await self.connect(address, self.connect_timeout_s)

@@ -41,6 +41,8 @@ class Link:
     stream: ByteStream
     patience_s: float
     """How long a reply may take, besides the time that the command asks the node to wait."""
+    client_id: int | None = None
+    """What the node calls the connection, if it was asked."""
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _awaited: deque[_Batch] = attrs.field(init=False, factory=deque)
     _unsent: list[bytes] = attrs.field(init=False, factory=list)
@@ -86,6 +88,15 @@ class Link:
                     await self._receive()
         with anyio.CancelScope(shield=True):
             await self.close()
+        return batch.replies
+
+    async def rest(self) -> list[Reply]:
+        """The replies to the request of a task that was cancelled. Raises LostError."""
+        batch = self._awaited[0] if self._awaited else _Batch(0)
+        while self._end is None and batch.missing:
+            await self._receive()
+        if batch.missing:
+            self._raise_end()
         return batch.replies
 
     async def close(self) -> None:

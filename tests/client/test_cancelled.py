@@ -5,7 +5,7 @@ import attrs
 import pytest
 from anyio.abc import ByteStream
 
-from disque_trio.client.address import Address
+from disque_trio.client.address import Address, Cluster, Tls
 from disque_trio.client.client import Client
 from disque_trio.statemachine.base import Reply
 from disque_trio.wire.replies import encode_reply
@@ -21,13 +21,14 @@ class Node:
     """Answers GETJOB only when its client lets go, with a job that was on its way."""
 
     features: bytes
+    waiting: "Connection | None" = None
     requests: list[list[bytes]] = attrs.Factory(list)
     waits: anyio.Event = attrs.Factory(anyio.Event)
 
     async def connect(self, _address: Address, _timeout_s: float) -> ByteStream:
         return Connection(self)
 
-    def answer(self, words: list[bytes]) -> bytes:
+    def answer(self, words: list[bytes], connection: "Connection") -> bytes:
         self.requests.append(words)
         match words:
             case [b"HELLO"]:
@@ -35,8 +36,14 @@ class Node:
             case [b"INFO", _]:
                 return encode_reply(b"features:" + self.features)
             case [b"GETJOB", *_]:
+                self.waiting = connection
                 self.waits.set()
                 return b""
+            case [b"CLIENT", b"ID"]:
+                return encode_reply(7)
+            case [b"CLIENT", b"UNBLOCK", b"7"]:
+                assert self.waiting is not None
+                self.waiting.arrive(JOB)
         return encode_reply(1)
 
 
@@ -52,13 +59,16 @@ class Connection(ByteStream):
 
     async def send(self, item: bytes) -> None:
         for words in all_requests(self._requests, item):
-            self._unread += self.node.answer(words)
+            self._unread += self.node.answer(words, self)
+        self._arrived.set()
+
+    def arrive(self, reply: Reply) -> None:
+        self._unread += encode_reply(reply)
         self._arrived.set()
 
     async def send_eof(self) -> None:
-        self._unread += encode_reply(JOB)
         self._is_over = True
-        self._arrived.set()
+        self.arrive(JOB)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         while not self._unread:
@@ -74,13 +84,13 @@ class Connection(ByteStream):
         self._is_over = True
 
 
-def cancelled(features: bytes, backend: str) -> list[list[bytes]]:
+def cancelled(features: bytes, backend: str, tls: Tls | None = None) -> list[list[bytes]]:
     """What is sent after a GETJOB whose task is cancelled."""
     seen: list[list[bytes]] = []
 
     async def main() -> None:
         node = Node(features)
-        client = Client(discover=False, connect=node.connect)
+        client = Client(Cluster([Address(tls=tls)]), discover=False, connect=node.connect)
         async with client, anyio.create_task_group() as group:
             group.start_soon(client.getjob, "q")
             await node.waits.wait()
@@ -100,3 +110,16 @@ def test_a_job_that_was_not_begun_goes_back_uncounted(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_an_original_node_queues_it_again(backend: str) -> None:
     assert cancelled(b"", backend) == [[b"ENQUEUE", ID]]
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_over_tls_the_wait_is_ended_by_another_connection(backend: str) -> None:
+    assert cancelled(b"tokens,release,unblock", backend, Tls()) == [
+        [b"CLIENT", b"UNBLOCK", b"7"],
+        [b"RELEASE", ID],
+    ]
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_over_tls_an_original_node_is_told_nothing(backend: str) -> None:
+    assert cancelled(b"", backend, Tls()) == []

@@ -114,9 +114,8 @@ def test_nothing_is_lost_when_a_node_dies_under_many_tasks(backend: str, fleet: 
     assert added <= done
 
 
-@pytest.mark.parametrize("backend", ["trio", "asyncio"])
-def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Server) -> None:
-    queue = f"cancelled-{backend}"
+def cancel_while_jobs_come(backend: str, where: str, queue: str) -> None:
+    """Cancel thirty tasks that wait, each while a job comes; then all jobs are there at once."""
     taken: list[str] = []
     given_back: list[Job] = []
 
@@ -126,7 +125,7 @@ def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Serve
 
     async def main() -> None:
         added = []
-        async with Client(url(server)) as client:
+        async with Client(where) as client:
             for _ in range(30):
                 async with anyio.create_task_group() as group:
                     scope = anyio.CancelScope()
@@ -142,6 +141,22 @@ def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Serve
         assert set(taken) == set(added)
 
     anyio.run(main, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Server) -> None:
+    cancel_while_jobs_come(backend, url(server), f"cancelled-{backend}")
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_nor_over_tls(backend: str, fleet: Fleet, tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ca")
+    signed, port = authority.sign(), free_port()
+    files = ("--tls-cert-file", signed.cert, "--tls-key-file", signed.key)
+    fleet.server("--tls-port", str(port), *files, "--tls-auth-clients", "no")
+
+    where = f"disques://127.0.0.1:{port}?tls_ca_file={authority.file}"
+    cancel_while_jobs_come(backend, where, "cancelled")
 
 
 def test_a_forked_process_leaves_the_connections_of_its_parent_alone(server: Server) -> None:
