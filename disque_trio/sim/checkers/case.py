@@ -121,8 +121,10 @@ class Case:
     """The token of a WORKING under way, by client and number."""
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
     """By client and node: the jobs that were delivered with TIED (S23)."""
-    redrives: dict[str, Micros] = attrs.Factory(dict)
-    """By queue: when somebody last ordered REDRIVE."""
+    redrives: dict[tuple[str, str], dict[tuple[str, int], Micros]] = attrs.Factory(dict)
+    """By node and queue, then client and number: when REDRIVE was answered."""
+    rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
+    """By node and key, then by search: its last round, and when that began (S27)."""
     purges: dict[tuple[str, bool], dict[tuple[str, int], Purge]] = attrs.Factory(dict)
     """By queue, then client and number (S23)."""
     queues: dict[str, None] = attrs.Factory(dict)

@@ -9,7 +9,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job
+from disque_trio.sim.checkers.records import ALIVE, FOREVER, NEVER, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -91,14 +91,25 @@ def _tries_of(case: Case, row: Row, job: Job) -> int:
 
 
 def _judge_redrive(case: Case, row: Row, job: Job) -> None:
-    orders = case.redrives.get(row.queue, NEVER)
-    if orders == NEVER and not case.is_live:
+    """Has somebody asked this node for it since it died there?"""
+    copy = job.copies.get(row.node)
+    died_at = NEVER if copy is None else copy.left_since
+    orders = case.redrives.get((row.node, row.queue), {})
+    if not case.is_live and all(ended < died_at for ended in orders.values()):
         case.violate("S26", "redriven, and nobody has asked for it", job.id, row.node)
 
 
 def on_redrive_invoke(case: Case, row: Row) -> None:
-    """REDRIVE of a queue."""
-    case.redrives[row.queue] = row.time
+    """REDRIVE of a queue at a node. What dies there before it is answered may be redriven."""
+    orders = case.redrives.setdefault((row.node, row.queue), {})
+    orders[row.client, row.ref] = FOREVER
+
+
+def on_redrive_end(case: Case, row: Row) -> None:
+    """It is answered. One without an answer may still be carried out."""
+    orders = case.redrives.get((row.node, row.queue), {})
+    if (row.client, row.ref) in orders:
+        orders[row.client, row.ref] = row.time
 
 
 def _take_note(case: Case, row: Row, job: Job, state: tuple[int, bool], left: int) -> None:

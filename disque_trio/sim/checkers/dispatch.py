@@ -222,6 +222,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "gotack": (custody.after_gotack, durability.after_setack),
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
+    "keyclaim": (unique.after_keyclaim,),
 }
 """By the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
@@ -236,6 +237,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     **dict.fromkeys(("purge.invoke", "purge-dead.invoke"), (workers.on_purge_invoke,)),
     **dict.fromkeys(("purge.ok", "purge-dead.ok"), (workers.on_purge_ok,)),
     "redrive.invoke": (deadletters.on_redrive_invoke,),
+    **dict.fromkeys(("redrive.ok", "redrive.refused"), (deadletters.on_redrive_end,)),
     "query.invoke": (queries.on_invoke,),
     "query.ok": (queries.on_ok,),
     **dict.fromkeys(("query.refused", "query.unknown"), (queries.on_unanswered,)),

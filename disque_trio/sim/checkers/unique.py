@@ -14,6 +14,7 @@ from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Job
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine import keysearch
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
@@ -115,10 +116,30 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
     if case.is_live or job.key is None:
         return
     case.check("S27")
-    since = row.time - 4 * case.obligations.latency - GRAIN
+    since = _asked_since(case, row, job.key)
     others = [case.job(id) for id in case.keyed[job.key]] + job.twins
     if not any(_age(other) < _age(job) and _lived(case, other, since) for other in others):
         case.violate("S27", "yields, and no earlier job with its key lives", job.id, row.node)
+
+
+def after_keyclaim(case: Case, row: Row) -> None:
+    """A node asks all others about a key, for a client or for a job that may yield."""
+    if row.job:
+        return
+    words, _, key = row.detail.partition(" key=")
+    search, _, number = words.partition("/")
+    searches = case.rounds.setdefault((row.node, (row.queue, crc32(key.encode()))), {})
+    if searches.get(search, ("", 0))[0] != number:
+        searches[search] = (number, row.time)
+
+
+def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
+    """When the node began to ask whether earlier jobs have ended: the last round of any search that
+    may still run. Without messages in the trace: what they take at most."""
+    earliest = row.time - case.obligations.longest(keysearch.MEETS_WITHIN * MILLI)
+    searches = case.rounds.get((row.node, key), {})
+    begun = [begun for _, begun in searches.values() if begun >= earliest]
+    return min(begun, default=row.time - 4 * case.obligations.latency - GRAIN)
 
 
 def _lived(case: Case, job: Job, since: Micros) -> bool:

@@ -154,6 +154,28 @@ def test_it_is_redriven_when_somebody_orders_it_and_not_otherwise() -> None:
         assert verdict.duplicates == {"D0": 1}
 
 
+@pytest.mark.parametrize(
+    ("node", "answered", "is_excused"),
+    [("n1", 4, True), ("n1", 2.5, False), ("n1", None, True), ("n2", 4, False)],
+)
+def test_an_order_is_for_what_was_dead_at_its_node_before_the_answer(
+    node: str, answered: float | None, *, is_excused: bool
+) -> None:
+    trace = added()
+    trace.row(2.1, "redrive.invoke", node, queue="q", client="a1", ref=9)
+    trace.serve(2)
+    if answered == 2.5:
+        trace.row(2.5, "redrive.ok", node, queue="q", client="a1", ref=9, detail="0")
+    buried(trace, 3)
+    if answered == 4:
+        trace.row(4, "redrive.ok", node, queue="q", client="a1", ref=9, detail="1")
+    for each, cause in (("n1", "redriven"), ("n2", "jobstate"), ("n3", "jobstate")):
+        state(trace, 5, each, cause, redriven=1, left=3_600_000)
+    trace.row(5, "queue", "n1", job=JOB, cause="redriven")
+
+    assert ("S26" not in broken(trace.verdict())) == is_excused
+
+
 def test_nobody_forgets_a_redrive() -> None:
     trace = added()
     trace.serve(2)

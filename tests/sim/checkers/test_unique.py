@@ -255,6 +255,29 @@ def test_a_job_may_yield_to_one_that_ends_while_the_nodes_answer(
     assert ("S27" in broken(trace.verdict())) == finds
 
 
+@pytest.mark.parametrize(("time", "finds"), [(3.6, False), (3.4, True)])
+def test_a_job_may_yield_to_one_that_lived_when_the_last_round_of_questions_began(
+    time: float, *, finds: bool
+) -> None:
+    trace = both()
+    trace.serve(3.2)
+    for begun, number in ((3.3, "7/1"), (3.5, "7/2")):
+        if time < begun:
+            trace.ack(time)
+            trace.collect(time + 0.01, "n1")
+        for peer in ("n1", "n3"):
+            trace.row(
+                begun, "send", "n2", peer=peer, queue="q", cause="keyclaim",
+                detail=f"number={number} key=k",
+            )  # fmt: skip
+    if time > 3.5:
+        trace.ack(time)
+        trace.collect(time + 0.01, "n1")
+    yielded(trace, 4, OTHER, "n2")
+
+    assert ("S27" in broken(trace.verdict())) == finds
+
+
 def test_the_key_of_a_job_that_yields_is_not_kept() -> None:
     trace = Trace()
     trace.cut(0.5, ["n1"], ["n2"], until=3)
