@@ -223,7 +223,7 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
             continue
         if _is_kept_waiting(case, job, copy) or _will_expire(case, job, copy):
             continue
-        if _was_fastack_kept(case, job, copy) or _has_outlived_ack(job, copy):
+        if _was_fastack_kept(case, job, copy) or _has_outlived_ack(case, job, copy):
             continue
         since = max(world.healed, job.last_event)
         bound = case.obligations.collection
@@ -338,11 +338,12 @@ def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
     )
 
 
-def _has_outlived_ack(job: Job, copy: Copy) -> bool:
-    """Is it dead, and have all who knew of the ack crashed before it was told? Nobody gets the job,
-    so that nobody acknowledges it again: it waits for the end of its TTL, or to be redriven."""
+def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
+    """Is it dead, or does nobody in the core ask for its queue; and have all who knew of the ack
+    crashed before it was told? Nobody gets the job, so that nobody acknowledges it again: it waits
+    for the end of its TTL, or to be redriven."""
     return (
-        copy.state[1]
+        (copy.state[1] or not _workers(case, job.queue))
         and job.acks_crashed > 0
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER

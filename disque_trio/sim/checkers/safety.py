@@ -11,7 +11,7 @@ from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import ACK
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import Add, Copy, Job, Lease
+from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Lease
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -117,14 +117,19 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
 
 
 def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
-    """An ADDJOB whose outcome its producer does not know and that may have created the job.
+    """An ADDJOB whose outcome its producer does not know and that may have created the job: of
+    several with this body the last that the job's node had then, if any. A producer that does not
+    know the outcome of one may have sent it again to another node.
 
     The job is assigned to it.
     """
     waiting = case.unclaimed.get((queue, body))
     if not waiting:
         return None
-    add = waiting.pop(0)
+    created = NEVER if job.created_at is None else job.created_at
+    there = [each for each in waiting if each.node == job.origin and each.invoked <= created]
+    add = there[-1] if there else waiting[0]
+    waiting.remove(add)
     if not waiting:
         del case.unclaimed[queue, body]
     add.job, job.add = job.id, add

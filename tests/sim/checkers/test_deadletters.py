@@ -217,9 +217,11 @@ def test_a_dead_copy_that_no_fastack_could_reach_stays(
     assert ("L3" in broken(trace.verdict(end=400))) == is_found
 
 
-def outlived(*, forgets: bool = True, is_dead: bool = True, told: bool = False) -> Trace:
+def outlived(
+    *, forgets: bool = True, is_dead: bool = True, told: bool = False, consumers: str = ""
+) -> Trace:
     """n1 acknowledges the job, and crashes before it has told n2."""
-    trace = Trace(consumers=())
+    trace = Trace(consumers=consumers.split())
     trace.add(1, to=("n2",), options=OPTIONS.replace("replicate=3", "replicate=2"))
     trace.serve(2)
     trace.ack(3)
@@ -233,14 +235,24 @@ def outlived(*, forgets: bool = True, is_dead: bool = True, told: bool = False) 
     return trace
 
 
-def test_a_dead_copy_may_outlive_the_ack() -> None:
-    assert "L3" not in broken(outlived().verdict(end=400))
+@pytest.mark.parametrize(
+    "trace",
+    [outlived(consumers="n2"), outlived(is_dead=False)],
+    ids=["it is dead", "nobody asks for its queue"],
+)
+def test_a_copy_that_nobody_gets_may_outlive_the_ack(trace: Trace) -> None:
+    assert "L3" not in broken(trace.verdict(end=400))
 
 
 @pytest.mark.parametrize(
     "trace",
-    [outlived(forgets=False), outlived(is_dead=False), outlived(told=True)],
-    ids=["one still knows of it", "it lives", "it was told of it"],
+    [
+        outlived(forgets=False),
+        outlived(is_dead=False, consumers="n2"),
+        outlived(told=True),
+        outlived(is_dead=False, forgets=False),
+    ],
+    ids=["one still knows of it", "it lives", "it was told of it", "it lives, and one knows"],
 )
 def test_no_other_may(trace: Trace) -> None:
     assert "L3" in broken(trace.verdict(end=400))

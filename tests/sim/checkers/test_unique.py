@@ -5,9 +5,11 @@ from zlib import crc32
 
 import pytest
 
+from disque_trio.sim.scenarios.plan import Fault
 from tests.sim.checkers.trace import JOB, Trace, broken
 
 OTHER = "D-89abcdef-CCCCCCCCCCCCCCCCCCCCCCCC-003d"
+THIRD = "D-89abcdef-DDDDDDDDDDDDDDDDDDDDDDDD-003d"
 KEY = crc32(b"k")
 OPTIONS = f"replicate=1 retry=10 ttl=3600 unique={KEY}"
 
@@ -306,3 +308,26 @@ def test_one_that_was_queued_again_need_not_go() -> None:
     trace.serve(60)
 
     assert "L11" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize("again", ["n2", "n1"])
+def test_a_job_is_one_of_the_node_that_made_it_if_an_addjob_was_sent_again(again: str) -> None:
+    trace = Trace(faults=[Fault(kind="crash", at=0, nodes=(1,))])
+    asked = f"timeout=1000 {OPTIONS} body=b"
+    trace.row(1, "add.invoke", "n1", queue="q", client="p1", ref=77, detail=asked)
+    trace.row(1, "hold", "n1", job=JOB, cause="add", detail=record("b"))
+    trace.copy(1, "n1", "n3", record=record("b"))
+    trace.row(1.1, "add.unknown", "n1", queue="q", client="p1", ref=77, cause="closed")
+    trace.row(2, "add.invoke", again, queue="q", client="p1", ref=78, detail=asked)
+    trace.row(2, "hold", again, job=OTHER, cause="add", detail=record("b"))
+    trace.row(2, "queue", again, job=OTHER, cause="first")
+    trace.serve(2, again, job=OTHER)
+    trace.row(2.01, "add.ok", again, job=OTHER, client="p1", ref=78)
+    trace.requeue(11, "n3")
+    trace.serve(11, "n3")
+    assert "S3" not in broken(trace.verdict())
+
+    trace.row(12, "hold", "n2", job=THIRD, cause="add", detail=record("b"))
+    trace.row(12, "queue", "n2", job=THIRD, cause="first")
+    trace.serve(12, "n2", job=THIRD)
+    assert "S3" in broken(trace.verdict())
