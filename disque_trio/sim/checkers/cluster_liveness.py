@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from disque_trio.sim.bounds import reconnect_bound
+from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
@@ -58,9 +59,22 @@ def _check_answer(case: Case, row: Row, add: Add, since: Micros) -> None:
         case.violate("L5", detail, node=row.node)
     # Refused at once, or only after the whole timeout.
     is_due = row.kind == "add.refused" or late >= 0
-    if row.cause == "NOREPL" and is_due and _has_live_peers(case, row, add):
+    if row.cause != "NOREPL" or not is_due or _may_lack_links(case, row):
+        return
+    if _has_live_peers(case, row, add):
         detail = f"NOREPL with REPLICATE {add.options.replicate}, with nothing wrong"
         case.violate("L5", detail, node=row.node)
+
+
+def _may_lack_links(case: Case, row: Row) -> bool:
+    """Was it refused at once, and may its node have closed the link to another that was late with
+    its answer; or have heard nothing on the new one yet, on which the other is to say that it reads
+    extensions?"""
+    if row.kind != "add.refused":
+        return False
+    if "extensions" not in row.detail:
+        return bool(silence.unlinked(case, row.node))
+    return any(silence.may_be_unlinked(case, row.node, peer) for peer in case.world.nodes)
 
 
 def _has_live_peers(case: Case, row: Row, add: Add) -> bool:

@@ -117,6 +117,37 @@ def test_nor_one_that_misses_a_node() -> None:
     assert trace.verdict().ok
 
 
+@pytest.mark.parametrize(
+    ("refused", "asked_again", "words", "is_excused"),
+    [
+        (7.6, 9, "1 can keep a job with extensions", True),
+        (7.4, 9, "1 can keep a job with extensions", False),
+        (7.6, 9, "", True),
+        (7.6, 7.55, "1 can keep a job with extensions", True),
+        (7.6, 7.55, "", False),
+        (7.8, 7.55, "1 can keep a job with extensions", False),
+    ],
+)
+def test_nor_one_whose_node_has_just_given_up_a_link(
+    refused: float, asked_again: float, words: str, *, is_excused: bool
+) -> None:
+    trace = Trace()
+    trace.row(7, "send", "n1", peer="n3", cause="ping", ref=70)
+    rows = [
+        (asked_again, "send", "n1", "n3", "ping", 71),
+        (asked_again + 0.2, "recv", "n1", "n3", "pong", 72),
+    ]
+    detail = "timeout=2000 replicate=3 retry=10 body=b"
+    for time, kind, node, peer, cause, ref in [row for row in rows if row[0] < refused]:
+        trace.row(time, kind, node, peer=peer, cause=cause, ref=ref)
+    trace.row(refused, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    trace.row(
+        refused, "add.refused", "n1", queue="q", client="p1", ref=9, cause="NOREPL", detail=words
+    )
+
+    assert broken(trace.verdict()) == ([] if is_excused else ["L5"])
+
+
 # L6
 
 
