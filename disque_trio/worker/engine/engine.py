@@ -1,0 +1,234 @@
+"""The engine of a worker: its inputs, its deadline, its effects.
+
+A driver calls an input for each event, then takes the effects and carries them out in the order of
+`nouns.Outbox`. It calls `tick` when the deadline has come. Times never go back.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.statemachine.base import Reply
+from disque_trio.worker.engine import connecting, intake, keeping, settling, words
+from disque_trio.worker.engine.nouns import (
+    NEVER,
+    Link,
+    Micros,
+    Node,
+    Outbox,
+    Outcome,
+    Phase,
+    Request,
+    Settings,
+    Stage,
+    State,
+    Verb,
+    Why,
+)
+
+
+class Engine:
+    """One worker."""
+
+    def __init__(self, settings: Settings, now: Micros) -> None:
+        queues = {queue.name: queue for queue in settings.queues}
+        self.state: Final = State(
+            settings,
+            list(settings.nodes),
+            {name: Node(name) for name in settings.nodes},
+            queues,
+            last_turn=now,
+            running=dict.fromkeys(queues, 0),
+            in_hand=dict.fromkeys(queues, 0),
+        )
+
+    # Inputs.
+
+    def tick(self, now: Micros) -> None:
+        """The deadline has come. The first call begins."""
+        self._advance(now)
+        self._go_on(now)
+
+    def answered(self, now: Micros, link: int, reply: Reply) -> None:
+        """The next reply on a connection."""
+        self._advance(now)
+        known = self.state.links.get(link)
+        if known is not None and known.requests:
+            request = known.requests.popleft()
+            if known.requests:
+                # It may have waited for this one.
+                after = known.requests[0]
+                after.due = max(after.due, now + after.patience)
+            self._on_reply(now, known, request, reply)
+        self._go_on(now)
+
+    def lost(self, now: Micros, link: int) -> None:
+        """A connection has ended, or could not be opened."""
+        self._advance(now)
+        known = self.state.links.get(link)
+        if known is not None:
+            self._on_lost(now, known)
+        self._go_on(now)
+
+    def finished(self, now: Micros, id: bytes, outcome: Outcome | None) -> None:
+        """A handler has ended. None: it was cancelled and has nothing to say."""
+        self._advance(now)
+        job = self.state.jobs.get(id)
+        if job is not None and job.stage is Stage.RUNNING:
+            settling.finished(self.state, now, job, outcome)
+        self._go_on(now)
+
+    def limit(self, now: Micros, id: bytes, duration: Micros) -> None:
+        """A job that has begun may run for so long, from now on."""
+        job = self.state.jobs.get(id)
+        if job is not None and job.stage is Stage.RUNNING:
+            job.limit_at = now + duration
+            keeping.watch(self.state, job)
+
+    def know(self, now: Micros, names: Sequence[str]) -> None:
+        """The nodes that there are, in order of preference."""
+        state = self.state
+        state.order = list(names)
+        for name in names:
+            state.nodes.setdefault(name, Node(name))
+        if state.home not in names:
+            state.home = ""
+        self._advance(now)
+        self._go_on(now)
+
+    def stop(self, now: Micros) -> None:
+        """Take no more jobs, and end when those that run have ended; the second time, cancel
+        them."""
+        state = self.state
+        self._advance(now)
+        if state.phase is Phase.RUNNING:
+            state.phase, state.phase_ends = Phase.DRAINING, now + state.settings.drain
+            waiting = [job for job in state.jobs.values() if job.stage is Stage.WAITING]
+            settling.give_back_waiting(state, now, waiting)
+        elif state.phase is Phase.DRAINING:
+            self._abort(now)
+        self._go_on(now)
+
+    # Outputs.
+
+    def deadline(self) -> Micros:
+        """When to tick; NEVER once it has stopped."""
+        state = self.state
+        if state.phase is Phase.STOPPED:
+            return NEVER
+        due = min(keeping.deadline(state), state.phase_ends, state.linger_until)
+        for link in state.links.values():
+            if link.requests:
+                due = min(due, link.requests[0].due)
+                if link.is_fetch:
+                    due = min(due, state.last_turn + keeping.PULSE)
+        if state.phase is Phase.RUNNING:
+            due = min(due, connecting.look_again_at(state, state.last_turn))
+        return due
+
+    def take(self) -> Outbox:
+        """The effects since the last call."""
+        out, self.state.out = self.state.out, Outbox()
+        return out
+
+    @property
+    def is_stopped(self) -> bool:
+        """Is it over? Handlers that still run have lost their jobs."""
+        return self.state.phase is Phase.STOPPED
+
+    # A turn.
+
+    def _advance(self, now: Micros) -> None:
+        """What time has brought."""
+        state = self.state
+        if state.phase is Phase.STOPPED:
+            return
+        over = keeping.on_due(state, now, keeping.due_jobs(state, now))
+        settling.give_back_waiting(state, now, over)
+        for link in list(state.links.values()):
+            if link.requests and link.requests[0].due <= now and link.number in state.links:
+                state.out.closes.append(link.number)
+                self._on_lost(now, link)
+        if now >= state.phase_ends:
+            if state.phase is Phase.DRAINING:
+                self._abort(now)
+            else:
+                self._end()
+
+    def _abort(self, now: Micros) -> None:
+        state = self.state
+        state.phase, state.phase_ends = Phase.ABORTING, now + state.settings.abort
+        for job in state.jobs.values():
+            if job.stage is Stage.RUNNING:
+                keeping.cancel(state, job, Why.SHUTDOWN)
+
+    def _go_on(self, now: Micros) -> None:
+        """What can be done now."""
+        state = self.state
+        if state.phase is Phase.STOPPED:
+            return
+        if state.phase is Phase.RUNNING:
+            connecting.choose_home(state, now)
+        else:
+            intake.release(state, now)
+        intake.start(state, now)
+        settling.flush(state, now)
+        intake.ask(state, now)
+        connecting.wake(state, now)
+        state.last_turn = now
+        if state.phase is not Phase.RUNNING and not state.jobs and not self._is_taking():
+            self._end()
+
+    def _is_taking(self) -> bool:
+        return any(link.taking is not None for link in self.state.links.values())
+
+    def _end(self) -> None:
+        state = self.state
+        state.phase = Phase.STOPPED
+        for link in list(state.links.values()):
+            connecting.close(state, link)
+
+    # Connections.
+
+    def _on_reply(self, now: Micros, link: Link, request: Request, reply: Reply) -> None:
+        state, node = self.state, self.state.nodes[link.node]
+        match request.verb:
+            case Verb.FEATURES:
+                self._on_features(now, link, node, reply)
+            case Verb.NAME:
+                link.client = reply if isinstance(reply, int) else None
+            case Verb.TAKE:
+                intake.on_jobs(state, now, link, reply)
+            case Verb.KEEP:
+                keeping.on_answer(state, now, request, reply)
+            case Verb.SETTLE | Verb.MOVE:
+                settling.on_answer(state, now, node, request, reply)
+            case Verb.WAKE:
+                pass
+
+    def _on_features(self, now: Micros, link: Link, node: Node, reply: Reply) -> None:
+        if words.code(reply):
+            # It is loading, or wants another password.
+            self.state.out.closes.append(link.number)
+            self._on_lost(now, link)
+            return
+        is_plain = self.state.settings.is_plain
+        node.features = frozenset() if is_plain else words.features(reply)
+        self.state.linger_until = now
+        connecting.answered(node)
+
+    def _on_lost(self, now: Micros, link: Link) -> None:
+        state, node = self.state, self.state.nodes[link.node]
+        requests = list(link.requests)
+        link.requests.clear()
+        connecting.drop(state, link)
+        connecting.rest(state, now, node)
+        if link.is_fetch:
+            keeping.untie(state, now, link)
+        for request in requests:
+            if request.verb is Verb.KEEP:
+                keeping.on_lost_link(state, now, request)
+            elif request.verb in (Verb.SETTLE, Verb.MOVE):
+                settling.on_lost_link(state, now, request)
+        settling.on_lost_node(state, now, node)
+        over = keeping.on_due(state, now, keeping.due_jobs(state, now))
+        settling.give_back_waiting(state, now, over)

@@ -1,0 +1,209 @@
+"""Which jobs to ask for, how many, and which of those in hand begin."""
+
+from typing import Final
+
+from disque_trio.statemachine.base import Reply
+from disque_trio.worker.engine import connecting, keeping, settling, words
+from disque_trio.worker.engine.nouns import (
+    MILLI,
+    NEVER,
+    SECOND,
+    Done,
+    Drop,
+    Job,
+    Link,
+    Micros,
+    Node,
+    Phase,
+    Queue,
+    Release,
+    Stage,
+    Start,
+    State,
+    Verb,
+    Why,
+)
+
+WAIT: Final[Micros] = 5 * SECOND
+"""How long a GETJOB waits in the node."""
+SHORT_WAIT: Final[Micros] = 500 * MILLI
+"""If it leaves out a queue that has no room now."""
+BLIND_WAIT: Final[Micros] = 2 * SECOND
+"""If the node cannot be told to end it."""
+LEAST_WAIT: Final[Micros] = 20 * MILLI
+MOST: Final = 250
+"""Jobs of one GETJOB at most."""
+MOST_UNSETTLED: Final = 1_000
+"""With more outcomes that no node has confirmed, no jobs are taken."""
+
+
+def room_of(state: State, queue: Queue) -> int:
+    """How many more of its jobs may be in hand."""
+    most = (queue.concurrency or state.settings.concurrency) + queue.prefetch
+    return most - state.in_hand[queue.name]
+
+
+def room(state: State) -> int:
+    """How many more jobs may be in hand."""
+    prefetch = sum(queue.prefetch for queue in state.queues.values())
+    return state.settings.concurrency + prefetch - sum(state.in_hand.values())
+
+
+def _under_way(state: State) -> int:
+    """How many jobs other nodes may still send."""
+    return sum(link.taking.count for link in state.links.values() if link.taking is not None)
+
+
+def ask(state: State, now: Micros) -> None:
+    """Send GETJOB, if there is room and a node to ask."""
+    if state.phase is not Phase.RUNNING or not state.home:
+        return
+    node = state.nodes[state.home]
+    link = node.fetch
+    if link is None or link.taking is not None or _is_full(state):
+        return
+    awaited = _under_way(state)
+    queues = [queue for queue in state.queues.values() if room_of(state, queue) > awaited]
+    least = min([room(state), *(room_of(state, queue) for queue in queues)])
+    count = min(least - awaited, MOST)
+    if not queues or count < 1:
+        return
+    wait = _wait(state, now, node, link, is_partial=len(queues) < len(state.queues))
+    said = words.take(
+        node, [queue.name for queue in queues], count, wait, ties=state.settings.has_ties
+    )
+    link.is_woken = False
+    connecting.send(state, now, link, tuple(said), (Verb.TAKE, ()), wait).count = count
+
+
+def _is_full(state: State) -> bool:
+    return len(state.jobs) - sum(state.in_hand.values()) >= MOST_UNSETTLED
+
+
+def _wait(state: State, now: Micros, node: Node, link: Link, *, is_partial: bool) -> Micros:
+    """Jobs that are tied to the connection are renewed on it, so the wait ends before."""
+    most = SHORT_WAIT if is_partial else WAIT if words.has(node, words.UNBLOCK) else BLIND_WAIT
+    renewals = (job.renew_at - now for job in state.jobs.values() if job.link == link.number)
+    return max(min([most, *renewals]), LEAST_WAIT)
+
+
+# Jobs that come.
+
+
+def on_jobs(state: State, now: Micros, link: Link, reply: Reply) -> None:
+    """The reply to a GETJOB."""
+    since = keeping.base(state, now)
+    node = state.nodes[link.node]
+    for queue, id, body, facts in words.jobs(reply):
+        if queue in state.queues:
+            _receive(state, now, _job(state, since, link, (queue, id, body), facts))
+    if words.code(reply):
+        connecting.refuse(state, now, node)
+    else:
+        connecting.answered(node)
+
+
+def _job(
+    state: State,
+    since: Micros,
+    link: Link,
+    named: tuple[bytes, bytes, bytes],
+    facts: dict[bytes, Reply],
+) -> Job:
+    queue, id, body = named
+    token = facts.get(b"token")
+    is_once = words.is_once(id)
+    lease, end = words.lease(facts, since)
+    has_tie = state.settings.has_ties and words.has(state.nodes[link.node], words.TIED)
+    job = Job(
+        id=id,
+        queue=queue,
+        body=body,
+        node=link.node,
+        link=link.number if has_tie and not is_once else 0,
+        token=token if isinstance(token, bytes) else b"",
+        nacks=words.number(facts, b"nacks"),
+        additional_deliveries=words.number(facts, b"additional-deliveries"),
+        is_once=is_once,
+        lease=lease,
+        end=NEVER if is_once else end,
+        renew_at=NEVER if is_once else since + lease // keeping.SIGNS,
+        knows_lease=b"lease-ms" in facts,
+    )
+    if job.token:
+        state.origins[job.token[:8]] = link.node
+    return job
+
+
+def _receive(state: State, now: Micros, job: Job) -> None:
+    known = state.jobs.get(job.id)
+    if known is not None and (known.stage is not Stage.SETTLING or isinstance(known.outcome, Done)):
+        _refresh(state, now, known, job)
+        return
+    if known is not None:
+        # Its outcome was heard: this is the next delivery.
+        keeping.forget(state, known)
+    state.jobs[job.id] = job
+    state.in_hand[job.queue] += 1
+    if job.id in state.done:
+        settling.settle(state, now, job, Done())
+        state.out.drops.append(Drop(job.id, Why.DONE_BEFORE))
+        return
+    state.held[job.id] = job
+    keeping.watch(state, job)
+
+
+def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
+    """It came again, and is in hand already: the new delivery is the one that counts."""
+    known.node, known.link, known.token = job.node, job.link, job.token
+    known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
+    known.knows_lease = job.knows_lease
+    known.is_again = known.cancelled is not None
+    known.lost, known.tries, known.is_asked = None, 0, False
+    state.out.drops.append(Drop(job.id, Why.TWICE))
+    if known.stage is Stage.SETTLING:
+        settling.route(state, now, known)
+    keeping.watch(state, known)
+
+
+# Jobs that begin.
+
+
+def start(state: State, now: Micros) -> None:
+    """Start what may begin. While the worker drains, only jobs that nobody else can get."""
+    held = state.held
+    if not held or state.phase is Phase.STOPPED:
+        return
+    free = state.settings.concurrency - sum(state.running.values())
+    renewed = []
+    for job in list(held.values()) if free > 0 else ():
+        queue = state.queues[job.queue]
+        if queue.concurrency and state.running[queue.name] >= queue.concurrency:
+            continue
+        if not keeping.has_margin(job, now):
+            if not job.is_asked and job.renew_at < NEVER:
+                renewed.append(job)
+            continue
+        _start(state, now, job, queue)
+        free -= 1
+        if not free:
+            break
+    keeping.renew(state, now, renewed)
+
+
+def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
+    del state.held[job.id]
+    job.stage = Stage.RUNNING
+    job.limit_at = now + queue.limit if queue.limit else NEVER
+    state.running[queue.name] += 1
+    state.out.starts.append(
+        Start(job.id, job.queue, job.body, job.nacks, job.additional_deliveries)
+    )
+    keeping.watch(state, job)
+
+
+def release(state: State, now: Micros) -> None:
+    """Give back what has not begun, but for jobs that nobody would get."""
+    for job in [job for job in state.held.values() if not job.is_once]:
+        state.out.drops.append(Drop(job.id, Why.RELEASED))
+        settling.settle(state, now, job, Release())

@@ -1,0 +1,250 @@
+"""Leases of the jobs in hand: they are renewed until a node knows the outcome, and what has lost
+its lease is given up.
+
+A lease counts from the last moment at which it may have begun: a reply may have waited while this
+process was stopped. When it ends, the job may be with another worker. From then on the only thing
+that may be said of it is that it is done.
+"""
+
+import heapq
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.statemachine.base import Reply
+from disque_trio.worker.engine import connecting, words
+from disque_trio.worker.engine.nouns import (
+    MILLI,
+    NEVER,
+    SECOND,
+    Cancel,
+    Done,
+    Drop,
+    Job,
+    Link,
+    Micros,
+    Phase,
+    Request,
+    Stage,
+    State,
+    Verb,
+    Why,
+)
+
+STALL: Final[Micros] = 500 * MILLI
+"""If the last turn was longer ago, this process may have been stopped since."""
+PULSE: Final[Micros] = 250 * MILLI
+"""There is a turn at least so often while a reply with jobs may come."""
+SIGNS: Final = 3
+"""A lease is renewed after this part of it, so that some renewals may be lost."""
+MARGIN: Final[Micros] = 300 * MILLI
+"""With less of its lease left a job does not begin."""
+SOON: Final[Micros] = 20 * MILLI
+"""The shortest time between two renewals of a job."""
+BATCH: Final = 256
+"""Jobs of one command at most."""
+_ENDS: Final = {b"LOST": Why.LOST, b"ACKED": Why.ACKED, b"DEAD": Why.DEAD}
+
+
+def base(state: State, now: Micros) -> Micros:
+    """Since when what has been read now may have been there."""
+    return now if now - state.last_turn <= STALL else state.last_turn
+
+
+def watch(state: State, job: Job) -> None:
+    """Look at it when it is due."""
+    if job.due < NEVER:
+        state.last_timer += 1
+        heapq.heappush(state.timers, (job.due, state.last_timer, job))
+
+
+def deadline(state: State) -> Micros:
+    """When the next job is due."""
+    timers = state.timers
+    while timers and not _is_live(state, timers[0]):
+        heapq.heappop(timers)
+    return timers[0][0] if timers else NEVER
+
+
+def _is_live(state: State, timer: tuple[Micros, int, Job]) -> bool:
+    due, _, job = timer
+    return job.due == due and state.jobs.get(job.id) is job
+
+
+def due_jobs(state: State, now: Micros) -> list[Job]:
+    """Those that are due, each once."""
+    found: dict[Job, None] = {}
+    while deadline(state) <= now:
+        _, _, job = heapq.heappop(state.timers)
+        found[job] = None
+    return list(found)
+
+
+def has_margin(job: Job, now: Micros) -> bool:
+    """Is enough of its lease left to begin?"""
+    return job.end - now >= min(job.lease // 5, MARGIN)
+
+
+# Renewals.
+
+
+def renew(state: State, now: Micros, jobs: Sequence[Job]) -> None:
+    """Ask for more time for these, in one request to each node if it takes many."""
+    groups: dict[tuple[str, int], list[Job]] = {}
+    for job in jobs:
+        if job.is_asked:
+            # No answer to the last one: another holder may still be reached.
+            job.tries, job.is_asked = job.tries + 1, False
+        way, not_before = _way(state, now, job)
+        job.renew_at = max(now + job.lease // SIGNS, now + SOON)
+        if not_before > now:
+            job.renew_at = min(job.renew_at, max(not_before, now + SOON))
+        else:
+            job.is_asked = True
+            groups.setdefault(way, []).append(job)
+        watch(state, job)
+    for (name, number), group in groups.items():
+        node = state.nodes[name]
+        link = state.links.get(number) or connecting.control_of(state, now, node)
+        size = BATCH if words.has(node, words.TOKENS) else 1
+        for at in range(0, len(group), size):
+            _ask(state, now, link, group[at : at + size])
+
+
+def _way(state: State, now: Micros, job: Job) -> tuple[tuple[str, int], Micros]:
+    """The node, and the connection to which the job is tied, while that answers, so that it stays
+    tied; and until when the node rests, or has to be greeted: it may want tokens."""
+    if job.link in state.links and not job.tries:
+        return (job.node, job.link), 0
+    node = connecting.whom(state, now, job)
+    if node.rests_until <= now:
+        connecting.control_of(state, now, node)
+    greeted_at = now if node.features is not None else now + SOON
+    return (node.name, 0), max(node.rests_until, greeted_at)
+
+
+def _ask(state: State, now: Micros, link: Link, jobs: Sequence[Job]) -> None:
+    node = state.nodes[link.node]
+    said = (b"WORKING", *(words.named(node, job) for job in jobs))
+    connecting.send(state, now, link, said, (Verb.KEEP, tuple(jobs)))
+
+
+def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None:
+    """What a node says to WORKING."""
+    many = len(request.jobs) > 1 and isinstance(reply, list)
+    replies = reply if many and isinstance(reply, list) else [reply] * len(request.jobs)
+    again = [
+        job
+        for job, said in zip(request.jobs, replies, strict=False)
+        if state.jobs.get(job.id) is job and not _hear(state, request.sent, job, said)
+    ]
+    if again:
+        renew(state, now, again)
+
+
+def _hear(state: State, sent: Micros, job: Job, reply: Reply) -> bool:
+    """Is it settled whether the job may be kept? If not, another node is asked at once."""
+    job.is_asked = False
+    if job.lost is not None:
+        return True
+    if isinstance(reply, int):
+        extend(state, job, sent, words.lease_of(reply * SECOND))
+        return True
+    code = words.code(reply)
+    if code in _ENDS:
+        lose(state, job, _ENDS[code])
+        return True
+    if code == b"TOOLATE":
+        job.renew_at = NEVER
+        if not job.knows_lease:
+            _let_run(job)
+        watch(state, job)
+        return True
+    job.tries += 1
+    return job.tries % len(connecting.candidates(state, job)) == 0
+
+
+def extend(state: State, job: Job, since: Micros, lease: Micros) -> None:
+    """The lease has begun anew."""
+    job.lease, job.knows_lease = lease, True
+    job.end = max(job.end, since + lease)
+    job.renew_at = since + lease // SIGNS
+    watch(state, job)
+
+
+def _let_run(job: Job) -> None:
+    """A node of the original gives no more time, and has never told how long the lease is."""
+    if job.stage is Stage.RUNNING:
+        job.lost, job.end = Why.LEASE_OVER, NEVER
+
+
+# Loss.
+
+
+def lose(state: State, job: Job, why: Why) -> None:
+    """It is not this worker's any more. A handler that ends well all the same may say so."""
+    job.end = job.renew_at = NEVER
+    if job.stage is Stage.RUNNING:
+        job.lost = job.lost or why
+        cancel(state, job, why)
+    elif job.stage is Stage.SETTLING and isinstance(job.outcome, Done):
+        job.lost = why
+    else:
+        forget(state, job, why)
+
+
+def cancel(state: State, job: Job, why: Why) -> None:
+    """End its handler, unless that has been said."""
+    if job.cancelled is None:
+        job.cancelled = why
+        state.out.cancels.append(Cancel(job.id, why))
+
+
+def forget(state: State, job: Job, why: Why | None = None) -> None:
+    """It is not in hand any more; with a reason, it has not begun, or its outcome is not known."""
+    if job.stage in (Stage.HELD, Stage.RUNNING):
+        state.in_hand[job.queue] -= 1
+    if job.stage is Stage.RUNNING:
+        state.running[job.queue] -= 1
+    state.held.pop(job.id, None)
+    if state.jobs.get(job.id) is job:
+        del state.jobs[job.id]
+    if why is not None:
+        state.out.drops.append(Drop(job.id, why))
+
+
+def on_due(state: State, now: Micros, jobs: Sequence[Job]) -> list[Job]:
+    """Times have come. Returns the jobs whose delay is over."""
+    renewed, over = [], []
+    for job in jobs:
+        if job.end <= now:
+            lose(state, job, Why.LEASE_OVER)
+            continue
+        if job.stage is Stage.RUNNING and job.limit_at <= now:
+            cancel(state, job, Why.TOO_LONG)
+        if job.stage is Stage.WAITING and job.nack_at <= now:
+            over.append(job)
+        elif job.renew_at <= now:
+            renewed.append(job)
+        watch(state, job)
+    renew(state, now, renewed)
+    return over
+
+
+def on_lost_link(state: State, now: Micros, request: Request) -> None:
+    """There will be no answer to WORKING."""
+    left = [job for job in request.jobs if state.jobs.get(job.id) is job]
+    for job in left:
+        job.is_asked = False
+        if job.renew_at < NEVER:
+            job.renew_at = now
+            watch(state, job)
+
+
+def untie(state: State, now: Micros, link: Link) -> None:
+    """The jobs that are tied to it are given back soon, unless a renewal comes first."""
+    for job in state.jobs.values():
+        if job.link == link.number:
+            job.link = 0
+            if job.renew_at < NEVER and state.phase is not Phase.STOPPED:
+                job.renew_at = now
+                watch(state, job)

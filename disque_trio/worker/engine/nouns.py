@@ -1,0 +1,314 @@
+"""Records of the engine: settings, outcomes, effects, jobs, connections.
+
+Times are microseconds on the worker's monotonic clock.
+"""
+
+import enum
+from collections import deque
+from typing import Final
+
+import attrs
+
+Micros = int
+NEVER: Final[Micros] = 1 << 61
+SECOND: Final[Micros] = 1_000_000
+MILLI: Final[Micros] = 1_000
+
+# Settings.
+
+
+@attrs.frozen(kw_only=True)
+class Queue:
+    """A queue to take jobs from."""
+
+    name: bytes
+    concurrency: int = 0
+    """How many of its jobs run at the same time at most; 0 is as many as the worker runs."""
+    prefetch: int = 0
+    """How many more of its jobs may be held that have not begun."""
+    limit: Micros = 0
+    """How long a job may run; 0 is for ever."""
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What a worker is asked to do."""
+
+    nodes: tuple[str, ...]
+    """Addresses, in order of preference."""
+    queues: tuple[Queue, ...]
+    concurrency: int = 10
+    """How many jobs run at the same time at most."""
+    has_ties: bool = True
+    """Ask nodes that can to give the jobs back when the connection ends."""
+    is_plain: bool = False
+    """Use the original's commands only, whatever the nodes can."""
+    drain: Micros = 25 * SECOND
+    """How long jobs may run on after the order to stop."""
+    abort: Micros = 3 * SECOND
+    """How long cancelled jobs may take to end, after that."""
+
+
+# Outcomes of a run.
+
+
+@attrs.frozen
+class Done:
+    """The job is done: acknowledge it."""
+
+
+@attrs.frozen
+class Retry:
+    """It failed: it is delivered again after `delay`; None leaves that to the job's BACKOFF."""
+
+    delay: Micros | None = None
+
+
+@attrs.frozen
+class Dead:
+    """It can never be done: it is kept as dead, with the reason."""
+
+    reason: bytes
+
+
+@attrs.frozen
+class Release:
+    """It was interrupted or has not begun: it is delivered again, which counts nowhere."""
+
+
+Outcome = Done | Retry | Dead | Release
+
+
+class Why(enum.Enum):
+    """Why a handler is cancelled, or a job is given up."""
+
+    LEASE_OVER = "the lease is over"
+    LOST = "the job was given to another worker"
+    ACKED = "the job is acknowledged"
+    DEAD = "the job is dead"
+    TOO_LONG = "the time limit is over"
+    SHUTDOWN = "the worker stops"
+    DONE_BEFORE = "this worker has done it before"
+    TWICE = "this worker has it already"
+    RELEASED = "the job has not begun and is given back"
+    REFUSED = "no node accepts the outcome"
+    UNKNOWN = "whether a node has learned the outcome is unknown"
+
+
+# Effects.
+
+
+@attrs.frozen
+class Send:
+    """Send a request on a connection, which opens with the first one."""
+
+    link: int
+    node: str
+    words: tuple[bytes, ...]
+
+
+@attrs.frozen
+class Start:
+    """Run the handler of a job. `Engine.finished` is due in the end, once."""
+
+    id: bytes
+    queue: bytes
+    body: bytes
+    nacks: int
+    additional_deliveries: int
+
+
+@attrs.frozen
+class Cancel:
+    """End the handler of a job soon, if it has not just ended. `Engine.finished` is still due."""
+
+    id: bytes
+    why: Why
+
+
+@attrs.frozen
+class Drop:
+    """A delivery ends here without a run, or an outcome without a node that knows of it."""
+
+    id: bytes
+    why: Why
+
+
+@attrs.define
+class Outbox:
+    """Effects, to be carried out in this order."""
+
+    cancels: list[Cancel] = attrs.Factory(list)
+    sends: list[Send] = attrs.Factory(list)
+    closes: list[int] = attrs.Factory(list)
+    """Connections to end."""
+    drops: list[Drop] = attrs.Factory(list)
+    starts: list[Start] = attrs.Factory(list)
+
+
+# What the engine knows.
+
+
+class Stage(enum.Enum):
+    """How far a job has come in this worker."""
+
+    HELD = "delivered, and not begun"
+    RUNNING = "its handler runs"
+    WAITING = "failed, and held until its delay is over, for a node that has no NACK DELAY"
+    SETTLING = "its handler has ended, and a node is to learn the outcome"
+
+
+@attrs.define(eq=False)
+class Job:
+    """A job in hand."""
+
+    id: bytes
+    queue: bytes
+    body: bytes
+    node: str
+    """Which node has delivered it."""
+    link: int
+    """The connection to which it is tied; 0 for none."""
+    token: bytes
+    """Empty if the node gives none."""
+    nacks: int
+    additional_deliveries: int
+    is_once: bool
+    """RETRY 0: there is no lease, and it is never delivered again."""
+    lease: Micros
+    """How long a lease lasts, as far as is known."""
+    end: Micros
+    """When this one ends; NEVER for RETRY 0."""
+    renew_at: Micros
+    knows_lease: bool
+    """False until a node of the original has told RETRY."""
+    stage: Stage = Stage.HELD
+    lost: Why | None = None
+    """Why it does not belong to this worker any more."""
+    cancelled: Why | None = None
+    limit_at: Micros = NEVER
+    """When its run is too long."""
+    nack_at: Micros = NEVER
+    """When its delay is over, at stage WAITING."""
+    outcome: Outcome = Done()
+    is_asked: bool = False
+    """A WORKING is under way."""
+    is_again: bool = False
+    """It came again while its cancelled handler still ran."""
+    tries: int = 0
+    """How often another node had to be asked."""
+
+    @property
+    def due(self) -> Micros:
+        """When it needs attention."""
+        found = min(self.end, self.renew_at)
+        if self.stage is Stage.RUNNING and self.cancelled is None:
+            return min(found, self.limit_at)
+        return min(found, self.nack_at) if self.stage is Stage.WAITING else found
+
+
+class Verb(enum.Enum):
+    """What a request is for."""
+
+    FEATURES = "INFO server"
+    NAME = "CLIENT ID"
+    TAKE = "GETJOB"
+    KEEP = "WORKING"
+    SETTLE = "ACKJOB, NACK, RELEASE or ENQUEUE"
+    MOVE = "ADDJOB of a dead letter, before its job is acknowledged"
+    WAKE = "CLIENT UNBLOCK"
+
+
+@attrs.define(eq=False)
+class Request:
+    """A request without a reply."""
+
+    verb: Verb
+    sent: Micros
+    due: Micros
+    """When the node counts as silent."""
+    patience: Micros
+    jobs: tuple[Job, ...] = ()
+    count: int = 0
+    """GETJOB: how many jobs may come."""
+
+
+@attrs.define(eq=False)
+class Link:
+    """A connection."""
+
+    number: int
+    node: str
+    is_fetch: bool
+    opened: Micros
+    requests: deque[Request] = attrs.Factory(deque)
+    client: int | None = None
+    """Its number in the node, for CLIENT UNBLOCK."""
+    is_woken: bool = False
+
+    @property
+    def taking(self) -> Request | None:
+        """Its GETJOB, if one is under way."""
+        return next((each for each in self.requests if each.verb is Verb.TAKE), None)
+
+
+@attrs.define(eq=False)
+class Node:
+    """What is known of a node."""
+
+    name: str
+    features: frozenset[bytes] | None = None
+    """None until it has said."""
+    rests_until: Micros = 0
+    """It does not answer: others are asked until then."""
+    refuses_until: Micros = 0
+    """It gives no jobs, because it leaves, for example."""
+    failures: int = 0
+    fetch: Link | None = None
+    control: Link | None = None
+
+
+class Phase(enum.Enum):
+    """What the worker does."""
+
+    RUNNING = "takes and runs jobs"
+    DRAINING = "takes none, and lets those run that have begun"
+    ABORTING = "has cancelled all handlers"
+    STOPPED = "is over"
+
+
+@attrs.define(eq=False)
+class State:
+    """A worker."""
+
+    settings: Settings
+    order: list[str]
+    """Nodes in order of preference."""
+    nodes: dict[str, Node]
+    queues: dict[bytes, Queue]
+    phase: Phase = Phase.RUNNING
+    phase_ends: Micros = NEVER
+    last_turn: Micros = 0
+    home: str = ""
+    """The node from which jobs are taken; empty for none."""
+    jobs: dict[bytes, Job] = attrs.Factory(dict)
+    held: dict[bytes, Job] = attrs.Factory(dict)
+    """Those at stage HELD, in order of arrival."""
+    running: dict[bytes, int] = attrs.Factory(dict)
+    """By queue: how many run."""
+    in_hand: dict[bytes, int] = attrs.Factory(dict)
+    """By queue: how many run or are held."""
+    timers: list[tuple[Micros, int, Job]] = attrs.Factory(list)
+    """A heap; entries that are not `Job.due` any more are skipped."""
+    last_timer: int = 0
+    links: dict[int, Link] = attrs.Factory(dict)
+    last_link: int = 0
+    unsent: dict[str, list[Job]] = attrs.Factory(dict)
+    """By node: jobs whose outcome it is to learn."""
+    linger_until: Micros = NEVER
+    """When these are sent."""
+    done: dict[bytes, None] = attrs.Factory(dict)
+    """Jobs that were done here lately, oldest first."""
+    origins: dict[bytes, str] = attrs.Factory(dict)
+    """By the beginning of a node's id: which node it is."""
+    out: Outbox = attrs.Factory(Outbox)

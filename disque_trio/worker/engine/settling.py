@@ -1,0 +1,186 @@
+"""What becomes of the outcome of a run: the command that tells it, and to which node.
+
+An acknowledgement is repeated until a node has answered, however late, because it is right at every
+node and at any time. What gives a job back is sent only while its lease lasts, and again only if a
+token tells the node who speaks.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine.base import Reply
+from disque_trio.worker.engine import connecting, keeping, words
+from disque_trio.worker.engine.nouns import (
+    MILLI,
+    NEVER,
+    Dead,
+    Done,
+    Job,
+    Micros,
+    Node,
+    Outcome,
+    Release,
+    Request,
+    Retry,
+    Stage,
+    State,
+    Verb,
+    Why,
+)
+
+LINGER: Final[Micros] = 2 * MILLI
+"""How long an acknowledgement waits for others."""
+MOST_DONE: Final = 10_000
+"""Jobs that are remembered as done."""
+_BUSY: Final = (b"LOADING", b"LEAVING", b"MISCONF", b"OOM", b"NOREPL", b"NOAUTH", b"DENIED")
+"""Errors of a node that cannot do it now."""
+
+
+def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> None:
+    """Its handler has ended; None if it was cancelled, and has nothing to say."""
+    if job.lost is not None and not isinstance(outcome, Done):
+        keeping.forget(state, job)
+    elif outcome is None and job.is_again:
+        _hold_again(state, job)
+    else:
+        settle(state, now, job, outcome if outcome is not None else Release())
+
+
+def _hold_again(state: State, job: Job) -> None:
+    """It was given up, and came back before its handler had ended."""
+    state.running[job.queue] -= 1
+    job.stage, job.cancelled, job.is_again = Stage.HELD, None, False
+    state.held[job.id] = job
+    keeping.watch(state, job)
+
+
+def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
+    """Tell a node the outcome. A job with RETRY 0 is never delivered again, so it ends either
+    way."""
+    if job.stage in (Stage.HELD, Stage.RUNNING):
+        state.in_hand[job.queue] -= 1
+    if job.stage is Stage.RUNNING:
+        state.running[job.queue] -= 1
+    state.held.pop(job.id, None)
+    if job.is_once and isinstance(outcome, Retry | Release):
+        outcome = Done()
+    job.stage, job.outcome, job.tries = Stage.SETTLING, outcome, 0
+    if isinstance(outcome, Retry) and outcome.delay and _must_wait_here(state, job):
+        job.stage, job.nack_at = Stage.WAITING, now + outcome.delay
+    else:
+        route(state, now, job)
+    keeping.watch(state, job)
+
+
+def _must_wait_here(state: State, job: Job) -> bool:
+    node = state.nodes[job.node]
+    return node.features is not None and not words.has(node, words.DELAY)
+
+
+def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
+    """The delay of these is over, or the worker stops."""
+    for job in jobs:
+        job.stage, job.nack_at, job.outcome = Stage.SETTLING, NEVER, Retry()
+        route(state, now, job)
+        keeping.watch(state, job)
+
+
+def route(state: State, now: Micros, job: Job) -> None:
+    """Put it among what is to be sent, to the next node."""
+    node = connecting.whom(state, now, job)
+    unsent = state.unsent.setdefault(node.name, [])
+    unsent.append(job)
+    lingers = isinstance(job.outcome, Done) and len(unsent) < keeping.BATCH
+    state.linger_until = min(state.linger_until, now + LINGER if lingers else now)
+
+
+def flush(state: State, now: Micros) -> None:
+    """Send what has lingered, to nodes of which it is known what they understand."""
+    if now < state.linger_until:
+        return
+    state.linger_until = NEVER
+    for name in list(state.unsent):
+        node = state.nodes[name]
+        if node.rests_until > now:
+            state.linger_until = min(state.linger_until, node.rests_until)
+            continue
+        connecting.control_of(state, now, node)
+        if node.features is not None:
+            _tell(state, now, node, state.unsent.pop(name))
+
+
+def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
+    """One command for each outcome, as far as a command takes many jobs."""
+    groups: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], list[Job]] = {}
+    for job in jobs:
+        if _is_open(state, job):
+            groups.setdefault(words.settle(node, job), []).append(job)
+    for (before, _), group in groups.items():
+        size = 1 if before[0] == b"ADDJOB" else keeping.BATCH
+        for at in range(0, len(group), size):
+            _send(state, now, node, tuple(group[at : at + size]))
+
+
+def _send(state: State, now: Micros, node: Node, jobs: tuple[Job, ...]) -> None:
+    before, behind = words.settle(node, jobs[0])
+    link = connecting.control_of(state, now, node)
+    if before[0] == b"ADDJOB":
+        connecting.send(state, now, link, (*before, *behind), (Verb.MOVE, jobs))
+        return
+    is_named = before[0] in (b"NACK", b"RELEASE")
+    ids = [words.named(node, job) if is_named else job.id for job in jobs]
+    connecting.send(state, now, link, (*before, *ids, *behind), (Verb.SETTLE, jobs))
+    for job in jobs if before == (b"ACKJOB",) else ():
+        _remember(state, job)
+
+
+def _remember(state: State, job: Job) -> None:
+    state.done.pop(job.id, None)
+    state.done[job.id] = None
+    if len(state.done) > MOST_DONE:
+        del state.done[next(iter(state.done))]
+
+
+def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Reply) -> None:
+    """A node has answered."""
+    jobs = [job for job in request.jobs if _is_open(state, job)]
+    code = words.code(reply)
+    if code in _BUSY:
+        connecting.rest(state, now, node)
+        _again(state, now, jobs)
+    elif code and len(jobs) > 1:
+        # One of them is refused, and the others with it.
+        for job in jobs:
+            _send(state, now, node, (job,))
+    elif request.verb is Verb.MOVE and not code:
+        for job in jobs:
+            job.outcome = Done()
+            route(state, now, job)
+    else:
+        for job in jobs:
+            keeping.forget(state, job, Why.REFUSED if code else None)
+
+
+def _is_open(state: State, job: Job) -> bool:
+    return state.jobs.get(job.id) is job and job.stage is Stage.SETTLING
+
+
+def on_lost_link(state: State, now: Micros, request: Request) -> None:
+    """There will be no answer: whether the node has heard is unknown."""
+    jobs = [job for job in request.jobs if _is_open(state, job)]
+    may_repeat = [job for job in jobs if isinstance(job.outcome, Done | Dead) or job.token]
+    _again(state, now, may_repeat)
+    for job in jobs:
+        if job not in may_repeat:
+            keeping.forget(state, job, Why.UNKNOWN)
+
+
+def _again(state: State, now: Micros, jobs: list[Job]) -> None:
+    for job in jobs:
+        job.tries += 1
+        route(state, now, job)
+
+
+def on_lost_node(state: State, now: Micros, node: Node) -> None:
+    """What waits for it goes to others."""
+    unsent = state.unsent.pop(node.name, [])
+    _again(state, now, [job for job in unsent if _is_open(state, job)])

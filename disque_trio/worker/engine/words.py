@@ -1,0 +1,127 @@
+"""The words of the engine's requests, and what replies to them say."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.worker.engine.nouns import (
+    MILLI,
+    SECOND,
+    Dead,
+    Done,
+    Job,
+    Micros,
+    Node,
+    Release,
+    Retry,
+)
+
+META: Final = b"withmeta"
+TIED: Final = b"tied"
+TOKENS: Final = b"tokens"
+RELEASE: Final = b"release"
+UNBLOCK: Final = b"unblock"
+DELAY: Final = b"nack-delay"
+BURY: Final = b"dead-letters"
+
+TRANSIT: Final[Micros] = 50 * MILLI
+"""How long a reply may have been under way."""
+UNSURE: Final[Micros] = 750 * MILLI
+"""A lease is spread by 250 ms, and its last 500 ms are not defended against other holders."""
+ASSUMED: Final[Micros] = 1 * SECOND
+"""RETRY, as long as a node of the original has not told it."""
+SHORTEST: Final[Micros] = 100 * MILLI
+"""A lease is never taken for shorter."""
+LONGEST_REASON: Final = 1024
+"""Of a dead job, in bytes."""
+DEAD_QUEUE: Final = b"dead."
+"""Before the name of a queue: where its dead jobs go in a node that keeps none."""
+
+
+def has(node: Node, feature: bytes) -> bool:
+    """Has the node said that it has this feature?"""
+    return node.features is not None and feature in node.features
+
+
+def features(reply: Reply) -> frozenset[bytes]:
+    """What INFO says."""
+    if isinstance(reply, bytes):
+        for line in reply.splitlines():
+            name, _, value = line.partition(b":")
+            if name == b"features":
+                return frozenset(value.split(b","))
+    return frozenset()
+
+
+def take(
+    node: Node, queues: Sequence[bytes], count: int, wait: Micros, *, ties: bool
+) -> list[bytes]:
+    """GETJOB."""
+    words = [b"GETJOB", b"TIMEOUT", b"%d" % (wait // MILLI), b"COUNT", b"%d" % count]
+    words.append(b"WITHMETA" if has(node, META) else b"WITHCOUNTERS")
+    if ties and has(node, TIED):
+        words.append(b"TIED")
+    return [*words, b"FROM", *queues]
+
+
+def named(node: Node, job: Job) -> bytes:
+    """The job, with its token if the node reads one."""
+    return b"%b@%b" % (job.id, job.token) if job.token and has(node, TOKENS) else job.id
+
+
+def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """The words before and behind the ids, for the job's outcome at this node."""
+    match job.outcome:
+        case Done():
+            return (b"ACKJOB",), ()
+        case Release():
+            return (b"RELEASE" if has(node, RELEASE) else b"ENQUEUE",), ()
+        case Dead(reason) if has(node, BURY):
+            return (b"NACK",), (b"DEAD", reason[:LONGEST_REASON])
+        case Dead():
+            return (b"ADDJOB", DEAD_QUEUE + job.queue, job.body), (b"5000",)
+        case Retry(delay) if delay is not None and has(node, DELAY):
+            return (b"NACK",), (b"DELAY", b"%d.%03d" % divmod(delay // MILLI, 1000))
+        case Retry():
+            return (b"NACK",), ()
+
+
+def is_once(id: bytes) -> bool:
+    """Does the id say RETRY 0? Its last field is even then (original 3.1)."""
+    return not int(id[-4:], 16) & 1
+
+
+def jobs(reply: Reply) -> Iterator[tuple[bytes, bytes, bytes, dict[bytes, Reply]]]:
+    """Of a reply to GETJOB: queue, id, body, and what else is told of each job."""
+    for row in reply if isinstance(reply, list) else ():
+        if isinstance(row, list):
+            queue, id, body, *rest = row
+            if isinstance(queue, bytes) and isinstance(id, bytes) and isinstance(body, bytes):
+                yield queue, id, body, dict(zip(map(_name, rest[::2]), rest[1::2], strict=False))
+
+
+def _name(word: Reply) -> bytes:
+    return word if isinstance(word, bytes) else b""
+
+
+def number(facts: dict[bytes, Reply], name: bytes) -> int:
+    """A number that is told of a job; 0 if it is not."""
+    value = facts.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def lease(facts: dict[bytes, Reply], base: Micros) -> tuple[Micros, Micros]:
+    """How long the lease lasts, and when this one ends. `base` is when the reply came."""
+    told = facts.get(b"lease-ms")
+    length = told * MILLI if isinstance(told, int) else lease_of(ASSUMED)
+    return max(length, SHORTEST), base + max(length - TRANSIT, SHORTEST // 2)
+
+
+def lease_of(retry: Micros) -> Micros:
+    """What may be relied on of a RETRY."""
+    return max(retry - UNSURE, SHORTEST)
+
+
+def code(reply: Reply) -> bytes:
+    """The first word of an error; empty for any other reply."""
+    return reply.text.partition(b" ")[0] if isinstance(reply, Failure) else b""
