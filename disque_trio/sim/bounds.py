@@ -7,11 +7,14 @@ from typing import Final
 
 from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
 from disque_trio.statemachine.commands.addjob import MAX_DEFAULT_RETRY_S
 from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S
 from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
+from disque_trio.worker.engine.connecting import LONGEST_REST, PATIENCE
+from disque_trio.worker.engine.intake import WAIT
 
 _SECOND: Final = 1_000_000
 _TICK: Final[Micros] = 100_000
@@ -49,6 +52,8 @@ def longest_wait(plan: Plan) -> Micros:
 def absence(consumer: Consumer) -> Micros:
     """How long after the heal a consumer may not take the queue's next job: it waits in a GETJOB at
     another node, or has disconnected."""
+    if consumer.kind == "engine":
+        return LONGEST_REST + PATIENCE + WAIT + DRAIN + ABORT + consumer.away[1] + consumer.limit
     polls = 2 if consumer.roams else 1
     return polls * consumer.poll_ms * 1000 + (1 + consumer.roams) * consumer.away[1]
 

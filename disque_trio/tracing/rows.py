@@ -20,6 +20,12 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
   ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue``, ``dequeue``, ``release`` and
   ``wait`` (WAITJOB). The `detail` of an invocation is the token, if there is one.
 - ``hangup``: a consumer that asks TIED ends a connection.
+- ``worker.start``, ``worker.stop`` (the order), ``worker.stopped``, ``worker.kill``,
+  ``worker.stall`` and ``worker.resume``: the process of a consumer that runs the worker library's
+  engine. `node` is empty here and in the next.
+- ``run.begin``, ``run.cancel``, ``run.end`` of a handler, and ``run.drop`` of a delivery that ends
+  without a run, or whose outcome no node learns: `cause` of an end is the outcome (done, retry,
+  dead, release, cancelled), of the others the reason (`worker.engine.nouns.Why`).
 - ``purge.invoke``, then ``purge.ok`` or ``purge.unknown``, of a queue.
 - ``query.invoke``, then ``query.ok``, ``query.refused`` or ``query.unknown``, of simulated clients
   only: `cause` is the command (qlen, show …), `detail` its other words, then the reply in short

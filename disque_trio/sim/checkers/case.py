@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
-from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question
+from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
@@ -73,8 +73,8 @@ class Case:
     first_with_body: dict[tuple[str, str], str] = attrs.Factory(dict)
     """By queue and body, where added more than once: the job that was delivered first."""
     flights: dict[int, Flight] = attrs.Factory(dict)
-    operations: dict[tuple[str, int], Micros] = attrs.Factory(dict)
-    """When a WORKING was invoked, by client and number."""
+    operations: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
+    """When a WORKING was invoked, by client, number and job."""
     keyed: dict[tuple[str, int], dict[str, None]] = attrs.Factory(dict)
     """By queue and key: the jobs with the key that may live (S23)."""
     has_maxlen: bool = False
@@ -106,7 +106,7 @@ class Case:
     """By node and name: when the node was told to forget the name (S18)."""
     cut_short: dict[tuple[str, str], tuple[Micros, Micros]] = attrs.Factory(dict)
     """By client and node: when it last gave up ADDJOBs, and when it had sent the first (L5)."""
-    requests: dict[tuple[str, int], None] = attrs.Factory(dict)
+    requests: dict[tuple[str, int], Request] = attrs.Factory(dict)
     """Requests about jobs that are under way, by client and number (S19)."""
     asked_for: dict[str, tuple[tuple[str, ...], int]] = attrs.Factory(dict)
     """By client: the queues of its GETJOB, and its COUNT."""
@@ -117,8 +117,8 @@ class Case:
     the number 0 (S22)."""
     tokens: dict[str, tuple[Micros, str, str]] = attrs.Factory(dict)
     """The serve to which a token belongs: when, by which node and to whom (S23)."""
-    shown: dict[tuple[str, int], str] = attrs.Factory(dict)
-    """The token of a WORKING under way, by client and number."""
+    shown: dict[tuple[str, int, str], str] = attrs.Factory(dict)
+    """The token of a WORKING under way, by client, number and job."""
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
     """By client and node: the jobs that were delivered with TIED (S23)."""
     redrives: dict[tuple[str, str], dict[tuple[str, int], Micros]] = attrs.Factory(dict)
@@ -260,7 +260,11 @@ def case_of(plan: Plan, *, is_live: bool, no_processor: Micros) -> Case:
     obligations = obligations_of(plan, no_processor)
     case = Case(plan, is_live, obligations, world_of(plan, obligations))
     case.has_maxlen = any(add.maxlen is not None for add in plan.adds)
-    case.asked_for = {each.name: (tuple(each.queues), each.count) for each in plan.consumers}
+    case.asked_for = {
+        each.name: (tuple(each.queues), each.count)
+        for each in plan.consumers
+        if each.kind != "engine"  # which asks for another number each time
+    }
     queues = [queue for each in plan.consumers for queue in each.queues]
     queues += [add.queue for add in plan.adds]
     queues += [fault.queue for fault in plan.faults if fault.queue]

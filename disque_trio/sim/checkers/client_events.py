@@ -136,14 +136,17 @@ def on_requeue_invoke(_case: Case, row: Row, job: Job) -> None:
 
 def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
     """WORKING."""
-    case.operations[row.client, row.ref] = row.time
+    case.operations[row.client, row.ref, row.job] = row.time
 
 
 def on_working_end(case: Case, row: Row, job: Job) -> None:
     """The outcome of WORKING."""
-    invoked = case.operations.pop((row.client, row.ref), row.time)
+    invoked = case.operations.pop((row.client, row.ref, row.job), row.time)
     if row.kind != "working.ok":
         case.mark("working.refused")
+        if row.kind == "working.unknown":
+            # The node may have done it.
+            job.expected_since = max(job.expected_since, row.time)
         return
     case.mark("working.renewed")
     job.expected_since = max(job.expected_since, row.time)

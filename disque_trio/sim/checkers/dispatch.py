@@ -214,7 +214,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         _forget,
     ),
     "working.refused": (workers.on_working_refused, client_events.on_working_end),
-    "working.unknown": (client_events.on_working_end,),
+    "working.unknown": (client_events.on_working_end, timers.on_working),
 }
 _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "deljob": (custody.after_deljob, durability.after_setack),

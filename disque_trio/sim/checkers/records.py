@@ -208,6 +208,8 @@ class Request:
     time: Micros
     is_alone: bool = True
     """Is it the only such request for this job at this node?"""
+    is_of_many: bool = False
+    """It names several jobs, so the reply is their total."""
 
 
 @attrs.define(eq=False)

@@ -36,12 +36,13 @@ def on_invoke(case: Case, row: Row, job: Job) -> None:
     """A client sends a node a command about a job."""
     verb = row.kind.partition(".")[0]
     key = (row.client, row.ref)
-    request = Request(row.time)
-    # The reply to a request about several jobs is their total.
-    request.is_alone = key not in case.requests
+    request = case.requests.get(key)
+    if request is None:
+        request = case.requests[key] = Request(row.time)
+    else:
+        request.is_alone, request.is_of_many = False, True
     for other in job.requests.get((row.node, verb), {}).values():
         other.is_alone = request.is_alone = False
-    case.requests[key] = None
     job.requests.setdefault((row.node, verb), {})[key] = request
 
 
@@ -58,7 +59,8 @@ def on_end(case: Case, row: Row, job: Job) -> None:
         return
     case.check("S19")
     done = job.done.get((row.node, verb), NEVER) >= request.time
-    if row.detail == "1" and not done and job.gone.get(row.node, NEVER) < request.time:
+    is_gone = job.gone.get(row.node, NEVER) >= request.time
+    if row.detail == "1" and not (done or is_gone or request.is_of_many):
         _report(case, row, f"{verb} is answered with 1, and nothing was done")
     elif row.detail == "0" and done and request.is_alone:
         _report(case, row, f"{verb} is answered with 0, and it was done")

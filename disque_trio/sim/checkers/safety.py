@@ -343,7 +343,7 @@ def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
 def before_working_ok(case: Case, row: Row, job: Job) -> None:
     """S11: WORKING is refused once half of the TTL is over. Ages are measured by wall clocks."""
     options = job.options
-    invoked = case.operations.get((row.client, row.ref))
+    invoked = case.operations.get((row.client, row.ref, row.job))
     if options is None or invoked is None or job.created_at is None or case.obligations.differs:
         return
     case.check("S11")

@@ -106,7 +106,7 @@ def on_announcement(case: Case, row: Row) -> None:
 
 
 def on_working(case: Case, row: Row, job: Job) -> None:
-    """A client has extended its lease at this node."""
+    """A client has extended its lease at this node, or has tried to and has no reply."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.queueing is None and not copy.is_acked:
         _arm_for_retry(case, job, copy)

@@ -36,29 +36,32 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
 def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
     """WORKING, maybe with a token."""
     if row.detail:
-        case.shown[row.client, row.ref] = row.detail
+        case.shown[row.client, row.ref, row.job] = row.detail
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
     """S23: the node has not given the job to somebody else since."""
     case.tied.get((row.client, row.node), {}).pop(row.job, None)
-    mine = case.tokens.get(case.shown.pop((row.client, row.ref), ""))
+    mine = case.tokens.get(case.shown.pop((row.client, row.ref, row.job), ""))
     if mine is None or mine[1] != row.node or not case.has_node_rows:
         return
     case.check("S23")
-    invoked = case.operations.get((row.client, row.ref), NEVER)
+    invoked = case.operations.get((row.client, row.ref, row.job), NEVER)
     if any(mine[0] < at < invoked and node == mine[1] for at, node, _ in job.served):
         detail = f"{row.client} is given more time, and the node has given it to others since"
         case.violate("S23", detail, job.id, row.node)
 
 
 def on_working_refused(case: Case, row: Row, job: Job) -> None:
-    """S23: a worker that has lost the job has lost it to somebody."""
-    mine = case.tokens.get(case.shown.pop((row.client, row.ref), ""))
+    """S23: a worker that has lost the job has lost it to somebody, or to itself: it has asked
+    another node for more time, which tells this one that a worker has the job from there."""
+    mine = case.tokens.get(case.shown.pop((row.client, row.ref, row.job), ""))
     if row.cause != "LOST":
         return
     case.mark("token.lost")
-    if mine is None or not case.has_node_rows:
+    lease = job.lease
+    is_elsewhere = lease is not None and lease.client == row.client and lease.node != row.node
+    if mine is None or not case.has_node_rows or is_elsewhere:
         return
     case.check("S23")
     if not any(each != mine and (each[0] > mine[0] or each[1] != mine[1]) for each in job.served):

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.consumer_spec import ConsumerSpec
 from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.plan import (
     Add,
@@ -29,7 +30,6 @@ from disque_trio.sim.scenarios.plan import (
 from disque_trio.sim.scenarios.ranges import Range
 from disque_trio.sim.scenarios.scenario import (
     ClockSpec,
-    ConsumerSpec,
     JobSpec,
     LinkSpec,
     ProducerSpec,
@@ -251,7 +251,11 @@ def _consumer(
         name=name,
         node=node,
         queues=queues,
+        kind=spec.kind,
         count=spec.count.draw_int(cfg),
+        prefetch=spec.prefetch.draw_int(cfg),
+        limit=spec.limit.draw_int(cfg),
+        stall=spec.stall.span,
         poll_ms=spec.poll.draw_int(cfg),
         polls=(0, 0) if spec.polls is None else spec.polls.span,
         visit=(0, 0) if spec.visit is None else spec.visit.span,

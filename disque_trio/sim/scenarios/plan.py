@@ -88,18 +88,28 @@ class Add:
 
 @attrs.frozen(kw_only=True)
 class Consumer:
-    """A closed-loop worker: takes jobs, works, then does what its mix says.
+    """A closed-loop worker: takes jobs, works, then does what its mix says. Or, of kind `engine`,
+    the engine of the worker library, whose handlers end as the mix says.
 
     The mix gives relative weights to: ackjob, fastack, nack, nack-delay, none (forgets the job),
     die (drops its connection with the job in hand and comes back), elsewhere (acks at another
     node), fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release,
-    bury.
+    bury, stall (its process stops for a while; engines only).
     """
 
     name: str
     node: int
     queues: tuple[str, ...]
+    kind: str = "loop"
+    """`loop` or `engine`."""
     count: int = 1
+    """GETJOB's COUNT; of an engine, how many jobs run at the same time."""
+    prefetch: int = 0
+    """How many more jobs an engine holds."""
+    limit: Micros = 0
+    """How long a job of an engine may run; 0 is for ever."""
+    stall: Span = (0, 0)
+    """How long the process of an engine stops."""
     poll_ms: int = 1000
     """GETJOB's TIMEOUT."""
     polls: tuple[int, int] = (0, 0)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios.consumer_spec import FAMILY, START, ConsumerSpec, check_consumer
 from disque_trio.sim.scenarios.fault_spec import FaultSpec, check_fault
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.ranges import Choice, Range
@@ -157,9 +158,7 @@ class JobSpec:
     async_: Range = key(SHARE, "chance that a job is added with ASYNC", default=0, name="async")
 
 
-_START: Final = "when it begins"
 _STOP: Final = "when it ends; by default at the end of the chaos"
-_FAMILY: Final = "its name in `swarm.families`"
 
 
 @attrs.frozen(kw_only=True)
@@ -192,61 +191,10 @@ class ProducerSpec:
         "how often a job is sent again, to the next node, when its connection ends without a reply",
         default=0,
     )
-    start: Range = key(DURATION, _START, default="0s")
+    start: Range = key(DURATION, START, default="0s")
     stop: Range | None = key(DURATION, _STOP, default=None)
     job: JobSpec = key(table(JobSpec), "the jobs", default={})
-    family: str | None = key(LABEL, _FAMILY, default=None)
-
-
-@attrs.frozen(kw_only=True)
-class ConsumerSpec:
-    """Workers that take jobs, work on them, and end each in one of the ways of their mix."""
-
-    at: tuple[int, ...] | str = key(
-        NODES, "at which nodes; `random` draws one for each worker", default="all"
-    )
-    workers: Range = key(whole(1), "how many at each node", default=1)
-    queues: tuple[str, ...] | None = key(
-        QUEUES, "the queues that they read; by default all that producers write", default=None
-    )
-    reads: Range | None = key(
-        whole(1), "how many of these queues a worker reads, drawn for each; by default all",
-        default=None,
-    )  # fmt: skip
-    by_queue: bool = key(
-        FLAG, "`workers` is the number for each queue; each worker reads one queue", default=False
-    )
-    count: Range = key(whole(1), "GETJOB's COUNT", default=1)
-    poll: Range = key(MILLIS, "GETJOB's TIMEOUT", default="1s")
-    polls: Range | None = key(
-        whole(1), "after how many GETJOBs it disconnects, drawn for each visit; by default never",
-        default=None,
-    )  # fmt: skip
-    visit: Range | None = key(
-        POSITIVE_DURATION,
-        "after how long it disconnects, also while a GETJOB waits; by default never",
-        default=None,
-    )
-    away: Range = key(DURATION, "how long until it connects again", default="1s..5s")
-    roams: bool = key(
-        FLAG, "it connects to a random node each time; after the chaos to its own", default=False
-    )
-    meta: bool = key(
-        FLAG, "it asks WITHMETA, and sends tokens with WORKING, NACK and RELEASE", default=False
-    )
-    tied: bool = key(FLAG, "it asks TIED", default=False)
-    work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
-    delay: Range = key(MILLIS, "DELAY of `nack-delay`; drawn for each", default="1s..5s")
-    ack: tuple[tuple[str, Range], ...] = key(
-        weights(tuple(vocabulary.WAYS)),
-        "how a job ends after the work",
-        default={"ackjob": 1},
-    )
-    start: Range = key(DURATION, _START, default="0s")
-    stop: Range | None = key(
-        DURATION, "when it ends; by default at the end of the run", default=None
-    )
-    family: str | None = key(LABEL, _FAMILY, default=None)
+    family: str | None = key(LABEL, FAMILY, default=None)
 
 
 @attrs.frozen(kw_only=True)
@@ -374,7 +322,10 @@ class Scenario:
         array_of(table(ProducerSpec)), "the producers", default=[], name="producer"
     )
     consumers: tuple[ConsumerSpec, ...] = key(
-        array_of(table(ConsumerSpec)), "the consumers", default=[], name="consumer"
+        array_of(table(ConsumerSpec, check_consumer)),
+        "the consumers",
+        default=[],
+        name="consumer",
     )
     observers: tuple[ObserverSpec, ...] = key(
         array_of(table(ObserverSpec)), "the observers", default=[], name="observer"

@@ -22,8 +22,14 @@ WAYS: Final = {
     "dequeue": "DEQUEUE, without an ack",
     "release": "RELEASE",
     "bury": "NACK with DEAD",
+    "stall": "the process of the worker stops for `stall`, then ACKJOB",
 }
 """How a consumer can end a job after its work (`plan.Consumer`)."""
+ENGINE_WAYS: Final = (
+    "ackjob", "nack", "nack-delay", "none", "die", "release", "bury", "stall",
+)  # fmt: skip
+"""Those of the engine of the worker library. `die` kills its process, `none` is a handler that does
+not end by itself."""
 
 ORDERS: Final = {
     "purge": "PURGE, at times with BCAST",

@@ -10,8 +10,8 @@ from typing import Final
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Administrator, Micros, Plan
-from disque_trio.sim.workload.agents import PATIENCE, Ask, Hang, Wish
 from disque_trio.sim.workload.visits import NEVER
+from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply
 
 _LONGEST_WAIT_MS: Final = 4000

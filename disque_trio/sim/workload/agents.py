@@ -1,81 +1,24 @@
-"""Producers and consumers: agents that react to replies and to time, without an engine.
-
-The engine asks an agent for its `deadline`, wakes it then, and tells it of replies and of lost
-connections. The agent puts what it wants done into `wishes`; the engine takes them after each call
-and carries them out in order. An agent numbers its connections; each opens with its first request,
-and carries one request at a time or a pipeline of them.
-"""
+"""Producers and consumers: agents that react to replies and to time, without an engine
+(`wishes`)."""
 
 import heapq
 import random
-from typing import Final, Protocol
-
-import attrs
+from typing import Final
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.workload.engine_workers import EngineWorker
 from disque_trio.sim.workload.repeats import Connection, Repeats
 from disque_trio.sim.workload.requests import add_words, getjob_words, tokens_of, way_words
 from disque_trio.sim.workload.visits import NEVER, Visits
+from disque_trio.sim.workload.wishes import PATIENCE, RECONNECT, Agent, Ask, Hang, Wish
 from disque_trio.statemachine.base import Failure, Reply
 
-PATIENCE: Final[Micros] = 5_000_000
-"""How much longer than the command's own timeout an agent waits for a reply."""
 ENDLESS: Final[Micros] = 60_000_000
 """How long it waits if the command has no timeout."""
-RECONNECT: Final[Micros] = 500_000
-"""How long a consumer rests before it connects again."""
 _ELSEWHERE: Final = {"elsewhere": "ackjob", "fastack-elsewhere": "fastack"}
 ACK_TRIES: Final = 3
 """At how many nodes a consumer tries an ack, when connections break."""
-
-
-@attrs.define
-class Ask:
-    """Send a request on a connection."""
-
-    connection: int
-    node: int
-    words: list[bytes]
-
-
-@attrs.define
-class Hang:
-    """End a connection. Requests without a reply are lost; no `lost` follows."""
-
-    connection: int
-    cause: str = "timeout"
-    """For the rows of lost requests; `quit` if the agent ends it without a timeout."""
-    is_told: bool = False
-    """It has a row of its own, because jobs may be tied to the connection."""
-
-
-Wish = Ask | Hang
-
-
-class Agent(Protocol):
-    """An agent, as engines use it."""
-
-    name: str
-    wishes: list[Wish]
-
-    def deadline(self) -> Micros:
-        """When it wants to be woken; NEVER if it only waits for replies."""
-
-    def wake(self, now: Micros) -> None:
-        """The deadline has come."""
-
-    def answered(self, now: Micros, connection: int, reply: Reply) -> None:
-        """The reply to what it asked on this connection."""
-
-    def lost(self, now: Micros, connection: int) -> None:
-        """The node has ended the connection, or is unreachable."""
-
-    def settle(self) -> None:
-        """The chaos has ended: ack every job from now on."""
-
-    def is_idle(self) -> bool:
-        """Has it no job and no pending add?"""
 
 
 def agents(plan: Plan) -> list[Agent]:
@@ -85,7 +28,9 @@ def agents(plan: Plan) -> list[Agent]:
         by_producer.setdefault(add.producer, []).append(add)
     producers = [Producer(name, adds, plan.nodes) for name, adds in by_producer.items()]
     consumers = [
-        Worker(consumer, plan.nodes, stream(plan.seed, "work", consumer.name))
+        (EngineWorker if consumer.kind == "engine" else Worker)(
+            consumer, plan.nodes, stream(plan.seed, "work", consumer.name)
+        )
         for consumer in plan.consumers
     ]
     return [*producers, *consumers]

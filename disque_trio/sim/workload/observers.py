@@ -13,7 +13,7 @@ import attrs
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Micros, Observer, Plan
-from disque_trio.sim.workload.agents import PATIENCE, Ask, Hang, Wish
+from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply, Status
 
 _COMMANDS: Final = ("QLEN", "QPEEK", "QSTAT", "SHOW", "QSCAN", "JSCAN", "JSCAN STATE", "INFO")

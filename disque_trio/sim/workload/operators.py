@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.sim.workload.agents import Ask, Hang, Wish
 from disque_trio.sim.workload.visits import NEVER
+from disque_trio.sim.workload.wishes import Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply
 
 Word = str | bytes | int

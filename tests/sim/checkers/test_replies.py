@@ -81,6 +81,20 @@ def test_of_two_that_ask_at_once_one_is_told_nothing() -> None:
     assert problems(trace) == []
 
 
+def test_the_reply_to_a_request_about_several_jobs_is_their_total() -> None:
+    trace = Trace()
+    other = JOB.replace("AAAA", "AAAC")
+    trace.add(0)
+    trace.serve(1)
+    for job in (JOB, other):
+        trace.row(2, "ack.invoke", "n1", job=job, client="c1", ref=60)
+    trace.row(2.001, "acked", "n1", job=other, cause="ackjob")
+    for job in (JOB, other):
+        trace.row(2.002, "ack.ok", "n1", job=job, client="c1", ref=60, detail="1")
+
+    assert problems(trace) == []
+
+
 @pytest.mark.parametrize(("outcome", "found"), [("unknown", False), ("refused", True)])
 def test_of_one_that_nobody_waits_for_any_more_the_node_may_do_it_yet(
     outcome: str, *, found: bool

@@ -59,6 +59,16 @@ def test_an_announcement_of_another_holder_restarts_the_period() -> None:
     assert late(trace, end=20) == []
 
 
+def test_a_worker_without_a_reply_may_have_got_more_time_all_the_same() -> None:
+    trace = served()
+    trace.row(5, "working.invoke", "n1", job=JOB, client="c1", ref=60)
+    trace.row(5, "working.unknown", "n1", job=JOB, client="c1", ref=60, cause="timeout")
+    trace.working(5, "n1", "n2", "n3")
+    trace.requeue(15.2, "n1")
+
+    assert late(trace, end=15.2) == []
+
+
 def test_holders_that_put_each_other_off_are_found_out_together() -> None:
     trace = served()
     trace.working(10, "n2", "n1", "n3")

@@ -59,6 +59,26 @@ def test_a_worker_that_has_its_job_is_not_told_that_it_is_lost() -> None:
     assert "S23" in broken(trace.verdict())
 
 
+def test_a_worker_may_lose_its_job_to_itself_at_another_node() -> None:
+    trace = handed_out()
+    trace.row(2, "working.invoke", "n2", job=JOB, client="c1", detail=TOKEN, ref=98)
+    trace.row(2.001, "working.ok", "n2", job=JOB, client="c1", detail="10", ref=98)
+    ask(trace, 3, "refused", "LOST", "LOST")
+
+    assert "S23" not in broken(trace.verdict())
+
+
+def test_each_job_of_a_request_has_its_own_token() -> None:
+    trace = handed_out()
+    other = JOB.replace("-11", "-12")
+    given_again(trace, 2)
+    trace.row(3, "working.invoke", "n1", job=JOB, client="c1", detail=TOKEN, ref=99)
+    trace.row(3, "working.invoke", "n1", job=other, client="c1", ref=99)
+    trace.row(3.001, "working.ok", "n1", job=JOB, client="c1", detail="10", ref=99)
+
+    assert "S23" in broken(trace.verdict())
+
+
 def test_more_time_is_for_the_last_that_was_given_the_job() -> None:
     trace = handed_out()
     given_again(trace, 2)

@@ -325,3 +325,24 @@ def test_a_name_is_not_inherited(tmp_path: Path) -> None:
     found = problems(tmp_path, 'schema = 1\nbase = "base"\n')
 
     assert found[0].startswith("1: name is missing")
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("ack = { stall = 1 }", "ack.stall is for consumers of the kind `engine`"),
+        ('kind = "engine"\nack = { deljob = 1 }', "ack.deljob is for consumers of the kind `loop`"),
+        (
+            'kind = "engine"\nack = { none = 1 }',
+            "ack.none lets an engine's job run until its limit",
+        ),
+        ('kind = "engine"\nack = { stall = 1 }', "ack.stall needs to know for how long: say stall"),
+        ('kind = "engine"\nack = { bury = 1 }', "ack.bury of an engine needs meta"),
+    ],
+)
+def test_what_a_kind_of_consumer_cannot_do_is_refused(
+    tmp_path: Path, keys: str, problem: str
+) -> None:
+    (found,) = problems(tmp_path, WORK + "[[consumer]]\n" + keys + "\n")
+
+    assert problem in found

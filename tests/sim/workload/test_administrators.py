@@ -1,7 +1,7 @@
 from disque_trio.sim.scenarios.plan import Administrator, Plan
 from disque_trio.sim.workload.administrators import Commander, administrators
-from disque_trio.sim.workload.agents import PATIENCE, Ask, Hang
 from disque_trio.sim.workload.visits import NEVER
+from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY
 
 JOB = b"D-11111111-222222222222222222222222-05a1"

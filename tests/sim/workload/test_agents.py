@@ -1,9 +1,10 @@
 import pytest
 
 from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
-from disque_trio.sim.workload.agents import ENDLESS, PATIENCE, Ask, Hang, Producer, agents
+from disque_trio.sim.workload.agents import ENDLESS, Producer, agents
 from disque_trio.sim.workload.requests import add_words
 from disque_trio.sim.workload.visits import NEVER
+from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import Failure, Status
 from tests.sim.workload.working import JOB, add, asked, wishes
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from disque_trio.sim.workload.agents import PATIENCE, RECONNECT, Ask, Hang
 from disque_trio.sim.workload.visits import NEVER
+from disque_trio.sim.workload.wishes import PATIENCE, RECONNECT, Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY, Failure
 from tests.sim.workload.working import JOB, SECOND, asked, do_work, fetch, jobs, wishes, worker
 

@@ -1,6 +1,6 @@
 from disque_trio.sim.scenarios.plan import Observer, Plan
-from disque_trio.sim.workload.agents import PATIENCE, Ask, Hang
 from disque_trio.sim.workload.observers import Watcher, observers
+from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import Reply, Status
 
 JOB = b"D-11111111-222222222222222222222222-05a1"

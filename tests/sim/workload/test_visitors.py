@@ -1,7 +1,7 @@
 """Simulated consumers that connect, ask, disconnect and come back."""
 
-from disque_trio.sim.workload.agents import Ask, Hang
 from disque_trio.sim.workload.visits import NEVER
+from disque_trio.sim.workload.wishes import Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY
 from tests.sim.workload.working import SECOND, asked, do_work, fetch, wishes, worker
 

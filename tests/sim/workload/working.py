@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
-from disque_trio.sim.workload.agents import PATIENCE, Agent, Ask, Wish, Worker
+from disque_trio.sim.workload.agents import Worker
+from disque_trio.sim.workload.wishes import PATIENCE, Agent, Ask, Wish
 from disque_trio.statemachine.base import Reply
 
 JOB = b"D-11111111-222222222222222222222222-05a1"

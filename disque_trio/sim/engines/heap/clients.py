@@ -14,7 +14,7 @@ from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.sim.workload.agents import Agent, Ask, Hang
+from disque_trio.sim.workload.wishes import Agent, Ask, Hang, Tell
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.tracing import client_rows, query_rows
@@ -97,8 +97,10 @@ class ClientConnections:
             for wish in wishes:
                 if isinstance(wish, Ask):
                     self._ask(actor, wish)
-                else:
+                elif isinstance(wish, Hang):
                     self._hang_up(actor, wish)
+                else:
+                    self._tell(actor, wish)
         deadline = actor.agent.deadline()
         if deadline < actor.wake_at:
             actor.wake_at = deadline
@@ -136,6 +138,14 @@ class ClientConnections:
             self._note(connection, Operation([], 0, ()), Note("hangup", cause=wish.cause))
         self._drop(connection, wish.cause)
         self._engine.later(actor.distance, self._depart, connection)
+
+    def _tell(self, actor: Actor, wish: Tell) -> None:
+        self._recorder.add(
+            (
+                self._engine.now, wish.kind, "", wish.job, wish.queue, actor.agent.name, "",
+                wish.cause, wish.detail, 0, 0, 0, actor.vector.tick(),
+            )
+        )  # fmt: skip
 
     def _drop(self, connection: ClientConnection, cause: str) -> None:
         """No reply is accepted any more."""

@@ -18,8 +18,8 @@ from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.model.vector_clocks import NoClock, VectorClock
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
-from disque_trio.sim.workload.agents import Agent
 from disque_trio.sim.workload.operators import Operator
+from disque_trio.sim.workload.wishes import Agent
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
