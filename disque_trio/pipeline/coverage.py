@@ -15,6 +15,8 @@ _STATES: Final = {
     "hold": "held",
     "queue": "queued",
     "unqueue": "held",
+    "dead": "dead",
+    "redrive": "held",
     "acked": "acked",
     "drop": UNKNOWN,
 }

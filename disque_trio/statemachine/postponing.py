@@ -12,6 +12,7 @@ from typing import Final
 
 from disque_trio.statemachine import handouts, journaling, lifecycle, send, trace
 from disque_trio.statemachine.base import (
+    ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELAYED,
@@ -71,6 +72,11 @@ def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
 def is_postponed(job: Job) -> bool:
     """Does it wait after a NACK?"""
     return bool(job.flags & POSTPONED)
+
+
+def is_backing_off(job: Job) -> bool:
+    """The same of a job that has not ended since."""
+    return job.state == ACTIVE and is_postponed(job)
 
 
 def rest(node: NodeState, job: Job) -> Millis:

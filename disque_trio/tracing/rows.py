@@ -32,8 +32,9 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
   (`query_rows`).
 
 Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
-``acked``, ``untie``, each with the `cause` that `statemachine.events` lists; the `detail` of
-``hold`` is what the record says of the job (`statemachine.trace.hold`). ``error``: the machine
+``acked``, ``dead``, ``redrive``, ``postpone``, ``untie``, each with the `cause` that
+`statemachine.events` lists; the `detail` of ``hold`` is what the record says of the job
+(`statemachine.trace.hold`). ``error``: the machine
 raised, which ends the run. ``invariant``: the node's state is inconsistent, `detail` says why.
 ``nodes``: which nodes it knows (`inspection`). ``unmet``: the node has a job queued while a client
 waits for it at `peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there

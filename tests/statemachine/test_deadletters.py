@@ -21,6 +21,7 @@ from tests.statemachine.burying import (
     shown,
     with_dead,
 )
+from tests.statemachine.commands.informed import fields_of
 
 # When a job dies.
 
@@ -245,6 +246,23 @@ def test_qstat_and_info_count_the_dead() -> None:
     info = rig.ask("INFO", "jobs")
     assert isinstance(info, bytes)
     assert b"dead_jobs:2\r\n" in info
+    assert b"dead_jobs_by_queue:" in info
+
+
+def test_info_names_the_queues_with_most_dead_jobs_in_plain_letters() -> None:
+    rig = Rig()
+    names = [b"mails", b"mails", b"a b,c=\xff", *(b"q%d" % number for number in range(12))]
+    for name in names:
+        reply = rig.ask("ADDJOB", name, "body", 0)
+        assert isinstance(reply, Status)
+        rig.ask("NACK", reply.text, "DEAD")
+
+    fields = fields_of(rig, "jobs")
+
+    assert fields["dead_jobs"] == "15"
+    named = fields["dead_jobs_by_queue"].split(",")
+    assert named[:3] == ["mails=2", "a?b?c??=1", "q0=1"]
+    assert len(named) == 10
 
 
 def test_a_queue_that_has_nothing_but_dead_jobs_has_figures() -> None:

@@ -24,7 +24,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found.append(_loading(node))
         else:
             found += [*_duplicate(node), *_reach(node), *_process(node), *refusals.judge(node)]
-            found += [*_memory(node), *_disk(node), *_jobs(node)]
+            found += [*_memory(node), *_disk(node), *_jobs(node), *_failed_work(node)]
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
         found += [*_members(well, nodes), *_one_way(well), *_clocks(well)]
@@ -171,6 +171,25 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
             else "copies are made as long as there are nodes to take them: if the number stays, "
             "start or add nodes, or CLUSTER FORGET those that are gone for good",
         )  # fmt: skip
+
+
+def _failed_work(node: NodeFacts) -> Iterator[Finding]:
+    """Jobs that workers have given up, or back."""
+    if dead := node.number("dead_jobs"):
+        queues = node.counts("dead_jobs_by_queue")
+        most = ", ".join(f"{count} of {queue}" for queue, count in queues.items())
+        yield warning(
+            node.where,
+            f"{dead} jobs are dead" + (f": {most}" if most else ""),
+            "JSCAN STATE dead REPLY all shows why; REDRIVE queue queues them again, PURGE queue "
+            "DEAD ends them. Every holder of a job counts it",
+        )
+    if delayed := node.number("delayed_jobs"):
+        yield note(
+            node.where,
+            f"{delayed} jobs wait for the end of a delay, that of ADDJOB or of a NACK",
+            "JSCAN STATE backing-off REPLY all shows those that workers have given back",
+        )
 
 
 def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]:

@@ -41,6 +41,8 @@ _COPY: Final = (
     StructField("priority", LongType()),
     StructField("created", TimestampType()),
     StructField("next_requeue_ms", LongType()),
+    StructField("backing_off_ms", LongType()),
+    StructField("reason", StringType()),
     StructField("holders", ArrayType(StringType())),
 )
 """Columns from SHOW and JSCAN; null in a stream."""
@@ -99,7 +101,7 @@ def delivered(job: Job) -> Row:
 
 def copied(job: JobDetails, node: str) -> Row:
     """A row of a table: what SHOW tells of one copy."""
-    within = job.next_requeue_within
+    within, waits, reason = job.next_requeue_within, job.backing_off, job.more.get("reason")
     return {
         "job_id": job.id,
         "queue": None if job.queue is None else text(job.queue),
@@ -115,6 +117,8 @@ def copied(job: JobDetails, node: str) -> Row:
         "priority": job.more.get("priority", 0),
         "created": job.ctime // 1000,  # milliseconds and a counter of six digits, to microseconds
         "next_requeue_ms": None if within is None else round(within * 1000),
+        "backing_off_ms": None if waits is None else round(waits * 1000),
+        "reason": reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else None,
         "holders": list(job.nodes_delivered),
     }
 

@@ -48,7 +48,12 @@ OPTIONS: Final = (
     Option("tlsServerName", "all", "", "whose certificate to expect, instead of the host's"),
     Option("timeout", "all", "5", "seconds after which a node that does not answer is down"),
     Option("queue", "all", "", "the queue; for streams a must, for the sink unless it is a column"),
-    Option("state", "scan", "", "states of jobs to list, `queued,active,acked,wait-repl,dead`"),
+    Option(
+        "state",
+        "scan",
+        "",
+        "states of jobs to list, `queued,active,acked,wait-repl,dead`; also `backing-off`",
+    ),
     Option("maxJobsPerTrigger", "stream", "1000", "jobs of a batch at most, up to 10000"),
     Option("maxBytesPerTrigger", "stream", "67108864", "no more is taken once bodies are as long"),
     Option("jobsPerPartition", "stream", "1000", "jobs of a task at most"),
@@ -65,6 +70,8 @@ OPTIONS: Final = (
     Option("maxlen", "sink", "", "ADDJOB's MAXLEN; none"),
     Option("priority", "sink", "", "ADDJOB's PRIORITY, from -100 to 100; 0"),
     Option("limit", "sink", "", "ADDJOB's LIMIT, from 1 to 10000; none"),
+    Option("backoff", "sink", "", "ADDJOB's BACKOFF in seconds; none"),
+    Option("maxbackoff", "sink", "", "ADDJOB's MAXBACKOFF in seconds; the node's default"),
     Option("recognize", "sink", "true", "keep notes, so that a stream's batch adds nothing twice"),
     Option("connections", "sink", "4", "connections of a task to its node"),
 )
@@ -81,6 +88,9 @@ _ANY: Final = "any"
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
 """Options of Spark itself, which it passes on."""
 STATES: Final = ("wait-repl", "active", "queued", "acked", "dead")
+"""What the column `state` may have."""
+BACKING_OFF: Final = "backing-off"
+"""Jobs that wait after a NACK can be listed, too; their column has `active`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -145,6 +155,8 @@ class Sink:
     maxlen: int | None
     priority: int | None
     limit: int | None
+    backoff_s: int | None
+    max_backoff_s: int | None
     recognizes: bool
     connections: int
     timeout_ms: int
@@ -224,8 +236,9 @@ def scan(given: Mapping[str, str]) -> Scan:
     values = _Values(given)
     states = tuple(word.strip().lower() for word in values.text("state").split(",") if word.strip())
     for state in states:
-        if state not in STATES:
-            raise values.wrong("state", f"{state!r} is none of {', '.join(STATES)}")
+        if state not in (*STATES, BACKING_OFF):
+            known = ", ".join((*STATES, BACKING_OFF))
+            raise values.wrong("state", f"{state!r} is none of {known}")
     return Scan(queue=values.text("queue"), states=states)
 
 
@@ -236,6 +249,7 @@ def sink(given: Mapping[str, str]) -> Sink:
     hold_s = values.count("hold", 0, LONGEST_S)
     if values.has("hold") and hold_s >= ttl_s:
         raise values.wrong("hold", f"must be less than ttl, which is {ttl_s}")
+    backoff_s = values.optional("backoff", 1, LONGEST_S)
     return Sink(
         queue=values.text("queue"),
         # Leave half of a short TTL for the consumers.
@@ -247,6 +261,8 @@ def sink(given: Mapping[str, str]) -> Sink:
         maxlen=values.optional("maxlen", 1, 1 << 31),
         priority=values.optional("priority", -100, 100),
         limit=values.optional("limit", 1, 10_000),
+        backoff_s=backoff_s,
+        max_backoff_s=values.optional("maxbackoff", backoff_s or 1, LONGEST_S),
         recognizes=values.flag("recognize"),
         connections=values.count("connections", 1, 64),
         timeout_ms=int(values.number("timeout", 0.1, 3600) * 1000),

@@ -30,6 +30,8 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "maxlen": (_WHOLE, "a whole number"),
     "priority": (_WHOLE, "a whole number"),
     "limit": (_WHOLE, "a whole number"),
+    "backoff": (_WHOLE, "a whole number"),
+    "maxbackoff": (_WHOLE, "a whole number"),
 }
 _LIMITS: Final = {
     "delay": (0, LONGEST_S),
@@ -39,6 +41,8 @@ _LIMITS: Final = {
     "maxlen": (1, 1 << 31),
     "priority": (-100, 100),
     "limit": (1, 10_000),
+    "backoff": (1, LONGEST_S),
+    "maxbackoff": (1, LONGEST_S),
 }
 _PERIODS: Final = tuple(_LIMITS)
 
@@ -137,6 +141,10 @@ class Rows:
                 raise self._wrong(
                     f'its ttl is {ttl}, too short to wait; option("hold", 0) does not'
                 )
+        backoff = _first(row["backoff"], sink.backoff_s)
+        longest = _first(row["maxbackoff"], sink.max_backoff_s)
+        if backoff is not None and longest is not None and longest < backoff:
+            raise self._wrong(f"its maxbackoff is {longest}, and its backoff {backoff}")
         given = {
             b"REPLICATE": _first(row["replicate"], sink.replicas),
             b"DELAY": delay or None,
@@ -145,6 +153,8 @@ class Rows:
             b"MAXLEN": _first(row["maxlen"], sink.maxlen),
             b"PRIORITY": _first(row["priority"], sink.priority),
             b"LIMIT": _first(row["limit"], sink.limit),
+            b"BACKOFF": backoff,
+            b"MAXBACKOFF": None if backoff is None else longest,
         }
         words = [w for k, v in given.items() if v is not None for w in (k, b"%d" % v)]
         return Terms(tuple(words), hold)

@@ -61,7 +61,8 @@ class CopiesTable(DataSourceReader):
         return True
 
     def _states(self) -> set[str]:
-        return set(self._scan.states or STATES)
+        """Of the jobs that are listed, as the column has them."""
+        return set(self._scan.states or STATES) & set(STATES)
 
     def partitions(self) -> Sequence[InputPartition]:
         with Nodes(self._link) as nodes:

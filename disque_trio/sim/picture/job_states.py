@@ -19,9 +19,11 @@ class JobState(enum.IntEnum):
     HELD = 3
     """The node has a copy, not queued."""
     QUEUED = 4
-    TOLD = 5
+    DEAD = 5
+    """Kept, and delivered to nobody until it is redriven."""
+    TOLD = 6
     """Acknowledged, as another node has announced."""
-    ACKED = 6
+    ACKED = 7
     """Acknowledged by a client of this node."""
 
     @property
@@ -30,11 +32,17 @@ class JobState(enum.IntEnum):
         return self > JobState.DUMMY
 
 
-LETTERS = ".dwhQkK"
+LETTERS = ".dwhQxkK"
 """One for each state, in order; upper case where the node acts on its own."""
 
 HOLDS = {"add": JobState.WAITING, "dummy": JobState.DUMMY}
 """By the cause of a `hold`; any other cause gives HELD."""
+_LEAVES = {
+    "unqueue": JobState.QUEUED,
+    "add.ok": JobState.WAITING,
+    "redrive": JobState.DEAD,
+}
+"""By the kind of a row: which state it ends, so that the job is HELD."""
 
 
 @attrs.frozen
@@ -85,10 +93,10 @@ def _after(row: Row, before: JobState) -> JobState:
             return JobState.NONE
         case "queue":
             return JobState.QUEUED
-        case "unqueue" if before is JobState.QUEUED:
+        case "unqueue" | "add.ok" | "redrive" if before is _LEAVES[row.kind]:
             return JobState.HELD
-        case "add.ok" if before is JobState.WAITING:
-            return JobState.HELD
+        case "dead" if not row.detail.endswith("wait-repl"):
+            return JobState.DEAD
         case "acked":
             return JobState.ACKED if row.cause == "ackjob" else max(before, JobState.TOLD)
         case _:

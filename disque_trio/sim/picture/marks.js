@@ -45,6 +45,10 @@ function markOf(i, nth) {
       return { glyph: "S", hue: "accent", label: "served" };
     case "give":
       return { glyph: "G", hue: "move", label: "given away" };
+    case "dead":
+      return { glyph: "†", hue: "bad", label: `dead: ${cause}` };
+    case "redrive":
+      return { label: "redriven" };
     case "acked":
       return { glyph: "✓", hue: "good", label: cause === "ackjob" ? "acked" : "" };
     case "get.deliver":

@@ -80,7 +80,7 @@ function nodeCard(name, lifeline, time) {
     element(
       "p",
       {},
-      `${counts[WAITING] + counts[HELD]} held, ${counts[DUMMY] + counts[TOLD] + counts[ACKED]} acked${clockWords(name, time)}`,
+      `${counts[WAITING] + counts[HELD]} held, ${counts[DEAD] ? `${counts[DEAD]} dead, ` : ""}${counts[DUMMY] + counts[TOLD] + counts[ACKED]} acked${clockWords(name, time)}`,
     ),
   );
 }

@@ -5,13 +5,14 @@ const NONE = -1;
 const CLUSTER = -1;
 const EVERYTHING = -2; // besides CLUSTER, what can be chosen instead of a job
 // In the order of `job_states.JobState`.
-const STATES = ["none", "dummy", "waiting", "held", "queued", "told", "acked"];
+const STATES = ["none", "dummy", "waiting", "held", "queued", "dead", "told", "acked"];
 const STATE_WORDS = [
   "no record",
   "dummy ack",
   "being copied",
   "held",
   "queued",
+  "dead",
   "acked (told)",
   "acked",
 ];
@@ -19,8 +20,9 @@ const DUMMY = 1;
 const WAITING = 2;
 const HELD = 3;
 const QUEUED = 4;
-const TOLD = 5;
-const ACKED = 6;
+const DEAD = 5;
+const TOLD = 6;
+const ACKED = 7;
 const isCopy = (state) => Number(state > DUMMY);
 
 const LINK_FAULTS = new Set(["cut", "clog", "drop", "half-open", "delay"]);
@@ -146,6 +148,10 @@ function say(i) {
       return `${lifeline} serves${job} to ${peer}`;
     case "give":
       return `${lifeline} gives${job} to ${peer}`;
+    case "dead":
+      return `${lifeline} has${job} as dead from now on${why}${more}`;
+    case "redrive":
+      return `${lifeline} has${job} as redriven from now on${why}${more}`;
     case "acked":
       return `${lifeline} marks${job} acknowledged${why}`;
     case "get.deliver":

@@ -25,6 +25,8 @@ SIGNS = {
     "queue": "+q",
     "unqueue": "-q",
     "acked": "ack",
+    "dead": "dead",
+    "redrive": "redriven",
     "get.deliver": "deliver",
 }
 SILENT = frozenset({"send", "recv"})

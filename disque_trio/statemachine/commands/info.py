@@ -32,6 +32,9 @@ FEATURES: Final = (
     "cancel-key",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
+_SHOWN_QUEUES: Final = 10
+"""How many queues with dead jobs are named."""
+_SHOWN_BYTES: Final = 64
 _NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff")
 """Those that need a place for the extensions of jobs."""
 Field = tuple[str, object]
@@ -89,8 +92,23 @@ def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
 def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_jobs", len(node.jobs)
     yield "dead_jobs", sum(map(len, node.dead.values()))
+    if node.dead:
+        yield "dead_jobs_by_queue", _most_dead(node)
+    yield "delayed_jobs", sum(node.delayed.values())
     yield "under_replicated_jobs", node.repair.under
     yield "repaired_copies", node.stats.copies_repaired
+
+
+def _most_dead(node: NodeState) -> str:
+    """The queues that have most dead jobs, and how many."""
+    counts = sorted((-len(jobs), name) for name, jobs in node.dead.items())[:_SHOWN_QUEUES]
+    return ",".join(f"{_plain(name)}={-count}" for count, name in counts)
+
+
+def _plain(name: bytes) -> str:
+    """Without what separates, and short."""
+    text = name[:_SHOWN_BYTES].decode("ascii", "replace")
+    return "".join(c if "!" <= c <= "~" and c not in ",=" else "?" for c in text)
 
 
 def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:

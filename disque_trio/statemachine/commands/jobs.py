@@ -32,7 +32,7 @@ from disque_trio.statemachine.commands.parse import Words, job_ids, timeout, wit
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job, check_id
-from disque_trio.statemachine.postponing import is_postponed, rest
+from disque_trio.statemachine.postponing import is_backing_off, is_postponed, rest
 from disque_trio.statemachine.state import NodeState
 
 _WITH_WORKER: Final = DELIVERED | LEASED | TAKEN
@@ -181,7 +181,7 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"nodes-delivered", list(job.holders), b"nodes-confirmed", list(job.confirmed or ())]
     reply += [b"next-requeue-within", _within(node, job.requeue_at)]
     reply += [b"next-awake-within", _within(node, job.due), b"body", job.body]
-    if is_postponed(job):
+    if is_backing_off(job):
         reply += [b"backing-off", rest(node, job)]
     if job.extensions is not None:
         for name, value in job.extensions.fields:

@@ -25,9 +25,12 @@ from disque_trio.statemachine.commands.parse import integer
 from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
+from disque_trio.statemachine.postponing import is_backing_off
 from disque_trio.statemachine.state import NodeState
 
 DEFAULT_COUNT: Final = 100
+BACKING_OFF: Final = b"backing-off"
+"""What JSCAN takes for a state, besides those that SHOW has."""
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
 """For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
@@ -49,6 +52,9 @@ class Options:
     import_rate: int = -1
     queue: bytes | None = None
     states: tuple[int, ...] = ()
+    """Where there are states, a job in any of them is shown, and with `is_backing_off` one that
+    waits after a NACK."""
+    is_backing_off: bool = False
     whole: bool = False
 
 
@@ -185,6 +191,8 @@ def _qscan_option(options: Options, name: bytes, value: bytes) -> bool:
 def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
     if name == b"QUEUE":
         options.queue = value
+    elif name == b"STATE" and value.lower() == BACKING_OFF:
+        options.is_backing_off = True
     elif name == b"STATE":
         options.states += (_state(value),)
     elif name == b"REPLY":
@@ -196,7 +204,8 @@ def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
 
 def _state(word: bytes) -> int:
     if word.lower() not in STATE_NAMES:
-        raise CommandError(b"ERR Invalid job state name: " + none_of(word, STATE_NAMES))
+        known = (*STATE_NAMES, BACKING_OFF)
+        raise CommandError(b"ERR Invalid job state name: " + none_of(word, known))
     return STATE_NAMES.index(word.lower())
 
 
@@ -220,4 +229,6 @@ def _shows_job(options: Options, job: Job) -> bool:
         return False
     if options.queue is not None and job.queue != options.queue:
         return False
-    return not options.states or job.state in options.states
+    if not options.states and not options.is_backing_off:
+        return True
+    return job.state in options.states or (options.is_backing_off and is_backing_off(job))

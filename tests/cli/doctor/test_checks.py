@@ -50,6 +50,27 @@ def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
     assert said(cluster()) == []
 
 
+def test_dead_jobs_are_told_with_their_queues() -> None:
+    info = {"dead_jobs": "12", "dead_jobs_by_queue": "mails=9,orders=3"}
+
+    finding = the_one(cluster(info=info))
+
+    assert (finding.level, finding.what) == (
+        Level.WARNING,
+        "12 jobs are dead: 9 of mails, 3 of orders",
+    )
+    assert "REDRIVE" in finding.advice
+    assert "PURGE queue DEAD" in finding.advice
+
+
+def test_jobs_that_back_off_are_no_warning() -> None:
+    finding = the_one(cluster(info={"delayed_jobs": "4"}))
+
+    assert finding.level is Level.NOTE
+    assert "4 jobs wait for the end of a delay" in finding.what
+    assert "JSCAN STATE backing-off" in finding.advice
+
+
 @pytest.mark.parametrize(
     ("field", "value", "level", "word"),
     [

@@ -70,6 +70,9 @@ def test_a_wrong_option_of_a_stream_is_named(given: dict[str, str], said: str) -
         ({"ttl": "60", "hold": "60"}, "option hold: '60': must be less than ttl, which is 60"),
         ({"ttl": "60", "delay": "60"}, "option delay: '60'"),
         ({"replicate": "0"}, "option replicate: '0'"),
+        ({"backoff": "0"}, "option backoff: '0'"),
+        ({"maxbackoff": "2147484"}, "option maxbackoff: '2147484'"),
+        ({"backoff": "9", "maxbackoff": "8"}, "option maxbackoff: '8': must be a whole number"),
     ],
 )
 def test_a_wrong_option_of_the_sink_is_named(given: dict[str, str], said: str) -> None:
@@ -84,6 +87,7 @@ def test_a_short_life_has_a_short_hold_unless_one_is_asked_for() -> None:
 
 
 def test_states_are_checked() -> None:
+    assert options.scan({"state": "dead,backing-off"}).states == ("dead", "backing-off")
     assert options.scan({"state": "Queued, active"}).states == ("queued", "active")
     with pytest.raises(OptionError, match="'waiting' is none of wait-repl, active"):
         options.scan({"state": "waiting"})

@@ -28,11 +28,11 @@ def test_rows_become_jobs(session: Any, cluster: Cluster) -> None:
 def test_a_rows_own_columns_come_first(session: Any, cluster: Cluster) -> None:
     frame = session.createDataFrame(
         [
-            ("own", b"\x00\xff", 5, None, 600, 1, -3, 4),
-            (None, b"b", None, 7, None, None, None, None),
+            ("own", b"\x00\xff", 5, None, 600, 1, -3, 4, 2),
+            (None, b"b", None, 7, None, None, None, None, None),
         ],
         "queue string, body binary, retry int, delay bigint, ttl long, replicate short,"
-        " priority byte, limit int",
+        " priority byte, limit int, backoff long",
     )
 
     save(frame, cluster, queue="rest", retry=9, ttl=1000, replicate=2, priority=100)

@@ -37,6 +37,24 @@ def test_an_ack_by_a_client_differs_from_one_that_a_node_announced() -> None:
     assert after(*held, Row(2, "acked", "n2", "J", cause="setack")) == "wk."
 
 
+def test_a_dead_job_is_marked_until_it_is_redriven() -> None:
+    dead = (
+        hold("n1", "add"), hold("n2", "repljob"), Row(1, "queue", "n1", "J", cause="first"),
+        Row(2, "unqueue", "n1", "J", cause="buried"), Row(2, "dead", "n1", "J", cause="nack-dead"),
+        Row(3, "dead", "n2", "J", cause="jobstate"),
+    )  # fmt: skip
+
+    assert after(*dead) == "xx."
+    assert after(*dead, Row(4, "redrive", "n1", "J", cause="redriven")) == "hx."
+    assert after(*dead, Row(4, "acked", "n2", "J", cause="ackjob")) == "xK."
+
+
+def test_one_whose_copies_are_awaited_is_not_dead_yet() -> None:
+    noted = Row(1, "dead", "n1", "J", cause="jobstate", detail="redriven=0 left=9 wait-repl")
+
+    assert after(hold("n1", "add"), noted) == "w.."
+
+
 def test_leaving_the_queue_does_not_undo_an_ack() -> None:
     acked = (hold("n1", "add"), Row(2, "acked", "n1", "J", cause="ackjob"))
 

@@ -123,8 +123,8 @@ QSCAN 0 0
 QSCAN MINLEN few
     ERR value is not an integer or out of range: 'few' is no whole number for MINLEN
 JSCAN STATE quued
-    ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked, dead (did you
-    ... mean 'queued'?)
+    ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked, dead,
+    ... backing-off (did you mean 'queued'?)
 JSCAN REPLY some
     ERR Invalid REPLY type, try ID or ALL: 'some' is neither
 PAUSE mail of

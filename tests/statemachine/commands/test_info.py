@@ -180,6 +180,7 @@ def test_jobs_and_queues_are_counted_whatever_their_state() -> None:
     assert fields_of(rig, "jobs") == {
         "registered_jobs": "2",
         "dead_jobs": "0",
+        "delayed_jobs": "1",
         "under_replicated_jobs": "0",
         "repaired_copies": "0",
     }

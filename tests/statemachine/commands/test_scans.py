@@ -271,6 +271,22 @@ def test_jobs_by_queue_and_state() -> None:
     assert everything(rig, "JSCAN", "STATE", "queued", "QUEUE", "r") == [Status(other.id)]
 
 
+def test_jobs_that_wait_after_a_nack_can_be_listed() -> None:
+    rig = Rig()
+    waits, delayed, queued = rig.add(), rig.add("DELAY", 9), rig.add(queue="r")
+    assert rig.ask("GETJOB", "FROM", "q") == [[b"q", waits.id, b"body"]]
+    assert rig.ask("NACK", waits.id, "DELAY", 5) == 1
+
+    assert everything(rig, "JSCAN", "STATE", "backing-off") == [Status(waits.id)]
+    assert everything(rig, "JSCAN", "STATE", "Backing-Off", "STATE", "queued") == [
+        Status(waits.id),
+        Status(queued.id),
+    ]
+    assert everything(rig, "JSCAN", "STATE", "active") == [Status(waits.id), Status(delayed.id)]
+    rig.ask("ACKJOB", waits.id)
+    assert everything(rig, "JSCAN", "STATE", "backing-off") == []
+
+
 def test_acks_without_a_job_are_not_shown() -> None:
     rig = Rig(peers=1)
     rig.ask("ACKJOB", JOB)

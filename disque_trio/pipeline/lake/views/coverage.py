@@ -21,12 +21,13 @@ WITH heard AS (
     explode(if(job <> '', array(job),
       split(regexp_extract(detail, 'jobs=([^ ]+)', 1), ','))) AS job
   FROM rows
-  WHERE kind IN ('hold', 'drop', 'queue', 'unqueue', 'acked') AND job <> ''
+  WHERE kind IN ('hold', 'drop', 'queue', 'unqueue', 'dead', 'redrive', 'acked') AND job <> ''
     OR kind = 'recv' AND (job <> '' OR detail LIKE '%jobs=%')
 ), stood AS (
   SELECT *, last_value(CASE kind
       WHEN 'hold' THEN if(cause = 'dummy', 'acked', 'held') WHEN 'drop' THEN 'unknown'
-      WHEN 'queue' THEN 'queued' WHEN 'unqueue' THEN 'held' WHEN 'acked' THEN 'acked' END, true)
+      WHEN 'queue' THEN 'queued' WHEN 'unqueue' THEN 'held' WHEN 'dead' THEN 'dead'
+      WHEN 'redrive' THEN 'held' WHEN 'acked' THEN 'acked' END, true)
     OVER (PARTITION BY {_KEYS}, node, job ORDER BY time, seq) AS state
   FROM heard
 )
