@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY, Status
-from disque_trio.statemachine.messages import Enqueue, NeedJobs
+from disque_trio.statemachine.messages import Enqueue, NeedJobs, SetAck
 from tests.rig import JOB, ME, N2, Rig, copy_of
 from tests.statemachine.counting import counts, stat
 
@@ -105,6 +105,34 @@ def test_acknowledgements_of_several_queues_count_for_each() -> None:
 
     assert counts(rig) == (0, 0, 2, 3)
     assert stat(rig, "r")[b"acks"] == 1
+
+
+def test_an_ack_at_a_node_without_the_job_counts_nowhere() -> None:
+    elsewhere = Rig(peers=1)
+    elsewhere.ask("GETJOB", "NOHANG", "FROM", "q")
+    assert elsewhere.ask("ACKJOB", JOB) == 0
+    assert counts(elsewhere) == (0, 0, 0, 0)
+
+    holder = Rig(peers=1)
+    holder.ask("GETJOB", "NOHANG", "FROM", "q")
+    holder.hold(copy_of(holders=(N2, ME)))
+    holder.ask("ENQUEUE", JOB)
+    holder.ask("GETJOB", "FROM", "q")
+    assert counts(holder) == (0, 1, 1, 0)
+    holder.message(N2, SetAck(JOB, 0))
+    assert counts(holder) == (0, 0, 1, 0)
+
+
+def test_an_ack_that_comes_twice_counts_once() -> None:
+    rig = Rig(peers=2)
+    rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ENQUEUE", JOB)
+
+    rig.ask("ACKJOB", JOB)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N2, SetAck(JOB, 2))
+
+    assert stat(rig)[b"acks"] == 1
 
 
 def test_delayed_jobs_of_one_request_leave_the_count() -> None:
