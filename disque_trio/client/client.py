@@ -179,7 +179,11 @@ class Client(ClusterClient):
         return replies
 
     async def _let_go(self, link: Link, asked: Sequence[Command[Result]]) -> None:
-        """The task that waited was cancelled."""
+        """The task that waited was cancelled. Jobs that have come for it are given back."""
+        if not any(each.name == "GETJOB" for each in asked):
+            with anyio.CancelScope(shield=True):
+                await link.close()
+            return
         jobs: list[Job] = []
         for command, reply in zip(asked, await self._last_replies(link, asked), strict=False):
             told = outcome(command, reply)

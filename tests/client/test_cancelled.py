@@ -39,6 +39,9 @@ class Node:
                 self.waiting = connection
                 self.waits.set()
                 return b""
+            case [b"WAITJOB", *_]:
+                self.waits.set()
+                return b""
             case [b"CLIENT", b"ID"]:
                 return encode_reply(7)
             case [b"CLIENT", b"UNBLOCK", b"7"]:
@@ -123,3 +126,20 @@ def test_over_tls_the_wait_is_ended_by_another_connection(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_over_tls_an_original_node_is_told_nothing(backend: str) -> None:
     assert cancelled(b"", backend, Tls()) == []
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+@pytest.mark.parametrize("tls", [None, Tls()])
+def test_another_wait_is_given_up_at_once(backend: str, tls: Tls | None) -> None:
+    node = Node(b"unblock")
+
+    async def main() -> None:
+        client = Client(Cluster([Address(tls=tls)]), discover=False, connect=node.connect)
+        async with client, anyio.create_task_group() as group:
+            group.start_soon(client.waitjob, ID.decode())
+            await node.waits.wait()
+            group.cancel_scope.cancel()
+
+    anyio.run(main, backend=backend)
+
+    assert node.requests[-1][0] == b"WAITJOB"
