@@ -18,7 +18,7 @@ class Turns:
     """The turns of one hub."""
 
     __slots__ = (
-        "_came_at", "_is_brisk", "_readiness", "is_busy", "is_woken", "linger_s", "must_turn",
+        "_brisk", "_came_at", "_readiness", "is_busy", "is_woken", "linger_s", "must_turn",
     )  # fmt: skip
 
     def __init__(self, readiness: Readiness) -> None:
@@ -33,7 +33,9 @@ class Turns:
         self.is_woken = False
         """Has `SocketHub.wake` been called since the last turn began?"""
         self._came_at = 0.0
-        self._is_brisk = False
+        self._brisk = 0
+        """2 if work has come as quickly, 1 if the time before: requests come quickly after replies,
+        even if these have waited for the disk."""
 
     def run(self, node: Node) -> None:
         """Turn after turn, until nothing is left to do or other tasks must run."""
@@ -70,7 +72,7 @@ class Turns:
         if (
             not events
             and may_linger
-            and self._is_brisk
+            and self._brisk
             and self.linger_s
             and not node.others_wait
             and node.seconds_left() > self.linger_s
@@ -78,5 +80,6 @@ class Turns:
             events = self._readiness.poll(self.linger_s)
         if events:
             came_before, self._came_at = self._came_at, perf_counter()
-            self._is_brisk = self._came_at - came_before < self.linger_s
+            is_quick = self._came_at - came_before < self.linger_s
+            self._brisk = 2 if is_quick else self._brisk >> 1
         return events
