@@ -261,14 +261,15 @@ def _alike(backlog: deque[list[bytes]], few: int, some: int) -> list[list[bytes]
     name, is_much = first[0], _may_be_much(first)
     most = few if is_much else some
     while backlog and len(taken) < most:
-        request = backlog[0]
+        request = backlog.popleft()
         if (
             not is_much
             and (request[0] != name or len(request[-1]) > _LONG)
             and _may_be_much(request)
         ):
+            backlog.appendleft(request)
             break
-        taken.append(backlog.popleft())
+        taken.append(request)
     return taken
 
 
@@ -279,5 +280,4 @@ def _may_be_much(request: list[bytes]) -> bool:
 
 def _is_much(reply: Reply) -> bool:
     """Would `_FEW` of these be much? Only strings and lists can be."""
-    kind = reply.__class__
-    return (kind is list or kind is bytes) and weight(reply) > _LONG
+    return (type(reply) is list or type(reply) is bytes) and weight(reply) > _LONG

@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
     Millis,
     NodeId,
     Now,
+    Reply,
     Status,
 )
 from disque_trio.statemachine.client import Client
@@ -186,6 +187,8 @@ class Output:
         answered: list[Session] = []
         asker: Client | None = None
         session: Session | None = None
+        told: Reply = None
+        text = b""
         for client, reply in out.replies:
             if client is not asker:
                 asker = client
@@ -194,11 +197,12 @@ class Output:
                     answered.append(session)
             if session is None:
                 continue
-            session.replies.append(
-                encode_status(reply)
-                if reply.__class__ is Status
-                else encode_reply(reply, client.protocol)
-            )
+            if type(reply) is not Status:
+                session.replies.append(encode_reply(reply, client.protocol))
+                continue
+            if reply is not told:
+                told, text = reply, encode_status(reply)
+            session.replies.append(text)
         sent = 0
         for session in answered:
             replies = session.replies

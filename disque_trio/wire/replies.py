@@ -68,11 +68,11 @@ def _write(reply: Reply, lines: list[bytes], protocol: int) -> None:
 def _write_items(items: list[Reply], lines: list[bytes], protocol: int) -> None:
     """`_write` for each item, inlined for the most frequent types."""
     for item in items:
-        if item.__class__ is bytes:
+        if type(item) is bytes:
             size = len(item)
             lines.append(BULK_HEADERS[size] if size < SHORT else b"$%d" % size)
             lines.append(item)
-        elif item.__class__ is not list:
+        elif type(item) is not list:
             _write(item, lines, protocol)
         elif len(item) != 3 or not _write_job(lines, *item):
             lines.append(array_header(len(item)))
