@@ -184,11 +184,11 @@ def test_an_addjob_that_waits_for_copies_is_not_unblocked() -> None:
     assert rig.client.blocked is Blocked.COPIES
 
 
-@pytest.mark.parametrize(("id", "reply"), [("99", 0), ("1", 0), ("-1", 0)])
+@pytest.mark.parametrize(("id", "reply"), [("99", 0), ("1", 0)])
 def test_nobody_else_is_unblocked(id: str, reply: int) -> None:
     assert Rig().ask("CLIENT", "UNBLOCK", id) == reply
 
 
-@pytest.mark.parametrize("words", [(), ("x",), ("1", "2"), ("9" * 30,)])
+@pytest.mark.parametrize("words", [(), ("x",), ("-1",), ("1", "2"), ("9" * 30,)])
 def test_a_bad_unblock_is_refused(words: tuple[str, ...]) -> None:
     assert isinstance(Rig().ask("CLIENT", "UNBLOCK", *words), Failure)
