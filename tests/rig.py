@@ -112,9 +112,14 @@ class Rig:
         return True
 
     def ask(self, *words: bytes | str | int, client: Client | None = None) -> Reply:
-        """The client asks and is answered at once."""
+        """The client asks and is answered at once, maybe by a timer that is due now."""
         self.replies(client)
         self.request(*words, client=client)
+        found = self.replies(client)
+        if found:
+            [reply] = found
+            return reply
+        self.advance(0)
         return self.reply(client)
 
     def disconnect(self, client: Client) -> None:

@@ -20,13 +20,13 @@ _RUNGS: Final = """
     job client jobtable keys queue memory outbox
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
-    lifecycle nodetable
+    lifecycle leases nodetable
     postponing idle_queues pressure
     shortcuts copies waiters pausing recovery
     pending_adds introductions deadletters
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
-    keyasking claims many keysearch keymeeting
+    keyasking claims many keysearch keyending keylookup keymeeting keysuccession
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
@@ -52,6 +52,7 @@ RECEIVERS: Final = {
     "queue": "Queue",
     "search": "Search",
     "searches": "Searches",
+    "succession": "Succession",
     "meeting": "Meeting",
     "queue_for(node, name)": "Queue",
     "client": "Client",
@@ -105,11 +106,12 @@ RECEIVERS: Final = {
 OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
-        NodeState.table NodeState.queues NodeState.ready NodeState.unmet NodeState.ended
-        Queue.accessed Queue.jobs_in Queue.jobs_out
-        Memory.held Memory.evictable Memory.dummies Job.body
+        NodeState.table NodeState.queues NodeState.ready NodeState.unmet NodeState.ended Job.body
+        Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held Memory.evictable Memory.dummies
     """,
-    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids",
+    "leases": "Job.flags",
+    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids"
+    " Succession.jobs Search.again_at",
     "claims": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
@@ -117,17 +119,16 @@ OWNERS: Final = {
     """,
     "keysearch": """
         Keys.last_number Searches.running Search.round Search.again_at Search.about Search.answers
-        Search.cancelled Search.ended Search.heard
+        Search.ended Search.heard
     """,
+    "keylookup": "Search.cancelled",
+    "keysuccession": "Search.cancelled Succession.jobs Succession.waiting Succession.replacing",
     "keymeeting": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table
     """,
-    "handouts": """
-        NodeState.handouts Handout.token Handout.client Handout.is_orphan
-        Client.tied
-    """,
+    "handouts": "NodeState.handouts Handout.token Handout.client Handout.is_orphan Client.tied",
     "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given",
     "deadletters": """
         Job.extensions Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries
@@ -145,8 +146,8 @@ OWNERS: Final = {
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
-        Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at
-        NodeState.drawn Job.made Job.number Job.expires Job.requeue_at
+        Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at Job.expires
+        NodeState.drawn Job.made Job.number Job.requeue_at Job.extensions Succession.replacing
     """,
     "pending_adds": """
         Client.pending_adds Client.most_pending

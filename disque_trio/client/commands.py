@@ -53,7 +53,8 @@ def addjob(
 ) -> Command[str]:
     """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
     ever. With a `unique` key it may be the id of a job that has the key already, and the command is
-    sent again if its answer is lost, unless `if_exists` refuses that job."""
+    sent again if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again"
+    or "replace" a job of its own is added, if that one is with a worker or was never delivered."""
     options: dict[str, Text | int | None] = {
         "REPLICATE": replicate,
         "DELAY": seconds(delay or None),

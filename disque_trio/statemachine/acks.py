@@ -11,6 +11,7 @@ from typing import Final
 from disque_trio.statemachine import (
     counts,
     journaling,
+    keyindex,
     lifecycle,
     pressure,
     replication,
@@ -341,6 +342,9 @@ def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
         if job.state != ACKED and job.flags & GIVEN:
             others = [id for id in job.holders if id != sender.id]
             send.to_ids(node, others, SetAck(job.id, 0))
+        if job.state != ACKED and sender.id[:8] != job.id[2:10]:
+            # A FASTACK: the failure of its ADDJOB is told by its own node.
+            keyindex.end(node, job)
         replication.drop(node, job, Cause.DELJOB)
 
 

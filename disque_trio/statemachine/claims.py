@@ -24,11 +24,8 @@ from disque_trio.statemachine import (
     send,
 )
 from disque_trio.statemachine.base import (
-    ACTIVE,
-    DEAD,
     FOREVER,
     PENDING,
-    QUEUED,
     Failure,
     JobId,
     Millis,
@@ -49,11 +46,15 @@ from disque_trio.statemachine.keyfacts import (
     MOVED,
     WAITING,
     KeyFact,
+    awaits_turn,
     holder_of_key,
     is_undecided,
     join,
+    latest_stamp,
+    wants_again,
+    wants_replaced,
 )
-from disque_trio.statemachine.keys import REJECT, Claim, KeyName, Keys
+from disque_trio.statemachine.keys import AGAIN, REJECT, REPLACE, Claim, KeyName, Keys
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
@@ -168,11 +169,12 @@ def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
     """A job that was added here after other clients here had wanted its key: answer them."""
     mine = node.cluster.myself.id[:8]
     for job in node.keys.index.get(name, ()):
-        if job.state in (ACTIVE, QUEUED, DEAD) and job.id[2:10] == mine:
-            fact = keyindex.fact_of(node, job)
+        fact = keyindex.fact_of(node, job)
+        if fact.word == HELD and job.id[2:10] == mine:
+            known = {fact.id: fact}
             for claim in list(node.keys.claims.get(name, ())):
-                if claim.age < (job.ctime, job.id):
-                    _answer_client(node, claim, fact)
+                if claim.age < (job.ctime, job.id) and not _adds_anyway(claim, known):
+                    _answer_client(node, claim, known)
 
 
 # What the answers mean.
@@ -190,9 +192,13 @@ def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
     for fact in message.facts:
         if fact.word == keyfacts.PENDING:
             claim.pending.setdefault(fact.id, (sender.id, claim.asked_at))
-        elif fact.word == HELD and claim.pending.get(fact.id, (b"", 0))[0] == sender.id:
+        elif (
+            fact.word == HELD
+            and claim.pending.get(fact.id, (b"", 0))[0] == sender.id
+            and not _adds_anyway(claim, {fact.id: fact})
+        ):
             # It was added after it was asked about.
-            _refuse(node, claim.name, fact, claim.pending[fact.id][1])
+            _refuse(node, claim.name, {fact.id: fact}, claim.pending[fact.id][1])
             return
     _consider(node, claim)
 
@@ -210,10 +216,17 @@ def _consider(node: NodeState, claim: Claim) -> None:
         taken = holder_of_key(known)
     if any(peer.id not in claim.answers for peer in awaited):
         return
-    if taken is not None:
-        _refuse(node, claim.name, taken, claim.asked_at)
+    if taken is not None and not _adds_anyway(claim, known):
+        _refuse(node, claim.name, known, claim.asked_at)
     elif not claim.moved and not is_undecided(known):
-        _pass(node, claim)
+        _pass(node, claim, known)
+
+
+def _adds_anyway(claim: Claim, known: dict[JobId, KeyFact]) -> bool:
+    """Is its job to be added although another one has the key? Then it follows that one."""
+    if claim.if_exists == AGAIN:
+        return wants_again(known)
+    return claim.if_exists == REPLACE and wants_replaced(known)
 
 
 def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, KeyFact]:
@@ -231,31 +244,37 @@ def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, Ke
     return known
 
 
-def _refuse(node: NodeState, name: KeyName, taken: KeyFact, asked_at: int) -> None:
+def _refuse(node: NodeState, name: KeyName, known: dict[JobId, KeyFact], asked_at: int) -> None:
     """Another job has the key: answer all clients that wanted it when the nodes were asked. For one
     that came later the job may have ended before."""
     for claim in list(node.keys.claims[name]):
-        if claim.number < asked_at:
-            _answer_client(node, claim, taken)
+        if claim.number < asked_at and not _adds_anyway(claim, known):
+            _answer_client(node, claim, known)
     _go_on(node, name)
 
 
-def _answer_client(node: NodeState, claim: Claim, taken: KeyFact) -> None:
+def _answer_client(node: NodeState, claim: Claim, known: dict[JobId, KeyFact]) -> None:
     _remove(node, claim)
     if claim.job.id in node.adding:
-        pending_adds.settle(node, claim.job, _refusal(claim, taken))
+        pending_adds.settle(node, claim.job, _refusal(claim, known))
 
 
-def _refusal(claim: Claim, taken: KeyFact) -> Reply:
+def _refusal(claim: Claim, known: dict[JobId, KeyFact]) -> Reply:
+    taken = awaits_turn(known) if claim.if_exists == AGAIN else None
+    taken = taken or holder_of_key(known)
+    assert taken is not None, f"nobody has the key of {claim.job.id!r}"
     if claim.if_exists == REJECT:
         state = taken.state if taken.word == HELD else DONE_KEPT
         return Failure(b"DUPLICATE %b %b" % (taken.id, KEY_STATES[state]))
     return Status(taken.id)
 
 
-def _pass(node: NodeState, claim: Claim) -> None:
-    """The key is free: add the job, unless its queue has been paused meanwhile."""
+def _pass(node: NodeState, claim: Claim, known: dict[JobId, KeyFact]) -> None:
+    """The key is free, or the job follows the one that has it: add the job, unless its queue has
+    been paused meanwhile."""
     job = claim.job
+    if latest := latest_stamp(known):
+        replication.follow(node, job, latest, replaces=claim.if_exists == REPLACE)
     _remove(node, claim)
     if job.id in node.adding and lifecycle.is_paused_in(node, claim.name[0]):
         pending_adds.settle(node, job, Failure(PAUSED))
@@ -293,7 +312,11 @@ def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
     if first and message.stamp and first[0].age < (message.stamp, message.id):
         job = first[0].job
         found.append(KeyFact(job.id, job.ctime, keyfacts.PENDING, WAITING, 0))
-    waits = message.stamp and any(fact.word == keyfacts.PENDING for fact in found)
+    if message.stamp:
+        waits = any(fact.word == keyfacts.PENDING for fact in found)
+    else:
+        # With an id, it is a job that is held back until these have ended.
+        waits = message.id != NO_JOB and any(map(keyfacts.is_live, found))
     askers = node.keys.askers
     if waits:
         askers.setdefault(name, {})[sender.id] = message

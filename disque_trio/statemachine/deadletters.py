@@ -64,11 +64,15 @@ def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
     False, and no change, if it may not be queued."""
     is_nack = cause is Cause.NACK
     is_again = bool(job.flags & BCAST_QUEUED) and cause not in lifecycle.NOT_COUNTED
-    if not (is_nack or is_again) or not is_last_try(job) or not may_be_queued(job):
+    if not (is_nack or is_again) or not is_last_try(job) or not _may_be_tried(job):
         return lifecycle.enqueue(node, job, cause)
     lifecycle.count_delivery(job, nack=is_nack, redelivery=not is_nack)
     bury(node, job, OVER_LIMIT % (_limit(job), job.nacks + job.deliveries), cause)
     return True
+
+
+def _may_be_tried(job: Job) -> bool:
+    return may_be_queued(job) and not keyindex.is_held_back(job)
 
 
 def is_last_try(job: Job) -> bool:

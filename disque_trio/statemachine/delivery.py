@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from disque_trio.statemachine import federation, handouts, lifecycle, shortcuts, trace, waiters
+from disque_trio.statemachine import (
+    federation,
+    handouts,
+    leases,
+    lifecycle,
+    shortcuts,
+    trace,
+    waiters,
+)
 from disque_trio.statemachine.base import PAUSE_OUT, Reply
 from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
 from disque_trio.statemachine.events import Cause, Kind
@@ -65,7 +73,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
         return None
     if node.trace is not None:
         trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
-    lifecycle.start_lease(node, job)
+    leases.start(node, job)
     if not queue.length:
         federation.need_jobs(node, queue, Why.REACHED_ZERO)
     return job

@@ -13,6 +13,7 @@ from disque_trio.statemachine import (
     delivery,
     federation,
     introductions,
+    keyending,
     keysearch,
     many,
     membership,
@@ -73,7 +74,7 @@ ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
     JobState: deadletters.on_jobstate,
     KeyClaim: claims.on_keyclaim,
     KeyAnswer: keysearch.on_keyanswer,
-    KeyCancel: keysearch.on_keycancel,
+    KeyCancel: keyending.on_keycancel,
     Pause: pausing.on_pause,
     Purge: purging.on_purge,
 }

@@ -10,6 +10,7 @@ from disque_trio.statemachine import (
     keyindex,
     keymeeting,
     keysearch,
+    keysuccession,
     membership,
     offering,
     pressure,
@@ -21,7 +22,7 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keys import Kept, Keys, Meeting, Searches
+from disque_trio.statemachine.keys import Kept, Keys, Meeting, Searches, Succession
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -50,6 +51,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Kept: keyindex.on_due,
     Searches: keysearch.on_due,
     Meeting: keymeeting.on_due,
+    Succession: keysuccession.on_due,
     Memory: pressure.on_review,
 }
 MAX_DUE_PER_TICK: Final = 10_000

@@ -63,6 +63,7 @@ class Cause(enum.StrEnum):
     IMPORT = "import"
     TOLD = "enqueue-message"
     REDRIVEN = "redriven"
+    FOLLOWED = "followed"
     # unqueue
     SERVED = "served"
     GIVEN = "given"
@@ -82,6 +83,7 @@ class Cause(enum.StrEnum):
     PURGE = "purge"
     CANCEL = "cancel"
     YIELDED = "yielded"
+    REPLACED = "replaced"
     # untie
     DISCONNECTED = "disconnected"
     SETACK = "setack"

@@ -14,6 +14,13 @@ PRIORITIES: Final = range(-100, 101)
 """What PRIORITY may be. 0 is the default."""
 EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
+# Whether a job is held back until the earlier jobs with its key have ended.
+
+FOLLOWS: Final = 1
+"""It is."""
+HAS_FOLLOWED: Final = 2
+"""It was, and may be queued."""
+
 DEAD_BYTES: Final = 420
 """What the state of a job that is or was dead weighs besides, with its place among the dead."""
 MAX_REASON: Final = 1024
@@ -65,6 +72,8 @@ class Extensions:
     """What the first NACK without DELAY waits, in milliseconds; each further one twice as long."""
     max_backoff: Millis = 0
     """What it waits at most."""
+    follows: int = 0
+    """FOLLOWS or HAS_FOLLOWED; 0 for a job that was added when its key was free."""
     unknown: tuple[tuple[int, bytes], ...] = ()
     """Fields of a later version, number and value: kept and passed on."""
 
@@ -90,6 +99,8 @@ class Extensions:
             found.append((b"key", self.key))
         if self.keep:
             found.append((b"keep", self.keep))
+        if self.follows:
+            found.append((b"follows", self.follows))
         if self.limit:
             found.append((b"limit", self.limit))
         if self.dead.epoch:

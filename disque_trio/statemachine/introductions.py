@@ -7,7 +7,12 @@ job. So a node that learns of a new holder sends its list to all holders in it, 
 is about to be queued again: most jobs are acknowledged before that.
 """
 
-from disque_trio.statemachine import lifecycle, postponing, send
+from disque_trio.statemachine import (
+    leases,
+    lifecycle,
+    postponing,
+    send,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -78,7 +83,7 @@ def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
         tell_state(node, job, ids)
     elif job.state == QUEUED:
         send.to_ids(node, ids, Queued(job.id))
-    elif lifecycle.lease_runs(node, job):
+    elif leases.runs(node, job):
         send.to_ids(node, ids, Working(job.id))
     elif postponing.rest(node, job):
         postponing.tell(node, job, ids)

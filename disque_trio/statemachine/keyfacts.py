@@ -37,6 +37,14 @@ DEAD: Final = 4
 DONE_KEPT: Final = 5
 KEY_STATES: Final = (b"waiting", b"backing-off", b"with-worker", b"queued", b"dead", b"done-kept")
 
+# Marks of a job, which are joined by "or".
+
+GIVEN_OUT: Final = 1
+"""It was delivered, as far as the node knows."""
+HELD_BACK: Final = 2
+"""It is not queued before the earlier jobs with its key have ended (IFEXISTS again and replace)."""
+KEY_MARKS: Final = GIVEN_OUT | HELD_BACK
+
 
 @attrs.frozen
 class KeyFact:
@@ -48,6 +56,7 @@ class KeyFact:
     state: int
     keep: Millis
     """For how long the key stays taken when the job has ended."""
+    marks: int = 0
 
 
 def joined(one: KeyFact, other: KeyFact) -> KeyFact:
@@ -60,6 +69,7 @@ def joined(one: KeyFact, other: KeyFact) -> KeyFact:
         max(one.word, other.word),
         max(one.state, other.state),
         max(one.keep, other.keep),
+        one.marks | other.marks,
     )
 
 
@@ -76,11 +86,48 @@ def join(answers: Iterable[Iterable[KeyFact]]) -> dict[JobId, KeyFact]:
 def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
     """The job that has the key: of several that live, the one that was added first; otherwise one
     that has ended and keeps it."""
-    live = [fact for fact in known.values() if fact.word == HELD]
+    live = _living(known)
     if live:
         return min(live, key=_age)
     kept = [fact for fact in known.values() if _is_kept(fact)]
     return min(kept, key=_age) if kept else None
+
+
+def awaits_turn(known: dict[JobId, KeyFact]) -> KeyFact | None:
+    """A job that is held back until the one that has the key has ended; the first, if several."""
+    waiting = [fact for fact in _living(known) if fact.marks & HELD_BACK and _is_untaken(fact)]
+    return min(waiting, key=_age) if waiting else None
+
+
+def wants_again(known: dict[JobId, KeyFact]) -> bool:
+    """IFEXISTS again: is the job with the key at a worker, and does none wait for its end yet?"""
+    taken = holder_of_key(known)
+    is_taken = taken is not None and taken.word == HELD and taken.state == WITH_WORKER
+    return is_taken and awaits_turn(known) is None
+
+
+def wants_replaced(known: dict[JobId, KeyFact]) -> bool:
+    """IFEXISTS replace: is the latest of the jobs with the key one that was never delivered?"""
+    live = _living(known)
+    return bool(live) and _is_untaken(max(live, key=_age))
+
+
+def _living(known: dict[JobId, KeyFact]) -> list[KeyFact]:
+    return [fact for fact in known.values() if fact.word == HELD]
+
+
+def _is_untaken(fact: KeyFact) -> bool:
+    return not fact.marks & GIVEN_OUT and fact.state in (WAITING, IN_QUEUE)
+
+
+def latest_stamp(known: dict[JobId, KeyFact]) -> int:
+    """The greatest creation stamp of those that live."""
+    return max([fact.stamp for fact in _living(known)], default=0)
+
+
+def is_earlier(fact: KeyFact, stamp: int, job_id: JobId) -> bool:
+    """Was the job added before that with this creation stamp and id? All nodes agree on that."""
+    return (fact.stamp, fact.id) < (stamp, job_id)
 
 
 def is_live(fact: KeyFact) -> bool:

@@ -5,7 +5,8 @@ taken: for the KEEP of a job that has ended, or for a moment if it has gone to a
 one that asks all nodes could ask the other one before the job came, and this one afterwards.
 
 Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries; `Job.extensions` of a job
-that is cancelled. Adds to `Meeting.ids`.
+that is cancelled, or not held back any more. Adds to `Meeting.ids` and `Succession.jobs`, and sets
+`Search.again_at` of those that wait for the end of a job.
 """
 
 from typing import Final
@@ -27,12 +28,15 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import (
     BACKING_OFF,
     DONE_KEPT,
     ENDED,
+    GIVEN_OUT,
     HELD,
+    HELD_BACK,
     IN_QUEUE,
     KEPT,
     MOVED,
@@ -160,12 +164,45 @@ def await_turn(node: NodeState, job: Job) -> None:
             node.timers.arm(meeting, node.mono)
 
 
+def is_held_back(job: Job) -> bool:
+    """Is it not to be queued before the earlier jobs with its key have ended?"""
+    return job.extensions is not None and job.extensions.follows == FOLLOWS
+
+
+def await_end(node: NodeState, job: Job) -> None:
+    """It is held back: let `keysuccession` find out until when."""
+    succession = node.keys.succession
+    succession.jobs[job.id] = job
+    node.timers.arm(succession, node.mono)
+
+
+def is_asked_about(node: NodeState, job: Job) -> bool:
+    """Is it held back, and does this node find out until when, so that it will queue the job?"""
+    name = name_of(job)
+    searches = () if name is None else node.keys.succession.waiting.get(name, ())
+    return any(search.job is job for search in searches)
+
+
+def let_go(node: NodeState, job: Job) -> None:
+    """It is not held back any more: the earlier jobs have ended, or somebody has queued it."""
+    if is_held_back(job) and job.extensions is not None:
+        job.extensions = attrs.evolve(job.extensions, follows=HAS_FOLLOWED)
+        journaling.hold(node, job)
+        stir(node, job)
+
+
 def stir(node: NodeState, job: Job) -> None:
     """Something has happened to the job for which others that want its key may wait."""
     name = name_of(job)
-    if name is not None and (name in node.keys.claims or name in node.keys.askers):
-        node.keys.stirred[name] = None
-        node.timers.arm(node.keys, node.mono)
+    if name is None:
+        return
+    keys = node.keys
+    if name in keys.claims or name in keys.askers:
+        keys.stirred[name] = None
+        node.timers.arm(keys, node.mono)
+    for search in keys.succession.waiting.get(name, ()):
+        search.again_at = node.mono
+        node.timers.arm(keys.searches, node.mono)
 
 
 def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyFact]:
@@ -194,9 +231,16 @@ def fact_of(node: NodeState, job: Job) -> KeyFact:
     """What is known of the job here."""
     if job.state == ACKED:
         return KeyFact(job.id, job.ctime, ENDED, DONE_KEPT, 0)
-    word = PENDING if job.state == WAIT_REPL else HELD
+    word = PENDING if job.state == WAIT_REPL or job.id in node.adding else HELD
     keep = 0 if job.extensions is None else job.extensions.keep
-    return KeyFact(job.id, job.ctime, word, state_of(node, job), keep)
+    marks = GIVEN_OUT if was_given_out(job) else 0
+    marks |= HELD_BACK if is_held_back(job) else 0
+    return KeyFact(job.id, job.ctime, word, state_of(node, job), keep, marks)
+
+
+def was_given_out(job: Job) -> bool:
+    """Was it ever delivered, as far as is known here?"""
+    return bool(job.nacks or job.deliveries or job.flags & (DELIVERED | LEASED | TAKEN))
 
 
 def state_of(node: NodeState, job: Job) -> int:

@@ -4,18 +4,31 @@ Each side of a partition may add a job with the same key. When all members of th
 reached again, each node asks the others about the jobs with keys that it is to deliver and that
 were never delivered: those that are there when the last node has returned, and for a while also
 those that come later, such as by an ADDJOB that has waited for copies, or from another node. A job
-of which an earlier one lives, by creation stamp and id, ends as by ACKJOB (`keysearch`). The
-earliest stays, so none is lost.
+of which an earlier one lives, by creation stamp and id, ends as by ACKJOB. The earliest stays, so
+none is lost.
 
 Nothing is asked where there are no keys. A few jobs are asked about at a time. Owns the fields of
 `Meeting`.
 """
 
+from collections.abc import Container
 from typing import Final
 
-from disque_trio.statemachine import keyindex, keysearch
-from disque_trio.statemachine.base import Millis
-from disque_trio.statemachine.keys import Meeting
+from disque_trio.statemachine import keyending, keyfacts, keyindex, keysearch
+from disque_trio.statemachine.base import CLAIMS, MYSELF, Millis, NodeId
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job, is_at_least_once
+from disque_trio.statemachine.keyasking import AWAY
+from disque_trio.statemachine.keyfacts import (
+    DEAD,
+    HELD,
+    IN_QUEUE,
+    WITH_WORKER,
+    KeyFact,
+    is_undecided,
+)
+from disque_trio.statemachine.keys import Meeting, Rule, Search
+from disque_trio.statemachine.keysearch import Told
 from disque_trio.statemachine.state import NodeState
 
 RUN_EVERY: Final[Millis] = 20
@@ -23,6 +36,8 @@ LOOK_EVERY: Final[Millis] = 500
 """How often it is seen whether all nodes are back."""
 MEETS_FOR: Final[Millis] = 10_000
 """For how long jobs that come after the last return are asked about."""
+MEETS_WITHIN: Final[Millis] = 30_000
+"""For so long a job waits for what becomes of an earlier ADDJOB, or of a job that moves."""
 AT_ONCE: Final = 100
 """About so many jobs it is asked at a time."""
 LOOKS: Final = 2000
@@ -45,7 +60,7 @@ def on_due(node: NodeState, meeting: Meeting) -> None:
         meeting.ids.clear()
         meeting.names.clear()
         return
-    if not keysearch.sees_all(node):
+    if not sees_all(node):
         meeting.until = node.mono + MEETS_FOR
         node.timers.arm(meeting, node.mono + LOOK_EVERY)
         return
@@ -60,7 +75,7 @@ def on_due(node: NodeState, meeting: Meeting) -> None:
 
 
 def _ask(node: NodeState, meeting: Meeting) -> None:
-    room = AT_ONCE - len(node.keys.searches.running)
+    room = AT_ONCE - sum([each.rule is _MEET for each in node.keys.searches.running.values()])
     looks = LOOKS
     while looks and room > 0:
         looks -= 1
@@ -71,6 +86,69 @@ def _ask(node: NodeState, meeting: Meeting) -> None:
             continue
         job = node.jobs.get(meeting.ids.pop())
         name = None if job is None else keyindex.name_of(job)
-        if job is not None and name is not None and keysearch.may_yield(node, job):
+        if job is not None and name is not None and _may_yield(node, job):
             room -= 1
-            keysearch.begin_for_job(node, job, name)
+            keysearch.begin(node, name, _MEET, job=job)
+
+
+def _may_yield(node: NodeState, job: Job) -> bool:
+    """Is this node to deliver the job? One that was to be queued after another one stays: that one
+    has not seen what its producer has seen."""
+    is_here = node.jobs.get(job.id) is job and keyending.is_to_deliver(node, job)
+    return is_here and (job.extensions is None or not job.extensions.follows)
+
+
+def _is_vain(node: NodeState, search: Search) -> bool:
+    """May the job not go any more?"""
+    is_over = node.mono - search.began > MEETS_WITHIN
+    return is_over or search.job is None or not _may_yield(node, search.job)
+
+
+def sees_all(node: NodeState, but: Container[NodeId] = ()) -> bool:
+    """Can all members be reached, except perhaps these, and is it known which are ours?
+
+    One that cannot be reached may know that the earlier job has ended, so the later one stays.
+    """
+    return all(
+        peer.id in but or (peer.resent_on == peer.link != 0 and not peer.flags & AWAY)
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & MYSELF
+    )
+
+
+def _meet(node: NodeState, search: Search, told: Told) -> None:
+    """The job ends if an earlier one lives; of that, too, all have been asked whether it has ended.
+    It is asked again while an earlier one may be added, or is on its way."""
+    job = search.job
+    assert job is not None, f"search {search.number} is about no job"
+    earlier = [each for each in keysearch.known(search, told).values() if _is_earlier(each, job)]
+    living = [fact for fact in earlier if fact.word == HELD and _stays(fact)]
+    if not _may_yield(node, job) or not _have_all_answered(node, search):
+        keysearch.end(node, search)
+    elif any(fact.id == search.about for fact in living):
+        keysearch.end(node, search)
+        mine = KeyFact(job.id, job.ctime, HELD, IN_QUEUE, 0)
+        keyending.cancel(node, search, mine, Cause.YIELDED)
+    elif living:
+        keysearch.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
+    elif not is_undecided({fact.id: fact for fact in earlier}):
+        keysearch.end(node, search)
+
+
+def _is_earlier(fact: KeyFact, job: Job) -> bool:
+    return keyfacts.is_earlier(fact, job.ctime, job.id)
+
+
+def _have_all_answered(node: NodeState, search: Search) -> bool:
+    peers = node.cluster.nodes.values()
+    ours = [peer.id for peer in peers if peer.capabilities & CLAIMS and not peer.flags & MYSELF]
+    return sees_all(node) and all(id in search.answers for id in ours)
+
+
+def _stays(fact: KeyFact) -> bool:
+    """Will the job be delivered, or is it with a worker and would be delivered again?"""
+    is_spent = fact.state == WITH_WORKER and not is_at_least_once(fact.id)
+    return fact.state != DEAD and not is_spent
+
+
+_MEET: Final = Rule(_meet, _is_vain)

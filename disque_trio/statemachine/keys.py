@@ -1,9 +1,10 @@
 """What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
 
-The fields are written by `keyindex`, `claims`, `keysearch` and `keymeeting`.
+The fields are written by `keyindex`, `claims`, `keysearch`, `keymeeting` and `keysuccession`.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import attrs
 
@@ -21,6 +22,10 @@ KeyName = tuple[bytes, bytes]
 
 RETURN: Final = 0
 REJECT: Final = 1
+AGAIN: Final = 2
+"""Add a job that is queued when that one has ended, if that one is with a worker."""
+REPLACE: Final = 3
+"""Add a job, and end that one, if it was never delivered."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -78,18 +83,29 @@ class Claim:
         return self.job.ctime, self.job.id
 
 
+@attrs.frozen(eq=False)
+class Rule:
+    """What a search is for: what follows from the answers, and whether it is in vain."""
+
+    decide: "Callable[[Any, Search, dict[NodeId, tuple[KeyFact, ...]]], None]"
+    """Called when all nodes have answered, with what each said, this one included."""
+    is_vain: "Callable[[Any, Search], bool]"
+    """Called before anybody is asked again. If so, the search ends; it has answered its client."""
+    before: "Callable[[Any, Search], None] | None" = None
+    """Called before all are asked: tells them what `cancelled` is to end."""
+
+
 @attrs.define(eq=False, weakref_slot=False)
 class Search:
-    """A client wants to know which job has a key, or to cancel it. `keysearch` writes it."""
+    """All nodes are asked what they know of a key. `keysearch` writes it."""
 
     number: int
     name: KeyName
-    client: Client | None
-    """None if the node asks for itself."""
-    cancels: bool
+    rule: Rule
     began: Millis
+    client: Client | None = None
+    """Who wants to know; None if the node asks for itself, about `job`."""
     job: Job | None = None
-    """The job that may yield to an earlier one."""
     round: int = 0
     """How often it has asked; answers to earlier rounds do not count."""
     again_at: Millis = 0
@@ -120,8 +136,22 @@ class Meeting(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
+class Succession(Timed):
+    """Jobs here that are not queued before the earlier ones with their key have ended.
+    `keysuccession` writes it."""
+
+    jobs: dict[JobId, Job] = attrs.Factory(dict)
+    """Those that have become due (`keyindex`)."""
+    waiting: dict[KeyName, tuple[Search, ...]] = attrs.Factory(dict)
+    """What asks about them."""
+    replacing: dict[JobId, bool] = attrs.Factory(dict)
+    """New jobs whose ADDJOB is answered when those that they replace have ended, and whether they
+    have their copies (`replication`)."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class Searches(Timed):
-    """What clients want to know of keys. `keysearch` writes it."""
+    """All that nodes are asked about keys, but for ADDJOBs. `keysearch` writes it."""
 
     running: dict[int, Search] = attrs.Factory(dict)
     """By number."""
@@ -145,6 +175,8 @@ class Keys(Timed):
     """`keysearch`."""
     meeting: Meeting = attrs.Factory(Meeting)
     """`keymeeting`; `keyindex` adds jobs."""
+    succession: Succession = attrs.Factory(Succession)
+    """`keysuccession`; `keyindex` adds jobs."""
     askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
     """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
     stirred: dict[KeyName, None] = attrs.Factory(dict)

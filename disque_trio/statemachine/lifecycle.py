@@ -38,7 +38,7 @@ from disque_trio.statemachine.job import (
     next_wake,
 )
 from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
-from disque_trio.statemachine.messages import Queued, Working
+from disque_trio.statemachine.messages import Queued
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
@@ -47,11 +47,15 @@ WITH_WORKER: Final[int] = LEASED | TAKEN
 """A worker has the job, from this node or from another one, as far as is known here."""
 _TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
-NOT_COUNTED: Final = (Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF)
+NOT_COUNTED: Final = (
+    Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF, Cause.FOLLOWED,
+)  # fmt: skip
 """Why a job is queued again without an additional delivery."""
 _ACKED: Final = b"acked"
 _ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: _ACKED}
 """What WAITJOB answers of a job that is dropped without being acknowledged here first."""
+_TRIED_EVERY: Final[Millis] = 1000
+"""How often it is seen whether a job with RETRY 0 is still held back."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that was unused for this long is dropped (original 6.11)."""
 
@@ -77,6 +81,8 @@ def begin(node: NodeState, job: Job) -> None:
         if job.extensions is not None:
             keyindex.hold(node, job)
     job.state = ACTIVE
+    if job.extensions is not None and keyindex.is_held_back(job):
+        keyindex.await_end(node, job)
     if job.delay or job.flags & BCAST_QUEUED:
         # With this flag, another holder has queued it already.
         spilling.offer(node, job)
@@ -236,7 +242,11 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     The first time is not announced, because no other holder would queue it now; later times are
     announced with QUEUED, so that the other holders postpone.
     """
-    if not may_be_queued(job) or job.queue is None:
+    if (
+        not may_be_queued(job)
+        or job.queue is None
+        or (job.extensions is not None and _is_held_back(node, job, cause))
+    ):
         return False
     job.state = QUEUED
     clear(node, job, WITH_WORKER | DELAYED | POSTPONED)
@@ -270,6 +280,23 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         mark_ready(node, queue)
     if queue.name in node.demands:
         mark_unmet(node, queue.name)
+    return True
+
+
+def _is_held_back(node: NodeState, job: Job, cause: Cause) -> bool:
+    """Does it wait for the end of an earlier job with its key (decision 76)? Then `keysuccession`
+    queues it, or it is tried again after a period, in case that node ends. ENQUEUE outweighs it."""
+    if not keyindex.is_held_back(job):
+        return False
+    if cause is Cause.ENQUEUE:
+        keyindex.let_go(node, job)
+        return False
+    clear(node, job, DELAYED)
+    keyindex.await_end(node, job)
+    if job.retry:
+        restart_retry(node, job)
+    else:
+        requeue_in(node, job, _TRIED_EVERY)
     return True
 
 
@@ -326,38 +353,6 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     queue.accessed = node.mono
     queue.jobs_out += 1
     return job
-
-
-def start_lease(node: NodeState, job: Job) -> None:
-    """A delivery starts the retry period anew, here and at the other holders.
-
-    So a worker always has the whole RETRY period; in the original it has what is left of the period
-    that began when the job was queued (docs/differences.md, "Delivery lease").
-    """
-    if job.retry and node.config.delivery_lease:
-        lease(node, job)
-
-
-def lease(node: NodeState, job: Job) -> None:
-    """A worker has the job from now on, for the whole RETRY period."""
-    if not job.flags & LEASED:
-        clear(node, job, DELAYED | POSTPONED)
-        counts.leases(node, job.queue or b"", 1)
-        job.flags |= LEASED
-    restart_retry(node, job)
-    if job.holders is not node.cluster.myself.holding:
-        send.to_holders(node, job, Working(job.id))
-
-
-def lease_runs(node: NodeState, job: Job) -> bool:
-    """Has this node delivered the job to a worker whose lease may still run?
-
-    A lease ends with the earliest moment at which a holder may announce the next period: retry
-    times are spread, and WILLQUEUE comes ahead.
-    """
-    if job.state != ACTIVE or not job.flags & LEASED:
-        return False
-    return job.requeue_at - ANNOUNCE_AHEAD > node.mono
 
 
 def end(node: NodeState, job: Job, cause: Cause) -> None:

@@ -47,6 +47,7 @@ def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobI
             and job.retry
             and not job.flags & POSTPONED
             and deliverer in job.holders
+            and job.extensions is None
         ):
             if job.flags & COUNTED:
                 counts.leave(node, job, job.flags)

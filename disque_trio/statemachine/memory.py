@@ -34,6 +34,8 @@ CLIENT_BYTES: Final = 2800
 """A client in the machine and in the driver, without its buffered input and output."""
 KEY_BYTES: Final = 330
 """An entry of the index of keys, without the key."""
+SEARCH_BYTES: Final = 2200
+"""What is asked about a key, for a client of SHOW KEY or CANCEL KEY, or for a job."""
 KEPT_BYTES: Final = 700
 """A key that stays taken, likewise."""
 SLOT_BYTES: Final = 360

@@ -5,7 +5,7 @@ the frame around it (`Frame`), the byte layouts are in `wire.frames`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -281,14 +281,23 @@ class KeyAnswer:
     facts: tuple[KeyFact, ...]
 
 
+ALWAYS: Final = 0
+UNLESS_TAKEN: Final = 1
+"""Only if you are to deliver the job, and have not."""
+UNLESS_KNOWN_AS_TAKEN: Final = 2
+"""Unless you know that it was delivered."""
+CANCELS: Final = (ALWAYS, UNLESS_TAKEN, UNLESS_KNOWN_AS_TAKEN)
+
+
 @attrs.define
 class KeyCancel:
-    """A client has cancelled this job, which has or had the key: it ends, and the key is free at
-    once. Ours."""
+    """A client has cancelled this job, which has or had the key, or has replaced it: it ends, and
+    the key is free at once. Ours."""
 
     id: JobId
     queue: bytes
     key: bytes
+    unless: int = ALWAYS
 
 
 @attrs.define

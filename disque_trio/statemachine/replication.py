@@ -1,11 +1,13 @@
 """Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (original 2.2, 6.2).
 
 Owns `NodeState.last_made`, `last_number`, `drawn_at` and `drawn`, and while a job waits for its
-copies `Job.confirmed`; sets `Job.made`, `number`, `expires` and `requeue_at` of one that has waited
-for its key.
+copies `Job.confirmed`; sets `Job.made`, `number`, `expires`, `requeue_at` and `extensions` of one
+that has waited for its key; adds to `Succession.replacing`.
 """
 
 from typing import Final
+
+import attrs
 
 from disque_trio.statemachine import (
     deadletters,
@@ -19,6 +21,7 @@ from disque_trio.statemachine.base import (
     ACKED,
     BCAST_QUEUED,
     DEAD,
+    FOREVER,
     LEAVING,
     WAIT_REPL,
     Failure,
@@ -43,6 +46,7 @@ from disque_trio.statemachine.copies import (
     tell_state,
 )
 from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.extensions import FOLLOWS, Extensions
 from disque_trio.statemachine.job import DESYNC, STAMPS, Job, PendingAdd
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
 from disque_trio.statemachine.pending_adds import WIDEN_EVERY
@@ -116,16 +120,26 @@ def _await_copies(node: NodeState, job: Job, *, external: bool) -> None:
     job.confirmed = () if external else (node.cluster.myself.id,)
 
 
+def follow(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
+    """The new job, for which a client waits, is held back until the earlier ones with its key have
+    ended, of which this is the greatest creation stamp (`keysuccession`)."""
+    job.made, job.number = divmod(stamp + 1, STAMPS)
+    job.extensions = attrs.evolve(job.extensions or Extensions(), follows=FOLLOWS)
+    if replaces:
+        succession = node.keys.succession
+        succession.replacing[job.id] = False
+
+
 def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) -> None:
     """Add a new job for which a client waits already, because its key had to be free (`claims`):
     for how long, in milliseconds."""
     external = not job.holders
     # Its times count from now on.
-    job.made, job.number = next_stamp(node)
+    job.made, job.number = max(next_stamp(node), (job.made, job.number))
     job.expires = node.timers.shared(job.expires + waited)
     job.requeue_at += waited
     if not external and (is_async or job.replicas == 1):
-        pending_adds.settle(node, job, Status(job.id))
+        _answer(node, job)
         add(node, job, blocking=None, deadline=0)
         keyindex.await_turn(node, job)
         return
@@ -182,6 +196,9 @@ def on_client_due(node: NodeState, client: Client) -> None:
         if (job := pending.job) is None:
             continue
         if pending.deadline and node.mono >= pending.deadline:
+            if node.keys.succession.replacing.get(job.id):
+                pending_adds.settle(node, job, Status(job.id))
+                continue
             give_up(node, job, Failure(TIMED_OUT if job.id in node.jobs else KEY_TIMED_OUT))
         elif node.mono >= pending.widen_at and not _keep_after_all(node, job):
             _widen(node, pending, job)
@@ -238,7 +255,7 @@ def achieved(node: NodeState, job: Job) -> None:
     do not know this node, and the holder that it would tell might not know of the queueing.
     """
     confirmed = job.confirmed or ()
-    pending_adds.settle(node, job, Status(job.id))
+    _answer(node, job)
     # A node that has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if job.extensions is not None:
@@ -253,12 +270,25 @@ def achieved(node: NodeState, job: Job) -> None:
         _let_one_queue(node, job, others)
 
 
+def _answer(node: NodeState, job: Job) -> None:
+    """The job has its copies: its producer may know, unless it replaces another one, which ends
+    only now."""
+    succession = node.keys.succession
+    if job.id in succession.replacing:
+        succession.replacing[job.id] = True
+        pending_adds.widen_in(node, node.adding[job.id], FOREVER)
+        keyindex.await_end(node, job)
+    else:
+        pending_adds.settle(node, job, Status(job.id))
+
+
 def achieved_by_ack(node: NodeState, job: Job) -> bool:
     """A job that waits for copies here has been acknowledged, so other copies exist.
 
     True if it is still held here. A node that keeps no copy leaves the ack to the holders.
     """
     pending_adds.settle(node, job, Status(job.id))
+    _replace_nothing(node, job)
     job.confirmed = None
     if node.cluster.myself.id in job.holders:
         return True
@@ -271,13 +301,22 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
 def give_up(node: NodeState, job: Job, reply: Reply) -> None:
     """Remove a job that did not get its copies, here and from the nodes that can be reached."""
     pending_adds.settle(node, job, reply)
+    _replace_nothing(node, job)
     _take_back(node, job)
+
+
+def _replace_nothing(node: NodeState, job: Job) -> None:
+    succession = node.keys.succession
+    succession.replacing.pop(job.id, None)
 
 
 def abandon(node: NodeState, client: Client) -> None:
     """The client has gone: remove the jobs whose copies it waited for."""
     for job in pending_adds.abandon(node, client):
-        _take_back(node, job)
+        # One that has its copies stays: what it replaces may have ended.
+        if not node.keys.succession.replacing.get(job.id):
+            _replace_nothing(node, job)
+            _take_back(node, job)
 
 
 def _take_back(node: NodeState, job: Job) -> None:

@@ -11,6 +11,7 @@ from disque_trio.statemachine import (
     handouts,
     journaling,
     keyindex,
+    leases,
     lifecycle,
     postponing,
     replication,
@@ -109,7 +110,7 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
     if message.redelivery:
         introduce(node, job)
-    if lifecycle.lease_runs(node, job) and not (message.nack or message.told):
+    if leases.runs(node, job) and not (message.nack or message.told):
         # It does not know of the lease. Ours is not renewed, or two nodes could go on like this.
         send.to_node(node, sender, Working(job.id))
         return
@@ -138,6 +139,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     waited = postponing.rest(node, job)
     lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED | POSTPONED)
     handouts.untie(node, job)
+    keyindex.let_go(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
@@ -166,7 +168,7 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
     introduce(node, job)
     if job.state == QUEUED:
         send.to_holders(node, job, Queued(job.id))
-    elif lifecycle.lease_runs(node, job):
+    elif leases.runs(node, job):
         send.to_node(node, sender, Working(job.id))
     elif postponing.rest(node, job):
         postponing.tell(node, job, (sender.id,))
@@ -224,6 +226,6 @@ def working(node: NodeState, job: Job, client: Client) -> None:
     handouts.untie(node, job, client)
     lifecycle.dequeue(node, job, Cause.WORKING)
     waited = postponing.is_postponed(job)
-    lifecycle.lease(node, job)
+    leases.renew(node, job)
     if waited:
         journaling.hold(node, job)

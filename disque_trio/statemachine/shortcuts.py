@@ -55,7 +55,7 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
 
 
 def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:
-    """Take up to `count` jobs for a client: `lifecycle.fetch` and `start_lease` for each. The
+    """Take up to `count` jobs for a client: `lifecycle.fetch` and `leases.start` for each. The
     second result says whether the last of them, and not an expired one behind it, left the queue
     empty.
 

@@ -11,6 +11,7 @@ from disque_trio.statemachine import (
     deadletters,
     journaling,
     keyindex,
+    leases,
     lifecycle,
     postponing,
     send,
@@ -156,6 +157,8 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         learn(job, named(node, copy.holders))
         if not deadletters.on_copy(node, sender, job, copy):
             return None
+        # Who gives it had queued it.
+        keyindex.let_go(node, job)
     if job.retry:
         learn(job, (sender.id,))
     if _is_refused(node, sender, job, copy):
@@ -170,7 +173,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
 
 def _is_refused(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
     """May the job not be queued, because of something that the giver does not know? It is told."""
-    if lifecycle.lease_runs(node, job):
+    if leases.runs(node, job):
         # It may even have given the job twice.
         send.to_node(node, sender, Working(job.id))
         return True

@@ -16,6 +16,7 @@ DUE: Final = 0
 PRIORITY: Final = 1
 KEY: Final = 16
 KEEP: Final = 17
+FOLLOWS: Final = 18
 BACKOFF: Final = 24
 MAXBACKOFF: Final = 25
 LIMIT: Final = 32
@@ -24,6 +25,7 @@ DEAD: Final = 33
 _FIELD: Final = struct.Struct("<HI")
 _PRIORITY: Final = struct.Struct("<i")
 _MILLIS: Final = struct.Struct("<Q")
+_FOLLOWS: Final = struct.Struct("<B")
 _LIMIT: Final = struct.Struct("<I")
 _DEAD: Final = struct.Struct("<I?Q")
 _DUE: Final = struct.Struct("<HIQ")
@@ -53,6 +55,8 @@ def encode(extensions: Extensions) -> bytes:
         fields.append((KEY, extensions.key))
     if extensions.keep:
         fields.append((KEEP, _MILLIS.pack(extensions.keep)))
+    if extensions.follows:
+        fields.append((FOLLOWS, _FOLLOWS.pack(extensions.follows)))
     if extensions.backoff:
         fields.append((BACKOFF, _MILLIS.pack(extensions.backoff)))
     if extensions.max_backoff:
@@ -97,9 +101,11 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
         _MILLIS.unpack(values.pop(number, bytes(_MILLIS.size)))[0]
         for number in (KEEP, BACKOFF, MAXBACKOFF)
     ]
+    (follows,) = _FOLLOWS.unpack(values.pop(FOLLOWS, bytes(_FOLLOWS.size)))
     (limit,) = _LIMIT.unpack(values.pop(LIMIT, bytes(_LIMIT.size)))
     dead = _read_dead(values.pop(DEAD)) if DEAD in values else ALIVE
-    return Extensions(priority, key, keep, limit, dead, backoff, most, tuple(values.items()))
+    unknown = tuple(values.items())
+    return Extensions(priority, key, keep, limit, dead, backoff, most, follows, unknown)
 
 
 def _read_dead(value: bytes) -> DeadState:

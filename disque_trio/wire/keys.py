@@ -4,8 +4,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
-from disque_trio.statemachine.messages import KeyAnswer, KeyCancel, KeyClaim, Message
+from disque_trio.statemachine.keyfacts import KEY_MARKS, KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
+from disque_trio.statemachine.messages import CANCELS, KeyAnswer, KeyCancel, KeyClaim, Message
 from disque_trio.wire.jobs import DamagedError, expect
 
 KEYCLAIM: Final = 21
@@ -14,8 +14,8 @@ KEYCANCEL: Final = 30
 
 _CLAIM: Final = struct.Struct(">QI40sQ40sI")
 _ANSWER: Final = struct.Struct(">QI")
-_FACT: Final = struct.Struct(">40sQQBB")
-_CANCEL: Final = struct.Struct(">40sI")
+_FACT: Final = struct.Struct(">40sQQBBB")
+_CANCEL: Final = struct.Struct(">40sBI")
 
 Body = tuple[int, int, bytes]
 
@@ -29,13 +29,14 @@ def _write_keyclaim(message: KeyClaim) -> Body:
 
 def _write_keyanswer(message: KeyAnswer) -> Body:
     facts = [
-        _FACT.pack(fact.id, fact.stamp, fact.keep, fact.word, fact.state) for fact in message.facts
+        _FACT.pack(fact.id, fact.stamp, fact.keep, fact.word, fact.state, fact.marks)
+        for fact in message.facts
     ]
     return 0, 0, _ANSWER.pack(message.number, message.round) + b"".join(facts)
 
 
 def _write_keycancel(message: KeyCancel) -> Body:
-    fixed = _CANCEL.pack(message.id, len(message.queue))
+    fixed = _CANCEL.pack(message.id, message.unless, len(message.queue))
     return 0, 0, fixed + message.queue + message.key
 
 
@@ -54,20 +55,22 @@ def _read_keyanswer(data: bytes, at: int, end: int, _count: int, _marks: int) ->
     number, round_ = _ANSWER.unpack_from(data, at)
     facts = []
     for place in range(first, end, _FACT.size):
-        id, stamp, keep, word, state = _FACT.unpack_from(data, place)
-        if word not in KEY_WORDS or state >= len(KEY_STATES):
+        id, stamp, keep, word, state, marks = _FACT.unpack_from(data, place)
+        if word not in KEY_WORDS or state >= len(KEY_STATES) or marks & ~KEY_MARKS:
             raise DamagedError("type unknown")
-        facts.append(KeyFact(id, stamp, word, state, keep))
+        facts.append(KeyFact(id, stamp, word, state, keep, marks))
     return KeyAnswer(number, round_, tuple(facts))
 
 
 def _read_keycancel(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
     queue_at = at + _CANCEL.size
     expect(queue_at <= end)
-    id, length = _CANCEL.unpack_from(data, at)
+    id, unless, length = _CANCEL.unpack_from(data, at)
+    if unless not in CANCELS:
+        raise DamagedError("type unknown")
     key_at = queue_at + length
     expect(key_at <= end <= key_at + MAX_KEY)
-    return KeyCancel(id, data[queue_at:key_at], data[key_at:end])
+    return KeyCancel(id, data[queue_at:key_at], data[key_at:end], unless)
 
 
 WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {

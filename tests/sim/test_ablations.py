@@ -138,6 +138,13 @@ FOUND: Final = (
     Case(brokenkeys.not_meeting, brokenkeys.parted, "L11", seeds=1),
     Case(brokenkeys.any_goes, brokenkeys.parted, "S27"),
     Case(brokenkeys.the_earlier_goes, brokenkeys.parted, "S27", seeds=1),
+    Case(brokenkeys.following_at_once, brokenkeys.followed, "S28", seeds=1),
+    Case(brokenkeys.following_never, brokenkeys.followed, "L12", seeds=1),
+    Case(brokenkeys.one_node_asks, brokenkeys.orphaned, "L1", seeds=1),
+    Case(brokenkeys.many_wishes, brokenkeys.followed, "S24", seeds=1),
+    Case(brokenkeys.replacing_nothing, brokenkeys.debounced, "S29", seeds=1),
+    Case(brokenkeys.replacing_first, brokenkeys.followed, "S29", seeds=1),
+    Case(brokenkeys.replacing_at_work, brokenkeys.followed, "S29", seeds=1),
     # Dead letters.
     Case(brokenletters.limits_ignored, brokenletters.letters, "S26", seeds=1),
     Case(brokenletters.limits_reached_early, brokenletters.letters, "S26", seeds=1),

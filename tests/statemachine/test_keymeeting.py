@@ -16,8 +16,13 @@ from disque_trio.statemachine.keyfacts import (
     WITH_WORKER,
     KeyFact,
 )
-from disque_trio.statemachine.keymeeting import AT_ONCE, LOOK_EVERY, MEETS_FOR, RUN_EVERY
-from disque_trio.statemachine.keysearch import MEETS_WITHIN
+from disque_trio.statemachine.keymeeting import (
+    AT_ONCE,
+    LOOK_EVERY,
+    MEETS_FOR,
+    MEETS_WITHIN,
+    RUN_EVERY,
+)
 from disque_trio.statemachine.messages import Enqueue, GotJob, KeyAnswer, KeyCancel, YourJobs
 from disque_trio.statemachine.nodetable import mark
 from tests.cluster_rig import ClusterRig

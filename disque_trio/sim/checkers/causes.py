@@ -36,7 +36,7 @@ def _lease_was_over(duplicate: DuplicateCase) -> bool:
     An ack under way to a node, or waiting at a stopped one, does not count yet.
     """
     job, root = duplicate.job, duplicate.root
-    if root.cause not in {"retry", "delay-over"}:
+    if root.cause not in {"retry", "delay-over", "followed"}:
         return False
     done = job.first_ack if duplicate.case.has_node_rows else job.ack_invoked
     if done is not None and done < root.time:

@@ -24,6 +24,7 @@ from disque_trio.sim.checkers import (
     silence,
     situations,
     stops,
+    succession,
     tables,
     timers,
     unique,
@@ -133,6 +134,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         custody.before_queue,
         safety.before_queue,
         postponing.before_queue,
+        succession.before_queue,
         timers.before_queue,
         workers.before_queue,
         deadletters.before_queue,
@@ -152,6 +154,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         ),
     ),
     "serve": (
+        succession.before_serve,
         deadletters.on_serve,
         workers.on_serve,
         history.on_serve,

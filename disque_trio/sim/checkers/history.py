@@ -114,7 +114,7 @@ def _acknowledge(case: Case, row: Row, job: Job, copy: Copy, cause: str) -> None
     copy.acked_at, copy.acked_by, copy.acked_stamp = row.time, cause, row.clock
     copy.queueing = None
     job.last_event = row.time
-    if cause in {"ackjob", "purge", "cancel", "yielded"}:
+    if cause in {"ackjob", "purge", "cancel", "yielded", "replaced"}:
         record_ack(case, job, Ack(row.time, row.node, "ackjob", row.clock))
     case.finish(job, "acked")
 
@@ -156,7 +156,7 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
     """Upper bounds of the job's counters, and lower bounds of this copy's."""
     if cause == "nack":
         job.nacked += 1
-    elif cause not in {"first", "import", "release", "backed-off"}:
+    elif cause not in {"first", "import", "release", "backed-off", "followed"}:
         job.requeued += 1
     if copy is not None:
         # Only of these it is sure that they are no first stay, which does not count.

@@ -14,6 +14,7 @@ from disque_trio.sim.checkers.obligations import MILLI, SECOND, backlog
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.silence import had_given_up
+from disque_trio.sim.checkers.succession import held_until
 from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 # While the run lasts.
@@ -25,7 +26,7 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
     healed = case.world.healed
     if healed is None or job.options is None or not job.options.retry or job.ended is not None:
         return
-    since = max(healed, expected_since, _postponed_at(case, job, serve))
+    since = max(healed, expected_since, _postponed_at(case, job, serve), held_until(case, job))
     if expected_since <= healed:
         findings.redelivery.append(serve.time - healed)
     name = "L1" if job.deliveries == 1 else "L2"
@@ -164,7 +165,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         return
     if job.is_dead or _is_held_back(case, job) or _is_queued_outside(case, job):
         return
-    since = max(healed, job.expected_since, _postponed_at(case, job))
+    since = max(healed, job.expected_since, _postponed_at(case, job), held_until(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not is_whole(case):
         findings.leave_open(name)

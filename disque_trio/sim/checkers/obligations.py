@@ -57,6 +57,7 @@ class Options:
     unique: int | None = None
     """The CRC-32 of its key."""
     keep: Micros = 0
+    if_exists: str = ""
     backoff: Micros = 0
     max_backoff: Micros = 0
     body: str | None = None
@@ -88,6 +89,7 @@ def read_options(detail: str, nodes: int) -> Options:
         limit=_whole(said, "limit") or 0,
         unique=_whole(said, "unique"),
         keep=_micros(said, "keep"),
+        if_exists=words.partition("ifexists=")[2].partition(" ")[0],
         backoff=_micros(said, "backoff"),
         max_backoff=_micros(said, "maxbackoff"),
         body=body if has_body else None,

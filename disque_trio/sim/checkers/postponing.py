@@ -18,7 +18,9 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.postponing import MARGIN
 from disque_trio.tracing.rows import Row
 
-_BY_ITSELF: Final = ("first", "delay-over", "retry", "backed-off", "untied", "loaded")
+_BY_ITSELF: Final = (
+    "first", "delay-over", "retry", "backed-off", "untied", "loaded", "followed",
+)  # fmt: skip
 """Causes of a queueing that nobody asked for."""
 _ENDS: Final = ("enqueue", "release", "nack", "enqueue-message")
 LATEST: Final[Micros] = (MARGIN + 500) * MILLI

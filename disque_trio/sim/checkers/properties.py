@@ -30,6 +30,8 @@ PROPERTIES: Final[dict[str, str]] = {
     "S25": "an ADDJOB is answered with a job that lived while it ran, while nothing is wrong",
     "S26": "a dead job is neither queued nor served before it is redriven; LIMIT is kept in calm",
     "S27": "a job yields only to an earlier job with its key that lives",
+    "S28": "a job that follows others with its key is not queued before they have ended",
+    "S29": "what a job replaces ends once that has its copies, and is not served afterwards",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",
@@ -41,4 +43,5 @@ PROPERTIES: Final[dict[str, str]] = {
     "L9": "a queued job and a waiting client of a connected cluster meet within a second",
     "L10": "a returning holder is told at once of the acks that it missed",
     "L11": "of two jobs with one key that nobody has taken one goes after a cut",
+    "L12": "a job that follows others with its key is queued when they have ended, not later",
 }

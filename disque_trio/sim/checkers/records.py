@@ -356,6 +356,10 @@ class Job:
     keep: Micros = 0
     twins: "list[Job]" = attrs.Factory(list)
     """Jobs with the same key that lived at the same time."""
+    earlier: "list[Job]" = attrs.Factory(list)
+    """Jobs with the same key that lived when it was added, and that it follows."""
+    followers: "list[Job]" = attrs.Factory(list)
+    """The jobs that follow it."""
     double_queued_since: Micros | None = None
     """Since when two nodes have it queued."""
 

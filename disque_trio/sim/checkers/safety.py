@@ -18,7 +18,7 @@ from disque_trio.tracing.rows import Row
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
 """Causes of queueings that no client has asked for."""
-_BY_TIME: Final = ("retry", "delay-over", "backed-off")
+_BY_TIME: Final = ("retry", "delay-over", "backed-off", "followed")
 
 
 # S1: retention.

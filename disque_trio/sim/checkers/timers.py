@@ -16,6 +16,7 @@ from typing import Final
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
+from disque_trio.sim.checkers.succession import follows
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -41,6 +42,8 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     options = job.options
     if copy is None or options is None or copy.cause != "add" or not job.first_record:
+        return
+    if follows(job):
         return
     if options.delay:
         if (
@@ -165,7 +168,7 @@ def _arm(case: Case, copy: Copy, wait: Micros) -> None:
 
 def _judge(case: Case, job: Job, copy: Copy) -> None:
     """L8: a copy is not overdue, unless its node was hindered."""
-    if copy.due_by == FOREVER or not job.first_record:
+    if copy.due_by == FOREVER or not job.first_record or follows(job):
         return
     case.check("L8")
     late = case.now - copy.due_by

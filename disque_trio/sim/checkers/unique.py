@@ -8,13 +8,14 @@ on two sides of a cut meet after it (L11), and a job goes only if an earlier one
 from collections.abc import Callable
 from zlib import crc32
 
+from disque_trio.sim.checkers import succession
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.client_events import withdraw
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Job
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine import keysearch
+from disque_trio.statemachine import keymeeting
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
@@ -32,6 +33,11 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     job.key = (job.queue, record["key"])
     job.keep = record.get("keep", 0) * MILLI
     living = case.keyed.setdefault(job.key, {})
+    if succession.follows(job):
+        others = [case.job(id) for id in living]
+        succession.begin(case, job, [other for other in others if _lives(case, other)])
+        living[job.id] = None
+        return
     for other in [case.jobs.get(id) for id in living]:
         if other is not None and _lives(case, other):
             _note_twins(case, row, other, job)
@@ -108,8 +114,10 @@ def _age(job: Job) -> tuple[int, str]:
 def before_ack(case: Case, row: Row, job: Job) -> None:
     """S27: a job yields only to an earlier one that lives, as far as anybody can know. Its key is
     not kept, nor that of one that is cancelled."""
-    if row.cause in {"cancel", "yielded"}:
+    if row.cause in {"cancel", "yielded", "replaced"}:
         job.keep = 0
+    if row.cause == "replaced":
+        succession.before_ack(case, row, job)
     if row.cause != "yielded":
         return
     case.mark("unique.yielded")
@@ -136,7 +144,7 @@ def after_keyclaim(case: Case, row: Row) -> None:
 def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
     """When the node began to ask whether earlier jobs have ended: the last round of any search that
     may still run. Without messages in the trace: what they take at most."""
-    earliest = row.time - case.obligations.longest(keysearch.MEETS_WITHIN * MILLI)
+    earliest = row.time - case.obligations.longest(keymeeting.MEETS_WITHIN * MILLI)
     searches = case.rounds.get((row.node, key), {})
     begun = [begun for _, begun in searches.values() if begun >= earliest]
     return min(begun, default=row.time - 4 * case.obligations.latency - GRAIN)

@@ -18,6 +18,7 @@ from disque_trio.sim.checkers import (
     returns,
     safety,
     stops,
+    succession,
     tables,
     timers,
     unique,
@@ -173,6 +174,7 @@ class Judge:
         stops.judge_overdue(case)
         tables.finish(case, findings)
         timers.finish(case)
+        succession.finish(case)
         workers.finish(case)
         self._judge_losses()
         counts = dict.fromkeys(CAUSES, 0)

@@ -22,6 +22,8 @@ MARKS: Final[dict[str, str]] = {
     "unique.refused": "an ADDJOB was refused because another job had its key",
     "unique.twins": "two jobs with one key lived at the same time",
     "unique.both_delivered": "both of them were delivered (K1)",
+    "unique.followed": "a job was added that waits for the end of others with its key",
+    "unique.replaced": "a job ended because another one has replaced it",
     "unique.yielded": "the later one of two jobs with one key went, because an earlier one lives",
     # Delivering.
     "requeue.retry": "a holder queued a job again because nobody acknowledged it",

@@ -147,7 +147,7 @@ class JobSpec:
     )
     keep: Choice = key(choice(POSITIVE_SECONDS), "KEEP; only with `unique`", default="default")
     if_exists: tuple[str, ...] = key(
-        words_of(one_of("default", "return", "reject")),
+        words_of(one_of("default", "return", "reject", "again", "replace")),
         "IFEXISTS; only with `unique`; one is drawn from an array",
         default="default",
     )

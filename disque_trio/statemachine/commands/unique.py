@@ -13,11 +13,11 @@ from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import MAX_KEY
-from disque_trio.statemachine.keys import REJECT, RETURN
+from disque_trio.statemachine.keys import AGAIN, REJECT, REPLACE, RETURN
 from disque_trio.statemachine.state import NodeState
 
 OPTIONS: Final = (b"UNIQUE", b"KEEP", b"IFEXISTS")
-WAYS: Final = {b"return": RETURN, b"reject": REJECT}
+WAYS: Final = {b"return": RETURN, b"reject": REJECT, b"again": AGAIN, b"replace": REPLACE}
 MAX_KEEP_S: Final = 10 * 366 * 86_400
 
 

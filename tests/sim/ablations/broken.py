@@ -15,6 +15,7 @@ from disque_trio.statemachine import (
     delivery,
     dispatch,
     due,
+    leases,
     lifecycle,
     machine,
     pressure,
@@ -115,7 +116,7 @@ def silent_requeue(patch: Patch) -> None:
 
 def without_lease(patch: Patch) -> None:
     """A delivery does not restart the retry period."""
-    patch.setattr(lifecycle, "start_lease", nothing)
+    patch.setattr(leases, "start", nothing)
 
 
 def lease_not_told(patch: Patch) -> None:
@@ -125,7 +126,7 @@ def lease_not_told(patch: Patch) -> None:
         if job.retry:
             lifecycle.restart_retry(node, job)
 
-    patch.setattr(lifecycle, "start_lease", start_lease)
+    patch.setattr(leases, "start", start_lease)
 
 
 def delivered_and_done(patch: Patch) -> None:

@@ -6,11 +6,20 @@ As in `broken`, each function breaks one thing.
 import attrs
 
 from disque_trio.sim.scenarios.plan import Add, ClockPlan, Fault, Latency, LinkPlan, Plan
-from disque_trio.statemachine import claims, keyindex, keymeeting, keysearch
-from disque_trio.statemachine.base import JobId
+from disque_trio.statemachine import (
+    acks,
+    claims,
+    keyending,
+    keyfacts,
+    keyindex,
+    keymeeting,
+    keysuccession,
+    replication,
+)
+from disque_trio.statemachine.base import ACTIVE, QUEUED, JobId
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import DONE_KEPT, HELD, KeyFact
+from disque_trio.statemachine.keyfacts import DONE_KEPT, HELD, IN_QUEUE, KeyFact
 from disque_trio.statemachine.state import NodeState
 from tests.sim.ablations.broken import Patch, nothing
 from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
@@ -86,17 +95,67 @@ def not_meeting(patch: Patch) -> None:
 
 def any_goes(patch: Patch) -> None:
     """A job goes if another one has its key, be it earlier or later: both may go."""
-    patch.setattr(keysearch, "_is_earlier", lambda fact, job: fact.id != job.id)
+    patch.setattr(keymeeting, "_is_earlier", lambda fact, job: fact.id != job.id)
 
 
 def the_earlier_goes(patch: Patch) -> None:
     """A job goes if a later one has its key."""
-    is_earlier = keysearch._is_earlier
+    is_earlier = keymeeting._is_earlier
 
     def later(fact: KeyFact, job: Job) -> bool:
         return fact.id != job.id and not is_earlier(fact, job)
 
-    patch.setattr(keysearch, "_is_earlier", later)
+    patch.setattr(keymeeting, "_is_earlier", later)
+
+
+def following_at_once(patch: Patch) -> None:
+    """A job that follows another one with its key is queued at once."""
+    patch.setattr(keyindex, "is_held_back", lambda _: False)
+
+
+def following_never(patch: Patch) -> None:
+    """Nobody asks whether the earlier job has ended."""
+    patch.setattr(keysuccession, "_is_wanted", nothing)
+
+
+def one_node_asks(patch: Patch) -> None:
+    """Only the node of its ADDJOB asks whether the earlier job has ended."""
+    patch.setattr(keysuccession, "_is_asker", _is_own)
+
+
+def _is_own(node: NodeState, job: Job) -> bool:
+    return job.id[2:10] == node.cluster.myself.id[:8]
+
+
+def many_wishes(patch: Patch) -> None:
+    """An ADDJOB with IFEXISTS again does not see that a job waits for the end of the first."""
+    patch.setattr(keyfacts, "awaits_turn", nothing)
+
+
+def replacing_nothing(patch: Patch) -> None:
+    """What is replaced does not end."""
+    patch.setattr(keyending, "replace", nothing)
+
+
+def replacing_first(patch: Patch) -> None:
+    """What is replaced ends before the new job has its copies."""
+    follow = replication.follow
+
+    def ending(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
+        follow(node, job, stamp, replaces=replaces)
+        name = keyindex.name_of(job)
+        for other in node.keys.index.get(name or (b"", b""), ()) if replaces else ():
+            if other.state in (ACTIVE, QUEUED):
+                acks.ack(node, other.id, Cause.REPLACED)
+
+    patch.setattr(replication, "follow", ending)
+
+
+def replacing_at_work(patch: Patch) -> None:
+    """A job is replaced although a worker has it."""
+    patch.setattr(keyindex, "was_given_out", lambda _: False)
+    state_of = keyindex.state_of
+    patch.setattr(keyindex, "state_of", lambda node, job: max(state_of(node, job), IN_QUEUE))
 
 
 # Plans.
@@ -136,6 +195,57 @@ def keeping(seed: int) -> Plan:
     """The same, with KEEP."""
     made = keyed(seed)
     return attrs.evolve(made, adds=tuple(attrs.evolve(add, keep_s=2) for add in made.adds))
+
+
+def followed(seed: int) -> Plan:
+    """The same with slower workers; every second ADDJOB replaces, and every fourth one asks for one
+    job more. Some jobs have a delay."""
+    made = keyed(seed)
+    ways = ("again", "replace", None, "replace")
+    adds = (
+        attrs.evolve(add, if_exists=ways[number % 4], delay_s=1 if number % 5 == 1 else 0)
+        for number, add in enumerate(made.adds)
+    )
+    consumers = workers((1, 2, 3, 4, 5), work=(100_000, 400_000))
+    return attrs.evolve(made, adds=tuple(adds), consumers=consumers)
+
+
+def debounced(seed: int) -> Plan:
+    """Each job has a delay of six seconds, and is replaced in the first of them."""
+    adds = jobs(40, every=SECOND // 4, replicate=2)
+    return plan(
+        "debounced",
+        seed,
+        20,
+        adds=tuple(
+            attrs.evolve(_with_key(add, number // 2), if_exists="replace", delay_s=6)
+            for number, add in enumerate(adds)
+        ),
+        consumers=workers((1, 2, 3, 4, 5)),
+    )
+
+
+def orphaned(seed: int) -> Plan:
+    """Producers at node 1 ask for one more job while workers have the first ones, and it ends."""
+    adds = [
+        attrs.evolve(
+            _with_key(add, number // 2),
+            at=SECOND + number % 2 * 3 * SECOND,
+            node=2 - number % 2,
+            if_exists="again",
+            delay_s=0,
+        )
+        for number, add in enumerate(jobs(20, every=SECOND // 10, replicate=3, retry_s=4))
+    ]
+    return plan(
+        "orphaned",
+        seed,
+        20,
+        adds=tuple(adds),
+        consumers=workers((2, 3, 4, 5), work=(6 * SECOND, 8 * SECOND), mix=(("working", 1.0),)),
+        faults=(Fault(kind="crash", at=5 * SECOND, hold=2 * SECOND, nodes=(1,), mode="kill"),),
+        drain=120 * SECOND,
+    )
 
 
 def failing(seed: int) -> Plan:

@@ -1,0 +1,160 @@
+"""Jobs that follow others with their key (IFEXISTS again, replace): one is queued when the others
+have ended, not before (S28) and not long after (L12); what it replaces ends only when it has its
+copies, and is not served once its producer has been answered (S29).
+
+All but the copies are judged in calm.
+"""
+
+from zlib import crc32
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.obligations import SECOND, Options
+from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+_QUEUED_WITHIN: Micros = 2 * SECOND
+"""The node of the new job asks all others each second, and what it has missed is told then."""
+
+
+def follows(job: Job) -> bool:
+    """Was it added although another job with its key lived?"""
+    return "follows=" in job.first_record
+
+
+def begin(case: Case, job: Job, living: list[Job]) -> None:
+    """It was added while these had its key."""
+    case.mark("unique.followed")
+    job.earlier = living
+    options = _options(case, job)
+    for other in living:
+        other.followers.append(job)
+        is_waiting = (
+            follows(other) and other.first_queueing is None and other.created_at is not None
+        )
+        if is_waiting and options is not None and options.if_exists == "again":
+            _note_second(case, job, other)
+
+
+def _note_second(case: Case, job: Job, other: Job) -> None:
+    """S24: of several that ask for one more job one is added."""
+    if case.world.is_calm(other.created_at or case.now, case.now) and not case.is_live:
+        case.violate("S24", f"{other.id} waits for the end of the same job", job.id, job.origin)
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S28, L12: is this the time to queue it first?"""
+    if not job.earlier or job.first_queueing is not None or row.cause == "enqueue" or case.is_live:
+        return
+    case.check("S28")
+    living = [other for other in job.earlier if _lives(case, other)]
+    if living and case.world.is_calm(job.created_at or row.time, row.time):
+        case.violate("S28", f"{living[0].id} has its key, and lives", job.id, row.node)
+    _judge_wait(case, job)
+
+
+def finish(case: Case) -> None:
+    """L12: at the end none waits that should have been queued."""
+    for job in case.jobs.values():
+        if job.earlier and job.first_queueing is None and job.ended is None and job.copies:
+            _judge_wait(case, job)
+
+
+def _judge_wait(case: Case, job: Job) -> None:
+    """L12: it has not waited for long after all was well."""
+    since = waits_until(job)
+    if since is None or job.options is None or not job.is_added or case.is_live:
+        return
+    since = max(since, job.add.answered if job.add is not None else since)
+    if job.created_at is not None:
+        since = max(since, job.created_at + case.obligations.longest(job.options.delay))
+    if not case.world.is_calm(since, case.now) or case.obligations.has_tail:
+        return
+    case.check("L12")
+    if case.now - since > case.obligations.longest(_QUEUED_WITHIN) + 8 * case.obligations.latency:
+        waited = (case.now - since) / SECOND
+        case.violate("L12", f"not queued for {waited:.3f} s after the earlier job ended", job.id)
+
+
+def waits_until(job: Job) -> Micros | None:
+    """When the last of the earlier jobs ended; None if that is not known, or one lives."""
+    last = NEVER
+    for other in job.earlier:
+        if other.ended is None or other.ended_by != "acked" or other.is_dead:
+            return None
+        last = max(last, other.ended)
+    return last
+
+
+def held_until(case: Case, job: Job) -> Micros:
+    """Until when the earlier jobs have held it back."""
+    return max([min(_gone_at(other), case.now) for other in job.earlier], default=NEVER)
+
+
+def _gone_at(job: Job) -> Micros:
+    if job.is_dead:
+        return job.state_since
+    return FOREVER if job.ended is None else job.ended
+
+
+def _lives(case: Case, job: Job) -> bool:
+    has_failed = job.may_delete.get(job.origin) == "add-failed" and not job.is_added
+    if job.ended is not None or job.is_dead or has_failed:
+        return False
+    return any(
+        case.world.is_up(copy.node) and not copy.is_acked and not copy.is_dummy
+        for copy in job.copies.values()
+    )
+
+
+def before_serve(case: Case, row: Row, job: Job) -> None:
+    """S29: nobody was told that another job is in its place."""
+    if job.lease is not None or case.is_live or case.obligations.has_tail:
+        return
+    for other in job.followers:
+        add = other.add
+        if add is None or add.options.if_exists != "replace" or add.answered >= row.time:
+            continue
+        case.check("S29")
+        if case.world.is_calm(add.invoked, row.time):
+            case.violate("S29", f"{other.id} has replaced it", job.id, row.node)
+
+
+def before_ack(case: Case, row: Row, job: Job) -> None:
+    """S29: another job with its key has its copies."""
+    case.mark("unique.replaced")
+    if case.is_live or job.key is None:
+        return
+    case.check("S29")
+    others = [case.job(id) for id in case.keyed[job.key] if id != job.id]
+    if not any(follows(other) and _has_copies(case, other) for other in others):
+        case.violate("S29", "is replaced, and no job has its copies", job.id, row.node)
+    lease = job.lease
+    if (
+        lease is not None
+        and case.world.is_calm(lease.time, row.time)
+        and not case.obligations.has_tail
+    ):
+        case.violate("S29", "is replaced, and a worker has it", job.id, row.node)
+
+
+def _has_copies(case: Case, job: Job) -> bool:
+    if job.ended is not None:
+        return True
+    options = _options(case, job)
+    if options is not None and options.is_async:
+        return True
+    wanted = read(job.first_record).get("replicate", 1)
+    return job.holders() + job.destroyed >= wanted
+
+
+def _options(case: Case, job: Job) -> Options | None:
+    if job.options is not None:
+        return job.options
+    body = read(job.first_record).get("body")
+    for add in case.adds.values():
+        text = add.options.body
+        if add.queue == job.queue and text is not None and crc32(text.encode()) == body:
+            return add.options
+    return None

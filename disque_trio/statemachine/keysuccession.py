@@ -1,0 +1,183 @@
+"""IFEXISTS again and replace: a job is queued when the earlier ones with its key have ended
+(decision 76).
+
+All holders of such a job know that it is held back. One of them asks about the earlier jobs when
+the job becomes due: the node of its ADDJOB, and if that cannot be reached the first in an order
+that depends on the job. The asked nodes tell it when one of those jobs ends. Who has found out that
+none lives queues the job. A dead job is not waited for.
+
+With `replace` the node of the ADDJOB ends the earlier jobs that were never delivered, after the new
+one has its copies, and then answers its client. A job that a worker takes meanwhile is waited for.
+
+Owns `Succession.jobs`, `waiting` and `replacing`, and `Search.cancelled` of its searches.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import keyending, keyindex, keysearch, lifecycle, pending_adds
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    BCAST_QUEUED,
+    DELAYED,
+    WAIT_REPL,
+    Millis,
+    NodeId,
+    Status,
+)
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job, rank
+from disque_trio.statemachine.keyfacts import (
+    DEAD,
+    GIVEN_OUT,
+    HELD,
+    KeyFact,
+    is_earlier,
+    is_undecided,
+)
+from disque_trio.statemachine.keys import KeyName, Rule, Search, Succession
+from disque_trio.statemachine.keysearch import Told
+from disque_trio.statemachine.messages import UNLESS_KNOWN_AS_TAKEN, UNLESS_TAKEN
+from disque_trio.statemachine.state import NodeState
+
+LOOK_EVERY: Final[Millis] = 1000
+"""How often all are asked while an earlier job lives, in case its end was not told."""
+ENDS_WITHIN: Final[Millis] = 1000
+"""For so long only the node that is to deliver an earlier job may end it. It may be gone."""
+REPLACES_WITHIN: Final[Millis] = 3000
+"""Then the client is answered, and an earlier job that still lives is waited for."""
+
+
+def on_due(node: NodeState, succession: Succession) -> None:
+    """Ask about the jobs that have become due."""
+    jobs = list(succession.jobs.values())
+    succession.jobs.clear()
+    for job in jobs:
+        name = keyindex.name_of(job)
+        is_asking = name is None or any(each.job is job for each in _searches(node, name))
+        if name is None or is_asking or not (_is_wanted(node, job) and _is_asker(node, job)):
+            continue
+        search = keysearch.begin(node, name, _RULE, job=job)
+        if search.number in node.keys.searches.running:
+            succession.waiting[name] = (*_searches(node, name), search)
+
+
+def _searches(node: NodeState, name: KeyName) -> tuple[Search, ...]:
+    succession = node.keys.succession
+    return succession.waiting.get(name, ())
+
+
+def _is_wanted(node: NodeState, job: Job) -> bool:
+    """Does it wait here, or does a client for what becomes of it?"""
+    if job.id in node.keys.succession.replacing:
+        return True
+    return node.jobs.get(job.id) is job and keyindex.is_held_back(job)
+
+
+def _is_asker(node: NodeState, job: Job) -> bool:
+    """Is it this node that asks? It is the one of the ADDJOB, or the first that can be reached."""
+    mine = node.cluster.myself.id
+    if job.id[2:10] == mine[:8] or job.state == WAIT_REPL:
+        return True
+    able = [mine, *[peer.id for peer in node.cluster.reachable if peer.id in job.holders]]
+    return max(able, key=lambda id: _preference(id, job)) == mine
+
+
+def _preference(id: NodeId, job: Job) -> tuple[bool, int]:
+    return job.id[2:10] == id[:8], rank(id, job.id)
+
+
+def _is_vain(node: NodeState, search: Search) -> bool:
+    """Is nobody interested any more?"""
+    job = search.job
+    assert job is not None, f"search {search.number} is about no job"
+    if job.id in node.keys.succession.replacing:
+        is_gone = job.state != WAIT_REPL and not _is_here(node, job)
+        if not is_gone:
+            return False
+        _answer(node, job)
+    elif _is_wanted(node, job):
+        return False
+    _forget(node, search)
+    return True
+
+
+def _is_here(node: NodeState, job: Job) -> bool:
+    return node.jobs.get(job.id) is job and job.state == ACTIVE
+
+
+def _forget(node: NodeState, search: Search) -> None:
+    keysearch.end(node, search)
+    succession = node.keys.succession
+    left = tuple([each for each in _searches(node, search.name) if each is not search])
+    if left:
+        succession.waiting[search.name] = left
+    else:
+        succession.waiting.pop(search.name, None)
+
+
+def _decide(node: NodeState, search: Search, told: Told) -> None:
+    """Queue the job if no earlier one lives; otherwise go on, and end what it replaces."""
+    job = search.job
+    assert job is not None, f"search {search.number} is about no job"
+    known = keysearch.known(search, told)
+    earlier = [fact for fact in known.values() if is_earlier(fact, job.ctime, job.id)]
+    living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]
+    _free_ended(node, search, living)
+    if not living and is_undecided({fact.id: fact for fact in earlier}):
+        return
+    if not living:
+        _let_go(node, search, job)
+    elif all(fact.id != search.about for fact in living):
+        keysearch.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
+    elif job.id in node.keys.succession.replacing:
+        _replace(node, search, job, living)
+    else:
+        keysearch.pause(node, search, LOOK_EVERY)
+
+
+def _free_ended(node: NodeState, search: Search, living: list[KeyFact]) -> None:
+    """The key of what it replaces is free when that has ended, whatever its KEEP."""
+    live = [fact.id for fact in living]
+    for fact in search.cancelled:
+        if fact.id not in live:
+            keyending.free(node, search, fact)
+    search.cancelled = tuple([fact for fact in search.cancelled if fact.id in live])
+
+
+def _let_go(node: NodeState, search: Search, job: Job) -> None:
+    _forget(node, search)
+    if _is_here(node, job) and keyindex.is_held_back(job):
+        keyindex.let_go(node, job)
+        if not job.flags & DELAYED:
+            # The other holders are told that it is queued: their time may come, too.
+            lifecycle.mark(job, BCAST_QUEUED)
+            lifecycle.enqueue(node, job, Cause.FOLLOWED)
+    _answer(node, job)
+
+
+def _replace(node: NodeState, search: Search, job: Job, living: list[KeyFact]) -> None:
+    """End those that were never delivered. Each time that all have been asked they are told."""
+    targets = tuple([fact for fact in living if not fact.marks & GIVEN_OUT])
+    if not targets or node.mono - search.began > REPLACES_WITHIN:
+        search.cancelled = ()
+        _answer(node, job)
+    elif [fact.id for fact in targets] != [fact.id for fact in search.cancelled]:
+        search.cancelled = targets
+        keysearch.ask_all(node, search)
+
+
+def _end_targets(node: NodeState, search: Search) -> None:
+    is_late = node.mono - search.began > ENDS_WITHIN
+    for fact in search.cancelled:
+        keyending.replace(node, search, fact, UNLESS_KNOWN_AS_TAKEN if is_late else UNLESS_TAKEN)
+
+
+def _answer(node: NodeState, job: Job) -> None:
+    """The producer has its id when what it replaces has ended."""
+    succession = node.keys.succession
+    if succession.replacing.pop(job.id, False) and job.id in node.adding:
+        pending_adds.settle(node, job, Status(job.id))
+        keyindex.stir(node, job)
+
+
+_RULE: Final = Rule(_decide, _is_vain, _end_targets)

@@ -1,0 +1,42 @@
+"""The lease of a delivery: a worker has the job for a whole RETRY period (decision 13).
+
+Sets `Job.flags`, as `lifecycle` does.
+"""
+
+from disque_trio.statemachine import counts, lifecycle, send
+from disque_trio.statemachine.base import ACTIVE, DELAYED, LEASED, POSTPONED
+from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job
+from disque_trio.statemachine.messages import Working
+from disque_trio.statemachine.state import NodeState
+
+
+def start(node: NodeState, job: Job) -> None:
+    """A delivery starts the retry period anew, here and at the other holders.
+
+    So a worker always has the whole RETRY period; in the original it has what is left of the period
+    that began when the job was queued (docs/differences.md, "Delivery lease").
+    """
+    if job.retry and node.config.delivery_lease:
+        renew(node, job)
+
+
+def renew(node: NodeState, job: Job) -> None:
+    """A worker has the job from now on, for the whole RETRY period."""
+    if not job.flags & LEASED:
+        lifecycle.clear(node, job, DELAYED | POSTPONED)
+        counts.leases(node, job.queue or b"", 1)
+        job.flags |= LEASED
+    lifecycle.restart_retry(node, job)
+    if job.holders is not node.cluster.myself.holding:
+        send.to_holders(node, job, Working(job.id))
+
+
+def runs(node: NodeState, job: Job) -> bool:
+    """Has this node delivered the job to a worker whose lease may still run?
+
+    A lease ends with the earliest moment at which a holder may announce the next period: retry
+    times are spread, and WILLQUEUE comes ahead.
+    """
+    if job.state != ACTIVE or not job.flags & LEASED:
+        return False
+    return job.requeue_at - ANNOUNCE_AHEAD > node.mono

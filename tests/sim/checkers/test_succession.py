@@ -1,0 +1,105 @@
+"""S24, S28, S29 and L12: a job that follows others with its key is queued when they have ended, and
+what it replaces is not served."""
+
+import pytest
+
+from tests.sim.checkers.test_unique import OPTIONS, OTHER, add, end, record
+from tests.sim.checkers.trace import JOB, Trace, broken
+
+
+def follower(
+    trace: Trace, time: float, job: str = OTHER, *, way: str = "replace", node: str = "n2"
+) -> None:
+    """A job that waits for the end of those before it."""
+    said = record("c").replace(" left", " follows=1 left").replace("made=1", "made=2")
+    options = f"{OPTIONS} ifexists={way}"
+    trace.row(
+        time, "add.invoke", node, queue="q", client="p", ref=90,
+        detail=f"timeout=1000 {options} body=c",
+    )  # fmt: skip
+    trace.row(time, "hold", node, job=job, queue="q", cause="add", detail=said)
+    trace.row(time + 0.01, "add.ok", node, job=job, queue="q", client="p", ref=90)
+
+
+def queue_follower(trace: Trace, time: float, cause: str = "followed") -> None:
+    trace.row(time, "queue", "n2", job=OTHER, queue="q", cause=cause)
+
+
+@pytest.mark.parametrize(
+    ("time", "cause", "finds"),
+    [
+        (5.0, "followed", ["S28"]),
+        (5.0, "retry", ["S28"]),
+        (5.0, "enqueue", []),
+        (10.0, "followed", []),
+        (20.0, "followed", ["L12"]),
+    ],
+)
+def test_a_job_that_follows_is_queued_when_the_first_has_ended(
+    time: float, cause: str, finds: list[str]
+) -> None:
+    trace = Trace()
+    add(trace, 1)
+    follower(trace, 2, way="again")
+    if time < 9:
+        queue_follower(trace, time, cause)
+    end(trace, 9)
+    if time > 9:
+        queue_follower(trace, time, cause)
+
+    assert [each for each in broken(trace.verdict()) if each in ("S24", "S28", "L12")] == finds
+
+
+def test_one_that_is_never_queued_is_found_at_the_end() -> None:
+    trace = Trace()
+    add(trace, 1)
+    follower(trace, 2, way="again")
+    end(trace, 9)
+    trace.row(60, "note", "n1")
+
+    assert "L12" in broken(trace.verdict())
+
+
+def test_one_job_waits_for_the_first() -> None:
+    trace = Trace()
+    add(trace, 1)
+    follower(trace, 2, way="again")
+    follower(trace, 3, "D-89abcdef-DDDDDDDDDDDDDDDDDDDDDDDD-003d", way="again", node="n3")
+
+    assert "S24" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("is_replaced", "finds"), [(True, False), (False, True)])
+def test_what_is_replaced_is_not_served(*, is_replaced: bool, finds: bool) -> None:
+    trace = Trace()
+    add(trace, 1)
+    follower(trace, 2)
+    if is_replaced:
+        replaced(trace, 2.005)
+    else:
+        trace.serve(5)
+
+    assert ("S29" in broken(trace.verdict())) == finds
+
+
+def replaced(trace: Trace, time: float) -> None:
+    trace.row(time, "unqueue", "n1", job=JOB, queue="q", cause="acked")
+    trace.row(time, "acked", "n1", job=JOB, queue="q", cause="replaced")
+
+
+def test_a_job_is_replaced_only_by_one_that_has_its_copies() -> None:
+    trace = Trace()
+    add(trace, 1)
+    replaced(trace, 2)
+
+    assert "S29" in broken(trace.verdict())
+
+
+def test_a_job_that_a_worker_has_is_not_replaced() -> None:
+    trace = Trace()
+    add(trace, 1)
+    trace.serve(2)
+    follower(trace, 3)
+    trace.row(3.005, "acked", "n1", job=JOB, queue="q", cause="replaced")
+
+    assert "S29" in broken(trace.verdict())
