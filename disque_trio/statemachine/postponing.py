@@ -16,10 +16,12 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELAYED,
+    LEASED,
     POSTPONED,
     POSTPONES,
     QUEUED,
     QUEUED_ONCE,
+    TAKEN,
     LinkId,
     Millis,
     NodeId,
@@ -122,13 +124,16 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
 
 
 def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
-    """A wait that is repeated is no news to a node whose worker has the job. One that has it
-    queued, or waits, knows of this wait, unless it counts fewer NACKs, or the wait ends much later
-    than its own."""
+    """A wait that is repeated is no news to a node whose worker has the job. If another node's
+    worker has it, that may be older or newer than the NACK: then the longer wait holds. A node that
+    has it queued, or waits, knows of this wait, unless it counts fewer NACKs, or the wait ends much
+    later than its own."""
     if message.is_new:
         return True
-    if job.flags & lifecycle.WITH_WORKER:
+    if job.flags & LEASED:
         return False
+    if job.flags & TAKEN:
+        return node.mono + message.wait + _margin(node, job) > job.requeue_at
     if job.state != QUEUED and not job.flags & POSTPONED:
         return True
     return _is_more(message.nacks, job.nacks) or message.wait > rest(node, job) + MARGIN

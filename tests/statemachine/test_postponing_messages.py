@@ -239,6 +239,21 @@ def test_a_node_that_knows_more_does_not() -> None:
     assert counts(works) == (0, 1)
 
 
+@pytest.mark.parametrize(("wait", "is_longer"), [(5000, False), (15_000, True)])
+def test_of_a_worker_elsewhere_and_a_wait_the_longer_one_holds(
+    wait: int, *, is_longer: bool
+) -> None:
+    rig = cluster()
+    job = held(rig, 10)
+    rig.message(N2, Working(JOB))
+    due = job.requeue_at
+
+    rig.message(N2, Postponed(JOB, wait, 0))
+
+    assert rest(rig.node, job) == (wait if is_longer else 0)
+    assert (job.requeue_at > due) == is_longer
+
+
 @pytest.mark.parametrize("ids", [(JOB,), (JOB, ONCE)])
 def test_news_of_a_worker_may_be_older_than_the_nack(ids: tuple[JobId, ...]) -> None:
     rig = cluster()

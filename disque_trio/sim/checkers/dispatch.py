@@ -52,6 +52,8 @@ def _see_received(case: Case, row: Row) -> None:
         messages.on_recv(case, row)
         if row.cause in timers.ANNOUNCEMENTS:
             timers.on_announcement(case, row)
+            if row.cause == "queued":
+                postponing.on_queued_elsewhere(case, row)
         elif row.cause == "willqueue":
             postponing.on_warning(case, row)
         elif row.cause == "fail":

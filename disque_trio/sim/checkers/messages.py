@@ -160,7 +160,8 @@ def _bases(case: Case, row: Row) -> Bases:
 def _base_of(job: Job, row: Row) -> int | None:
     copy = job.copies.get(row.node)
     if copy is not None:
-        return copy.base
+        # A message of the batch in which it has died, or was redriven, may be older than that.
+        return None if copy.left_since == row.time else copy.base
     for give in reversed(job.gives):
         if (give.node, give.receiver) == (row.node, row.peer):
             return give.base

@@ -131,9 +131,9 @@ def _known_since(copy: Copy, wait: Wait) -> Micros:
 
 
 def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> bool:
-    """Has a worker gone on there since; or has it been told the NACK anew, as an original is, so
-    that it had a whole RETRY to hear better?"""
-    if wait.working.get(copy.node, NEVER) >= known:
+    """Has a worker gone on there since, or word of another NACK ended the wait; or has it been told
+    the NACK anew, as an original is, so that it had a whole RETRY to hear better?"""
+    if wait.ended.get(copy.node, NEVER) >= known:
         return True
     heard = _counted_at(job, copy, wait)
     return heard >= known and case.now - heard >= case.obligations.lease(case.retry_of(job))
@@ -185,6 +185,15 @@ def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
     return ""
 
 
+def on_queued_elsewhere(case: Case, row: Row) -> None:
+    """QUEUED has come. With a NACK without a delay it ends the wait here, though that NACK may be
+    the earlier one."""
+    job = case.jobs.get(row.job)
+    wait = None if job is None else job.wait
+    if wait is not None and row.detail == "nack" and row.peer != wait.node:
+        wait.ended[row.node] = row.time
+
+
 def after_queued(case: Case, row: Row) -> None:
     """QUEUED is sent. With the NACK itself, it is for a node that may not know POSTPONED, for it
     has said nothing yet on a new link."""
@@ -228,4 +237,4 @@ def after_state(_case: Case, _row: Row, job: Job) -> None:
 def on_working_ok(_case: Case, row: Row, job: Job) -> None:
     """A worker goes on: the wait is over at its node, and stands at the others."""
     if job.wait is not None:
-        job.wait.working[row.node] = row.time
+        job.wait.ended[row.node] = row.time

@@ -17,8 +17,9 @@ class Wait:
     """Holders to which its node may have had no link then."""
     counted: dict[str, None] = attrs.Factory(dict)
     """Holders that it told as it tells an original, by QUEUED and WORKING."""
-    working: dict[str, Micros] = attrs.Factory(dict)
-    """By node: when a worker that goes on was last answered there."""
+    ended: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when a worker that goes on was last answered there, or when it heard of a NACK
+    without a delay."""
     answered_at: Micros | None = None
     """When its client was told so."""
     asked: dict[str, dict[str, Micros]] = attrs.Factory(dict)

@@ -166,3 +166,17 @@ def test_a_dead_copy_has_what_its_giver_had_left(outcome: str, given: int, due: 
     found = problems(dead_copies(given, outcome=outcome))
 
     assert found == [f"the record (repljob) has {each}" for each in due]
+
+
+@pytest.mark.parametrize(("sent", "is_found"), [(5, False), (5.001, True)])
+def test_a_copy_may_be_older_than_what_happened_to_the_job_in_the_same_batch(
+    sent: float, *, is_found: bool
+) -> None:
+    trace = Trace()
+    trace.add(0, to=("n2",), record=says())
+    trace.row(5, "dead", "n2", job=JOB, cause="jobstate", detail=f"redriven=0 left={WEEK}")
+    trace.send(sent, "yourjobs", "n2", "n3", detail=f"jobs={JOB} holders=n2")
+    copy = says(left=HOUR - 5000)
+    trace.row(sent + 0.002, "hold", "n3", job=JOB, cause="yourjobs", detail=copy)
+
+    assert any("of its TTL left" in each for each in problems(trace)) == is_found

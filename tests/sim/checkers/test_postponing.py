@@ -151,6 +151,20 @@ def test_a_worker_that_goes_on_ends_the_wait_at_its_node_only(node: str, is_excu
     assert ("S6" not in broken(trace.verdict())) == is_excused
 
 
+@pytest.mark.parametrize(
+    ("sender", "detail", "is_excused"),
+    [("n3", "nack", True), ("n3", "", False), ("n3", "redelivery", False), ("n1", "nack", False)],
+)
+def test_an_older_nack_without_a_delay_may_come_later_and_end_the_wait(
+    sender: str, detail: str, *, is_excused: bool
+) -> None:
+    trace = given_back("n2")
+    trace.send(1.9, "queued", sender, "n2", lag=1, detail=detail)
+    queue(trace, 11, "n2", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
 def counted(*, sent: float = 2, heard: float = 3, paused: tuple[float, float] | None) -> Trace:
     """n2 knows of the wait from n3, when QUEUED and WORKING of n1 come, or n1 was stopped before
     and may not know what n2 understands."""
