@@ -132,7 +132,7 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     """The job has come into a node's queue."""
     copy = job.copies.get(row.node)
     queueing = Queueing(row.time, row.mono, row.node, row.cause)
-    if row.cause == "import":
+    if row.cause == "import" or _was_given(row, job, copy):
         _link_import(case, row, job, queueing)
     if copy is not None:
         if row.cause == "loaded" and copy.before is not None and copy.before.last_queueing:
@@ -162,6 +162,15 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
         # Only of these it is sure that they are no first stay, which does not count.
         nacks, more = copy.counted
         copy.counted = (nacks + (cause == "nack"), more + (cause in {"retry", "untied"}))
+
+
+def _was_given(row: Row, job: Job, copy: Copy | None) -> bool:
+    """Has another node given the job to this one while its ADDJOB waited for copies? Then it queues
+    it when it has them."""
+    given = job.incoming.get((row.node, "yourjobs"))
+    return (
+        row.cause == "first" and copy is not None and given is not None and given.time >= copy.since
+    )
 
 
 def _link_import(case: Case, row: Row, job: Job, queueing: Queueing) -> None:

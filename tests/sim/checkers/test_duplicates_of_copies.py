@@ -6,6 +6,27 @@ from tests.sim.checkers.duplicated import acknowledged, again, behind_a_cut, lea
 from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
 
 
+@pytest.mark.parametrize("is_given", [True, False])
+def test_d0_goes_back_over_the_giver_to_a_node_whose_addjob_waited(*, is_given: bool) -> None:
+    trace = Trace()
+    asked = "timeout=20000 replicate=2 retry=10 ttl=3600 body=b"
+    trace.row(0, "add.invoke", "n1", queue="q", client="p1", ref=77, detail=asked)
+    trace.row(0, "hold", "n1", job=JOB, cause="add")
+    trace.copy(0, "n1", "n2")
+    trace.requeue(10.9, "n2")
+    trace.serve(10.9, "n2")
+    trace.working(10.9, "n2", "n1")
+    trace.row(11, "nack.invoke", "n2", job=JOB, client="c1", ref=99)
+    trace.requeue(11, "n2", "nack")
+    if is_given:
+        trace.row(11.1, "unqueue", "n2", job=JOB, cause="given")
+        trace.row(11.1, "give", "n2", job=JOB, peer="n1", cause="given")
+        trace.send(11.1, "yourjobs", "n2", "n1", detail=f"jobs={JOB} holders=n1,n2")
+    again(trace, 11.2, "n1", "first")
+
+    assert trace.verdict().duplicates == ({"D0": 1} if is_given else {"DX": 1})
+
+
 @pytest.mark.parametrize(("is_introduced", "cause"), [(True, "DX"), (False, "D6")])
 def test_d6_the_server_did_not_know_the_holder_and_nothing_once_it_was_told(
     is_introduced: bool, cause: str
