@@ -83,21 +83,28 @@ def jobs(reply: Reply) -> list[Job]:
 
 
 def _job(row: list[Reply]) -> Job:
-    told = facts(row[3:])
-    meta = _meta(told) if "token" in told else None
-    nacks, additional = told.get("nacks", 0), told.get("additional-deliveries", 0)
-    return Job(text(row[1]), text(row[0]), blob(row[2]), number(nacks), number(additional), meta)
+    queue, job_id, body, *rest = row
+    told: dict[Any, Reply] = dict(zip(rest[::2], rest[1::2], strict=True))  # faster than `facts`
+    return Job(
+        text(job_id),
+        text(queue),
+        blob(body),
+        number(told.get(b"nacks", 0)),
+        number(told.get(b"additional-deliveries", 0)),
+        _meta(told) if b"token" in told else None,
+    )
 
 
-def _meta(told: Facts) -> Meta:
+def _meta(told: dict[Any, Reply]) -> Meta:
+    key = told.get(b"key")
     return Meta(
-        attempt=number(told["attempt"]),
-        priority=number(told["priority"]),
-        age=_seconds(told["age-ms"]),
-        lease=_seconds(told["lease-ms"]),
-        ttl=_seconds(told["ttl-ms"]),
-        token=text(told["token"]),
-        key=text(told["key"]) if "key" in told else None,
+        attempt=number(told[b"attempt"]),
+        priority=number(told[b"priority"]),
+        age=_seconds(told[b"age-ms"]),
+        lease=_seconds(told[b"lease-ms"]),
+        ttl=_seconds(told[b"ttl-ms"]),
+        token=text(told[b"token"]),
+        key=None if key is None else text(key),
     )
 
 
