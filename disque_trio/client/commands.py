@@ -49,7 +49,7 @@ def addjob(
     max_backoff: float | None = None,
     unique: Text | None = None,
     keep: float | None = None,
-    if_exists: Literal["return", "reject"] | None = None,
+    if_exists: Literal["return", "reject", "again", "replace"] | None = None,
 ) -> Command[str]:
     """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
     ever. With a `unique` key it may be the id of a job that has the key already, and the command is

@@ -1,5 +1,5 @@
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -167,7 +167,11 @@ def test_a_key_is_sent_with_its_options_and_allows_the_command_to_be_sent_again(
     assert words(command) == "ADDJOB q b 5000 UNIQUE k KEEP 1.500"
     assert command.is_repeatable
     assert commands.addjob("q", "b", unique="k", if_exists="return").is_repeatable
-    assert not commands.addjob("q", "b", unique="k", if_exists="reject").is_repeatable
+    ways: list[Literal["reject", "again", "replace"]] = ["reject", "again", "replace"]
+    for way in ways:
+        other = commands.addjob("q", "b", unique="k", if_exists=way)
+        assert words(other).endswith(f"IFEXISTS {way}")
+        assert not other.is_repeatable
     assert not commands.addjob("q", "b").is_repeatable
 
 

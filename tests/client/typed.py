@@ -41,6 +41,7 @@ async def asynchronous(client: Client, job: Job) -> None:
     assert_type(await client.info(), dict[str, str])
     assert_type(await client.run(commands.qlen("q")), int)
     assert_type(await client.run_all([commands.ping()]), list[str | DisqueError])
+    await client.addjob("q", "body", unique="k", if_exists="replace")
     await client.addjob("q")  # type: ignore[call-arg]
     await client.addjob("q", 7)  # type: ignore[arg-type]
     await client.addjob("q", "body", retries=5)  # type: ignore[call-arg]
