@@ -11,6 +11,7 @@ from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import connecting, intake, keeping, settling, words
 from disque_trio.worker.engine.nouns import (
     NEVER,
+    Drop,
     Link,
     Micros,
     Node,
@@ -142,8 +143,8 @@ class Engine:
         state = self.state
         if state.phase is Phase.STOPPED:
             return
-        over = keeping.on_due(state, now, keeping.due_jobs(state, now))
-        settling.give_back_waiting(state, now, over)
+        keeping.note_pause(state, now)
+        self._look_at_due(now)
         for link in list(state.links.values()):
             if link.requests and link.requests[0].due <= now and link.number in state.links:
                 state.out.closes.append(link.number)
@@ -153,6 +154,10 @@ class Engine:
                 self._abort(now)
             else:
                 self._end()
+
+    def _look_at_due(self, now: Micros) -> None:
+        over = keeping.on_due(self.state, now, keeping.due_jobs(self.state, now))
+        settling.give_back_waiting(self.state, now, over)
 
     def _abort(self, now: Micros) -> None:
         state = self.state
@@ -166,6 +171,7 @@ class Engine:
         state = self.state
         if state.phase is Phase.STOPPED:
             return
+        self._look_at_due(now)  # what has just come may be late
         if state.phase is Phase.RUNNING:
             connecting.choose_home(state, now)
         else:
@@ -184,6 +190,7 @@ class Engine:
     def _end(self) -> None:
         state = self.state
         state.phase = Phase.STOPPED
+        state.out.drops += [Drop(id, Why.SHUTDOWN) for id in state.held]
         for link in list(state.links.values()):
             connecting.close(state, link)
 
@@ -197,7 +204,7 @@ class Engine:
             case Verb.NAME:
                 link.client = reply if isinstance(reply, int) else None
             case Verb.TAKE:
-                intake.on_jobs(state, now, link, reply)
+                intake.on_jobs(state, now, link, request, reply)
             case Verb.KEEP:
                 keeping.on_answer(state, now, request, reply)
             case Verb.SETTLE | Verb.MOVE:
@@ -230,5 +237,3 @@ class Engine:
             elif request.verb in (Verb.SETTLE, Verb.MOVE):
                 settling.on_lost_link(state, now, request)
         settling.on_lost_node(state, now, node)
-        over = keeping.on_due(state, now, keeping.due_jobs(state, now))
-        settling.give_back_waiting(state, now, over)

@@ -17,6 +17,7 @@ from disque_trio.worker.engine.nouns import (
     Phase,
     Queue,
     Release,
+    Request,
     Stage,
     Start,
     State,
@@ -90,9 +91,9 @@ def _wait(state: State, now: Micros, node: Node, link: Link, *, is_partial: bool
 # Jobs that come.
 
 
-def on_jobs(state: State, now: Micros, link: Link, reply: Reply) -> None:
+def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Reply) -> None:
     """The reply to a GETJOB."""
-    since = keeping.base(state, now)
+    since = max(keeping.base(state, now), request.sent)
     node = state.nodes[link.node]
     for queue, id, body, facts in words.jobs(reply):
         if queue in state.queues:
@@ -161,7 +162,7 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.is_again = known.cancelled is not None
     known.lost, known.tries, known.is_asked = None, 0, False
     state.out.drops.append(Drop(job.id, Why.TWICE))
-    if known.stage is Stage.SETTLING:
+    if known.stage is Stage.SETTLING and known not in state.unsent.get(known.node, ()):
         settling.route(state, now, known)
     keeping.watch(state, known)
 

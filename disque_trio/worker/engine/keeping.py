@@ -46,8 +46,19 @@ _ENDS: Final = {b"LOST": Why.LOST, b"ACKED": Why.ACKED, b"DEAD": Why.DEAD}
 
 
 def base(state: State, now: Micros) -> Micros:
-    """Since when what has been read now may have been there."""
-    return now if now - state.last_turn <= STALL else state.last_turn
+    """Since when what has been read now may have been there: all that is read in the first moments
+    after a long pause."""
+    return state.paused_at if now <= state.doubted_until else now
+
+
+def note_pause(state: State, now: Micros) -> None:
+    """If this process was silent for long, replies may lie there unread: no node counts as silent
+    before they are read."""
+    if now - state.last_turn > STALL:
+        state.paused_at, state.doubted_until = state.last_turn, now + PULSE
+        for link in state.links.values():
+            if link.requests:
+                link.requests[0].due = max(link.requests[0].due, now + PULSE)
 
 
 def watch(state: State, job: Job) -> None:

@@ -289,6 +289,10 @@ class State:
     phase: Phase = Phase.RUNNING
     phase_ends: Micros = NEVER
     last_turn: Micros = 0
+    paused_at: Micros = 0
+    """When the last turn was before this process was silent for long,"""
+    doubted_until: Micros = -1
+    """and until when it reads what may have come meanwhile."""
     home: str = ""
     """The node from which jobs are taken; empty for none."""
     jobs: dict[bytes, Job] = attrs.Factory(dict)

@@ -42,6 +42,18 @@ def test_a_silent_node_is_left() -> None:
     assert talk.last(b"GETJOB").node == "n2"
 
 
+def test_after_a_pause_of_the_process_what_has_come_is_read_first() -> None:
+    talk = Talk()
+    talk.greet()
+    talk.sleep(30_000)
+    talk.engine.tick(talk.now)
+    talk.listen()
+    assert talk.closes == []
+
+    talk.deliver(lease(ONE))
+    assert talk.drops == [(ONE, Why.LEASE_OVER)]
+
+
 def test_a_node_that_leaves_keeps_the_jobs_that_it_has_given() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))

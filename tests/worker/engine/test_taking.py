@@ -101,11 +101,23 @@ def test_a_reply_that_may_have_waited_while_the_process_was_stopped_counts_from_
     talk.greet()
     talk.sleep(8_900)
 
+    talk.engine.lost(talk.now, 999)
     talk.deliver(lease(ONE, ms=9_000))
     assert talk.starts == []
     talk.answer(b"WORKING", 10)
 
     assert talk.starts == [ONE]
+
+
+def test_a_reply_is_not_older_than_its_request() -> None:
+    talk = Talk(concurrency=1)
+    talk.deliver(lease(ONE, ms=60_000))
+    talk.wait(15_000)
+    talk.finish(ONE, Done())
+
+    talk.deliver(lease(TWO, ms=9_000))
+
+    assert talk.starts == [ONE, TWO]
 
 
 def test_a_job_that_comes_again_while_it_runs_is_not_started_twice() -> None:
@@ -132,6 +144,28 @@ def test_a_job_that_comes_again_after_it_was_done_is_acknowledged_again() -> Non
     assert talk.starts == [ONE]
     assert talk.drops == [(ONE, Why.DONE_BEFORE)]
     assert talk.count(b"ACKJOB") == 2
+
+
+def test_a_job_that_comes_again_before_it_is_acknowledged_is_acknowledged_once() -> None:
+    talk = Talk()
+    talk.deliver(lease(ONE))
+    talk.finish(ONE, Done())
+    talk.deliver(lease(ONE))
+
+    assert talk.drops == [(ONE, Why.TWICE)]
+    assert settled(talk) == b"ACKJOB " + ONE
+
+
+def test_what_comes_too_late_is_not_given_back_when_the_worker_stops() -> None:
+    talk = Talk()
+    talk.greet()
+    talk.stop()
+    talk.sleep(20_000)
+    talk.engine.state.last_turn -= 1
+    talk.deliver(lease(ONE, ms=9_000))
+
+    assert talk.drops == [(ONE, Why.LEASE_OVER)]
+    assert talk.count(b"RELEASE") == 0
 
 
 # Outcomes.
