@@ -31,6 +31,7 @@ from tests.sim.ablations import (
     attended,
     broken,
     brokencopies,
+    brokenengine,
     brokenextensions,
     brokenkeys,
     brokenletters,
@@ -238,6 +239,18 @@ FOUND: Final = (
     Case(brokenworkers.purging_what_has_left, attended.purged, "S23", seeds=1),
     Case(brokenworkers.expiry_taken_for_an_ack, attended.awaited, "S23", seeds=1),
     Case(broken.maxlen_ignored, full, "S20"),
+    # The engine of the worker library.
+    Case(brokenengine.failures_acknowledged, brokenengine.CALM, "W1", seeds=1),
+    Case(brokenengine.leases_never_end, brokenengine.TROUBLED, "W2", seeds=1),
+    Case(brokenengine.begun_without_margin, brokenengine.TROUBLED, "W3", seeds=1),
+    Case(brokenengine.counted_from_the_reading, brokenengine.TROUBLED, "W3", seeds=1),
+    Case(brokenengine.not_renewed_while_stopping, brokenengine.CALM, "W4 W9", seeds=1),
+    Case(brokenengine.renewed_at_the_end, brokenengine.CALM, "W4", seeds=1),
+    Case(brokenengine.taken_without_limit, brokenengine.CALM, "W5", seeds=1),
+    Case(brokenengine.given_up_asking, brokenengine.CALM, "W7", seeds=1),
+    Case(brokenengine.stopping_without_end, brokenengine.CALM, "W8", seeds=1),
+    Case(brokenengine.forgotten_when_stopping, brokenengine.CALM, "W10", seeds=1),
+    Case(broken.delivered_and_done, brokenengine.CALM, "W6", seeds=2, name="delivered-by-engine"),
     Case(broken.stays_while_leaving, conditions.shipped("leave-join-roll"), "S20", seeds=2),
 )
 

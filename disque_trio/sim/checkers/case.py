@@ -12,6 +12,7 @@ from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
 from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
 from disque_trio.sim.checkers.requests import Purge, Query
+from disque_trio.sim.checkers.run_records import Process
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -125,6 +126,12 @@ class Case:
     """By node and queue, then client and number: when REDRIVE was answered."""
     rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
     """By node and key, then by search: its last round, and when that began (S27)."""
+    processes: dict[str, Process] = attrs.Factory(dict)
+    """By client: the workers that run the worker library's engine (W1 to W10)."""
+    orphans: dict[str, Micros] = attrs.Factory(dict)
+    """By job of a worker that was killed: when it is queued again at the latest (W6)."""
+    unbegun: deque[tuple[Micros, str, Job]] = attrs.Factory(deque)
+    """Jobs that were queued, with the time and the node (W7)."""
     purges: dict[tuple[str, bool], dict[tuple[str, int], Purge]] = attrs.Factory(dict)
     """By queue, then client and number (S23)."""
     queues: dict[str, None] = attrs.Factory(dict)
@@ -265,6 +272,7 @@ def case_of(plan: Plan, *, is_live: bool, no_processor: Micros) -> Case:
         for each in plan.consumers
         if each.kind != "engine"  # which asks for another number each time
     }
+    case.processes = {each.name: Process(each) for each in plan.consumers if each.kind == "engine"}
     queues = [queue for each in plan.consumers for queue in each.queues]
     queues += [add.queue for add in plan.adds]
     queues += [fault.queue for fault in plan.faults if fault.queue]

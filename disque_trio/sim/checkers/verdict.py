@@ -16,6 +16,7 @@ from disque_trio.sim.checkers import (
     queries,
     replies,
     returns,
+    runs,
     safety,
     stops,
     succession,
@@ -135,6 +136,7 @@ class Judge:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
         workers.on_deliver(case, row, serve)
+        runs.on_deliver(case, row, serve)
         counters.check(case, row, job, serve)
         liveness.on_deliver(case, job, serve, self._findings)
         if job.deliveries == 1:
@@ -176,6 +178,7 @@ class Judge:
         timers.finish(case)
         succession.finish(case)
         workers.finish(case)
+        runs.finish(case)
         self._judge_losses()
         counts = dict.fromkeys(CAUSES, 0)
         for found in self._duplicates:

@@ -1,0 +1,43 @@
+"""Records of workers that run the worker library's engine (see `runs`)."""
+
+import attrs
+
+from disque_trio.sim.checkers.records import FOREVER, NEVER
+from disque_trio.sim.scenarios.plan import Consumer, Micros
+
+
+@attrs.define(eq=False)
+class Hand:
+    """A job that a worker has in hand."""
+
+    base: Micros
+    """When its lease began at the latest, as far as the worker can know."""
+    asked_at: Micros
+    """When the worker last asked for more time."""
+    is_held: bool = True
+    """Delivered, and neither begun nor dropped since."""
+    is_lost: bool = False
+    """No more time is asked for: a node has refused it, or the lease is over."""
+    outcome: str = ""
+    """How its last run has ended."""
+    asks: dict[int, Micros] = attrs.Factory(dict)
+    """By number: when a WORKING without a reply was invoked."""
+
+
+@attrs.define(eq=False)
+class Process:
+    """The process of a worker."""
+
+    plan: Consumer
+    started_at: Micros = NEVER
+    is_up: bool = False
+    stop_at: Micros = FOREVER
+    """When it was ordered to stop."""
+    stalled_at: Micros = NEVER
+    """When it was last stopped, or has continued."""
+    is_stalled: bool = False
+    free_since: Micros = NEVER
+    """Since when it runs fewer jobs than it may; FOREVER while it does not."""
+    hands: dict[str, Hand] = attrs.Factory(dict)
+    runs: dict[str, bool] = attrs.Factory(dict)
+    """By job that runs: has its handler been cancelled?"""

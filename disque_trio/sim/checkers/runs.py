@@ -1,0 +1,354 @@
+"""What workers that run the worker library's engine do with their jobs (W1 to W10;
+docs/guarantees.md).
+
+The engine counts a lease from the serve, or from its own WORKING, by its own clock. So these checks
+need only the rows of clients, and hold whatever happens to nodes and links, if nothing else is
+said. Of jobs with RETRY 0 there is no lease.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
+from disque_trio.sim.checkers.records import FOREVER, NEVER, Job, Lease
+from disque_trio.sim.checkers.run_records import Hand, Process
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
+from disque_trio.tracing.rows import Row
+from disque_trio.worker.engine.connecting import LONGEST_REST
+
+MARGIN: Final[Micros] = 300 * MILLI
+"""With less of its RETRY left no job begins."""
+PROMPT: Final[Micros] = SECOND
+"""How late a worker may be while nothing is wrong."""
+_GONE: Final = ("released", "lease_over", "lost", "acked", "dead", "refused", "unknown", "shutdown")
+"""Reasons of a drop after which the job is not in hand any more."""
+
+
+def process_of(case: Case, row: Row) -> Process | None:
+    """The worker, if it runs an engine."""
+    return case.processes.get(row.client)
+
+
+def _retry(case: Case, job: Job) -> Micros:
+    return case.retry_of(job) if job.is_at_least_once else 0
+
+
+# Processes.
+
+
+def on_start(case: Case, row: Row) -> None:
+    """A process begins."""
+    process = process_of(case, row)
+    if process is not None:
+        process.started_at = process.free_since = row.time
+        process.is_up, process.stop_at = True, FOREVER
+        process.stalled_at, process.is_stalled = NEVER, False
+
+
+def on_stop(case: Case, row: Row) -> None:
+    """The order to stop."""
+    process = process_of(case, row)
+    if process is not None:
+        case.mark("worker.stopped")
+        process.stop_at = row.time
+
+
+def on_stall(case: Case, row: Row) -> None:
+    """The process is stopped, or continues."""
+    process = process_of(case, row)
+    if process is not None:
+        case.mark("worker.stalled")
+        process.is_stalled, process.stalled_at = row.kind == "worker.stall", row.time
+
+
+def on_stopped(case: Case, row: Row) -> None:
+    """W8: it has stopped in time. W10: nothing that it held is without a word."""
+    process = process_of(case, row)
+    if process is None:
+        return
+    if process.stalled_at < process.stop_at:
+        case.check("W8")
+        took = row.time - process.stop_at
+        if took > DRAIN + ABORT + SECOND:
+            case.violate("W8", f"{row.client} has taken {took / SECOND:.3f} s to stop")
+    for job_id, hand in process.hands.items():
+        case.check("W10")
+        if hand.is_held:
+            case.violate("W10", f"{row.client} has stopped and held it, without a word", job_id)
+    _end(process)
+
+
+def on_kill(case: Case, row: Row) -> None:
+    """A process is killed: its jobs come to others (W6)."""
+    process = process_of(case, row)
+    if process is None:
+        return
+    case.mark("worker.killed")
+    for job_id in process.hands if not case.plan.faults else ():
+        job = case.job(job_id)
+        retry = _retry(case, job)
+        if retry and job.ended is None:
+            bound = case.obligations.longest(retry + DESYNC) + PROMPT
+            case.orphans[job_id] = row.time + bound
+    _end(process)
+
+
+def _end(process: Process) -> None:
+    process.is_up = False
+    process.hands.clear()
+    process.runs.clear()
+
+
+# Jobs that come.
+
+
+def on_deliver(case: Case, row: Row, serve: Lease) -> None:
+    """W5: it has no more jobs in hand than it may run and hold."""
+    process = process_of(case, row)
+    if process is None:
+        return
+    known = process.hands.get(row.job)
+    if known is not None and (known.is_held or row.job in process.runs):
+        known.base, known.asked_at, known.is_lost = serve.time, row.time, False
+        return
+    outcome = "" if known is None else known.outcome
+    process.hands[row.job] = Hand(serve.time, row.time, outcome=outcome)
+    case.check("W5")
+    held = sum(hand.is_held for hand in process.hands.values()) + len(process.runs)
+    plan = process.plan
+    if held > plan.count + plan.prefetch * len(plan.queues):
+        case.violate("W5", f"{row.client} has {held} jobs in hand", row.job)
+
+
+def on_drop(case: Case, row: Row, _job: Job) -> None:
+    """A delivery ends without a run, or an outcome without a node that knows it."""
+    process = process_of(case, row)
+    hand = None if process is None else process.hands.get(row.job)
+    if process is None or hand is None:
+        return
+    if row.cause == "twice":
+        case.mark("worker.twice")
+        if hand.outcome:  # it has ended, and no node has confirmed that yet
+            hand.is_held = False
+    elif row.cause == "done_before":
+        case.mark("worker.done_before")
+        hand.is_held, hand.outcome = False, "done"
+    elif row.cause in _GONE:
+        hand.is_held = False
+        if row.cause != "released":
+            hand.is_lost = True
+
+
+# Runs.
+
+
+def on_begin(case: Case, row: Row, job: Job) -> None:
+    """W3: enough of the lease is left. W9: nobody else runs it."""
+    process = process_of(case, row)
+    if process is None:
+        return
+    _judge_overlap(case, row, process)
+    hand = process.hands.get(row.job)
+    if hand is None:
+        case.violate("W3", f"{row.client} begins it and was not given it", row.job)
+        hand = process.hands[row.job] = Hand(row.time, row.time)
+    hand.is_held, hand.outcome = False, ""
+    process.runs[row.job] = False
+    process.free_since = FOREVER if len(process.runs) >= process.plan.count else process.free_since
+    retry = _retry(case, job)
+    if retry:
+        case.check("W3")
+        left = hand.base + retry - row.time
+        if left < MARGIN:
+            detail = f"{row.client} begins it with {left / SECOND:.3f} s of its lease left"
+            case.violate("W3", detail, row.job)
+
+
+def _judge_overlap(case: Case, row: Row, process: Process) -> None:
+    case.check("W9")
+    if row.job in process.runs:
+        case.violate("W9", f"{row.client} runs it already", row.job)
+    if case.plan.faults or case.obligations.has_tail or process.stalled_at != NEVER:
+        return  # two nodes may have queued it at once (D5)
+    for name, other in case.processes.items():
+        is_calm = other.is_up and other.stalled_at == NEVER and other.plan.meta
+        if other is not process and is_calm and other.runs.get(row.job) is False:
+            case.violate("W9", f"{row.client} begins it and {name} runs it", row.job)
+
+
+def on_cancel(case: Case, row: Row, job: Job) -> None:
+    """A handler is to end."""
+    process = process_of(case, row)
+    if process is None or row.job not in process.runs:
+        return
+    process.runs[row.job] = True
+    case.mark("worker.cancelled")
+    if row.cause == "lease_over":
+        _judge_keeping(case, row, process, job)
+    if row.cause not in ("too_long", "shutdown"):
+        process.hands[row.job].is_lost = True
+
+
+def on_end(case: Case, row: Row, job: Job) -> None:
+    """A handler has ended."""
+    process = process_of(case, row)
+    if process is None or process.runs.pop(row.job, None) is None:
+        return
+    if process.free_since == FOREVER:
+        process.free_since = row.time
+    _judge_keeping(case, row, process, job)
+    process.hands[row.job].outcome = row.cause
+
+
+# Leases.
+
+
+def on_working(case: Case, row: Row, job: Job) -> None:
+    """W4: it asks for more time in time."""
+    process = process_of(case, row)
+    hand = None if process is None else process.hands.get(row.job)
+    if process is not None and hand is not None:
+        _judge_keeping(case, row, process, job)
+        hand.asked_at = row.time
+        hand.asks[row.ref] = row.time
+
+
+def on_working_end(case: Case, row: Row, _job: Job) -> None:
+    """What comes of it."""
+    process = process_of(case, row)
+    hand = None if process is None else process.hands.get(row.job)
+    if hand is None:
+        return
+    since = hand.asks.pop(row.ref, None)
+    if row.kind == "working.ok" and since is not None and not hand.is_lost:
+        hand.base = max(hand.base, since)
+    elif row.kind == "working.refused" and row.cause != "NOJOB":
+        hand.is_lost = True
+
+
+def _judge_keeping(case: Case, row: Row, process: Process, job: Job) -> None:
+    """W4: while it has the job it asks for more time after half of RETRY at the latest, whatever it
+    is doing, if it can reach all nodes."""
+    hand = process.hands[row.job]
+    retry = _retry(case, job)
+    since = max(hand.base, hand.asked_at)
+    was_stalled = process.is_stalled or process.stalled_at >= since
+    if not retry or hand.is_lost or was_stalled or _was_node_hindered(case, hand.base):
+        return
+    case.check("W4")
+    waited = row.time - since
+    if waited > retry // 2 + PROMPT // 2:
+        detail = f"{row.client} has asked for no more time for {waited / SECOND:.3f} s"
+        case.violate("W4", detail, row.job)
+
+
+def _was_node_hindered(case: Case, since: Micros) -> bool:
+    world, since = case.world, since - LONGEST_REST
+    return any(
+        world.was_out(node, since, case.now) or world.is_stopped(node, since, case.now)
+        for node in world.nodes
+    )
+
+
+# Outcomes.
+
+
+def on_ack(case: Case, row: Row, job: Job) -> None:
+    """W1: what is acknowledged is done. A job of one delivery is acknowledged in any case."""
+    process = process_of(case, row)
+    if process is None:
+        return
+    case.check("W1")
+    hand = process.hands.get(row.job)
+    outcome = "" if hand is None else hand.outcome
+    if outcome != "done" and (job.is_at_least_once or not outcome):
+        case.violate("W1", f"{row.client} acknowledges it and has not done it", row.job)
+
+
+def on_give_back(case: Case, row: Row, job: Job) -> None:
+    """W2: a job is given back only while the lease lasts: NACK, RELEASE, ENQUEUE."""
+    process = process_of(case, row)
+    hand = None if process is None else process.hands.get(row.job)
+    retry = _retry(case, job)
+    if hand is None or not retry:
+        return
+    case.check("W2")
+    late = row.time - hand.base - retry
+    if late > 0:
+        detail = f"{row.client} gives it back {late / SECOND:.3f} s after the end of its lease"
+        case.violate("W2", detail, row.job)
+
+
+# Jobs that wait for a worker.
+
+
+def on_queue(case: Case, row: Row, job: Job) -> None:
+    """A job is queued: a worker that could run it has to begin soon (W7)."""
+    if case.processes:
+        _judge_orphan(case, job)
+        judge_silence(case)
+        case.unbegun.append((row.time, row.node, job))
+
+
+def on_leave(case: Case, _row: Row, job: Job) -> None:
+    """It has ended, or is dead."""
+    case.orphans.pop(job.id, None)
+
+
+def _judge_orphan(case: Case, job: Job) -> None:
+    """W6: the jobs of a worker that was killed are queued again when their leases end."""
+    until = case.orphans.pop(job.id, None)
+    if until is not None and job.ended is None:
+        case.check("W6")
+        if case.now > until:
+            detail = f"queued {(case.now - until) / SECOND:.3f} s too late after a worker's end"
+            case.violate("W6", detail, job.id)
+
+
+def judge_silence(case: Case) -> None:
+    """W7: while nothing is wrong, no queued job waits where a worker has a free slot."""
+    obligations = case.obligations
+    bound = 2 * PROMPT + 4 * obligations.latency
+    while case.unbegun and case.unbegun[0][0] + bound <= case.now:
+        since, node, job = case.unbegun.popleft()
+        copy = job.copies.get(node)
+        stay = None if copy is None else copy.queueing
+        if stay is None or stay.time != since or not _is_quiet(case, since):
+            continue
+        case.check("W7")
+        for name, process in case.processes.items():
+            if _is_free(process, job.queue, since):
+                detail = f"{name} has had a free slot for {bound / SECOND:.3f} s, and waits"
+                case.violate("W7", detail, job.id, node)
+
+
+def _is_quiet(case: Case, since: Micros) -> bool:
+    """Is nothing wrong, nor was for as long as a worker may leave a node alone?"""
+    has_pauses = any(fault.kind == "pause-queue" for fault in case.plan.faults)
+    return (
+        not has_pauses
+        and not case.obligations.has_tail
+        and case.world.is_calm(since - 2 * LONGEST_REST, case.now)
+    )
+
+
+def _is_free(process: Process, queue: str, since: Micros) -> bool:
+    return (
+        process.is_up
+        and not process.is_stalled
+        and queue in process.plan.queues
+        and process.stop_at == FOREVER
+        and max(process.started_at, process.free_since, process.stalled_at) < since
+    )
+
+
+def finish(case: Case) -> None:
+    """The run is over: W6 and W10 for what has come to no end."""
+    for job_id in list(case.orphans):
+        _judge_orphan(case, case.job(job_id))
+    for name, process in case.processes.items():
+        for job_id, hand in process.hands.items() if process.is_up else ():
+            retry = _retry(case, case.job(job_id))
+            if hand.is_held and retry and case.now > hand.base + retry + PROMPT:
+                case.violate("W10", f"{name} holds it beyond its lease, without a word", job_id)

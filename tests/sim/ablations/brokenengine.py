@@ -1,0 +1,117 @@
+"""Ways to break the engine of the worker library (see `test_ablations`)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from disque_trio.worker.engine import engine, intake, keeping, settling
+from disque_trio.worker.engine.nouns import (
+    NEVER,
+    Done,
+    Job,
+    Micros,
+    Outcome,
+    Phase,
+    State,
+    Why,
+)
+from tests.sim.ablations import conditions
+from tests.sim.ablations.broken import Patch, nothing
+
+TROUBLED = conditions.shipped("workers-engine", first=4)
+CALM = conditions.shipped("workers-engine-calm")
+
+
+def failures_acknowledged(patch: Patch) -> None:
+    """Whatever the outcome of a run, the worker acknowledges the job."""
+    intact = settling.finished
+
+    def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> None:
+        intact(state, now, job, Done() if outcome is not None else None)
+
+    patch.setattr(settling, "finished", finished)
+
+
+def leases_never_end(patch: Patch) -> None:
+    """The worker does not notice that a lease is over, and gives the job back all the same."""
+    intact = keeping.lose
+
+    def lose(state: State, job: Job, why: Why) -> None:
+        if why is Why.LEASE_OVER:
+            job.end = NEVER
+        else:
+            intact(state, job, why)
+
+    patch.setattr(keeping, "lose", lose)
+
+
+def begun_without_margin(patch: Patch) -> None:
+    """A job begins however little of its lease is left."""
+    patch.setattr(keeping, "has_margin", lambda _job, _now: True)
+    patch.setattr(keeping, "lose", nothing)
+
+
+def counted_from_the_reading(patch: Patch) -> None:
+    """A lease counts from when its reply was read, though the process may have been stopped."""
+    patch.setattr(keeping, "base", lambda _state, now: now)
+
+
+def taken_without_limit(patch: Patch) -> None:
+    """The worker asks for more jobs than it may hold."""
+    patch.setattr(intake, "room", lambda _state: 20)
+    patch.setattr(intake, "room_of", lambda _state, _queue: 20)
+
+
+def not_renewed_while_stopping(patch: Patch) -> None:
+    """Leases are not renewed once the worker is to stop."""
+    intact = keeping.renew
+
+    def renew(state: State, now: Micros, jobs: Sequence[Job]) -> None:
+        if state.phase is Phase.RUNNING:
+            intact(state, now, jobs)
+        else:
+            for job in jobs:
+                job.renew_at = NEVER
+
+    patch.setattr(keeping, "renew", renew)
+
+
+def renewed_at_the_end(patch: Patch) -> None:
+    """Leases are renewed when they are over."""
+    patch.setattr(keeping, "SIGNS", 1)
+
+
+def given_up_asking(patch: Patch) -> None:
+    """After its fifth GETJOB the worker asks for no more jobs."""
+    intact = intake.ask
+
+    def ask(state: State, now: Micros) -> None:
+        if vars_of(state).setdefault("asked", 0) < 5:
+            before = len(state.out.sends)
+            intact(state, now)
+            vars_of(state)["asked"] += len(state.out.sends) > before
+
+    counts: dict[State, dict[str, int]] = {}
+
+    def vars_of(state: State) -> dict[str, int]:
+        return counts.setdefault(state, {})
+
+    patch.setattr(intake, "ask", ask)
+
+
+def stopping_without_end(patch: Patch) -> None:
+    """A worker that stops waits for its handlers, however long they take."""
+
+    def abort(_self: Any, _now: Micros) -> None:
+        _self.state.phase, _self.state.phase_ends = Phase.ABORTING, NEVER
+
+    patch.setattr(engine.Engine, "_abort", abort)
+
+
+def forgotten_when_stopping(patch: Patch) -> None:
+    """A worker that stops forgets what it holds, and gives nothing back."""
+
+    def release(state: State, _now: Micros) -> None:
+        for job in list(state.held.values()):
+            keeping.forget(state, job)
+
+    patch.setattr(intake, "release", release)
