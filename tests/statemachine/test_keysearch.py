@@ -2,14 +2,14 @@
 
 import pytest
 
-from disque_trio.statemachine.base import ACKED, FAIL, Reply
+from disque_trio.statemachine.base import ACKED, FAIL, Failure, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.keyasking import ASK_EVERY
 from disque_trio.statemachine.keyfacts import BACKING_OFF, DONE_KEPT, ENDED, KEPT, MOVED, KeyFact
 from disque_trio.statemachine.messages import GotJob, KeyCancel, SetAck
 from disque_trio.statemachine.nodetable import mark
 from tests.cluster_rig import ClusterRig
-from tests.rig import JOB, ME, N2, N3, ONCE, Rig
+from tests.rig import CALM, JOB, ME, N2, N3, ONCE, Rig
 from tests.statemachine.keying import (
     EARLY,
     KEY,
@@ -340,3 +340,30 @@ def test_any_node_shows_and_cancels_a_job_of_another_one(options: tuple[str | in
     assert asked(rig, "n2", "SHOW", "KEY", "q", KEY) is None
     assert asked(rig, "n1", "QLEN", "q") == 0
     assert asked(rig, "n2", "CANCEL", "KEY", "q", KEY) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "facts", "said"),
+    [
+        ("SHOW", None, b"TIMEOUT Of the other nodes 2 did not answer within 5 seconds: "),
+        ("CANCEL", None, b"TIMEOUT Of the other nodes 2 did not answer within 5 seconds: "),
+        ("SHOW", [fact(MOVED)], b"TIMEOUT After 5 seconds the job with the key is still"),
+        ("CANCEL", [held()], b"TIMEOUT After 5 seconds the job with the key is still"),
+    ],
+)
+def test_a_client_does_not_wait_for_a_silent_node_for_ever(
+    command: str, facts: list[KeyFact] | None, said: bytes
+) -> None:
+    rig = keyed_rig(config=CALM)
+    client = rig.connect()
+    rig.request(command, "KEY", "q", KEY, client=client)
+    for _ in range(52):
+        for to, claim in claims(rig) if facts is not None else ():
+            say(rig, to, claim, *facts or ())
+        rig.advance(100)
+
+    reply = rig.reply(client)
+
+    assert isinstance(reply, Failure)
+    assert reply.text.startswith(said)
+    assert not rig.node.keys.searches.running

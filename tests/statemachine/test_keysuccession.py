@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine.base import ACKED, Failure, Status
+from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
@@ -249,137 +249,27 @@ def test_a_job_that_is_held_back_does_not_reach_its_limit(rig: ClusterRig) -> No
     assert take(rig, B) == (second, b"two")
 
 
-# replace
-
-
-@pytest.mark.parametrize("replicate", [1, 3])
-@pytest.mark.parametrize("by", NODES)
-def test_a_queued_job_is_replaced(rig: ClusterRig, replicate: int, by: str) -> None:
-    first = add(rig, A, "one", "REPLICATE", replicate)
-
-    second = add(rig, by, "two", *REPLACE, "REPLICATE", replicate)
-
-    assert second != first
-    assert take(rig, C) == (second, b"two")
-    assert take(rig, A) is None
-    rig.ask(C, "ACKJOB", second)
-    rig.run(5000)
-    assert not ids(rig)
-
-
-def test_a_delayed_job_is_replaced_and_the_delay_begins_anew(rig: ClusterRig) -> None:
-    add(rig, A, "one", "DELAY", 5)
-    rig.run(3000)
-    second = add(rig, B, "two", *REPLACE, "DELAY", 5)
-
-    rig.run(4000)
-    assert take(rig, A) is None
-    rig.run(1500)
-
-    assert take(rig, A) == (second, b"two")
-
-
-def test_the_last_of_several_replacements_is_delivered(rig: ClusterRig) -> None:
-    for number in range(10):
-        last = add(rig, NODES[number % 3], f"body {number}", *REPLACE, "DELAY", 2)
-    rig.run(2500)
-
-    assert take(rig, B) == (last, b"body 9")
-    assert take(rig, A) is None
-
-
-def test_replacements_at_the_same_moment_leave_one(rig: ClusterRig) -> None:
-    add(rig, A, "one")
-    clients = [rig.connect(name) for name in NODES]
-
-    for name, client in zip(NODES, clients, strict=True):
-        rig.request(name, "ADDJOB", "q", name, 0, *REPLACE, client=client)
-    rig.run(1000)
-
-    answers = [rig.replies(*pair) for pair in zip(NODES, clients, strict=True)]
-    found = take(rig, A)
-    assert found is not None
-    assert [Status(found[0])] in answers
-    assert all(len(each) == 1 for each in answers)
-    assert take(rig, B) is None
-
-
-def test_replace_is_as_return_once_the_job_was_delivered(rig: ClusterRig) -> None:
-    first = add(rig, A, "one")
-    take(rig, B)
-
-    assert add(rig, C, "two", *REPLACE) == first
-    rig.ask(B, "NACK", first)
-    assert add(rig, C, "three", *REPLACE) == first
-
-
-def test_a_wish_can_be_replaced(rig: ClusterRig) -> None:
+def test_a_job_of_at_most_one_delivery_can_follow(rig: ClusterRig) -> None:
     first = add(rig, A, "one")
     take(rig, A)
-    add(rig, B, "two", *AGAIN)
-
-    third = add(rig, C, "three", *REPLACE)
-
-    assert take(rig, C) is None
+    words = ("ADDJOB", "q", "two", 0, "RETRY", 0, "REPLICATE", 1, *AGAIN)
+    second = rig.ask(B, *words)
+    assert isinstance(second, Status)
+    rig.run(3000)
     rig.ask(A, "ACKJOB", first)
-    assert take(rig, C) == (third, b"three")
-    assert take(rig, A) is None
+
+    assert take(rig, B) == (second.text, b"two")
 
 
-def test_the_replaced_job_stays_until_the_new_one_has_its_copies(rig: ClusterRig) -> None:
-    first = add(rig, A, "one", "REPLICATE", 1)
-    rig.crash(C)
-    rig.run(5000)
-
-    words = ("ADDJOB", "q", "two", 500, *REPLACE, "REPLICATE", 2)
-    rig.silence(B, A)
-    rig.silence(A, B)
-    client = rig.request(A, *words)
+def test_two_keys_are_followed_at_once(rig: ClusterRig) -> None:
+    for key in ("k", "l"):
+        first = add(rig, A, "one", "UNIQUE", key)
+        take(rig, A)
+        add(rig, B, "two", "UNIQUE", key, "IFEXISTS", "again")
+        add(rig, B, "three", "UNIQUE", key, "IFEXISTS", "replace")
+        rig.ask(A, "ACKJOB", first)
     rig.run(1000)
-    [reply] = rig.replies(A, client)
 
-    assert isinstance(reply, Failure)
-    rig.heal()
-    rig.run(5000)
-    assert take(rig, A) == (first, b"one")
-
-
-def test_a_producer_that_goes_away_leaves_one_of_the_two(rig: ClusterRig) -> None:
-    add(rig, A, "one")
-    for wait in range(12):
-        client = rig.connect(C)
-        rig.request(C, "ADDJOB", "q", f"{wait}", 0, "RETRY", 10, *REPLACE, client=client)
-        rig.run(wait)
-        rig.machine(C).disconnect(client, rig.now)
-        rig.run(2000)
-
-        alive = {
-            job.id for name in NODES for job in rig.node(name).jobs.values() if job.state != ACKED
-        }
-        assert len(alive) == 1
-    last = add(rig, B, "last", *REPLACE)
-    assert take(rig, A) == (last, b"last")
-    assert take(rig, A) is None
-
-
-def test_the_node_that_was_to_deliver_it_need_not_be_there(rig: ClusterRig) -> None:
-    add(rig, A, "one", "REPLICATE", 3, "DELAY", 30)
-    rig.crash(A)
-    rig.run(5000)
-
-    second = add(rig, B, "two", *REPLACE, "REPLICATE", 2)
-
-    assert take(rig, C) == (second, b"two")
-    waiting = wait_for(rig, C)
-    rig.run(60_000)
-    assert taken(rig, C, waiting) == [second]
-
-
-def test_the_clock_of_the_adding_node_may_be_behind(rig: ClusterRig) -> None:
-    rig.node(A).last_made = rig.now.wall + 60_000
-    add(rig, A, "one")
-
-    second = add(rig, B, "two", *REPLACE)
-
-    assert take(rig, C) == (second, b"two")
-    assert take(rig, A) is None
+    assert take(rig, C) is not None
+    assert take(rig, C) is not None
+    assert take(rig, C) is None

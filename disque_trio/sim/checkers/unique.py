@@ -41,7 +41,13 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     for other in [case.jobs.get(id) for id in living]:
         if other is not None and _lives(case, other):
             _note_twins(case, row, other, job)
-        elif other is not None and other.ended is not None and not _is_kept(case, row, other):
+        elif (
+            other is not None
+            and other.ended is not None
+            and not _is_kept(case, row, other)
+            # A node may have forgotten the acknowledgement.
+            and not _has_live_copy(case, other)
+        ):
             del living[other.id]
     case.check("S24")
     living[job.id] = None
