@@ -210,6 +210,9 @@ class Client(ClusterClient):
 
     async def _shared_link(self, address: Address, purpose: str) -> Link:
         key = (str(address), purpose)
+        link = self._shared.get(key)
+        if link is not None and link.is_open:
+            return link
         async with self._opening:
             link = self._shared.get(key)
             if link is not None and not link.is_open:

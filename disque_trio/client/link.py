@@ -47,7 +47,7 @@ class Link:
     _awaited: deque[_Batch] = attrs.field(init=False, factory=deque)
     _unsent: list[bytes] = attrs.field(init=False, factory=list)
     _is_writing: bool = attrs.field(init=False, default=False)
-    _reading: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
+    _reading: anyio.Lock = attrs.field(init=False, factory=lambda: anyio.Lock(fast_acquire=True))
     _end: LostError | None = attrs.field(init=False, default=None)
     _has_answered: bool = attrs.field(init=False, default=False)
 
