@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from disque_trio.sim.bounds import (
+    absence,
     backlog,
     collection_bound,
     delivery_bound,
@@ -80,3 +81,12 @@ def test_a_drain_lasts_for_delivery_and_collection_unless_told() -> None:
 
     assert drain_bound(asked) == delivery_bound(asked) + collection_bound(asked)
     assert drain_bound(plan(add(), drain=5)) == 5
+
+
+def test_a_worker_that_runs_the_engine_may_leave_its_node_alone_for_a_while() -> None:
+    worker = Consumer(
+        name="c1", node=1, queues=("q",), kind="engine", away=(0, SECOND), limit=2 * SECOND
+    )
+
+    # A rest of 30 s, silence of 5 s, a wait of 5 s, 3.5 s to stop.
+    assert absence(worker) == 43_500_000 + 3 * SECOND

@@ -13,9 +13,10 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
+from disque_trio.sim.bounds import absence
 from disque_trio.sim.checkers.obligations import Obligations, obligations_of
 from disque_trio.sim.scenarios import plan_file
-from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.scenarios.plan import Consumer, Plan
 from disque_trio.tracing.rows import Row
 
 RUN_DIGITS: Final = 16
@@ -133,7 +134,7 @@ def traces_table(plan: Plan | None, run: str) -> pa.Table:
             {
                 "node": f"n{consumer.node}",
                 "queue": queue,
-                "poll": consumer.poll_ms * 1_000,
+                "poll": _poll(consumer),
                 "work": consumer.work[1],
             }
             for consumer in known.consumers
@@ -143,6 +144,11 @@ def traces_table(plan: Plan | None, run: str) -> pa.Table:
         "plan": None if plan is None else json.dumps(json.loads(plan_file.dump(plan))),
     }
     return pa.Table.from_pylist([facts], schema=TRACES)
+
+
+def _poll(consumer: Consumer) -> int:
+    """How long it may not ask for jobs, in microseconds."""
+    return absence(consumer) if consumer.kind == "engine" else consumer.poll_ms * 1_000
 
 
 def _entitled(obligations: Obligations) -> dict[str, object]:
