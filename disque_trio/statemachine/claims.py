@@ -273,12 +273,12 @@ def _pass(node: NodeState, claim: Claim, known: dict[JobId, KeyFact]) -> None:
     """The key is free, or the job follows the one that has it: add the job, unless its queue has
     been paused meanwhile."""
     job = claim.job
-    if latest := latest_stamp(known):
-        replication.follow(node, job, latest, replaces=claim.if_exists == REPLACE)
     _remove(node, claim)
     if job.id in node.adding and lifecycle.is_paused_in(node, claim.name[0]):
         pending_adds.settle(node, job, Failure(PAUSED))
     elif job.id in node.adding:
+        if latest := latest_stamp(known):
+            replication.follow(node, job, latest, replaces=claim.if_exists == REPLACE)
         replication.add_claimed(node, job, node.mono - claim.made, is_async=claim.is_async)
     _go_on(node, claim.name)
 

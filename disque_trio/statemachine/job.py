@@ -40,6 +40,8 @@ ANNOUNCE_AHEAD: Final[Millis] = 500
 """WILLQUEUE goes out this long before a requeue."""
 STAMPS: Final = 1_000_000
 """Creation stamps in a millisecond."""
+LAST_STAMP: Final = (1 << 64) - 1
+"""The greatest that a message can carry. A peer may send any."""
 MAX_GC_ATTEMPT: Final = 10
 MAX_GC_WAIT: Final[Millis] = 180_000
 _NO_ID: Final = b"not the id that ADDJOB answered: 40 characters, of which the first are D-"

@@ -30,7 +30,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder, add_holders, reads, snapshot, spread
-from disque_trio.statemachine.job import Job, rank
+from disque_trio.statemachine.job import LAST_STAMP, Job, rank
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
 from disque_trio.statemachine.state import NodeState, Repair
@@ -53,7 +53,6 @@ AGAIN: Final[Millis] = 30_000
 
 _DOWN: Final = FAIL | NOADDR
 _LIVE: Final = (ACTIVE, QUEUED, DEAD)
-_LAST_STAMP: Final = (1 << 64) - 1
 
 
 def watch(node: NodeState) -> None:
@@ -248,7 +247,7 @@ def _copy(node: NodeState, job: Job) -> JobCopy:
     """
     left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
     passed = job.delay_s - left
-    stamp = min(job.ctime + passed * 1_000_000_000, _LAST_STAMP)
+    stamp = min(job.ctime + passed * 1_000_000_000, LAST_STAMP)
     return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
 
 

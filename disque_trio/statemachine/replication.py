@@ -47,7 +47,7 @@ from disque_trio.statemachine.copies import (
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
-from disque_trio.statemachine.job import DESYNC, STAMPS, Job, PendingAdd
+from disque_trio.statemachine.job import DESYNC, LAST_STAMP, STAMPS, Job, PendingAdd
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
 from disque_trio.statemachine.pending_adds import WIDEN_EVERY
 from disque_trio.statemachine.state import NodeState
@@ -123,7 +123,7 @@ def _await_copies(node: NodeState, job: Job, *, external: bool) -> None:
 def follow(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
     """The new job, for which a client waits, is held back until the earlier ones with its key have
     ended, of which this is the greatest creation stamp (`keysuccession`)."""
-    job.made, job.number = divmod(stamp + 1, STAMPS)
+    job.made, job.number = divmod(min(stamp + 1, LAST_STAMP), STAMPS)
     job.extensions = attrs.evolve(job.extensions or Extensions(), follows=FOLLOWS)
     if replaces:
         succession = node.keys.succession

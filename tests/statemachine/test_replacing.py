@@ -3,7 +3,9 @@
 import pytest
 
 from disque_trio.statemachine.base import ACKED, Failure, Status
+from disque_trio.statemachine.job import LAST_STAMP
 from tests.cluster_rig import ClusterRig
+from tests.statemachine.keying import ask, held, keyed_rig, say_all
 from tests.statemachine.test_keysuccession import (
     AGAIN,
     NODES,
@@ -182,3 +184,27 @@ def test_a_replacement_is_answered_at_its_timeout_if_a_node_is_silent(rig: Clust
     [reply] = rig.replies(B, client)
     assert isinstance(reply, Status)
     assert reply.text != first
+
+
+def test_a_replacement_whose_queue_is_paused_meanwhile_is_refused_and_forgotten(
+    rig: ClusterRig,
+) -> None:
+    add(rig, A, "one")
+    client = rig.request(B, "ADDJOB", "q", "two", 0, *REPLACE, client=rig.connect(B))
+    rig.ask(B, "PAUSE", "q", "in")
+    rig.run(1000)
+
+    [reply] = rig.replies(B, client)
+
+    assert isinstance(reply, Failure)
+    assert not rig.node(B).keys.succession.replacing
+
+
+def test_a_peer_may_send_the_greatest_stamp() -> None:
+    keyed = keyed_rig()
+    ask(keyed, "IFEXISTS", "replace")
+
+    say_all(keyed, held(stamp=LAST_STAMP))
+
+    [job] = keyed.node.jobs.values()
+    assert job.ctime == LAST_STAMP, "it is still one that a message can carry"
