@@ -85,8 +85,10 @@ def on_kill(case: Case, row: Row) -> None:
     if process is None:
         return
     case.mark("worker.killed")
-    for job_id in process.hands if not case.plan.faults else ():
+    for job_id, hand in process.hands.items() if not case.plan.faults else ():
         job = case.job(job_id)
+        if not (hand.is_held or job_id in process.runs):
+            continue  # it has told the outcome
         retry = _retry(case, job)
         if retry and job.ended is None:
             bound = case.obligations.longest(retry + DESYNC) + PROMPT

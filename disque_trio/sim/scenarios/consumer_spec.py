@@ -92,12 +92,12 @@ class ConsumerSpec:
 
 def check_consumer(spec: ConsumerSpec, spot: Spot) -> None:
     """Report what this kind of consumer cannot do."""
-    ways = {way for way, weight in spec.ack if weight.high}
+    ways = [way for way, weight in spec.ack if weight.high]
     if spec.kind == "loop":
         if "stall" in ways:
             spot.inside("ack").wrong("ack.stall is for consumers of the kind `engine`")
         return
-    for way in [way for way in vocabulary.WAYS if way in ways - set(vocabulary.ENGINE_WAYS)]:
+    for way in [way for way in ways if way not in vocabulary.ENGINE_WAYS]:
         spot.inside("ack").wrong(f"ack.{way} is for consumers of the kind `loop`")
     if "none" in ways and not spec.limit.low:
         spot.inside("limit").wrong("ack.none lets an engine's job run until its limit: say one")

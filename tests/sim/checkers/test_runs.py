@@ -220,6 +220,17 @@ def test_the_jobs_of_a_killed_worker_are_queued_again(time: float, is_late: bool
     assert bool(found(trace, "W6")) is is_late
 
 
+def test_a_job_that_was_given_back_before_does_not_depend_on_its_end() -> None:
+    trace = given()
+    run(trace, 1.1, "begin")
+    run(trace, 1.5, "end", "retry")
+    trace.requeue(1.6, "n1", "nack")
+    trace.row(2, "worker.kill", "", client="c1")
+    trace.requeue(30, "n1")
+
+    assert found(trace, "W6") == []
+
+
 def test_a_worker_with_a_free_slot_takes_what_is_queued() -> None:
     trace = given()
     trace.add(5, job=OTHER, body="c", node="n1")
