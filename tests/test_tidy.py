@@ -51,7 +51,6 @@ RECEIVERS: Final = {
     "last": "Job",
     "queue": "Queue",
     "search": "Search",
-    "searches": "Searches",
     "succession": "Succession",
     "meeting": "Meeting",
     "queue_for(node, name)": "Queue",
@@ -111,15 +110,15 @@ OWNERS: Final = {
     """,
     "leases": "Job.flags",
     "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids"
-    " Succession.jobs Search.again_at",
+    " Succession.jobs",
     "claims": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
         Claim.moved Claim.yielded Claim.heard Claim.pending
     """,
     "keysearch": """
-        Keys.last_number Searches.running Search.round Search.again_at Search.about Search.answers
-        Search.ended Search.heard
+        Keys.last_number Keys.searches Search.round Search.about Search.answers Search.ended
+        Search.heard
     """,
     "keylookup": "Search.cancelled",
     "keysuccession": "Search.cancelled Succession.jobs Succession.waiting Succession.replacing",

@@ -22,7 +22,7 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keys import Kept, Keys, Meeting, Searches, Succession
+from disque_trio.statemachine.keys import Kept, Keys, Meeting, Search, Succession
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -49,7 +49,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Timed: sessions.on_pause_end,
     Keys: claims.on_due,
     Kept: keyindex.on_due,
-    Searches: keysearch.on_due,
+    Search: keysearch.on_due,
     Meeting: keymeeting.on_due,
     Succession: keysuccession.on_due,
     Memory: pressure.on_review,

@@ -5,8 +5,7 @@ taken: for the KEEP of a job that has ended, or for a moment if it has gone to a
 one that asks all nodes could ask the other one before the job came, and this one afterwards.
 
 Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries; `Job.extensions` of a job
-that is cancelled, or not held back any more. Adds to `Meeting.ids` and `Succession.jobs`, and sets
-`Search.again_at` of those that wait for the end of a job.
+that is cancelled, or not held back any more. Adds to `Meeting.ids` and `Succession.jobs`.
 """
 
 from typing import Final
@@ -201,8 +200,7 @@ def stir(node: NodeState, job: Job) -> None:
         keys.stirred[name] = None
         node.timers.arm(keys, node.mono)
     for search in keys.succession.waiting.get(name, ()):
-        search.again_at = node.mono
-        node.timers.arm(keys.searches, node.mono)
+        node.timers.arm(search, node.mono)
 
 
 def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyFact]:

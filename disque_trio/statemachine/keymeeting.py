@@ -75,7 +75,7 @@ def on_due(node: NodeState, meeting: Meeting) -> None:
 
 
 def _ask(node: NodeState, meeting: Meeting) -> None:
-    room = AT_ONCE - sum([each.rule is _MEET for each in node.keys.searches.running.values()])
+    room = AT_ONCE - sum([each.rule is _MEET for each in node.keys.searches.values()])
     looks = LOOKS
     while looks and room > 0:
         looks -= 1

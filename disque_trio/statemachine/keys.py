@@ -96,8 +96,9 @@ class Rule:
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Search:
-    """All nodes are asked what they know of a key. `keysearch` writes it."""
+class Search(Timed):
+    """All nodes are asked what they know of a key, and asked again when it is due. `keysearch`
+    writes it."""
 
     number: int
     name: KeyName
@@ -108,7 +109,6 @@ class Search:
     job: Job | None = None
     round: int = 0
     """How often it has asked; answers to earlier rounds do not count."""
-    again_at: Millis = 0
     heard: dict[NodeId, Millis] = attrs.Factory(dict)
     """When a node last answered, whatever."""
     about: JobId = b""
@@ -150,14 +150,6 @@ class Succession(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Searches(Timed):
-    """All that nodes are asked about keys, but for ADDJOBs. `keysearch` writes it."""
-
-    running: dict[int, Search] = attrs.Factory(dict)
-    """By number."""
-
-
-@attrs.define(eq=False, weakref_slot=False)
 class Keys(Timed):
     """What a node knows of keys. `keyindex` and `claims` write it."""
 
@@ -171,8 +163,8 @@ class Keys(Timed):
     """The first ones, by number (`claims`)."""
     last_number: int = 0
     """Of an ADDJOB that asks, or of a search (`claims`, `keysearch`)."""
-    searches: Searches = attrs.Factory(Searches)
-    """`keysearch`."""
+    searches: dict[int, Search] = attrs.Factory(dict)
+    """Those that run, by number (`keysearch`)."""
     meeting: Meeting = attrs.Factory(Meeting)
     """`keymeeting`; `keyindex` adds jobs."""
     succession: Succession = attrs.Factory(Succession)

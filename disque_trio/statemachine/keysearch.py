@@ -4,17 +4,17 @@ They are asked as for an ADDJOB (`claims`), but no job is to be added, so nobody
 what becomes of this. What follows from the answers is up to the `Rule` of the search: see
 `keylookup`, `keymeeting` and `keysuccession`.
 
-Owns `Searches.running`, the fields of a `Search`, and `Keys.last_number`.
+Owns `Keys.searches`, the fields of a `Search`, and `Keys.last_number`.
 """
 
 from disque_trio.statemachine import claims, keyasking, keyindex, send
-from disque_trio.statemachine.base import JobId, NodeId
+from disque_trio.statemachine.base import JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyasking import ASK_EVERY, NO_JOB
 from disque_trio.statemachine.keyfacts import ENDED, KEPT, KeyFact, join
-from disque_trio.statemachine.keys import KeyName, Rule, Search, Searches
+from disque_trio.statemachine.keys import KeyName, Rule, Search
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.state import NodeState
 
@@ -33,16 +33,15 @@ def begin(
     keys = node.keys
     keys.last_number += 1
     search = Search(keys.last_number, name, rule, node.mono, client, job)
-    searches = keys.searches
-    searches.running[search.number] = search
+    keys.searches[search.number] = search
     ask_all(node, search)
     return search
 
 
 def end(node: NodeState, search: Search) -> None:
     """Nothing is asked any more."""
-    searches = node.keys.searches
-    searches.running.pop(search.number, None)
+    node.keys.searches.pop(search.number, None)
+    node.timers.disarm(search)
 
 
 def awaited(node: NodeState, search: Search) -> list[Peer]:
@@ -66,11 +65,13 @@ def ask_all(node: NodeState, search: Search) -> None:
     consider(node, search)
 
 
-def pause(node: NodeState, search: Search, wait: int) -> None:
-    """Ask again only after so long, if this is not what the answers to the present question say
-    once more."""
-    if search.again_at > node.mono:
-        search.again_at = node.mono + wait
+def pause(node: NodeState, search: Search, wait: Millis) -> None:
+    """Ask again only after so long, unless something has happened since all were asked."""
+    if search.due > node.mono:
+        for peer in awaited(node, search):
+            # Nobody is silent who is not asked.
+            search.heard[peer.id] = node.mono + wait
+        node.timers.arm(search, node.mono + wait)
 
 
 def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
@@ -79,39 +80,27 @@ def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
     mine = search.job.id if search.job is not None and waits else NO_JOB
     message = KeyClaim(search.number, search.round, mine, 0, about, *search.name)
     send.broadcast(node, [peer.link for peer in peers if peer.link], message)
-    search.again_at = node.mono + ASK_EVERY
-    timer = node.keys.searches
-    if not timer.due or search.again_at < timer.due:
-        node.timers.arm(timer, search.again_at)
+    node.timers.arm(search, node.mono + ASK_EVERY)
 
 
-def on_due(node: NodeState, searches: Searches) -> None:
+def on_due(node: NodeState, search: Search) -> None:
     """Ask again: those that have not answered, or all, if what they said settles nothing."""
-    for search in list(searches.running.values()):
-        if search.number not in searches.running:
-            continue
-        if search.rule.is_vain(node, search):
-            end(node, search)
-        elif search.again_at <= node.mono:
-            _go_on(node, search)
-    if searches.running:
-        node.timers.arm(searches, min(each.again_at for each in searches.running.values()))
-
-
-def _go_on(node: NodeState, search: Search) -> None:
+    if search.rule.is_vain(node, search):
+        end(node, search)
+        return
     silent = [peer for peer in awaited(node, search) if peer.id not in search.answers]
     if silent:
         _send(node, search, silent)
         return
     # A node that has not answered may not be waited for any more.
     consider(node, search)
-    if search.number in node.keys.searches.running and search.again_at <= node.mono:
+    if search.number in node.keys.searches and not search.due:
         ask_all(node, search)
 
 
 def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
     """A node tells what it knows of a key, for a search or for an ADDJOB."""
-    search = node.keys.searches.running.get(message.number)
+    search = node.keys.searches.get(message.number)
     if search is None:
         claims.on_keyanswer(node, sender, message)
         return

@@ -41,6 +41,8 @@ from disque_trio.statemachine.state import NodeState
 
 LOOK_EVERY: Final[Millis] = 1000
 """How often all are asked while an earlier job lives, in case its end was not told."""
+LOOKS_A_SECOND: Final = 500
+"""For about so many jobs: with more of them each is asked about less often."""
 ENDS_WITHIN: Final[Millis] = 1000
 """For so long only the node that is to deliver an earlier job may end it. It may be gone."""
 REPLACES_WITHIN: Final[Millis] = 3000
@@ -57,7 +59,7 @@ def on_due(node: NodeState, succession: Succession) -> None:
         if name is None or is_asking or not (_is_wanted(node, job) and _is_asker(node, job)):
             continue
         search = keysearch.begin(node, name, _RULE, job=job)
-        if search.number in node.keys.searches.running:
+        if search.number in node.keys.searches:
             succession.waiting[name] = (*_searches(node, name), search)
 
 
@@ -132,7 +134,8 @@ def _decide(node: NodeState, search: Search, told: Told) -> None:
     elif job.id in node.keys.succession.replacing:
         _replace(node, search, job, living)
     else:
-        keysearch.pause(node, search, LOOK_EVERY)
+        wait = len(node.keys.searches) * 1000 // LOOKS_A_SECOND
+        keysearch.pause(node, search, max(wait, LOOK_EVERY))
 
 
 def _free_ended(node: NodeState, search: Search, living: list[KeyFact]) -> None:

@@ -92,7 +92,7 @@ def _rest(node: NodeState) -> int:
         + len(node.resend.ids) * RESEND_BYTES
         + sum(map(len, node.purging.jobs.values())) * PURGE_BYTES
         + len(node.handouts) * HANDOUT_BYTES
-        + len(node.keys.searches.running) * SEARCH_BYTES
+        + len(node.keys.searches) * SEARCH_BYTES
         + (len(node.delayed) + len(node.leased)) * COUNT_BYTES
         + len(node.memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread

@@ -125,7 +125,7 @@ def test_it_stays_if_the_other_one_is(other: KeyFact) -> None:
     say_all(rig, other)
 
     assert job.id in rig.node.jobs
-    assert not rig.node.keys.searches.running
+    assert not rig.node.keys.searches
 
 
 def test_an_earlier_one_that_is_queued_may_be_delivered_at_most_once() -> None:
@@ -176,7 +176,7 @@ def test_one_that_is_delivered_before_all_have_answered_stays() -> None:
     rig.advance(200)
 
     assert job.id in rig.node.jobs
-    assert not rig.node.keys.searches.running
+    assert not rig.node.keys.searches
 
 
 def test_one_in_its_delay_goes_too() -> None:
@@ -212,7 +212,7 @@ def test_it_does_not_wait_for_ever() -> None:
         say_all(rig, pending(JOB, EARLY))
 
     assert job.id in rig.node.jobs
-    assert not rig.node.keys.searches.running
+    assert not rig.node.keys.searches
 
 
 # Who has to be there.
@@ -242,7 +242,7 @@ def test_it_stays_if_a_node_goes_before_it_has_answered() -> None:
     rig.message(N2, KeyAnswer(asked[0][1].number, asked[0][1].round, (EARLIER,)))
 
     assert job.id in rig.node.jobs
-    assert not rig.node.keys.searches.running
+    assert not rig.node.keys.searches
 
 
 def test_originals_need_not_answer() -> None:

@@ -184,7 +184,7 @@ def test_nothing_remains_of_a_client_that_leaves() -> None:
         say(rig, to, claim)
     rig.advance(ASK_EVERY + TICK)
 
-    assert not rig.node.keys.searches.running
+    assert not rig.node.keys.searches
     assert claims(rig) == []
 
 
@@ -366,4 +366,4 @@ def test_a_client_does_not_wait_for_a_silent_node_for_ever(
 
     assert isinstance(reply, Failure)
     assert reply.text.startswith(said)
-    assert not rig.node.keys.searches.running
+    assert not rig.node.keys.searches

@@ -2,10 +2,12 @@
 
 import pytest
 
+from disque_trio.statemachine import keysuccession
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import KeyClaim
 from tests.cluster_rig import ClusterRig
 
 A, B, C = NODES = ("a", "b", "c")
@@ -273,3 +275,20 @@ def test_two_keys_are_followed_at_once(rig: ClusterRig) -> None:
     assert take(rig, C) is not None
     assert take(rig, C) is not None
     assert take(rig, C) is None
+
+
+def test_many_jobs_that_wait_are_asked_about_less_often(
+    rig: ClusterRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keysuccession, "LOOKS_A_SECOND", 5)
+    for number in range(20):
+        key = ("UNIQUE", f"k{number}", "RETRY", 300)
+        add(rig, A, "one", *key)
+        assert take(rig, A)
+        add(rig, A, "two", *key, "IFEXISTS", "again")
+    rig.run(10_000)
+    before = len(rig.sent(KeyClaim, A, B))
+
+    rig.run(20_000)
+
+    assert 80 <= len(rig.sent(KeyClaim, A, B)) - before <= 120

@@ -206,7 +206,7 @@ def everything(rig: Rig) -> list[Any]:
         [describe(node, job) for job in node.jobs.values()],
         [(name, len(queue), len(queue.waiting)) for name, queue in node.queues.items()],
         [(name, list(jobs)) for name, jobs in node.dead.items()],
-        (dict(node.keys.index), len(node.keys.claims), len(node.keys.searches.running)),
+        (dict(node.keys.index), len(node.keys.claims), len(node.keys.searches)),
         [(id, client.pending_adds) for id, client in node.clients.items()],
         (node.delayed.copy(), node.leased.copy(), list(node.awaited), node.memory.held),
         node.rng.getstate(),
