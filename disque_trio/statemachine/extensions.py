@@ -14,19 +14,19 @@ PRIORITIES: Final = range(-100, 101)
 """What PRIORITY may be. 0 is the default."""
 EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
-# Whether a job is held back until the earlier jobs with its key have ended.
-
-FOLLOWS: Final = 1
-"""It is."""
-HAS_FOLLOWED: Final = 2
-"""It was, and may be queued."""
-
 DEAD_BYTES: Final = 420
 """What the state of a job that is or was dead weighs besides, with its place among the dead."""
 MAX_REASON: Final = 1024
 """Bytes of the reason why a job is dead."""
 MAX_REDRIVES: Final = 0xFFFF_FFFF
 """Messages and records count redrives in 32 bits."""
+
+# Whether a job is held back until the earlier jobs with its key have ended.
+
+FOLLOWS: Final = 1
+"""It is."""
+HAS_FOLLOWED: Final = 2
+"""It was, and may be queued."""
 
 
 @attrs.frozen

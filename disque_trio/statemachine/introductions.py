@@ -7,12 +7,7 @@ job. So a node that learns of a new holder sends its list to all holders in it, 
 is about to be queued again: most jobs are acknowledged before that.
 """
 
-from disque_trio.statemachine import (
-    leases,
-    lifecycle,
-    postponing,
-    send,
-)
+from disque_trio.statemachine import leases, lifecycle, postponing, send
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
