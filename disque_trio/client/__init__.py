@@ -20,9 +20,33 @@ if TYPE_CHECKING:
     from disque_trio.client.records import KeyHolder as KeyHolder
     from disque_trio.client.records import Meta as Meta
     from disque_trio.client.records import QueueStats as QueueStats
+    from disque_trio.client.refusals import AlreadyAckedError as AlreadyAckedError
+    from disque_trio.client.refusals import AuthenticationError as AuthenticationError
+    from disque_trio.client.refusals import BadReplyError as BadReplyError
+    from disque_trio.client.refusals import DeadJobError as DeadJobError
+    from disque_trio.client.refusals import DuplicateJobError as DuplicateJobError
     from disque_trio.client.refusals import LeaseLostError as LeaseLostError
+    from disque_trio.client.refusals import NotReplicatedError as NotReplicatedError
+    from disque_trio.client.refusals import QueueFullError as QueueFullError
+    from disque_trio.client.refusals import QueuePausedError as QueuePausedError
     from disque_trio.client.refusals import RefusedError as RefusedError
+    from disque_trio.client.refusals import TooLateError as TooLateError
+    from disque_trio.client.refusals import UnknownJobError as UnknownJobError
 
+_REFUSALS: Final = (
+    "AlreadyAckedError",
+    "AuthenticationError",
+    "BadReplyError",
+    "DeadJobError",
+    "DuplicateJobError",
+    "LeaseLostError",
+    "NotReplicatedError",
+    "QueueFullError",
+    "QueuePausedError",
+    "RefusedError",
+    "TooLateError",
+    "UnknownJobError",
+)
 _HOMES: Final = {
     "BlockingClient": "blocking",
     "Client": "client",
@@ -30,7 +54,7 @@ _HOMES: Final = {
     **dict.fromkeys(("ConnectionFailedError", "DisqueError", "LostError"), "errors"),
     "NoNodeError": "nodes",
     **dict.fromkeys(("Job", "JobDetails", "KeyHolder", "Meta", "QueueStats"), "records"),
-    **dict.fromkeys(("LeaseLostError", "RefusedError"), "refusals"),
+    **dict.fromkeys(_REFUSALS, "refusals"),
 }
 
 

@@ -106,7 +106,8 @@ class JobDetails:
     """What is left of its wait after a NACK."""
     more: Mapping[str, Reply] = attrs.field(factory=dict, hash=False)
     """Its options beyond the original's, by their names in SHOW: `priority`, `key`, `keep`,
-    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`."""
+    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`. Times are in milliseconds,
+    text is bytes."""
 
 
 @attrs.frozen(kw_only=True)

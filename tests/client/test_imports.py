@@ -1,10 +1,12 @@
 """What the client brings along: users of a queue install and start no server."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
+import disque_trio.client
 from tests.trees import HOME
 
 ALLOWED = {"disque_trio.client", "disque_trio.wire", "disque_trio.statemachine.base"}
@@ -39,3 +41,12 @@ def test_the_package_itself_imports_neither_client() -> None:
     modules = loaded("import disque_trio.client")
 
     assert {each for each in modules if each.startswith("disque_trio.")} == {"disque_trio.client"}
+
+
+def test_every_error_of_the_manual_can_be_imported_with_the_clients() -> None:
+    page = (HOME / "docs/client.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+Error)`", page)) - {"DisqueError"}
+
+    assert len(named) > 12
+    for name in named:
+        assert issubclass(getattr(disque_trio.client, name), disque_trio.client.DisqueError)

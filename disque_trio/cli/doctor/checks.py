@@ -173,6 +173,11 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _counted(count: int, one: str, many: str) -> str:
+    """So many jobs, with the verb in its number."""
+    return f"1 job {one}" if count == 1 else f"{count} jobs {many}"
+
+
 def _failed_work(node: NodeFacts) -> Iterator[Finding]:
     """Jobs that workers have given up, or back."""
     if dead := node.number("dead_jobs"):
@@ -180,14 +185,15 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
         most = ", ".join(f"{count} of {queue}" for queue, count in queues.items())
         yield warning(
             node.where,
-            f"{dead} jobs are dead" + (f": {most}" if most else ""),
+            f"{_counted(dead, 'is', 'are')} dead" + (f": {most}" if most else ""),
             "JSCAN STATE dead REPLY all shows why; REDRIVE queue queues them again, PURGE queue "
             "DEAD ends them. Every holder of a job counts it",
         )
     if delayed := node.number("delayed_jobs"):
         yield note(
             node.where,
-            f"{delayed} jobs wait for the end of a delay, that of ADDJOB or of a NACK",
+            f"{_counted(delayed, 'waits', 'wait')} for the end of a delay, "
+            "that of ADDJOB or of a NACK",
             "JSCAN STATE backing-off REPLY all shows those that workers have given back",
         )
 

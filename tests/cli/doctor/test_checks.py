@@ -63,6 +63,15 @@ def test_dead_jobs_are_told_with_their_queues() -> None:
     assert "PURGE queue DEAD" in finding.advice
 
 
+def test_one_dead_job_is_told_in_the_singular() -> None:
+    info = {"dead_jobs": "1", "dead_jobs_by_queue": "mails=1", "delayed_jobs": "1"}
+
+    dead, delayed = judge(cluster(info=info))
+
+    assert dead.what == "1 job is dead: 1 of mails"
+    assert delayed.what.startswith("1 job waits for the end")
+
+
 def test_jobs_that_back_off_are_no_warning() -> None:
     finding = the_one(cluster(info={"delayed_jobs": "4"}))
 
