@@ -3,12 +3,15 @@
 import pytest
 
 from disque_trio.statemachine import keysuccession
-from disque_trio.statemachine.base import Status
+from disque_trio.statemachine.base import ACTIVE, QUEUED, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyfacts import DONE_KEPT, ENDED, MOVED, WITH_WORKER, KeyFact
 from disque_trio.statemachine.messages import KeyClaim
 from tests.cluster_rig import ClusterRig
+from tests.rig import JOB
+from tests.statemachine.keying import EARLY, ask, claims, fact, held, keyed_rig, say, say_all
 
 A, B, C = NODES = ("a", "b", "c")
 AGAIN = ("UNIQUE", "k", "IFEXISTS", "again")
@@ -213,20 +216,23 @@ def test_a_wish_has_its_own_delay(rig: ClusterRig) -> None:
     assert take(rig, B) == (second, b"two")
 
 
+def shown(rig: ClusterRig, name: str, id: bytes) -> dict[object, object]:
+    """What SHOW says of the job."""
+    reply = rig.ask(name, "SHOW", id)
+    assert isinstance(reply, list)
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
 def test_show_says_that_a_job_follows(rig: ClusterRig) -> None:
     first = add(rig, A, "one")
     take(rig, A)
     second = add(rig, B, "two", *AGAIN)
-    [extensions] = {job.extensions for job in copies(rig, second)}
-    assert extensions is not None
-    assert extensions.follows == FOLLOWS
+    assert shown(rig, B, second)[b"follows"] == FOLLOWS
 
     rig.ask(A, "ACKJOB", first)
     rig.run(100)
 
-    extensions = rig.node(B).jobs[second].extensions
-    assert extensions is not None
-    assert extensions.follows == HAS_FOLLOWED
+    assert shown(rig, B, second)[b"follows"] == HAS_FOLLOWED
 
 
 def test_a_client_can_have_it_queued_at_once(rig: ClusterRig) -> None:
@@ -261,6 +267,22 @@ def test_a_job_of_at_most_one_delivery_can_follow(rig: ClusterRig) -> None:
     rig.ask(A, "ACKJOB", first)
 
     assert take(rig, B) == (second.text, b"two")
+
+
+def test_an_earlier_job_that_is_on_its_way_is_asked_for_again() -> None:
+    keyed = keyed_rig()
+    ask(keyed, "IFEXISTS", "again")
+    say_all(keyed, held(stamp=EARLY, state=WITH_WORKER))
+    [job] = keyed.node.jobs.values()
+    keyed.advance(keysuccession.LOOK_EVERY)
+
+    for to, claim in claims(keyed):
+        say(keyed, to, claim, fact(MOVED, stamp=EARLY))
+    assert job.state == ACTIVE
+
+    keyed.advance(keysuccession.LOOK_EVERY)
+    say_all(keyed, KeyFact(JOB, EARLY, ENDED, DONE_KEPT, 0))
+    assert job.state == QUEUED
 
 
 def test_two_keys_are_followed_at_once(rig: ClusterRig) -> None:

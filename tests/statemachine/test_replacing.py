@@ -186,6 +186,21 @@ def test_a_replacement_is_answered_at_its_timeout_if_a_node_is_silent(rig: Clust
     assert reply.text != first
 
 
+def test_a_replacement_that_is_acknowledged_while_a_node_is_silent_is_answered(
+    rig: ClusterRig,
+) -> None:
+    add(rig, A, "one", "REPLICATE", 1)
+    client = rig.connect(B)
+    rig.request(B, "ADDJOB", "q", "two", 0, "REPLICATE", 1, *REPLACE, client=client)
+    rig.run_until(lambda: any(rig.node(B).keys.succession.replacing.values()), 100)
+    rig.silence(A, B)
+    [second] = rig.node(B).keys.succession.replacing
+    rig.ask(B, "ACKJOB", second)
+    rig.run(300)
+
+    assert rig.replies(B, client) == [Status(second)]
+
+
 def test_a_replacement_whose_queue_is_paused_meanwhile_is_refused_and_forgotten(
     rig: ClusterRig,
 ) -> None:

@@ -124,12 +124,12 @@ GOLDEN: list[tuple[Message, bytes]] = [
     ),
     (
         KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, IN_QUEUE, 4),)),
-        head(214, 22)
+        head(215, 22)
         + bytes.fromhex("0000000000000001 00000002")
         + JOB
-        + bytes.fromhex("0000000000000003 0000000000000004 02 03"),
+        + bytes.fromhex("0000000000000003 0000000000000004 02 03 00"),
     ),
-    (KeyCancel(JOB, b"zz", b"k"), head(191, 30) + JOB + bytes.fromhex("00000002 7a7a 6b")),
+    (KeyCancel(JOB, b"zz", b"k"), head(192, 30) + JOB + bytes.fromhex("00 00000002 7a7a 6b")),
     (Holders(JOB, ()), head(184, 19) + JOB),
     (Holders(JOB, (b"b" * 40, b"c" * 40)), head(264, 19) + JOB + b"b" * 40 + b"c" * 40),
     (
