@@ -28,7 +28,8 @@ def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list
     known yet, on their present link, whether they are ours.
 
     A node that is not suspected and does not answer for long does not know this one. `began` is
-    when this node began to ask, and `heard` when the others last answered.
+    when this node began to ask, and `heard` when the others last answered. A node that has come, or
+    returned, since then is silent from the beginning of its link.
     """
     silent_since = node.mono - 2 * node.config.cluster_node_timeout
     return [
@@ -36,7 +37,7 @@ def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list
         for peer in node.cluster.nodes.values()
         if not peer.flags & _NOT_ASKED
         and (not _is_heard(peer) or peer.capabilities & CLAIMS)
-        and heard.get(peer.id, began) >= silent_since
+        and max(heard.get(peer.id, began), peer.link_created) >= silent_since
     ]
 
 

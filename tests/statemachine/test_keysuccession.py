@@ -314,3 +314,27 @@ def test_many_jobs_that_wait_are_asked_about_less_often(
     rig.run(20_000)
 
     assert 80 <= len(rig.sent(KeyClaim, A, B)) - before <= 120
+
+
+def test_a_node_that_comes_while_a_job_waits_is_asked_too() -> None:
+    rig = ClusterRig(*NODES, "d")
+    rig.meet(A, B)
+    rig.meet(A, C)
+    rig.run(4000)
+    first = add(rig, A, "one", "REPLICATE", 1)
+    take(rig, A)
+    second = add(rig, B, "two", *AGAIN, "REPLICATE", 1)
+    rig.run(5000)
+    rig.meet(A, "d")
+    rig.run(3000)
+    worker = wait_for(rig, "d")
+    rig.ask(A, "NACK", first)
+    rig.run(500)
+    assert taken(rig, "d", worker) == [first]
+
+    rig.crash(A)
+    rig.run(8000)
+    assert take(rig, C) is None
+
+    rig.ask("d", "ACKJOB", first)
+    assert take(rig, C) == (second, b"two")

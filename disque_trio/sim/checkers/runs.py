@@ -25,7 +25,7 @@ _GONE: Final = ("released", "lease_over", "lost", "acked", "dead", "refused", "u
 """Reasons of a drop after which the job is not in hand any more."""
 
 
-def process_of(case: Case, row: Row) -> Process | None:
+def _process_of(case: Case, row: Row) -> Process | None:
     """The worker, if it runs an engine."""
     return case.processes.get(row.client)
 
@@ -39,7 +39,7 @@ def _retry(case: Case, job: Job) -> Micros:
 
 def on_start(case: Case, row: Row) -> None:
     """A process begins."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is not None:
         process.started_at = process.free_since = row.time
         process.is_up, process.stop_at = True, FOREVER
@@ -48,7 +48,7 @@ def on_start(case: Case, row: Row) -> None:
 
 def on_stop(case: Case, row: Row) -> None:
     """The order to stop."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is not None:
         case.mark("worker.stopped")
         process.stop_at = row.time
@@ -56,7 +56,7 @@ def on_stop(case: Case, row: Row) -> None:
 
 def on_stall(case: Case, row: Row) -> None:
     """The process is stopped, or continues."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is not None:
         case.mark("worker.stalled")
         process.is_stalled, process.stalled_at = row.kind == "worker.stall", row.time
@@ -64,7 +64,7 @@ def on_stall(case: Case, row: Row) -> None:
 
 def on_stopped(case: Case, row: Row) -> None:
     """W8: it has stopped in time. W10: nothing that it held is without a word."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None:
         return
     if process.stalled_at < process.stop_at:
@@ -81,7 +81,7 @@ def on_stopped(case: Case, row: Row) -> None:
 
 def on_kill(case: Case, row: Row) -> None:
     """A process is killed: its jobs come to others (W6)."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None:
         return
     case.mark("worker.killed")
@@ -107,7 +107,7 @@ def _end(process: Process) -> None:
 
 def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     """W5: it has no more jobs in hand than it may run and hold."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None:
         return
     known = process.hands.get(row.job)
@@ -125,7 +125,7 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
 
 def on_drop(case: Case, row: Row, _job: Job) -> None:
     """A delivery ends without a run, or an outcome without a node that knows it."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     hand = None if process is None else process.hands.get(row.job)
     if process is None or hand is None:
         return
@@ -147,7 +147,7 @@ def on_drop(case: Case, row: Row, _job: Job) -> None:
 
 def on_begin(case: Case, row: Row, job: Job) -> None:
     """W3: enough of the lease is left. W9: nobody else runs it."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None:
         return
     _judge_overlap(case, row, process)
@@ -181,7 +181,7 @@ def _judge_overlap(case: Case, row: Row, process: Process) -> None:
 
 def on_cancel(case: Case, row: Row, job: Job) -> None:
     """A handler is to end."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None or row.job not in process.runs:
         return
     process.runs[row.job] = True
@@ -194,7 +194,7 @@ def on_cancel(case: Case, row: Row, job: Job) -> None:
 
 def on_end(case: Case, row: Row, job: Job) -> None:
     """A handler has ended."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None or process.runs.pop(row.job, None) is None:
         return
     if process.free_since == FOREVER:
@@ -208,7 +208,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 
 def on_working(case: Case, row: Row, job: Job) -> None:
     """W4: it asks for more time in time."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     hand = None if process is None else process.hands.get(row.job)
     if process is not None and hand is not None:
         _judge_keeping(case, row, process, job)
@@ -218,7 +218,7 @@ def on_working(case: Case, row: Row, job: Job) -> None:
 
 def on_working_end(case: Case, row: Row, _job: Job) -> None:
     """What comes of it."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     hand = None if process is None else process.hands.get(row.job)
     if hand is None:
         return
@@ -258,7 +258,7 @@ def _was_node_hindered(case: Case, since: Micros) -> bool:
 
 def on_ack(case: Case, row: Row, job: Job) -> None:
     """W1: what is acknowledged is done. A job of one delivery is acknowledged in any case."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     if process is None:
         return
     case.check("W1")
@@ -270,7 +270,7 @@ def on_ack(case: Case, row: Row, job: Job) -> None:
 
 def on_give_back(case: Case, row: Row, job: Job) -> None:
     """W2: a job is given back only while the lease lasts: NACK, RELEASE, ENQUEUE."""
-    process = process_of(case, row)
+    process = _process_of(case, row)
     hand = None if process is None else process.hands.get(row.job)
     retry = _retry(case, job)
     if hand is None or not retry:

@@ -5,6 +5,7 @@ copies, and is not served once its producer has been answered (S29).
 All but the copies are judged in calm.
 """
 
+from typing import Final
 from zlib import crc32
 
 from disque_trio.sim.checkers.case import Case
@@ -14,7 +15,7 @@ from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
-_QUEUED_WITHIN: Micros = 2 * SECOND
+_QUEUED_WITHIN: Final[Micros] = 2 * SECOND
 """The node of the new job asks all others each second, and what it has missed is told then."""
 
 
