@@ -40,7 +40,11 @@ in options of ours.
 | `NOJOB` | WORKING on a job that this node does not know |
 | `ACKED` | WORKING on a job that is acknowledged |
 | `TOOLATE` | WORKING on a job that is past half of its TTL |
-| `NOREPL` | ADDJOB could not make as many copies as it asked for |
+| `DEAD` | WORKING on a job that is dead |
+| `LOST` | WORKING with a token, on a job that was given to somebody else since |
+| `BADTOKEN` | what stands behind the `@` of an id is no token of GETJOB WITHMETA; nothing is done |
+| `NOREPL` | ADDJOB could not make its copies in time, or not learn whether its key is free |
+| `DUPLICATE` | ADDJOB with IFEXISTS reject: a job has the key; its id and state follow |
 | `MAXLEN`, `PAUSED` | ADDJOB to a queue that is too long, or paused in input |
 | `LEAVING` | GETJOB would wait, and the node is about to leave the cluster |
 | `NOAUTH` | a password is set, and AUTH comes first |
@@ -48,6 +52,7 @@ in options of ours.
 | `OOM` | there is no memory for ADDJOB, ENQUEUE or NACK; other commands still work |
 | `MISCONF` | the append-only file cannot be written, so commands that change jobs are refused |
 | `LOADING` | the node is loading its append-only file |
+| `DUPLICATEID` | another process runs with the ID of this node; the text says what to do |
 | `NOPROTO` | HELLO for a version of the protocol that does not exist |
 | `WRONGPASS` | AUTH for another user than `default`, which is the only one |
 | `EXECABORT` | EXEC after MULTI, which was refused together with everything after it |

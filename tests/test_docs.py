@@ -56,6 +56,18 @@ def test_the_page_of_info_explains_each_feature() -> None:
     assert sorted(told) == sorted(FEATURES)
 
 
+def test_the_table_of_errors_has_each_code_that_a_node_answers() -> None:
+    raised = re.compile(
+        r'(?:CommandError|Failure|: Final =)\(?\s*\(?\s*b"([A-Z]{3,}) (?=[A-Za-z%])'
+    )
+    sources = (Path(docs.__file__).parent / "statemachine").rglob("*.py")
+    answered = {code for source in sources for code in raised.findall(source.read_text())}
+    [table] = re.findall(r"\| code \| when \|\n(.*?)\n\n", docs.commands_page(), re.DOTALL)
+
+    assert {"ERR", "NOREPL", "DUPLICATE", "LOST"} < answered
+    assert answered - {"LIMIT", "TIMEOUT"} - set(re.findall(r"`([A-Z]+)`", table)) == set()
+
+
 def examples() -> list[list[str]]:
     """Command lines of `disque-trio` that the pages show, without what a shell adds to them."""
     found = []
