@@ -45,7 +45,7 @@ def _note(kind: str, words: list[bytes]) -> Note | None:
     """The command is the cause; what it names besides a job or a queue is the detail."""
     command = words[0].decode("latin-1").lower()
     rest = [_text(word) for word in words[1:]]
-    if command not in _TELL or rest == ["server"]:  # a section without figures
+    if command not in _TELL or (command, rest) == ("info", ["server"]):  # no figures of jobs
         return None
     note = Note(kind, cause=command)
     if command in _ABOUT_A_QUEUE and rest:

@@ -27,10 +27,15 @@ TOLD = (
         ([b"SHOW", JOB], Note("query.invoke", JOB.decode(), cause="show")),
         ([b"JSCAN", b"0", b"COUNT", b"2"], Note("query.invoke", cause="jscan", detail="0 COUNT 2")),
         ([b"INFO"], Note("query.invoke", cause="info")),
+        ([b"QLEN", b"server"], Note("query.invoke", queue="server", cause="qlen")),
     ],
 )
 def test_a_query_says_what_it_is_about(words: list[bytes], note: Note) -> None:
     assert invoked(words) == [note]
+
+
+def test_a_section_without_figures_of_jobs_is_no_query() -> None:
+    assert invoked([b"INFO", b"server"]) == []
 
 
 @pytest.mark.parametrize(
