@@ -11,20 +11,13 @@ import attrs
 
 from disque_trio.client import replies
 from disque_trio.client.command import Command, Text, milliseconds, seconds, span, word
-from disque_trio.client.records import (
-    End,
-    Job,
-    JobDetails,
-    KeyHolder,
-    QueueStats,
-    Scanned,
-)
+from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
 from disque_trio.statemachine.base import Reply
 
 ADD_TIMEOUT_S: Final = 5.0
-_KEY_WAIT_S: Final = 30.0
-"""How long the nodes may take to agree about a key while one of them is silent."""
+_KEY_WAIT_S: Final = 5.0
+"""Within this time a node answers what has a key, also while another one is silent."""
 
 
 def call(*words: Text | float) -> Command[Reply]:

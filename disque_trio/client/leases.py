@@ -24,8 +24,6 @@ Jobs = dict[str, list[str]]
 """Ids by the name of the node that delivered them."""
 _SHARE: Final = 3
 """WORKINGs in a period: two may be late or lost."""
-
-
 _FINAL: Final = (TooLateError, AlreadyAckedError, DeadJobError, LeaseLostError)
 """After these no WORKING will do."""
 
@@ -50,8 +48,8 @@ class Leases:
     shortest_s: float
     """No job's RETRY is shorter."""
     given_up: int = 0
-    """Jobs that may be queued again though they are held: half of their TTL is over, or no node
-    knows them."""
+    """Jobs of which no more time is to be had though they are held: half of their TTL is over, they
+    are dead, somebody else was given them, or no node knows them."""
     _leases: dict[str, Lease] = attrs.field(init=False, factory=dict)
 
     def __contains__(self, job: str) -> bool:

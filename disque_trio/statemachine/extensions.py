@@ -10,8 +10,6 @@ import attrs
 
 from disque_trio.statemachine.base import BURIES, EXTENDS, Millis
 
-PRIORITIES: Final = range(-100, 101)
-"""What PRIORITY may be. 0 is the default."""
 EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
 DEAD_BYTES: Final = 420
