@@ -132,6 +132,20 @@ def test_with_too_few_such_nodes_the_client_is_told_why() -> None:
     assert [job.replicas for job in rig.node.jobs.values()] == [3]
 
 
+def test_a_node_without_a_link_is_not_taken_for_one_that_does_not_read_them() -> None:
+    rig = Rig(peers=2, ours=True)
+    rig.lose_link(N2)
+    rig.advance(200)
+
+    reply = rig.ask("ADDJOB", "q", "body", 0, "REPLICATE", 3, "PRIORITY", 1)
+
+    assert isinstance(reply, Failure)
+    assert b"1 of the 2 other nodes can keep a job with extensions" in reply.text
+    assert reply.text.endswith(
+        b"; there is no link to 1 of them now: try again, or with a smaller REPLICATE"
+    )
+
+
 def test_repair_gives_copies_to_nodes_that_read_them() -> None:
     rig = Rig(peers=3, ours=True)
     without_extensions(rig, N3)

@@ -261,12 +261,22 @@ def _check_nodes(node: NodeState, replicas: int, needs: int, *, external: bool) 
             replication.NOT_ENOUGH_NODES
             + b": %d of the %d other nodes can keep a job with extensions (%b)"
             % (able, reachable, b", ".join((*OURS, b"UNIQUE", b"BACKOFF")))
+            + _unlinked(node)
         )
     if needed > reachable:
         raise CommandError(
             replication.NOT_ENOUGH_NODES
             + (_I_LEAVE if external and needed == reachable + 1 else b"")
         )
+
+
+def _unlinked(node: NodeState) -> bytes:
+    """Until a node that has gone, or has been started anew, is suspected or linked, it is not known
+    what it keeps."""
+    count = sum([not peer.is_connected for peer in node.cluster.reachable])
+    if not count:
+        return b""
+    return b"; there is no link to %d of them now: try again, or with a smaller REPLICATE" % count
 
 
 def _check_length(node: NodeState, name: bytes, maxlen: int) -> None:
