@@ -93,13 +93,10 @@ def _take_ours(options: Options, name: bytes, word: bytes) -> None:
 
 
 _TAKES: Final[dict[bytes, Callable[[Options, bytes, bytes], None]]] = {
-    b"REPLICATE": _take_number,
-    b"TTL": _take_number,
-    b"RETRY": _take_number,
+    **dict.fromkeys(_NUMBERS, _take_number),
     b"DELAY": _take_delay,
-    b"MAXLEN": _take_number,
     **dict.fromkeys(OURS, _take_ours),
     **dict.fromkeys(backoff.OPTIONS, backoff.take),
     **dict.fromkeys(unique.OPTIONS, unique.take),
 }
-NAMES: Final = (*list(_TAKES)[:5], b"ASYNC", *list(_TAKES)[5:])
+NAMES: Final = (*_TAKES, b"ASYNC")
