@@ -190,7 +190,14 @@ def _should_return(case: Case, job: Job, copy: Copy) -> bool:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
         return case.now - copy.since < case.obligations.shortest(life) - SECOND
     was_handed_out = not job.is_at_least_once and job.serves > 0 and not copy.is_acked
-    return not was_handed_out and not _is_over(case, job)
+    return not (was_handed_out or _is_over(case, job) or _is_over_here(case, copy))
+
+
+def _is_over_here(case: Case, copy: Copy) -> bool:
+    """Is the time over that its node knew to be left of a dead or redriven job? Another node may
+    have redriven it since."""
+    until = copy.left_since + case.obligations.shortest(copy.left * MILLI) - SECOND
+    return copy.left_since != NEVER and case.now >= until
 
 
 def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:

@@ -93,6 +93,20 @@ def test_what_was_not_promised_may_go() -> None:
     assert problems(trace) == []
 
 
+@pytest.mark.parametrize(("left", "found"), [(8000, False), (60_000, True)])
+def test_a_dead_copy_comes_back_while_its_node_knew_it_to_be_kept(
+    left: int, *, found: bool
+) -> None:
+    trace = held()
+    for node in ("n1", "n2", "n3"):
+        trace.row(5, "dead", node, job=JOB, cause="jobstate", detail=f"redriven=0 left={left}")
+    fallen(trace, 6, "n1")
+    trace.row(7, "redrive", "n2", job=JOB, cause="redriven", detail="redriven=1 left=60000")
+    back(trace, 14, "n1", has_job=False)
+
+    assert bool(problems(trace)) is found
+
+
 def test_an_ack_that_was_confirmed_is_not_forgotten() -> None:
     trace = held("always")
     trace.serve(1)
