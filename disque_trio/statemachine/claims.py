@@ -317,6 +317,10 @@ def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
     else:
         # With an id, it is a job that is held back until these have ended.
         waits = message.id != NO_JOB and any(map(keyfacts.is_live, found))
+        own = node.jobs.get(message.id)
+        if own is not None and keyindex.search_for(node, own) is not None:
+            # Two ask about it.
+            found.append(keyindex.fact_of(node, own))
     askers = node.keys.askers
     if waits:
         askers.setdefault(name, {})[sender.id] = message

@@ -70,5 +70,7 @@ def is_to_deliver(node: NodeState, job: Job) -> bool:
     """Is this the node that delivers the job, as far as it knows, and has it not done so?"""
     if keyindex.was_given_out(job) or job.state not in (ACTIVE, QUEUED):
         return False
-    will_queue = bool(job.flags & DELAYED) or keyindex.is_asked_about(node, job)
-    return job.state == QUEUED or will_queue
+    search = keyindex.search_for(node, job)
+    # Once it has asked about an earlier job, it knows that no other node queues this one.
+    will_queue = search is not None and bool(search.about)
+    return job.state == QUEUED or bool(job.flags & DELAYED) or will_queue

@@ -45,7 +45,7 @@ from disque_trio.statemachine.keyfacts import (
     KeyFact,
 )
 from disque_trio.statemachine.keyfacts import DEAD as KEY_DEAD
-from disque_trio.statemachine.keys import Kept, KeyName
+from disque_trio.statemachine.keys import Kept, KeyName, Search
 from disque_trio.statemachine.memory import of_kept, of_key
 from disque_trio.statemachine.state import NodeState
 
@@ -175,11 +175,11 @@ def await_end(node: NodeState, job: Job) -> None:
     node.timers.arm(succession, node.mono)
 
 
-def is_asked_about(node: NodeState, job: Job) -> bool:
-    """Is it held back, and does this node find out until when, so that it will queue the job?"""
+def search_for(node: NodeState, job: Job) -> Search | None:
+    """It is held back, and this node finds out until when: what asks about it."""
     name = name_of(job)
     searches = () if name is None else node.keys.succession.waiting.get(name, ())
-    return any(search.job is job for search in searches)
+    return next((search for search in searches if search.job is job), None)
 
 
 def let_go(node: NodeState, job: Job) -> None:

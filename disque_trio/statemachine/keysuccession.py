@@ -1,10 +1,11 @@
 """IFEXISTS again and replace: a job is queued when the earlier ones with its key have ended
 (decision 76).
 
-All holders of such a job know that it is held back. One of them asks about the earlier jobs when
-the job becomes due: the node of its ADDJOB, and if that cannot be reached the first in an order
-that depends on the job. The asked nodes tell it when one of those jobs ends. Who has found out that
-none lives queues the job. A dead job is not waited for.
+All holders of such a job know that it is held back. Each asks about the earlier jobs when the job
+becomes due there, which is first at the node of its ADDJOB. If another one asks, too, that one goes
+on of them that is the node of the ADDJOB, or the first in an order that depends on the job. The
+asked nodes tell it when an earlier job ends. Who has found out that none lives queues the job. A
+dead job is not waited for.
 
 With `replace` the node of the ADDJOB ends the earlier jobs that were never delivered, after the new
 one has its copies, and then answers its client. A job that a worker takes meanwhile is waited for.
@@ -55,8 +56,8 @@ def on_due(node: NodeState, succession: Succession) -> None:
     succession.jobs.clear()
     for job in jobs:
         name = keyindex.name_of(job)
-        is_asking = name is None or any(each.job is job for each in _searches(node, name))
-        if name is None or is_asking or not (_is_wanted(node, job) and _is_asker(node, job)):
+        is_asking = keyindex.search_for(node, job) is not None
+        if name is None or is_asking or not _is_wanted(node, job):
             continue
         search = keysearch.begin(node, name, _RULE, job=job)
         if search.number in node.keys.searches:
@@ -75,13 +76,14 @@ def _is_wanted(node: NodeState, job: Job) -> bool:
     return node.jobs.get(job.id) is job and keyindex.is_held_back(job)
 
 
-def _is_asker(node: NodeState, job: Job) -> bool:
-    """Is it this node that asks? It is the one of the ADDJOB, or the first that can be reached."""
-    mine = node.cluster.myself.id
-    if job.id[2:10] == mine[:8] or job.state == WAIT_REPL:
-        return True
-    able = [mine, *[peer.id for peer in node.cluster.reachable if peer.id in job.holders]]
-    return max(able, key=lambda id: _preference(id, job)) == mine
+def _is_left_to_other(node: NodeState, job: Job, told: Told) -> bool:
+    """Does a node that comes first ask about it, too? That it can be reached is not enough: it may
+    have lost its copy."""
+    mine = _preference(node.cluster.myself.id, job)
+    return any(
+        _preference(id, job) > mine and any(fact.id == job.id for fact in facts)
+        for id, facts in told.items()
+    )
 
 
 def _preference(id: NodeId, job: Job) -> tuple[bool, int]:
@@ -121,6 +123,9 @@ def _decide(node: NodeState, search: Search, told: Told) -> None:
     """Queue the job if no earlier one lives; otherwise go on, and end what it replaces."""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
+    if _is_left_to_other(node, job, told):
+        _forget(node, search)
+        return
     known = keysearch.known(search, told)
     earlier = [fact for fact in known.values() if is_earlier(fact, job.ctime, job.id)]
     living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]

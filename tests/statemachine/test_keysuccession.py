@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine import keysuccession
+from disque_trio.statemachine import keyindex, keysuccession
 from disque_trio.statemachine.base import ACTIVE, QUEUED, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
@@ -165,6 +165,54 @@ def test_a_wish_does_not_die_with_the_node_of_its_producer(rig: ClusterRig) -> N
     rig.run(15_000)
 
     assert taken(rig, B, waiting) == [second]
+
+
+def test_a_wish_is_delivered_though_the_node_of_its_producer_is_back_without_it(
+    rig: ClusterRig,
+) -> None:
+    first = add(rig, A, "one", "REPLICATE", 1)
+    take(rig, A)
+    second = add(rig, C, "two", *AGAIN, "REPLICATE", 3)
+    rig.crash(C)
+    rig.start(C)
+    rig.run(1000)
+    assert rig.peer(A, C) in rig.node(A).cluster.reachable
+    assert second not in rig.node(C).jobs
+    rig.ask(A, "ACKJOB", first)
+
+    waiting = wait_for(rig, B)
+    rig.run(15_000)
+
+    assert taken(rig, B, waiting) == [second]
+
+
+def test_one_node_goes_on_asking_about_a_wish(rig: ClusterRig) -> None:
+    add(rig, A, "one", "RETRY", 100, "REPLICATE", 1)
+    take(rig, A)
+    second = add(rig, C, "two", *AGAIN, "REPLICATE", 3)
+    rig.run(15_000)
+
+    assert askers(rig, second) == [C]
+
+
+def test_a_node_of_the_others_asks_if_that_of_the_producer_has_ended(rig: ClusterRig) -> None:
+    add(rig, A, "one", "RETRY", 100, "REPLICATE", 1)
+    take(rig, A)
+    second = add(rig, C, "two", *AGAIN, "REPLICATE", 3)
+    rig.crash(C)
+    rig.run(15_000)
+
+    assert len(askers(rig, second)) == 1
+
+
+def askers(rig: ClusterRig, id: bytes) -> list[str]:
+    """The nodes that ask about the jobs before this one."""
+    return [
+        name
+        for name in rig.names()
+        if id in rig.node(name).jobs
+        if keyindex.search_for(rig.node(name), rig.node(name).jobs[id]) is not None
+    ]
 
 
 def test_a_wish_is_not_delivered_while_the_worker_goes_on(rig: ClusterRig) -> None:

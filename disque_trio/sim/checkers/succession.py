@@ -10,7 +10,7 @@ from zlib import crc32
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
-from disque_trio.sim.checkers.obligations import SECOND, Options
+from disque_trio.sim.checkers.obligations import DESYNC, SECOND, Options
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -70,12 +70,27 @@ def _judge_wait(case: Case, job: Job) -> None:
     since = max(since, job.add.answered if job.add is not None else since)
     if job.created_at is not None:
         since = max(since, job.created_at + case.obligations.longest(job.options.delay))
+    since = max(since, _asked_by(case, job, job.options))
     if not case.world.is_calm(since, case.now) or case.obligations.has_tail:
         return
     case.check("L12")
     if case.now - since > case.obligations.longest(_QUEUED_WITHIN) + 8 * case.obligations.latency:
         waited = (case.now - since) / SECOND
         case.violate("L12", f"not queued for {waited:.3f} s after the earlier job ended", job.id)
+
+
+def _asked_by(case: Case, job: Job, options: Options) -> Micros:
+    """By when a node asks about the earlier jobs although the one of the ADDJOB has crashed: the
+    others do when the job becomes due there."""
+    crashes = case.world.crashes
+    if job.created_at is None or job.origin not in crashes:
+        return NEVER
+    if crashes[job.origin].time < job.created_at:
+        return NEVER
+    holders = {job.origin: None, **job.copies, **job.lost_on}
+    crashed = max(crashes[node].time for node in holders if node in crashes)
+    due = job.created_at + case.obligations.longest(options.delay)
+    return max(crashed, due) + case.obligations.longest(options.retry + DESYNC)
 
 
 def waits_until(job: Job) -> Micros | None:

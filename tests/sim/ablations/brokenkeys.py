@@ -120,11 +120,12 @@ def following_never(patch: Patch) -> None:
 
 def one_node_asks(patch: Patch) -> None:
     """Only the node of its ADDJOB asks whether the earlier job has ended."""
-    patch.setattr(keysuccession, "_is_asker", _is_own)
+    is_wanted = keysuccession._is_wanted
 
+    def is_own(node: NodeState, job: Job) -> bool:
+        return job.id[2:10] == node.cluster.myself.id[:8] and is_wanted(node, job)
 
-def _is_own(node: NodeState, job: Job) -> bool:
-    return job.id[2:10] == node.cluster.myself.id[:8]
+    patch.setattr(keysuccession, "_is_wanted", is_own)
 
 
 def many_wishes(patch: Patch) -> None:

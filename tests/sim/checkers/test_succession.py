@@ -1,18 +1,36 @@
 """S24, S28, S29 and L12: a job that follows others with its key is queued when they have ended, and
 what it replaces is not served."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
+from disque_trio.sim.scenarios.plan import Fault
 from tests.sim.checkers.test_unique import OPTIONS, OTHER, add, end, record
 from tests.sim.checkers.trace import JOB, Trace, broken
 
+FOLLOWS = record("c").replace(" left", " follows=1 left").replace("made=1", "made=2")
+
+
+def changed(text: str, change: Mapping[str, str]) -> str:
+    for old, new in change.items():
+        text = text.replace(old, new)
+    return text
+
 
 def follower(
-    trace: Trace, time: float, job: str = OTHER, *, way: str = "replace", node: str = "n2"
+    trace: Trace,
+    time: float,
+    job: str = OTHER,
+    *,
+    way: str = "replace",
+    node: str = "n2",
+    change: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """A job that waits for the end of those before it."""
-    said = record("c").replace(" left", " follows=1 left").replace("made=1", "made=2")
-    options = f"{OPTIONS} ifexists={way}"
+    said = changed(FOLLOWS, change)
+    options = changed(f"{OPTIONS} ifexists={way}", change)
     trace.row(
         time, "add.invoke", node, queue="q", client="p", ref=90,
         detail=f"timeout=1000 {options} body=c",
@@ -58,6 +76,27 @@ def test_one_that_is_never_queued_is_found_at_the_end() -> None:
     trace.row(60, "note", "n1")
 
     assert "L12" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(
+    ("crashed", "time", "finds"),
+    [("n2", 100.0, False), ("n2", 320.0, True), ("n1", 100.0, True), ("", 100.0, True)],
+)
+def test_another_holder_queues_it_a_retry_after_its_node_has_crashed(
+    crashed: str, time: float, *, finds: bool
+) -> None:
+    trace = Trace(faults=[Fault(kind="crash", at=3_000_000)])
+    add(trace, 1, node="n3")
+    long = {"retry=10 ": "retry=300 ", "retry=10000": "retry=300000"}
+    follower(trace, 2, way="again", change=long)
+    said = changed(FOLLOWS, long)
+    trace.row(2.005, "hold", "n3", job=OTHER, queue="q", cause="repljob", detail=said)
+    if crashed:
+        trace.crash(3, crashed, back=4)
+    end(trace, 60, node="n3")
+    trace.row(time, "queue", "n3", job=OTHER, queue="q", cause="followed")
+
+    assert ("L12" in broken(trace.verdict())) == finds
 
 
 def test_one_job_waits_for_the_first() -> None:
