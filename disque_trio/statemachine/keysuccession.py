@@ -51,7 +51,10 @@ REPLACES_WITHIN: Final[Millis] = 3000
 
 
 def on_due(node: NodeState, succession: Succession) -> None:
-    """Ask about the jobs that have become due."""
+    """Ask about the jobs that have become due, once all jobs of the journal are here."""
+    if node.recovering is not None:
+        node.timers.arm(succession, node.mono + LOOK_EVERY)
+        return
     jobs = list(succession.jobs.values())
     succession.jobs.clear()
     for job in jobs:

@@ -110,6 +110,8 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
             lifecycle.enqueue(node, job, Cause.LOADED)
     elif _awaits_delay(job):
         lifecycle.await_delay(node, job)
+    if job.state == ACTIVE and keyindex.is_held_back(job):
+        keyindex.await_end(node, job)
 
 
 def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:
