@@ -155,6 +155,7 @@ def replacing_first(patch: Patch) -> None:
 def replacing_at_work(patch: Patch) -> None:
     """A job is replaced although a worker has it."""
     patch.setattr(keyindex, "was_given_out", lambda _: False)
+    patch.setattr(keyending, "is_to_deliver", lambda *_: True)
     state_of = keyindex.state_of
     patch.setattr(keyindex, "state_of", lambda node, job: max(state_of(node, job), IN_QUEUE))
 
