@@ -225,6 +225,8 @@ class Question:
     """It was lost, or its answer."""
     follows_lost: bool = False
     """So was that of the link before, which the node has closed."""
+    since: Micros = FOREVER
+    """When the first PING was sent that has no answer yet: this one, or one on a link before."""
 
 
 @attrs.define(eq=False)

@@ -28,8 +28,9 @@ def on_send(case: Case, row: Row) -> None:
 def _on_ping(case: Case, row: Row) -> None:
     pair = (row.node, row.peer)
     before = case.unanswered.get(pair)
-    question = case.unanswered[pair] = Question(row.time, row.ref)
+    question = case.unanswered[pair] = Question(row.time, row.ref, since=row.time)
     if before is not None:
+        question.since = before.since
         case.given_up[pair] = Interval(_gives_up_at(case, before), row.time)
         question.follows_lost = before.is_lost
 
@@ -83,6 +84,14 @@ def may_be_unlinked(case: Case, node: str, peer: str) -> bool:
     return _gives_up_at(case, question) <= case.now or (
         last is not None and last.end == question.time
     )
+
+
+def is_suspected(case: Case, node: str, peer: str) -> bool:
+    """Has the node waited for an answer for as long as the node timeout, so that it suspects the
+    peer?"""
+    question = case.unanswered.get((node, peer))
+    timeout = case.obligations.shortest(case.obligations.node_timeout)
+    return question is not None and case.now - question.since > timeout
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:

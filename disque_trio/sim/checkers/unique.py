@@ -8,7 +8,7 @@ on two sides of a cut meet after it (L11), and a job goes only if an earlier one
 from collections.abc import Callable
 from zlib import crc32
 
-from disque_trio.sim.checkers import succession
+from disque_trio.sim.checkers import silence, succession
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.client_events import withdraw
 from disque_trio.sim.checkers.copy_options import read
@@ -57,9 +57,14 @@ def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
     case.mark("unique.twins")
     first.twins.append(second)
     second.twins.append(first)
-    if case.world.is_calm(row.time, row.time) and not case.is_live:
+    if case.world.is_calm(row.time, row.time) and not case.is_live and _is_asked(case, row, first):
         detail = f"{first.id} has the same key, and lives"
         case.violate("S24", detail, second.id, row.node)
+
+
+def _is_asked(case: Case, row: Row, job: Job) -> bool:
+    """Does the node ask one that has the job? A slow message alone may make it suspect another."""
+    return not all(silence.is_suspected(case, row.node, node) for node in job.copies)
 
 
 def _is_kept(case: Case, row: Row, job: Job) -> bool:

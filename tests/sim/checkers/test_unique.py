@@ -52,6 +52,24 @@ def end(trace: Trace, time: float, job: str = JOB, node: str = "n1") -> None:
     trace.collect(time + 0.6, node, job=job)
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered", "finds"),
+    [(7.0, None, []), (9.5, None, ["S24"]), (7.0, 9.9, ["S24"])],
+    ids=["it is suspected", "its answer may still come", "it has answered"],
+)
+def test_a_node_that_is_suspected_is_not_asked(
+    asked: float, answered: float | None, finds: list[str]
+) -> None:
+    trace = Trace()
+    add(trace, 1)
+    trace.send(asked, "ping", "n2", "n1", "", lag=None if answered is None else 0.002)
+    if answered is not None:
+        trace.send(answered, "pong", "n1", "n2", "")
+    add(trace, 10, OTHER, node="n2", body="c")
+
+    assert [each for each in broken(trace.verdict()) if each == "S24"] == finds
+
+
 def test_two_jobs_with_one_key_are_one_too_many() -> None:
     trace = Trace()
     add(trace, 1)
