@@ -54,6 +54,8 @@ def addjob(
         "RETRY": retry,
         "TTL": ttl,
     }
+    if not float(delay).is_integer() and priority is None:
+        priority = 0  # a node takes decimals only beside an option of ours
     options |= {"MAXLEN": maxlen, "PRIORITY": priority, "LIMIT": limit}
     options |= {"BACKOFF": seconds(backoff), "MAXBACKOFF": seconds(max_backoff)}
     options |= {"UNIQUE": unique, "KEEP": seconds(keep), "IFEXISTS": if_exists}

@@ -36,6 +36,12 @@ def test_all_options_of_addjob_are_sent() -> None:
     assert words(command) == "ADDJOB q b 1500 REPLICATE 3 DELAY 4 RETRY 0 TTL 60 MAXLEN 7 ASYNC"
 
 
+def test_a_delay_with_decimals_has_an_option_beside_it_that_a_node_wants() -> None:
+    assert words(commands.addjob("q", "b", delay=2.5)) == "ADDJOB q b 5000 DELAY 2.500 PRIORITY 0"
+    command = commands.addjob("q", "b", delay=2.5, priority=7)
+    assert words(command) == "ADDJOB q b 5000 DELAY 2.500 PRIORITY 7"
+
+
 def test_getjob_waits_not_at_all_for_a_while_or_for_ever() -> None:
     assert "NOHANG" in words(commands.getjob("q", timeout=0))
     assert "TIMEOUT 1 FROM q" in words(commands.getjob("q", timeout=0.0001))

@@ -241,7 +241,7 @@ FOUND: Final = (
     Case(broken.maxlen_ignored, full, "S20"),
     # The engine of the worker library.
     Case(brokenengine.failures_acknowledged, brokenengine.CALM, "W1", seeds=1),
-    Case(brokenengine.leases_never_end, brokenengine.TROUBLED, "W2", seeds=1),
+    Case(brokenengine.leases_never_end, brokenengine.TROUBLED, "W2", seeds=6),
     Case(brokenengine.begun_without_margin, brokenengine.TROUBLED, "W3", seeds=1),
     Case(brokenengine.counted_from_the_reading, brokenengine.TROUBLED, "W3", seeds=1),
     Case(brokenengine.not_renewed_while_stopping, brokenengine.CALM, "W4 W9", seeds=1),

@@ -43,7 +43,7 @@ def copied(ahead: Millis) -> LoadJob:
 
 def test_a_delay_with_decimals_goes_on_to_the_millisecond() -> None:
     rig = at_noon(CONFIG)
-    job = rig.add("DELAY", "10.25", "RETRY", 60)
+    job = rig.add("DELAY", "10.25", "RETRY", 60, "PRIORITY", 0)
 
     again = restarted(last(rig), 4000)
 
@@ -52,7 +52,7 @@ def test_a_delay_with_decimals_goes_on_to_the_millisecond() -> None:
 
 def test_the_file_of_the_original_rounds_a_delay_with_decimals_up() -> None:
     rig = at_noon(ORIGINAL)
-    job = rig.add("DELAY", "10.25", "RETRY", 60)
+    job = rig.add("DELAY", "10.25", "RETRY", 60, "PRIORITY", 0)
     assert last(rig).copy.delay == 11
 
     again = restarted(last(rig), 4000, config=ORIGINAL)

@@ -11,13 +11,15 @@ _WITH_TOKEN: Final = ("working", "nack", "nack-delay", "release", "bury")
 def add_words(add: Add) -> list[bytes]:
     """The command."""
     words: list[str | int] = ["ADDJOB", add.queue, add.body.ljust(add.size, "."), add.timeout_ms]
+    # A node takes decimals only beside an option of ours.
+    has_decimals = add.delay is not None and not float(add.delay).is_integer()
     for option, value in (
         ("REPLICATE", add.replicate),
         ("DELAY", add.delay),
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s),
         ("MAXLEN", add.maxlen),
-        ("PRIORITY", add.priority),
+        ("PRIORITY", 0 if has_decimals and add.priority is None else add.priority),
         ("LIMIT", add.limit),
         ("UNIQUE", add.unique),
         ("KEEP", add.keep_s),

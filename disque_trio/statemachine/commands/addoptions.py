@@ -10,7 +10,13 @@ import attrs
 
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis
 from disque_trio.statemachine.commands import backoff, unique
-from disque_trio.statemachine.commands.parse import Words, at_least, once, seconds_of_original
+from disque_trio.statemachine.commands.parse import (
+    Words,
+    at_least,
+    in_seconds,
+    once,
+    seconds_of_original,
+)
 from disque_trio.statemachine.hints import no_option
 
 DEFAULT_TTL_S: Final = 86_400
@@ -48,6 +54,7 @@ def parse_options(words: list[bytes]) -> Options:
             _TAKES[name](options, name, left.value(name))
         else:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", NAMES))
+    _check_delay(options)
     unique.check(options)
     if options.limit is not None and options.retry == 0:
         raise CommandError(
@@ -78,8 +85,21 @@ def _take_number(options: Options, name: bytes, word: bytes) -> None:
     setattr(options, field, value)
 
 
+_BAD_DELAY: Final = b"ERR DELAY time must be a non negative number"
+
+
 def _take_delay(options: Options, _name: bytes, word: bytes) -> None:
-    options.delay = seconds_of_original(word, b"ERR DELAY time must be a non negative number")
+    options.delay = seconds_of_original(word, _BAD_DELAY)
+
+
+def _check_delay(options: Options) -> None:
+    """A request that has only options of the original is answered as there."""
+    ours = (options.priority, options.limit, options.backoff, options.unique)
+    if options.delay % 1000 and all(each is None for each in ours):
+        raise CommandError(
+            b"%b: %b has decimals, for which an option must be there that the original does not "
+            b"have, such as PRIORITY 0" % (_BAD_DELAY, in_seconds(options.delay))
+        )
 
 
 def _take_ours(options: Options, name: bytes, word: bytes) -> None:

@@ -182,9 +182,9 @@ def test_a_job_must_be_due_before_it_expires() -> None:
 
     assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5) == Refused(text)
     assert error(rig, "q", "b", 0, "DELAY", 5, "TTL", 5, "REPLICATE", 9) == Refused(text)
-    assert error(rig, "q", "b", 0, "DELAY", "5.001", "TTL", 5) == Refused(text)
+    assert error(rig, "q", "b", 0, "DELAY", "5.001", "PRIORITY", 0, "TTL", 5) == Refused(text)
     assert rig.add("DELAY", 4, "TTL", 5).state == ACTIVE
-    assert rig.add("DELAY", "4.999", "TTL", 5).state == ACTIVE
+    assert rig.add("DELAY", "4.999", "LIMIT", 9, "TTL", 5).state == ACTIVE
 
 
 # Enough nodes.
@@ -255,7 +255,7 @@ def test_a_delayed_job_is_active_until_it_is_due() -> None:
 def test_a_delay_with_decimals_is_never_over_early(words: str, ms: int) -> None:
     rig = Rig()
 
-    job = rig.add("DELAY", words)
+    job = rig.add("DELAY", words, "PRIORITY", 0)
 
     rig.advance(ms - 1)
     assert job.state == ACTIVE
@@ -272,7 +272,7 @@ def test_a_delay_without_a_fraction_is_the_whole_number() -> None:
 def test_the_other_holders_wait_no_shorter_than_a_delay_with_decimals() -> None:
     rig = Rig(peers=1)
 
-    rig.request("ADDJOB", "q", "b", 0, "REPLICATE", 2, "RETRY", 60, "DELAY", "1.5")
+    rig.request("ADDJOB", "q", "b", 0, "REPLICATE", 2, "PRIORITY", 0, "DELAY", "1.5")
 
     (copy,) = [m.copies[0] for _, m in rig.sent() if isinstance(m, ReplJob)]
     assert copy.delay == 2

@@ -64,11 +64,14 @@ ADDJOB mail body 0 DELAY 60 TTL 60
     ... DELAY is 60, TTL 60
 ADDJOB mail body 0 DELAY 3000000 TTL 9000000
     ERR DELAY must be at most 2147483 seconds: 3000000
-ADDJOB mail body 0 DELAY 3000000.25 TTL 9000000
+ADDJOB mail body 0 DELAY 3000000.25 TTL 9000000 PRIORITY 0
     ERR DELAY must be at most 2147483 seconds: 3000000.25
-ADDJOB mail body 0 DELAY 60.5 TTL 60
+ADDJOB mail body 0 DELAY 60.5 TTL 60 PRIORITY 0
     ERR The specified DELAY is greater than TTL. Job refused since would never be delivered:
     ... DELAY is 60.5, TTL 60
+ADDJOB mail body 0 DELAY 1.5
+    ERR DELAY time must be a non negative number: 1.5 has decimals, for which
+    ... an option must be there that the original does not have, such as PRIORITY 0
 ADDJOB mail body 0 DELAY 0.0001
     ERR DELAY time must be a non negative number: '0.0001' is not seconds with up to three decimals
 ADDJOB mail body 0 DELAY -0.5
