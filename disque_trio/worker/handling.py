@@ -1,0 +1,77 @@
+"""Between the driver, which runs jobs, and what a job means: `Run` and `Handler`.
+
+The driver knows no task and no body. It gives a `Handler` one `Run` after another, and gets what a
+node is to learn of each.
+"""
+
+from typing import Protocol
+
+import attrs
+
+from disque_trio.worker.engine.nouns import Outcome, Start, Why
+
+
+class Driver(Protocol):
+    """What a run may ask of the driver. Times are seconds on its monotonic clock, which is that of
+    `anyio.current_time`."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Does the worker stop?"""
+        ...
+
+    def lease_end(self, id: bytes) -> float:
+        """When the job's lease ends; infinity if it has none, and if nothing is known of it."""
+        ...
+
+    def node_of(self, id: bytes) -> str:
+        """The node that has delivered the job; empty if it is not in hand any more."""
+        ...
+
+    def limit(self, id: bytes, seconds: float) -> None:
+        """Cancel the handler of the job after so long, with `Why.TOO_LONG`."""
+        ...
+
+
+@attrs.define(eq=False)
+class Run:
+    """One run of a job."""
+
+    start: Start
+    _driver: Driver
+    why: Why | None = None
+    """Why its scope was cancelled; None while it was not."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Does the worker stop? A long handler may end early then."""
+        return self._driver.is_stopping
+
+    @property
+    def node(self) -> str:
+        """The node that has delivered the job; empty if it is not in hand any more."""
+        return self._driver.node_of(self.start.id)
+
+    def lease_end(self) -> float:
+        """When the lease ends as known now, by `anyio.current_time`; infinity if it has none."""
+        return self._driver.lease_end(self.start.id)
+
+    def limit(self, seconds: float) -> None:
+        """It may take so long, from now on. Then it is cancelled with `Why.TOO_LONG`."""
+        self._driver.limit(self.start.id, seconds)
+
+
+class Handler(Protocol):
+    """What is done with jobs."""
+
+    async def __call__(self, run: Run) -> Outcome:
+        """Run a job, in a cancel scope of its own, and say what a node is to learn.
+
+        Errors of users' code are turned into outcomes here. What is raised all the same is a bug:
+        it is logged, and the job is retried.
+        """
+        ...
+
+    def overrun(self, run: Run) -> Outcome:
+        """The outcome of a run that was cancelled because it took too long."""
+        ...
