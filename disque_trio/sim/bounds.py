@@ -14,7 +14,7 @@ from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
 from disque_trio.worker.engine.connecting import LONGEST_REST, PATIENCE
-from disque_trio.worker.engine.intake import WAIT
+from disque_trio.worker.engine.fetching import WAIT
 
 _SECOND: Final = 1_000_000
 _TICK: Final[Micros] = 100_000

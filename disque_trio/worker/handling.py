@@ -8,7 +8,7 @@ from typing import Protocol
 
 import attrs
 
-from disque_trio.worker.engine.nouns import Outcome, Start, Why
+from disque_trio.worker.engine.records import Outcome, Start, Why
 
 
 class Driver(Protocol):

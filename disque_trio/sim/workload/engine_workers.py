@@ -16,7 +16,7 @@ from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import RECONNECT, Ask, Hang, Tell, Wish
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine.engine import Engine
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine.records import (
     MILLI,
     SECOND,
     Cancel,

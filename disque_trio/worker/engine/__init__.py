@@ -2,5 +2,5 @@
 
 It takes jobs, starts them, keeps their leases, and tells nodes how they ended. It opens no
 connection and reads no clock: a driver does, or the simulator. Only `engine` is imported from
-outside, and the records of `nouns`.
+outside, and the records of `records`.
 """

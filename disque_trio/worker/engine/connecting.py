@@ -7,7 +7,7 @@ answers. A node that has failed rests, for longer each time.
 from typing import Final
 
 from disque_trio.worker.engine import words
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine.records import (
     MILLI,
     SECOND,
     Job,

@@ -1,15 +1,15 @@
 """The engine of a worker: its inputs, its deadline, its effects.
 
 A driver calls an input for each event, then takes the effects and carries them out in the order of
-`nouns.Outbox`. It calls `tick` when the deadline has come. Times never go back.
+`records.Outbox`. It calls `tick` when the deadline has come. Times never go back.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, intake, keeping, settling, words
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine import connecting, fetching, leases, outcomes, words
+from disque_trio.worker.engine.records import (
     NEVER,
     Drop,
     Link,
@@ -75,7 +75,7 @@ class Engine:
         self._advance(now)
         job = self.state.jobs.get(id)
         if job is not None and job.stage is Stage.RUNNING:
-            settling.finished(self.state, now, job, outcome)
+            outcomes.finished(self.state, now, job, outcome)
         self._go_on(now)
 
     def limit(self, now: Micros, id: bytes, duration: Micros) -> None:
@@ -83,7 +83,7 @@ class Engine:
         job = self.state.jobs.get(id)
         if job is not None and job.stage is Stage.RUNNING:
             job.limit_at = now + duration
-            keeping.watch(self.state, job)
+            leases.watch(self.state, job)
 
     def know(self, now: Micros, names: Sequence[str]) -> None:
         """The nodes that there are, in order of preference."""
@@ -104,7 +104,7 @@ class Engine:
         if state.phase is Phase.RUNNING:
             state.phase, state.phase_ends = Phase.DRAINING, now + state.settings.drain
             waiting = [job for job in state.jobs.values() if job.stage is Stage.WAITING]
-            settling.give_back_waiting(state, now, waiting)
+            outcomes.give_back_waiting(state, now, waiting)
         elif state.phase is Phase.DRAINING:
             self._abort(now)
         self._go_on(now)
@@ -116,12 +116,12 @@ class Engine:
         state = self.state
         if state.phase is Phase.STOPPED:
             return NEVER
-        due = min(keeping.deadline(state), state.phase_ends, state.linger_until)
+        due = min(leases.deadline(state), state.phase_ends, state.linger_until)
         for link in state.links.values():
             if link.requests:
                 due = min(due, link.requests[0].due)
                 if link.is_fetch:
-                    due = min(due, state.last_turn + keeping.PULSE)
+                    due = min(due, state.last_turn + leases.PULSE)
         if state.phase is Phase.RUNNING:
             due = min(due, connecting.look_again_at(state, state.last_turn))
         return due
@@ -143,7 +143,7 @@ class Engine:
         state = self.state
         if state.phase is Phase.STOPPED:
             return
-        keeping.note_pause(state, now)
+        leases.note_pause(state, now)
         self._look_at_due(now)
         for link in list(state.links.values()):
             if link.requests and link.requests[0].due <= now and link.number in state.links:
@@ -156,15 +156,15 @@ class Engine:
                 self._end()
 
     def _look_at_due(self, now: Micros) -> None:
-        over = keeping.on_due(self.state, now, keeping.due_jobs(self.state, now))
-        settling.give_back_waiting(self.state, now, over)
+        over = leases.on_due(self.state, now, leases.due_jobs(self.state, now))
+        outcomes.give_back_waiting(self.state, now, over)
 
     def _abort(self, now: Micros) -> None:
         state = self.state
         state.phase, state.phase_ends = Phase.ABORTING, now + state.settings.abort
         for job in state.jobs.values():
             if job.stage is Stage.RUNNING:
-                keeping.cancel(state, job, Why.SHUTDOWN)
+                leases.cancel(state, job, Why.SHUTDOWN)
 
     def _go_on(self, now: Micros) -> None:
         """What can be done now."""
@@ -175,10 +175,10 @@ class Engine:
         if state.phase is Phase.RUNNING:
             connecting.choose_home(state, now)
         else:
-            intake.release(state, now)
-        intake.start(state, now)
-        settling.flush(state, now)
-        intake.ask(state, now)
+            fetching.release(state, now)
+        fetching.start(state, now)
+        outcomes.flush(state, now)
+        fetching.ask(state, now)
         connecting.wake(state, now)
         state.last_turn = now
         if state.phase is not Phase.RUNNING and not state.jobs and not self._is_taking():
@@ -204,11 +204,11 @@ class Engine:
             case Verb.NAME:
                 link.client = reply if isinstance(reply, int) else None
             case Verb.TAKE:
-                intake.on_jobs(state, now, link, request, reply)
+                fetching.on_jobs(state, now, link, request, reply)
             case Verb.KEEP:
-                keeping.on_answer(state, now, request, reply)
+                leases.on_answer(state, now, request, reply)
             case Verb.SETTLE | Verb.MOVE:
-                settling.on_answer(state, now, node, request, reply)
+                outcomes.on_answer(state, now, node, request, reply)
             case Verb.WAKE:
                 pass
 
@@ -230,10 +230,10 @@ class Engine:
         connecting.drop(state, link)
         connecting.rest(state, now, node)
         if link.is_fetch:
-            keeping.untie(state, now, link)
+            leases.untie(state, now, link)
         for request in requests:
             if request.verb is Verb.KEEP:
-                keeping.on_lost_link(state, now, request)
+                leases.on_lost_link(state, now, request)
             elif request.verb in (Verb.SETTLE, Verb.MOVE):
-                settling.on_lost_link(state, now, request)
-        settling.on_lost_node(state, now, node)
+                outcomes.on_lost_link(state, now, request)
+        outcomes.on_lost_node(state, now, node)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Failure, Reply
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine.records import (
     MILLI,
     SECOND,
     Dead,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from disque_trio.worker.engine import engine, intake, keeping, settling
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine import engine, fetching, leases, outcomes
+from disque_trio.worker.engine.records import (
     NEVER,
     Done,
     Job,
@@ -23,17 +23,17 @@ CALM = conditions.shipped("workers-engine-calm")
 
 def failures_acknowledged(patch: Patch) -> None:
     """Whatever the outcome of a run, the worker acknowledges the job."""
-    intact = settling.finished
+    intact = outcomes.finished
 
     def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> None:
         intact(state, now, job, Done() if outcome is not None else None)
 
-    patch.setattr(settling, "finished", finished)
+    patch.setattr(outcomes, "finished", finished)
 
 
 def leases_never_end(patch: Patch) -> None:
     """The worker does not notice that a lease is over, and gives the job back all the same."""
-    intact = keeping.lose
+    intact = leases.lose
 
     def lose(state: State, job: Job, why: Why) -> None:
         if why is Why.LEASE_OVER:
@@ -41,29 +41,29 @@ def leases_never_end(patch: Patch) -> None:
         else:
             intact(state, job, why)
 
-    patch.setattr(keeping, "lose", lose)
+    patch.setattr(leases, "lose", lose)
 
 
 def begun_without_margin(patch: Patch) -> None:
     """A job begins however little of its lease is left."""
-    patch.setattr(keeping, "has_margin", lambda _job, _now: True)
-    patch.setattr(keeping, "lose", nothing)
+    patch.setattr(leases, "has_margin", lambda _job, _now: True)
+    patch.setattr(leases, "lose", nothing)
 
 
 def counted_from_the_reading(patch: Patch) -> None:
     """A lease counts from when its reply was read, though the process may have been stopped."""
-    patch.setattr(keeping, "base", lambda _state, now: now)
+    patch.setattr(leases, "base", lambda _state, now: now)
 
 
 def taken_without_limit(patch: Patch) -> None:
     """The worker asks for more jobs than it may hold."""
-    patch.setattr(intake, "room", lambda _state: 20)
-    patch.setattr(intake, "room_of", lambda _state, _queue: 20)
+    patch.setattr(fetching, "room", lambda _state: 20)
+    patch.setattr(fetching, "room_of", lambda _state, _queue: 20)
 
 
 def not_renewed_while_stopping(patch: Patch) -> None:
     """Leases are not renewed once the worker is to stop."""
-    intact = keeping.renew
+    intact = leases.renew
 
     def renew(state: State, now: Micros, jobs: Sequence[Job]) -> None:
         if state.phase is Phase.RUNNING:
@@ -72,17 +72,17 @@ def not_renewed_while_stopping(patch: Patch) -> None:
             for job in jobs:
                 job.renew_at = NEVER
 
-    patch.setattr(keeping, "renew", renew)
+    patch.setattr(leases, "renew", renew)
 
 
 def renewed_at_the_end(patch: Patch) -> None:
     """Leases are renewed when they are over."""
-    patch.setattr(keeping, "SIGNS", 1)
+    patch.setattr(leases, "SIGNS", 1)
 
 
 def given_up_asking(patch: Patch) -> None:
     """After its fifth GETJOB the worker asks for no more jobs."""
-    intact = intake.ask
+    intact = fetching.ask
 
     def ask(state: State, now: Micros) -> None:
         if vars_of(state).setdefault("asked", 0) < 5:
@@ -95,7 +95,7 @@ def given_up_asking(patch: Patch) -> None:
     def vars_of(state: State) -> dict[str, int]:
         return counts.setdefault(state, {})
 
-    patch.setattr(intake, "ask", ask)
+    patch.setattr(fetching, "ask", ask)
 
 
 def stopping_without_end(patch: Patch) -> None:
@@ -112,6 +112,6 @@ def forgotten_when_stopping(patch: Patch) -> None:
 
     def release(state: State, _now: Micros) -> None:
         for job in list(state.held.values()):
-            keeping.forget(state, job)
+            leases.forget(state, job)
 
-    patch.setattr(intake, "release", release)
+    patch.setattr(fetching, "release", release)

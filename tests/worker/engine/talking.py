@@ -2,7 +2,7 @@
 
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.worker.engine.engine import Engine
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine.records import (
     MILLI,
     Cancel,
     Drop,

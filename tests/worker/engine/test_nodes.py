@@ -1,7 +1,7 @@
 """Connections that break, nodes that fail, leave or are silent, and the end of the worker."""
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine.nouns import Done, Queue, Retry, Why
+from disque_trio.worker.engine.records import Done, Queue, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine import intake
-from disque_trio.worker.engine.nouns import Dead, Done, Queue, Release, Retry, Why
+from disque_trio.worker.engine import fetching
+from disque_trio.worker.engine.records import Dead, Done, Queue, Release, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 THREE = b"D-11111111-555555555555555555555555-05a1"
@@ -70,7 +70,7 @@ def test_a_wait_ends_before_the_lease_of_a_tied_job_has_to_be_renewed() -> None:
 def test_it_takes_no_more_while_too_many_outcomes_are_not_confirmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(intake, "MOST_UNSETTLED", 2)
+    monkeypatch.setattr(fetching, "MOST_UNSETTLED", 2)
     talk = Talk(concurrency=3)
     talk.deliver(lease(ONE), lease(TWO))
     talk.finish(ONE, Done())

@@ -12,7 +12,7 @@ from typing import Final
 
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import connecting, words
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
     SECOND,

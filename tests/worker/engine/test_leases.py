@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.worker.engine.nouns import Done, Queue, Retry, Why
+from disque_trio.worker.engine.records import Done, Queue, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, keeping, settling, words
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine import connecting, leases, outcomes, words
+from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
     SECOND,
@@ -93,7 +93,7 @@ def _wait(state: State, now: Micros, node: Node, link: Link, *, is_partial: bool
 
 def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Reply) -> None:
     """The reply to a GETJOB."""
-    since = max(keeping.base(state, now), request.sent)
+    since = max(leases.base(state, now), request.sent)
     node = state.nodes[link.node]
     for queue, id, body, facts in words.jobs(reply):
         if queue in state.queues:
@@ -128,7 +128,7 @@ def _job(
         is_once=is_once,
         lease=lease,
         end=NEVER if is_once else end,
-        renew_at=NEVER if is_once else since + lease // keeping.SIGNS,
+        renew_at=NEVER if is_once else since + lease // leases.SIGNS,
         knows_lease=b"lease-ms" in facts,
     )
     if job.token:
@@ -143,15 +143,15 @@ def _receive(state: State, now: Micros, job: Job) -> None:
         return
     if known is not None:
         # Its outcome was heard: this is the next delivery.
-        keeping.forget(state, known)
+        leases.forget(state, known)
     state.jobs[job.id] = job
     state.in_hand[job.queue] += 1
     if job.id in state.done:
-        settling.settle(state, now, job, Done())
+        outcomes.settle(state, now, job, Done())
         state.out.drops.append(Drop(job.id, Why.DONE_BEFORE))
         return
     state.held[job.id] = job
-    keeping.watch(state, job)
+    leases.watch(state, job)
 
 
 def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
@@ -163,8 +163,8 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.lost, known.tries, known.is_asked = None, 0, False
     state.out.drops.append(Drop(job.id, Why.TWICE))
     if known.stage is Stage.SETTLING and known not in state.unsent.get(known.node, ()):
-        settling.route(state, now, known)
-    keeping.watch(state, known)
+        outcomes.route(state, now, known)
+    leases.watch(state, known)
 
 
 # Jobs that begin.
@@ -181,7 +181,7 @@ def start(state: State, now: Micros) -> None:
         queue = state.queues[job.queue]
         if queue.concurrency and state.running[queue.name] >= queue.concurrency:
             continue
-        if not keeping.has_margin(job, now):
+        if not leases.has_margin(job, now):
             if not job.is_asked and job.renew_at < NEVER:
                 renewed.append(job)
             continue
@@ -189,7 +189,7 @@ def start(state: State, now: Micros) -> None:
         free -= 1
         if not free:
             break
-    keeping.renew(state, now, renewed)
+    leases.renew(state, now, renewed)
 
 
 def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
@@ -200,11 +200,11 @@ def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
     state.out.starts.append(
         Start(job.id, job.queue, job.body, job.nacks, job.additional_deliveries)
     )
-    keeping.watch(state, job)
+    leases.watch(state, job)
 
 
 def release(state: State, now: Micros) -> None:
     """Give back what has not begun, but for jobs that nobody would get."""
     for job in [job for job in state.held.values() if not job.is_once]:
         state.out.drops.append(Drop(job.id, Why.RELEASED))
-        settling.settle(state, now, job, Release())
+        outcomes.settle(state, now, job, Release())

@@ -8,8 +8,8 @@ token tells the node who speaks.
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, keeping, words
-from disque_trio.worker.engine.nouns import (
+from disque_trio.worker.engine import connecting, leases, words
+from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
     Dead,
@@ -38,7 +38,7 @@ _BUSY: Final = (b"LOADING", b"LEAVING", b"MISCONF", b"OOM", b"NOREPL", b"NOAUTH"
 def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> None:
     """Its handler has ended; None if it was cancelled, and has nothing to say."""
     if job.lost is not None and not isinstance(outcome, Done):
-        keeping.forget(state, job)
+        leases.forget(state, job)
     elif outcome is None and job.is_again:
         _hold_again(state, job)
     else:
@@ -50,7 +50,7 @@ def _hold_again(state: State, job: Job) -> None:
     state.running[job.queue] -= 1
     job.stage, job.cancelled, job.is_again = Stage.HELD, None, False
     state.held[job.id] = job
-    keeping.watch(state, job)
+    leases.watch(state, job)
 
 
 def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
@@ -68,7 +68,7 @@ def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
         job.stage, job.nack_at = Stage.WAITING, now + outcome.delay
     else:
         route(state, now, job)
-    keeping.watch(state, job)
+    leases.watch(state, job)
 
 
 def _must_wait_here(state: State, job: Job) -> bool:
@@ -81,7 +81,7 @@ def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
     for job in jobs:
         job.stage, job.nack_at, job.outcome = Stage.SETTLING, NEVER, Retry()
         route(state, now, job)
-        keeping.watch(state, job)
+        leases.watch(state, job)
 
 
 def route(state: State, now: Micros, job: Job) -> None:
@@ -89,7 +89,7 @@ def route(state: State, now: Micros, job: Job) -> None:
     node = connecting.whom(state, now, job)
     unsent = state.unsent.setdefault(node.name, [])
     unsent.append(job)
-    lingers = isinstance(job.outcome, Done) and len(unsent) < keeping.BATCH
+    lingers = isinstance(job.outcome, Done) and len(unsent) < leases.BATCH
     state.linger_until = min(state.linger_until, now + LINGER if lingers else now)
 
 
@@ -115,7 +115,7 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
         if _is_open(state, job):
             groups.setdefault(words.settle(node, job), []).append(job)
     for (before, _), group in groups.items():
-        size = 1 if before[0] == b"ADDJOB" else keeping.BATCH
+        size = 1 if before[0] == b"ADDJOB" else leases.BATCH
         for at in range(0, len(group), size):
             _send(state, now, node, tuple(group[at : at + size]))
 
@@ -157,7 +157,7 @@ def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Re
             route(state, now, job)
     else:
         for job in jobs:
-            keeping.forget(state, job, Why.REFUSED if code else None)
+            leases.forget(state, job, Why.REFUSED if code else None)
 
 
 def _is_open(state: State, job: Job) -> bool:
@@ -171,7 +171,7 @@ def on_lost_link(state: State, now: Micros, request: Request) -> None:
     _again(state, now, may_repeat)
     for job in jobs:
         if job not in may_repeat:
-            keeping.forget(state, job, Why.UNKNOWN)
+            leases.forget(state, job, Why.UNKNOWN)
 
 
 def _again(state: State, now: Micros, jobs: list[Job]) -> None:
