@@ -159,6 +159,7 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.node, known.link, known.token = job.node, job.link, job.token
     known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
     known.knows_lease = job.knows_lease
+    known.nacks, known.additional_deliveries = job.nacks, job.additional_deliveries
     known.is_again = known.cancelled is not None
     known.lost, known.tries, known.is_asked = None, 0, False
     state.out.drops.append(Drop(job.id, Why.TWICE))

@@ -1,9 +1,9 @@
 """Leases of the jobs in hand: they are renewed until a node knows the outcome, and what has lost
 its lease is given up.
 
-A lease counts from the last moment at which it may have begun: a reply may have waited while this
-process was stopped. When it ends, the job may be with another worker. From then on the only thing
-that may be said of it is that it is done.
+A lease counts from the reading of the reply that gave it; after a pause, from the last turn before,
+because the reply may have waited since then. When it ends, the job may be with another worker. From
+then on the only thing that may be said of it is that it is done.
 """
 
 import heapq

@@ -12,7 +12,6 @@ from disque_trio.worker.engine import connecting, leases, words
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
-    Dead,
     Done,
     Job,
     Micros,
@@ -167,7 +166,7 @@ def _is_open(state: State, job: Job) -> bool:
 def on_lost_link(state: State, now: Micros, request: Request) -> None:
     """There will be no answer: whether the node has heard is unknown."""
     jobs = [job for job in request.jobs if _is_open(state, job)]
-    may_repeat = [job for job in jobs if isinstance(job.outcome, Done | Dead) or job.token]
+    may_repeat = [job for job in jobs if isinstance(job.outcome, Done) or job.token]
     _again(state, now, may_repeat)
     for job in jobs:
         if job not in may_repeat:

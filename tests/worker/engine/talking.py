@@ -23,9 +23,11 @@ FEATURES = b"withmeta,tokens,release,tied,unblock,nack-delay,dead-letters"
 NODES = ("n1", "n2", "n3")
 
 
-def lease(id: bytes, queue: bytes = b"q", ms: int = 9_000, **more: int) -> Reply:
+def lease(
+    id: bytes, queue: bytes = b"q", ms: int = 9_000, *, nacks: int = 0, again: int = 0
+) -> Reply:
     """A job as GETJOB WITHMETA shows it."""
-    told: list[Reply] = [b"nacks", 0, b"additional-deliveries", 0, b"lease-ms", ms]
+    told: list[Reply] = [b"nacks", nacks, b"additional-deliveries", again, b"lease-ms", ms]
     return [queue, id, b"body", *told, b"token", TOKEN]
 
 
@@ -44,6 +46,7 @@ class Talk:
         """By connection: requests without a reply."""
         self.said: list[Send] = []
         self.starts: list[bytes] = []
+        self.runs: list[Start] = []
         self.cancels: list[tuple[bytes, Why]] = []
         self.drops: list[tuple[bytes, Why]] = []
         self.closes: list[int] = []
@@ -60,6 +63,7 @@ class Talk:
             self.said.append(send)
         self.cancels += [(each.id, each.why) for each in out.cancels if isinstance(each, Cancel)]
         self.drops += [(each.id, each.why) for each in out.drops if isinstance(each, Drop)]
+        self.runs += out.starts
         self.starts += [each.id for each in out.starts if isinstance(each, Start)]
         for link in out.closes:
             self.closes.append(link)

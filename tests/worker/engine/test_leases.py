@@ -186,6 +186,18 @@ def test_a_job_that_comes_again_while_its_cancelled_handler_runs_begins_anew_aft
     assert talk.starts == [ONE, ONE]
 
 
+def test_the_counters_of_a_job_that_comes_again_are_those_of_its_new_delivery() -> None:
+    talk = Talk()
+    talk.deliver(lease(ONE))
+    talk.wait(3_001)
+    talk.refuse(b"WORKING", b"LOST The job was given to somebody else since")
+    talk.deliver(lease(ONE, nacks=1, again=2))
+    talk.finish(ONE, None)
+
+    run = talk.runs[-1]
+    assert (run.nacks, run.additional_deliveries) == (1, 2)
+
+
 def test_a_job_that_is_delivered_again_while_a_nack_is_under_way_is_another_delivery() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))

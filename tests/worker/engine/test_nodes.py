@@ -1,7 +1,7 @@
 """Connections that break, nodes that fail, leave or are silent, and the end of the worker."""
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine.records import Done, Queue, Retry, Why
+from disque_trio.worker.engine.records import Dead, Done, Queue, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 
@@ -123,6 +123,19 @@ def test_with_a_token_a_nack_is_repeated_and_without_one_it_is_not() -> None:
     talk.greet()
     talk.lose("n1")
     assert talk.drops == [(ONE, Why.UNKNOWN)]
+
+
+def test_without_a_token_a_burial_is_not_repeated() -> None:
+    talk = Talk(features=b"")
+    talk.deliver(plain(ONE))
+    talk.finish(ONE, Dead(b"unreadable"))
+    talk.greet()
+    talk.lose("n1")
+    talk.wait(3)
+    talk.greet()
+
+    assert talk.drops == [(ONE, Why.UNKNOWN)]
+    assert talk.count(b"ADDJOB") == 1
 
 
 def test_while_no_node_can_be_reached_acknowledgements_wait_in_peace() -> None:
