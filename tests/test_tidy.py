@@ -23,10 +23,10 @@ _RUNGS: Final = """
     lifecycle leases nodetable
     postponing idle_queues pressure
     shortcuts copies waiters pausing recovery
-    pending_adds introductions deadletters
+    pending_adds introductions deadletters keyasking
     replication transfer offering federation greetings acks purging resend requeue delivery
     sessions repair
-    keyasking claims many keysearch keyending keylookup keymeeting keysuccession
+    claims many keysearch keyending keylookup keymeeting keysuccession
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack

@@ -9,14 +9,17 @@ from disque_trio.statemachine.base import (
     MYSELF,
     NOADDR,
     PFAIL,
+    Failure,
     JobId,
     Millis,
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
 ASK_EVERY: Final[Millis] = 100
+TIMED_OUT: Final = b"NOREPL Timeout reached before all nodes have said whether the key is free"
 NO_JOB: Final[JobId] = bytes(40)
 AWAY: Final = HANDSHAKE | PFAIL | FAIL | NOADDR
 """Flags of a node that cannot be asked."""
@@ -43,3 +46,17 @@ def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list
 
 def _is_heard(peer: Peer) -> bool:
     return bool(peer.link) and peer.resent_on == peer.link
+
+
+def timed_out(node: NodeState, job: Job) -> Failure:
+    """The reply to an ADDJOB that has not learned in time whether its key is free. It names the
+    nodes that have not answered, unless an earlier ADDJOB here is asking for the same key."""
+    silent = [
+        f"{peer.ip}:{peer.port}".encode()
+        for claim in node.keys.asking.values()
+        if claim.job is job
+        for peer in awaited(node, claim.began, claim.heard)
+        if peer.id not in claim.answers
+    ]
+    missing = b": no answer from " + b", ".join(silent) if silent else b""
+    return Failure(TIMED_OUT + missing)

@@ -12,6 +12,7 @@ import attrs
 from disque_trio.statemachine import (
     deadletters,
     journaling,
+    keyasking,
     keyindex,
     lifecycle,
     pending_adds,
@@ -56,7 +57,6 @@ RESEND_EVERY: Final[Millis] = 100
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
-KEY_TIMED_OUT: Final = b"NOREPL Timeout reached before all nodes have said whether the key is free"
 JOB_REMOVED: Final = (
     b"NOREPL job removed (expired?) before the requested replication level was achieved"
 )
@@ -199,7 +199,8 @@ def on_client_due(node: NodeState, client: Client) -> None:
             if node.keys.succession.replacing.get(job.id):
                 pending_adds.settle(node, job, Status(job.id))
                 continue
-            give_up(node, job, Failure(TIMED_OUT if job.id in node.jobs else KEY_TIMED_OUT))
+            late = Failure(TIMED_OUT) if job.id in node.jobs else keyasking.timed_out(node, job)
+            give_up(node, job, late)
         elif node.mono >= pending.widen_at and not _keep_after_all(node, job):
             _widen(node, pending, job)
     pending_adds.rearm(node, client)

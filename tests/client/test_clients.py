@@ -126,7 +126,6 @@ def test_a_password_may_be_replaced(kind: str) -> None:
     async def conversation(client: Any) -> None:
         await client.qlen("q")
         node.hang_up()
-        time.sleep(0.05)
         await client.qlen("q")
 
     with fake_node({b"HELLO": HELLO, b"AUTH": [OK], b"QLEN": [0]}) as node:
@@ -273,7 +272,6 @@ def test_a_connection_that_ended_meanwhile_is_opened_again(kind: str) -> None:
     async def conversation(client: Any) -> None:
         assert await client.qlen("q") == 7
         node.hang_up()
-        time.sleep(0.05)
         assert await client.qlen("q") == 7
 
     with fake_node({b"HELLO": HELLO, b"QLEN": [7]}) as node:

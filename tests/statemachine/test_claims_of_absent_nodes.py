@@ -4,9 +4,8 @@ import pytest
 
 from disque_trio.statemachine.base import FAIL, PFAIL, Failure, Status
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.keyasking import ASK_EVERY
+from disque_trio.statemachine.keyasking import ASK_EVERY, TIMED_OUT
 from disque_trio.statemachine.nodetable import mark
-from disque_trio.statemachine.replication import KEY_TIMED_OUT
 from tests.rig import JOB, N2, N3
 from tests.statemachine.keying import (
     LATE,
@@ -40,13 +39,17 @@ def test_nodes_that_do_not_answer_are_asked_again() -> None:
     assert [to for to, _ in claims(rig)] == [N3]
 
 
-def test_the_client_is_told_when_its_timeout_is_over() -> None:
+def test_the_client_is_told_which_nodes_are_silent_when_its_timeout_is_over() -> None:
     rig = keyed_rig()
-    client, other = ask(rig, timeout=300), ask(rig)
+    client, other, behind = ask(rig, timeout=300), ask(rig), ask(rig, timeout=300)
+    say(rig, N2, claims(rig)[0][1])
 
     rig.advance(300 + TICK)
 
-    assert rig.reply(client) == Failure(KEY_TIMED_OUT)
+    silent = rig.node.cluster.nodes[N3]
+    address = f"{silent.ip}:{silent.port}".encode()
+    assert rig.reply(client) == Failure(TIMED_OUT + b": no answer from " + address)
+    assert rig.reply(behind) == Failure(TIMED_OUT)
     assert not rig.node.jobs
     rig.advance(TICK)
     say_all(rig)
