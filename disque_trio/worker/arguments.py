@@ -1,0 +1,167 @@
+"""The arguments of a function: to the parts of a body and back, checked against its annotations."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from inspect import Parameter, Signature
+from typing import Any, Final, get_type_hints
+
+import attrs
+
+from disque_trio.worker import codec
+from disque_trio.worker.codec import Envelope, Form, Part
+from disque_trio.worker.envelope import BadBodyError, NotEncodableError
+
+Read = Callable[[Part], Any]
+Packed = tuple[list[Part], dict[str, Part]]
+
+_BY_PLACE: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class UnfitTypeError(TypeError):
+    """An annotation whose values no body can hold, or that names nothing."""
+
+
+@attrs.define(eq=False, slots=False)
+class Arguments:
+    """The parameters of a task. Annotations are resolved when they are first needed, because they
+    may name what is defined later."""
+
+    task: str
+    _fn: Callable[..., Any]
+    _skip: int = 0
+    """How many parameters come first that no body has."""
+
+    @cached_property
+    def _signature(self) -> Signature:
+        found = inspect.signature(self._fn)
+        parameters = list(found.parameters.values())[self._skip :]
+        return found.replace(parameters=parameters)
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        try:
+            known = get_type_hints(self._fn, include_extras=True)
+        except NameError as error:
+            raise UnfitTypeError(f"{self.task}: an annotation is not defined: {error}") from error
+        found = {}
+        for name in self._signature.parameters:
+            found[name] = known.get(name, Any)
+            try:
+                codec.check(found[name])
+            except TypeError as error:
+                raise UnfitTypeError(f"{self.task}: argument {name}: {error}") from error
+        return found
+
+    @cached_property
+    def _readers(self) -> dict[Form, dict[str, Read]]:
+        return {
+            "json": {name: codec.reader(kind, "json") for name, kind in self._types.items()},
+            "msgpack": {name: codec.reader(kind, "msgpack") for name, kind in self._types.items()},
+        }
+
+    @cached_property
+    def _by_place(self) -> dict[Form, list[Read]]:
+        """Readers of what may be given by place alone; empty if that is not enough."""
+        parameters = self._signature.parameters.values()
+        if any(each.kind not in _BY_PLACE and each.default is each.empty for each in parameters):
+            return {"json": [], "msgpack": []}
+        names = [each.name for each in parameters if each.kind in _BY_PLACE]
+        return {form: [readers[name] for name in names] for form, readers in self._readers.items()}
+
+    @cached_property
+    def _fewest(self) -> int:
+        parameters = self._signature.parameters.values()
+        return sum(each.kind in _BY_PLACE and each.default is each.empty for each in parameters)
+
+    def check(self) -> None:
+        """Raises `UnfitTypeError`."""
+        self._by_place  # noqa: B018  # made here, and kept
+
+    def pack(self, args: Sequence[Any], kwargs: dict[str, Any], form: Form) -> Packed:
+        """The parts of a call. Raises `NotEncodableError`, with the argument's name."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise NotEncodableError(f"{self.task}: {error}") from error
+        names = self._names(bound.args)
+        places = [
+            self._part(name, value, form) for name, value in zip(names, bound.args, strict=True)
+        ]
+        return places, {
+            name: self._part(self._parameter(name), value, form)
+            for name, value in bound.kwargs.items()
+        }
+
+    def _part(self, name: str, value: Any, form: Form) -> Part:
+        read = self._readers[form][name]
+        try:
+            part = codec.part(value, form)
+            read(part)  # what comes out has to fit
+        except codec.BAD_INPUT as error:
+            raise NotEncodableError(f"{self.task}: argument {name}: {error}") from error
+        return part
+
+    def unpack(self, envelope: Envelope) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments of a call. Raises `BadBodyError`, with the path in the body."""
+        parts = envelope.args
+        readers = self._by_place[envelope.form]
+        if not envelope.kwargs and self._fewest <= len(parts) <= len(readers):
+            try:
+                return [read(part) for read, part in zip(readers, parts, strict=False)], {}
+            except Exception:  # found again below, with its path
+                pass
+        return self._unpack_each(envelope)
+
+    def _unpack_each(self, envelope: Envelope) -> tuple[Sequence[Any], dict[str, Any]]:
+        try:
+            self._signature.bind(*envelope.args, **envelope.kwargs)
+        except TypeError as error:
+            raise BadBodyError(f"arguments do not fit: {error}") from error
+        readers = self._readers[envelope.form]
+        args = [
+            _read(readers[name], part, f"$.args[{place}]")
+            for place, (name, part) in enumerate(
+                zip(self._names(envelope.args), envelope.args, strict=True)
+            )
+        ]
+        kwargs = {
+            name: _read(readers[self._parameter(name)], part, f"$.kwargs.{name}")
+            for name, part in envelope.kwargs.items()
+        }
+        return args, kwargs
+
+    def _names(self, args: Sequence[Any]) -> list[str]:
+        """Which parameter each argument by place is for."""
+        parameters = self._signature.parameters.values()
+        names = [each.name for each in parameters if each.kind in _BY_PLACE][: len(args)]
+        rest = [each.name for each in parameters if each.kind is Parameter.VAR_POSITIONAL]
+        return names + rest * (len(args) - len(names))
+
+    def _parameter(self, name: str) -> str:
+        """Which parameter an argument by name is for."""
+        known = self._signature.parameters.get(name)
+        if known is not None and known.kind not in (
+            Parameter.VAR_KEYWORD,
+            Parameter.VAR_POSITIONAL,
+            Parameter.POSITIONAL_ONLY,
+        ):
+            return name
+        return next(
+            each.name
+            for each in self._signature.parameters.values()
+            if each.kind is Parameter.VAR_KEYWORD
+        )
+
+
+def _read(read: Read, part: Part, path: str) -> Any:
+    try:
+        return read(part)
+    except Exception as error:  # types of users may raise anything
+        raise BadBodyError(f"arguments do not fit: {_at(error, path)}") from error
+
+
+def _at(error: Exception, path: str) -> str:
+    """The text with the whole path; msgspec tells it from the part on."""
+    text, _, inner = str(error).partition(" - at `$")
+    return f"{path}{inner.rstrip('`')}: {text}"

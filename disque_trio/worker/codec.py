@@ -1,0 +1,110 @@
+"""Values to bytes and back, by the types of annotations: JSON and msgpack.
+
+Nothing else in the package knows msgspec.
+"""
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, ClassVar, Final, Literal, TypeVar
+
+import msgspec
+
+Value = TypeVar("Value")
+Form = Literal["json", "msgpack"]
+Part = msgspec.Raw
+"""A value inside of a body, which is decoded later."""
+
+BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+"""What decoding raises for input that does not fit."""
+
+
+class Envelope(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What a body says."""
+
+    form: ClassVar[Form] = "json"
+    """How its parts are encoded."""
+    task: str
+    args: list[Part] = []
+    kwargs: dict[str, Part] = {}
+    key: str | None = None
+    headers: dict[str, Any] = {}
+    v: int = 1
+
+
+class PackedEnvelope(Envelope, omit_defaults=True, frozen=True):
+    """The same in msgpack."""
+
+    form: ClassVar[Form] = "msgpack"
+
+
+def _to_plain(value: Any) -> Any:
+    """Values of classes that msgspec does not know."""
+    if isinstance(value, PurePath):
+        return str(value)
+    if hasattr(value, "model_dump"):  # a model of pydantic, which is not imported for it
+        return value.model_dump(mode="json")
+    raise TypeError(f"a {type(value).__qualname__} cannot be written to a body")
+
+
+def _from_plain(kind: type[Value], value: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, PurePath):
+        return kind(value)
+    return getattr(kind, "model_validate")(value)  # noqa: B009  # `check` has seen it
+
+
+_READ_JSON: Final = msgspec.json.Decoder(Envelope)
+_READ_MSGPACK: Final = msgspec.msgpack.Decoder(PackedEnvelope)
+_WRITE_JSON: Final = msgspec.json.Encoder(enc_hook=_to_plain, order="deterministic")
+_WRITE_MSGPACK: Final = msgspec.msgpack.Encoder(enc_hook=_to_plain, order="deterministic")
+_PLAIN_JSON: Final = msgspec.json.Decoder()
+_PLAIN_MSGPACK: Final = msgspec.msgpack.Decoder()
+
+
+def read(body: bytes, form: Form) -> Envelope:
+    """The envelope of a body. Raises one of `BAD_INPUT`."""
+    return _READ_JSON.decode(body) if form == "json" else _READ_MSGPACK.decode(body)
+
+
+def read_plain(body: bytes, form: Form) -> Any:
+    """All of a body, as dictionaries, lists, text and numbers. Raises one of `BAD_INPUT`."""
+    return _PLAIN_JSON.decode(body) if form == "json" else _PLAIN_MSGPACK.decode(body)
+
+
+def write(value: Any, form: Form) -> bytes:
+    """The bytes of a value. Raises one of `BAD_INPUT` for one that has none."""
+    return _WRITE_JSON.encode(value) if form == "json" else _WRITE_MSGPACK.encode(value)
+
+
+def part(value: Any, form: Form) -> Part:
+    """The value as a part of a body. Raises one of `BAD_INPUT`."""
+    return Part(write(value, form))
+
+
+def envelope(form: Form, **fields: Any) -> Envelope:
+    """An envelope whose parts are in this form."""
+    return (Envelope if form == "json" else PackedEnvelope)(**fields)
+
+
+def reader(kind: Any, form: Form) -> Callable[[Part], Any]:
+    """What turns a part into a value of this type. It raises one of `BAD_INPUT`, or what the type
+    itself raises."""
+    if form == "json":
+        return msgspec.json.Decoder(kind, dec_hook=_from_plain).decode
+    return msgspec.msgpack.Decoder(kind, dec_hook=_from_plain).decode
+
+
+def check(kind: Any) -> None:
+    """Raises `TypeError` for a type whose values cannot be read from a body."""
+    todo: list[Any] = [msgspec.inspect.type_info(kind)]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop()
+        if isinstance(each, msgspec.inspect.CustomType | msgspec.inspect.RawType):
+            cls = getattr(each, "cls", Part)
+            if not (issubclass(cls, PurePath) or hasattr(cls, "model_validate")):
+                raise TypeError(f"a body cannot hold values of type {cls.__qualname__}")
+        elif isinstance(each, tuple):
+            todo += each
+        elif isinstance(each, msgspec.Struct) and id(each) not in seen:
+            seen.add(id(each))
+            todo += [getattr(each, name) for name in each.__struct_fields__]

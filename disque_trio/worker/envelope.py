@@ -1,0 +1,141 @@
+"""What the body of a job says: which task, with which arguments, under which key.
+
+A body is JSON, or msgpack if its first byte begins a map of msgpack. Anything else belongs to the
+consumer of a queue. Limits hold for what is written and for what is read.
+"""
+
+import os
+import time
+import uuid
+from typing import Any, Final
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import codec
+from disque_trio.worker.codec import Envelope, Form
+
+MAX_BODY: Final = 1 << 20
+"""Bytes of a body, unless the app says otherwise."""
+MAX_DEPTH: Final = 64
+"""Lists and maps inside of each other, the body's own map included."""
+MAX_ARGUMENTS: Final = 1000
+MAX_HEADERS: Final = 8192
+"""Bytes."""
+MAX_NAME: Final = 200
+"""Bytes of a task's name."""
+VERSION: Final = 1
+
+_MAPS: Final = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])
+"""First bytes of a map of msgpack."""
+_NESTING: Final = {
+    "json": b"[{",
+    "msgpack": bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)]),
+}
+"""Bytes with which a list or a map begins."""
+_OTHERS: Final = {
+    form: bytes(each for each in range(256) if each not in begins)
+    for form, begins in _NESTING.items()
+}
+
+
+class BadBodyError(DisqueError):
+    """A body that nothing can read. The text is the reason for its job's death."""
+
+
+class NewerBodyError(DisqueError):
+    """A body of a later version of this library."""
+
+
+class NotEncodableError(DisqueError):
+    """Arguments that do not fit the task's annotations, or that no body can hold."""
+
+
+class TooLargeError(NotEncodableError):
+    """A body, or headers, above the limit."""
+
+
+def form_of(body: bytes) -> Form | None:
+    """How the body is encoded; None for bytes that are no envelope."""
+    first = body[:1] if body[:1] == b"{" else body.lstrip()[:1]
+    if first == b"{":
+        return "json"
+    return "msgpack" if body and body[0] in _MAPS else None
+
+
+def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
+    """What the body says. Raises `BadBodyError`, or `NewerBodyError`."""
+    form = form_of(body)
+    if form is None:
+        raise BadBodyError("unreadable: the body is neither a JSON object nor a msgpack map")
+    if len(body) > max_body:
+        raise BadBodyError(f"unreadable: the body has {len(body)} bytes, of {max_body} at most")
+    try:
+        found = codec.read(body, form)
+        _check_depth(body, form)
+    except codec.BAD_INPUT as error:
+        raise BadBodyError(f"unreadable: {error}") from error
+    if found.v != VERSION:
+        raise NewerBodyError(f"version {found.v} of the envelope is not known")
+    if len(found.args) + len(found.kwargs) > MAX_ARGUMENTS:
+        raise BadBodyError(f"unreadable: more than {MAX_ARGUMENTS} arguments")
+    if found.headers and len(body) > MAX_HEADERS:
+        _check_headers(found.headers, BadBodyError)
+    return found
+
+
+def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
+    """The body. Raises `NotEncodableError`."""
+    try:
+        body = codec.write(envelope, envelope.form)
+        _check_depth(body, envelope.form)
+    except codec.BAD_INPUT as error:
+        raise NotEncodableError(f"{envelope.task}: {error}") from error
+    if len(envelope.args) + len(envelope.kwargs) > MAX_ARGUMENTS:
+        raise NotEncodableError(f"{envelope.task}: more than {MAX_ARGUMENTS} arguments")
+    _check_headers(envelope.headers, TooLargeError)
+    if len(body) > max_body:
+        raise TooLargeError(
+            f"{envelope.task}: the body has {len(body)} bytes, of {max_body} at most; "
+            "pass the address of large data, or raise max_body of the app"
+        )
+    return body
+
+
+def _check_headers(headers: dict[str, Any], error: type[DisqueError]) -> None:
+    size = len(codec.write(headers, "json")) if headers else 0
+    if size > MAX_HEADERS:
+        raise error(f"the headers have {size} bytes, of {MAX_HEADERS} at most")
+
+
+def _check_depth(body: bytes, form: Form) -> None:
+    if len(body) <= MAX_DEPTH or len(body.translate(None, _OTHERS[form])) <= MAX_DEPTH:
+        return  # too few bytes that begin a list or map: the usual case
+    depth = 0
+    level: list[Any] = [codec.read_plain(body, form)]
+    while level := [each for each in level if isinstance(each, list | dict)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"more than {MAX_DEPTH} lists and maps inside of each other")
+        level = [
+            inner for each in level for inner in (each if isinstance(each, list) else each.values())
+        ]
+
+
+# Keys.
+
+
+def new_key() -> str:
+    """A UUID of version 7: it names a job from before it is added, and says when that was."""
+    millis = time.time_ns() // 1_000_000
+    noise = int.from_bytes(os.urandom(10))
+    number = (millis & (1 << 48) - 1) << 80 | noise
+    number = number & ~(0xF << 76) | 7 << 76
+    return str(uuid.UUID(int=number & ~(3 << 62) | 2 << 62))
+
+
+def created_at(key: str | None) -> float | None:
+    """When a key of `new_key` was made, in Unix seconds; None for another one."""
+    try:
+        found = uuid.UUID(key or "")
+    except ValueError:
+        return None
+    return (found.int >> 80) / 1000 if found.version == 7 else None
