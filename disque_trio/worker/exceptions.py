@@ -1,0 +1,55 @@
+"""What a handler raises to say what becomes of its job, and what it may be ended with."""
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker.engine.records import Why
+
+
+class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(after=30)
+    """The attempt has failed: try again `after` so many seconds, or when the task's policy says."""
+
+    def __init__(self, after: float | None = None, reason: str = "") -> None:
+        super().__init__(reason or "the handler asks for another attempt")
+        self.after = _seconds(after)
+
+
+class Snooze(Exception):  # noqa: N818
+    """Not now: run it again `after` so many seconds. It counts as no attempt, but the one that
+    comes after `most` others does."""
+
+    def __init__(self, after: float, most: int | None = None, reason: str = "") -> None:
+        super().__init__(reason or "the handler asks for a later time")
+        self.after = _seconds(after) or 0.0
+        self.most = most
+
+
+class Dead(Exception):  # noqa: N818
+    """It can never be done: keep it as dead, with the reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+
+
+class Cancel(Exception):  # noqa: N818
+    """It is not needed any more: acknowledge it."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
+
+class JobTimeoutError(DisqueError):
+    """A run took longer than its task may. It counts as a failed attempt."""
+
+
+class InterruptedJobError(DisqueError):
+    """`Job.check`: the run is over, because the lease is lost, or the worker stops, or the time
+    limit is over."""
+
+    def __init__(self, why: Why) -> None:
+        super().__init__(why.value)
+        self.why = why
+
+
+def _seconds(after: float | None) -> float | None:
+    if after is not None and not 0 <= after < float("inf"):
+        raise ValueError(f"a wait is 0 or more seconds: {after}")
+    return after
