@@ -1,0 +1,109 @@
+"""Several worker processes under one: `disque-trio worker --processes N`.
+
+The parent runs no job. It starts the children, passes its signals on, and starts another child for
+each one that ends by itself. Exit statuses are those of a worker (docs/worker-process.md).
+"""
+
+import logging
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import anyio
+import attrs
+
+from disque_trio.worker.statuses import CLEAN, FAILED, INTERRUPTED, REFUSED, RESTART
+
+FIRST_PAUSE_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 30.0
+WELL_AFTER_S: Final = 60.0
+"""After a child has run this long, its next restart has the first pause again."""
+_WORST_FIRST: Final = (REFUSED, FAILED, INTERRUPTED, CLEAN)
+_STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_log: Final = logging.getLogger(__name__)
+
+
+class Child(Protocol):
+    """A worker process, such as `anyio.abc.Process`."""
+
+    async def wait(self) -> int:
+        """The exit status, or minus the number of the signal that killed it."""
+        ...
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal; nothing happens if it has ended."""
+        ...
+
+
+@attrs.define(eq=False)
+class Supervisor:
+    """Keeps `count` children running until it is told to stop.
+
+    `start` starts one, which is given its number, from 1. With `is_burst` a child that has ended
+    well is not started again.
+    """
+
+    start: Callable[[int], Awaitable[Child]]
+    count: int
+    is_burst: bool = False
+    _children: dict[int, Child] = attrs.Factory(dict)
+    _statuses: list[int] = attrs.Factory(list)
+    _stopping: anyio.Event = attrs.Factory(anyio.Event)
+
+    async def run(self) -> int:
+        """Run until all children have ended for good. The exit status, the worst of theirs."""
+        async with anyio.create_task_group() as group:
+            for number in range(1, self.count + 1):
+                group.start_soon(self._keep, number)
+        return next(each for each in _WORST_FIRST if each in (*self._statuses, CLEAN))
+
+    def signalled(self, number: int) -> None:
+        """This process got a signal: the children get it, too. One to stop ends the restarts."""
+        if number in _STOPPING:
+            self._stopping.set()
+        for child in self._children.values():
+            child.send_signal(number)
+
+    async def _keep(self, number: int) -> None:
+        pause = FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            began = anyio.current_time()
+            status = await self._live(number)
+            if self._stopping.is_set() or self._is_over(number, status):
+                self._statuses.append(status if status in _WORST_FIRST else FAILED)
+                return
+            if anyio.current_time() - began > WELL_AFTER_S:
+                pause = FIRST_PAUSE_S
+            rest = 0.0 if status in {CLEAN, RESTART} else pause
+            _log.warning("worker %d %s; it starts again in %.1f s", number, how(status), rest)
+            with anyio.move_on_after(rest):
+                await self._stopping.wait()
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+
+    def _is_over(self, number: int, status: int) -> bool:
+        """Is the child not to be started again? One that a node refuses ends the others."""
+        if status == REFUSED:
+            _log.error("worker %d %s; all stop", number, how(status))
+            self.signalled(signal.SIGTERM)
+        return status == REFUSED or (self.is_burst and status == CLEAN)
+
+    async def _live(self, number: int) -> int:
+        """Run one child. Its exit status."""
+        child = self._children[number] = await self.start(number)
+        if self._stopping.is_set():
+            child.send_signal(signal.SIGTERM)
+        try:
+            return await child.wait()
+        finally:
+            del self._children[number]
+
+
+def how(status: int) -> str:
+    """How a process has ended, for people."""
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return {
+        CLEAN: "has ended",
+        RESTART: "asks to be started again",
+        REFUSED: "was refused by a node",
+    }.get(status, f"has failed with status {status}")
