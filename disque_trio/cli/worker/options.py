@@ -1,0 +1,236 @@
+"""The options of `disque-trio worker`. Each may stand in the environment, too."""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.cli.frame import count
+
+_DESCRIPTION: Final = """\
+Runs the tasks of an app. MODULE:APP names it: the module is imported, from the current directory
+if it is there, and APP is the name of the App in it (app).
+"""
+_EPILOG: Final = """\
+examples:
+  disque-trio worker shop.tasks:app
+  disque-trio worker shop.tasks -Q mail,video -c 20
+  disque-trio worker shop.tasks --processes 4
+  disque-trio worker shop.tasks --burst         run what is there, then end
+
+signals: SIGTERM, SIGINT and SIGHUP stop the worker: it takes no more jobs, and lets those run on
+that have begun; the second one cancels them; the third one ends the process. SIGUSR1: take no more
+jobs. SIGUSR2: write the stacks of all tasks and threads to the log.
+
+environment: DISQUE_WORKER_CONCURRENCY=20 is -c 20, and so on for each option with two dashes, but
+DISQUE_URL is --url. The command line has precedence.
+
+exit code: 0 stopped, all jobs that had begun have ended; 1 it could not begin; 2 wrong usage;
+3 jobs were interrupted, and other workers get them; 75 start it again; 77 a node refuses it
+"""
+LOOPS: Final = ("asyncio", "trio")
+LEVELS: Final = ("debug", "info", "warning", "error")
+PREFIX: Final = "DISQUE_WORKER_"
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """The command line and the environment, read and checked."""
+
+    app: str
+    """MODULE:APP, or MODULE."""
+    url: str
+    """Empty is the app's."""
+    queues: tuple[str, ...]
+    """Empty is all queues of the app's tasks. Names behind `!` are left out."""
+    concurrency: int
+    threads: int
+    max_jobs: int
+    """0 is no limit."""
+    burst: bool
+    processes: int
+    drain: float
+    """Seconds, as `abort`."""
+    abort: float
+    name: str
+    """Empty is host and process."""
+    loop: str
+    log_level: str
+    explain: bool
+    origins: Mapping[str, str]
+    """By name of an option: where its value comes from, for people."""
+
+
+def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """The options of a command line; exits with 2 if it is wrong."""
+    parser = _parser()
+    given = vars(parser.parse_args(argv))
+    values: dict[str, Any] = {}
+    origins = {}
+    for option in OPTIONS:
+        field, name = option.field, option.variable
+        if field in given:
+            values[field], origins[field] = given[field], "command line"
+        elif name in environment:
+            values[field], origins[field] = _from(parser, name, option, environment), name
+        else:
+            values[field], origins[field] = option.read(option.default), "default"
+    return Options(app=given["app"], **values, origins=origins)
+
+
+def _from(
+    parser: argparse.ArgumentParser, name: str, option: "Option", environment: Mapping[str, str]
+) -> Any:
+    try:
+        return option.read(environment[name])
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"environment variable {name}: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="disque-trio worker",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument("app", metavar="MODULE[:APP]", help="the app whose tasks to run")
+    for title in ("jobs", "the process"):
+        group = parser.add_argument_group(title)
+        for option in OPTIONS:
+            if option.group == title:
+                option.add_to(group)
+    return parser
+
+
+# Kinds of arguments.
+
+
+def _number(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"{word} is no whole number of 0 or more")
+    return int(word)
+
+
+def _seconds(word: str) -> float:
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not (math.isfinite(seconds) and 0 <= seconds <= 1e6):
+        raise argparse.ArgumentTypeError(f"{word} is no number of seconds, 0 or more")
+    return seconds
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(word.strip() for word in text.split(",")) if text else ()
+    if not all(name.removeprefix("!") for name in names):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
+    return names
+
+
+def _one_of(words: Sequence[str]) -> Callable[[str], str]:
+    def read(word: str) -> str:
+        if word not in words:
+            raise argparse.ArgumentTypeError(f"{word} is none of {', '.join(words)}")
+        return word
+
+    return read
+
+
+def _is_set(word: str) -> bool:
+    if word not in {"", "0", "1"}:
+        raise argparse.ArgumentTypeError(f"{word} is neither 1 nor 0")
+    return word == "1"
+
+
+# The options.
+
+
+@attrs.frozen
+class Option:
+    """An option; without a metavar it has no value."""
+
+    group: str
+    name: str
+    default: str
+    read: Callable[[str], Any]
+    about: str
+    metavar: str = ""
+    short: str = ""
+
+    @property
+    def field(self) -> str:
+        """Its name in `Options`."""
+        return self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return VARIABLES.get(self.name, PREFIX + self.field.upper())
+
+    def add_to(self, group: argparse._ArgumentGroup) -> None:
+        """Add it to a parser's group."""
+        names = [each for each in (self.short, f"--{self.name}") if each]
+        if self.metavar:
+            group.add_argument(*names, metavar=self.metavar, type=self.read, help=self.about)
+        else:
+            group.add_argument(*names, action="store_true", help=self.about)
+
+
+VARIABLES: Final = {"url": "DISQUE_URL"}
+OPTIONS: Final = (
+    Option(
+        "jobs",
+        "queues",
+        "",
+        _names,
+        "only these: mail,video; !low is all but low (all queues of the tasks)",
+        "NAMES",
+        "-Q",
+    ),
+    Option("jobs", "concurrency", "10", count, "how many run at the same time (10)", "N", "-c"),
+    Option("jobs", "threads", "16", count, "threads for tasks that are no coroutines (16)", "N"),
+    Option("jobs", "max-jobs", "0", _number, "end with 75 after so many jobs (0: never)", "N"),
+    Option("jobs", "burst", "0", _is_set, "end when the queues are empty"),
+    Option("the process", "url", "", str, "nodes: disque://host:port,host:port (the app's)", "URL"),
+    Option("the process", "processes", "1", count, "how many worker processes (1)", "N", "-p"),
+    Option(
+        "the process",
+        "drain",
+        "25",
+        _seconds,
+        "how long jobs may run on when it stops (25)",
+        "SECONDS",
+    ),
+    Option(
+        "the process",
+        "abort",
+        "3",
+        _seconds,
+        "how long cancelled jobs may take to end (3)",
+        "SECONDS",
+    ),
+    Option("the process", "name", "", str, "its name in CLIENT LIST (host and process)", "NAME"),
+    Option("the process", "loop", "asyncio", _one_of(LOOPS), "asyncio or trio (asyncio)", "LOOP"),
+    Option(
+        "the process",
+        "log-level",
+        "info",
+        _one_of(LEVELS),
+        "debug, info, warning or error (info)",
+        "LEVEL",
+    ),
+    Option(
+        "the process",
+        "explain",
+        "0",
+        _is_set,
+        "print all options and where they come from, and end",
+    ),
+)
+"""In the order of the help."""
