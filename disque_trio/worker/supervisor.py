@@ -1,7 +1,7 @@
 """Several worker processes under one: `disque-trio worker --processes N`.
 
 The parent runs no job. It starts the children, passes its signals on, and starts another child for
-each one that ends by itself. Exit statuses are those of a worker (docs/worker-process.md).
+each one that ends by itself.
 """
 
 import logging

@@ -174,11 +174,7 @@ def on_recv(case: Case, row: Row) -> None:
     follow = _RECEIVING.get(row.cause)
     if follow is None:
         return
-    world = case.world
-    may_be_unknown = (world.unknown_nodes or world.renamed) and world.may_be_unknown(
-        row.node, row.peer, row.time
-    )
-    if may_be_unknown:
+    if _is_sender_new(case, row):
         follow = _RECEIVING_FROM_UNKNOWN.get(row.cause, _ignore)
     follow(case, row, flight)
 
@@ -223,13 +219,29 @@ def _note_incoming(case: Case, row: Row, job: Job, sent: Micros, base: int | Non
         job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, sent, base, base)
         return
     last.sent = max(last.sent, sent)
-    if _may_have_refused(case, row.node, job.queue):
-        last.lowest_base = base
+    if last.base is None or base is None or last.lowest_base is None:
+        return
+    if _may_take_later_one(case, row, job):
+        last.base, last.lowest_base = max(last.base, base), min(last.lowest_base, base)
 
 
-def _may_have_refused(case: Case, node: str, queue: str) -> bool:
-    """May the node have refused copies until it was told otherwise, in the middle of the batch?"""
-    return case.world.queue_pauses.is_possible(node, queue) or node in case.world.have_left
+def _may_take_later_one(case: Case, row: Row, job: Job) -> bool:
+    """May the node have refused copies, ignored the sender, or had a copy already, until that
+    changed in the middle of the batch?"""
+    world = case.world
+    return (
+        row.node in job.copies
+        or world.queue_pauses.is_possible(row.node, job.queue)
+        or row.node in world.have_left
+        or _is_sender_new(case, row)
+    )
+
+
+def _is_sender_new(case: Case, row: Row) -> bool:
+    """May the receiver not know the sender yet?"""
+    world = case.world
+    is_possible = bool(world.unknown_nodes or world.renamed)
+    return is_possible and world.may_be_unknown(row.node, row.peer, row.time)
 
 
 def _take_list(case: Case, row: Row, flight: Flight | None) -> None:

@@ -97,7 +97,7 @@ class Copy:
     base: Millis | None = None
     """By the node's monotonic clock, when it would expire with a TTL of 0; None if unknown."""
     lowest_base: Millis | None = None
-    """The same if it is of a later message of the batch, the node having refused those before."""
+    """The smallest one possible, if the node may have taken one of several messages of a batch."""
     state: State = ALIVE
     """As its node knows it."""
     is_waiting: bool = False
@@ -156,9 +156,9 @@ class Incoming:
     sent: Micros
     """When the last of them was sent."""
     base: Millis | None
-    """Of the first (see `Copy.base`)."""
+    """The greatest of those that the node may have taken (see `Copy.base`)."""
     lowest_base: Millis | None
-    """Of the last that the node may have taken."""
+    """The smallest of them."""
 
 
 @attrs.define(eq=False)

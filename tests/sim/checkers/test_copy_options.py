@@ -102,35 +102,67 @@ def test_a_life_is_told_in_whole_seconds() -> None:
     assert UPTIME  # the trace's clocks
 
 
+LEAVES = [(1, "leave", {"detail": "yes"}), (4, "leave", {"detail": "no"})]
+PAUSES = [(1, "pause-queue", {"detail": "q in"}), (4, "pause-queue", {"detail": "q none"})]
+STARTS = [(-5, "crash", {}), (-0.1, "start", {"cause": "fresh"})]
+"""Of a node that does not know the others yet."""
+
+
 @pytest.mark.parametrize(
-    ("refuses", "left", "due"),
+    ("events", "left", "due"),
     [
-        (("leave", "yes", "no"), HOUR - 3000, []),
-        (("pause-queue", "q in", "q none"), HOUR - 3000, []),
-        (("leave", "yes", "no"), HOUR - 7000, ["3593000 ms of its TTL left, and 3601000 are"]),
-        (None, HOUR - 3000, ["3597000 ms of its TTL left, and 3601000 are"]),
+        (LEAVES, HOUR - 3000, []),
+        (PAUSES, HOUR - 3000, []),
+        (STARTS, HOUR - 3000, []),
+        (LEAVES, HOUR - 7000, ["3593000 ms of its TTL left, and 3601000 are"]),
+        (STARTS, HOUR - 7000, ["3593000 ms of its TTL left, and 3601000 are"]),
+        ([], HOUR - 3000, ["3597000 ms of its TTL left, and 3601000 are"]),
     ],
 )
 def test_of_the_copies_of_a_batch_the_first_is_taken_that_is_not_refused(
-    refuses: tuple[str, str, str] | None, left: int, due: list[str]
+    events: list[tuple[float, str, dict[str, str]]], left: int, due: list[str]
 ) -> None:
+    trace = sent_twice()
+    for time, kind, more in events:
+        trace.row(time, kind, "n2", detail=more.get("detail", ""), cause=more.get("cause", ""))
+    trace.row(6, "hold", "n2", job=JOB, cause="repljob", detail=says(replicate=2, left=left))
+
+    assert problems(trace) == [f"the record (repljob) has {each}" for each in due]
+
+
+def test_a_job_may_die_between_two_copies_of_a_batch() -> None:
+    trace = sent_twice()
+    for time, kind, more in PAUSES:
+        trace.row(time, kind, "n2", detail=more.get("detail", ""), cause=more.get("cause", ""))
+    trace.row(4.5, "dead", "n1", job=JOB, cause="nack-dead", detail=f"redriven=0 left={WEEK}")
+    trace.row(6, "hold", "n2", job=JOB, cause="repljob", detail=says(replicate=2))
+
+    assert problems(trace) == []
+
+
+def test_a_copy_may_end_between_two_copies_of_a_batch() -> None:
+    trace = sent_twice()
+    trace.send(1, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1")
+    trace.row(1.002, "hold", "n2", job=JOB, cause="repljob", detail=says(replicate=2))
+    trace.row(6, "drop", "n2", job=JOB, cause="deljob")
+    late = says(replicate=2, left=HOUR - 3000)
+    trace.row(6, "hold", "n2", job=JOB, cause="repljob", detail=late)
+
+    assert problems(trace) == []
+
+
+def sent_twice() -> Trace:
+    """n2 gets two copies in one batch, which were sent five seconds apart."""
     trace = Trace(nodes=2)
     trace.row(
         0, "add.invoke", "n1", queue="q", client="p1", ref=90,
         detail="timeout=1000 replicate=2 retry=10 ttl=3600 body=b",
     )  # fmt: skip
     trace.row(0, "hold", "n1", job=JOB, cause="add", detail=says(replicate=2))
-    if refuses:
-        trace.row(
-            1, refuses[0], "n2", detail=refuses[1].replace("no", "yes").replace("yesne", "in")
-        )
-        trace.row(4, refuses[0], "n2", detail=refuses[1])
     for sent in (0, 5):
         detail = f"jobs={JOB} holders=n1"
         trace.send(sent, "repljob", "n1", "n2", lag=6 - sent, detail=detail)
-    trace.row(6, "hold", "n2", job=JOB, cause="repljob", detail=says(replicate=2, left=left))
-
-    assert problems(trace) == [f"the record (repljob) has {each}" for each in due]
+    return trace
 
 
 def test_a_record_that_does_not_say_is_not_judged() -> None:
