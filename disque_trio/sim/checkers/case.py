@@ -236,6 +236,10 @@ class Case:
         """May its TTL be over, or the time for which it is kept dead?"""
         if job.lives_until is not None:
             return self.now >= job.lives_until
+        return self.is_ttl_over(job)
+
+    def is_ttl_over(self, job: Job) -> bool:
+        """Has its TTL passed since it was added?"""
         since = job.created_at if job.created_at is not None else job.first_seen
         options = job.options
         return options is not None and self.now >= since + self.obligations.shortest(options.ttl)

@@ -324,12 +324,17 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
     return is_left or (job.options is not None and case.has_expired(job))
 
 
+def _comes_again(job: Job, copy: Copy) -> bool:
+    """Is it handed out again by itself? With RETRY 0, or dead, it waits for the end of its TTL
+    (docs/guarantees.md)."""
+    return job.is_at_least_once and not copy.state[1]
+
+
 def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
     """Has nothing but FASTACK ended the job, which is said once, and did every word of it for this
-    node get lost, or find no link? With RETRY 0, or dead, the job never comes again, so that the
-    copy waits for the end of its TTL (docs/guarantees.md). It may have been under way then."""
-    comes_again = job.is_at_least_once and not copy.state[1]
-    if comes_again or copy.is_acked or not job.acks:
+    node get lost, or find no link, or not come yet? The job never comes again, and its copy may
+    have been under way then."""
+    if _comes_again(job, copy) or copy.is_acked or not job.acks:
         return False
     return all(
         ack.kind == "fastack"
@@ -340,12 +345,11 @@ def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
-    """Is it dead, or does nobody in the core ask for its queue; and have all who knew of the ack
-    crashed before it was told? Nobody gets the job, so that nobody acknowledges it again: it waits
-    for the end of its TTL, or to be redriven."""
+    """Does nobody get the job, so that nobody acknowledges it again; and have all who knew of the
+    ack crashed, or kept it for the job's TTL, before it was told?"""
     return (
-        (copy.state[1] or not _workers(case, job.queue))
-        and job.acks_crashed > 0
+        not (_comes_again(job, copy) and _workers(case, job.queue))
+        and (job.acks_crashed > 0 or case.is_ttl_over(job))
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER
         and copy.node not in job.collected_over
@@ -355,7 +359,8 @@ def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
 def _was_unsent(case: Case, job: Job, ack: Ack, node: str) -> bool:
     announcement = job.announcement(ack.node, node, ACK)
     if announcement.sent >= ack.time:
-        return announcement.lost >= ack.time
+        is_stuck = announcement.is_under_way() and not case.world.in_core(ack.node)
+        return announcement.lost >= ack.time or is_stuck
     return case.world.is_separated(ack.node, node, ack.time, ack.time) or had_given_up(
         case, ack.node, node, ack.time, ack.time
     )

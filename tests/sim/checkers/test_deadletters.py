@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.trace import JOB, Trace, broken
+from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
 
 OPTIONS = "replicate=3 retry=10 ttl=3600 limit=2"
 RECORD = "replicate=3 retry=10000 delay=0 made=1000000 body=1 limit=2 left=3600000 due=10000"
@@ -217,28 +217,52 @@ def test_a_dead_copy_that_no_fastack_could_reach_stays(
     assert ("L3" in broken(trace.verdict(end=400))) == is_found
 
 
+@pytest.mark.parametrize(("core", "is_found"), [("n1,n3", False), ("n1,n2,n3", True)])
+def test_word_of_a_fastack_may_be_under_way_from_a_node_that_is_cut_off_for_ever(
+    core: str, *, is_found: bool
+) -> None:
+    trace = Trace(consumers=())
+    trace.add(1, job=ONCE, to=(), options="replicate=1 retry=0 ttl=3600")
+    trace.serve(2, job=ONCE)
+    trace.row(3, "fastack.invoke", "n2", job=ONCE, client="c1", ref=99)
+    trace.send(3, "deljob", "n2", "n1", ONCE, lag=None)
+    trace.row(3.001, "fastack.ok", "n2", job=ONCE, client="c1", ref=99, detail="0")
+    trace.heal(20, core=core)
+
+    assert ("L3" in broken(trace.verdict(end=400))) == is_found
+
+
 def outlived(
-    *, forgets: bool = True, is_dead: bool = True, told: bool = False, consumers: str = ""
-) -> Trace:
+    *, forgets: bool = True, is_dead: bool = True, told: bool = False, consumers: str = "",
+    retry: int = 10, ttl: int = 3600,
+) -> Trace:  # fmt: skip
     """n1 acknowledges the job, and crashes before it has told n2."""
     trace = Trace(consumers=consumers.split())
-    trace.add(1, to=("n2",), options=OPTIONS.replace("replicate=3", "replicate=2"))
-    trace.serve(2)
-    trace.ack(3)
-    trace.send(3.001, "setack", "n1", "n2", detail="holders=2", lost=None if told else 3.002)
+    job = JOB if retry else ONCE
+    trace.add(1, job=job, to=("n2",), options=f"replicate=2 retry={retry} ttl={ttl} limit=2")
+    trace.serve(2, job=job)
+    trace.ack(3, job=job)
+    trace.send(3.001, "setack", "n1", "n2", job, detail="holders=2", lost=None if told else 3.002)
     if forgets:
         trace.crash(3.1, "n1", back=4)
     if is_dead:
         trace.requeue(12, "n2")
         state(trace, 13, "n2", "nack-dead")
+    if ttl < 20:
+        trace.row(1 + ttl, "drop", "n1", job=JOB, cause="expired")
     trace.heal(20)
     return trace
 
 
 @pytest.mark.parametrize(
     "trace",
-    [outlived(consumers="n2"), outlived(is_dead=False)],
-    ids=["it is dead", "nobody asks for its queue"],
+    [
+        outlived(consumers="n2"),
+        outlived(is_dead=False),
+        outlived(is_dead=False, retry=0, consumers="n2"),
+        outlived(forgets=False, ttl=15, consumers="n2"),
+    ],
+    ids=["it is dead", "nobody asks for its queue", "RETRY 0", "it is dead, the ack expired"],
 )
 def test_a_copy_that_nobody_gets_may_outlive_the_ack(trace: Trace) -> None:
     assert "L3" not in broken(trace.verdict(end=400))
@@ -251,8 +275,17 @@ def test_a_copy_that_nobody_gets_may_outlive_the_ack(trace: Trace) -> None:
         outlived(is_dead=False, consumers="n2"),
         outlived(told=True),
         outlived(is_dead=False, forgets=False),
+        outlived(is_dead=False, forgets=False, retry=0),
+        outlived(told=True, ttl=15),
     ],
-    ids=["one still knows of it", "it lives", "it was told of it", "it lives, and one knows"],
+    ids=[
+        "one still knows of it",
+        "it lives",
+        "it was told of it",
+        "it lives, and one knows",
+        "RETRY 0, and one knows",
+        "it was told of it before that expired",
+    ],
 )
 def test_no_other_may(trace: Trace) -> None:
     assert "L3" in broken(trace.verdict(end=400))

@@ -223,12 +223,14 @@ class Trace:
         if back is not None:
             self.row(back, "start", node, cause="empty")
 
-    def heal(self, time: float, *, rejoins: bool = True) -> None:
-        """The end of the chaos, after which the nodes find each other soon."""
+    def heal(self, time: float, *, rejoins: bool = True, core: str = "") -> None:
+        """The end of the chaos, after which the nodes, or those of the core, find each other
+        soon."""
         self.row(time, "chaos.end")
         if rejoins:
             self.row(time + 0.5, "rejoin")
-        self.row(time, "heal.end", detail=",".join(f"n{n + 1}" for n in range(self.plan.nodes)))
+        everyone = ",".join(f"n{n + 1}" for n in range(self.plan.nodes))
+        self.row(time, "heal.end", detail=core or everyone)
 
     # The end.
 
