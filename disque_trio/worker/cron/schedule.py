@@ -1,0 +1,79 @@
+"""What a schedule adds now, and when it looks again: `due`, a pure function."""
+
+from itertools import islice
+from typing import Final, Literal, get_args
+
+import attrs
+
+from disque_trio.worker.cron.ticks import Tick, Ticks, between, latest, text
+
+Missed = Literal["skip", "latest", "all"]
+"""What becomes of ticks at which no worker ran: none of them, the last, or all are added later."""
+
+_WITHIN_S: Final = {"skip": 60, "latest": 3600, "all": 3600}
+PARTITION_S: Final = 3600
+LONGEST_WAIT_S: Final = 30.0
+"""The wall clock may be set meanwhile, so it is looked at again."""
+MOST_AT_ONCE: Final = 100
+
+
+@attrs.frozen(kw_only=True)
+class Schedule:
+    """Something to be done at each tick."""
+
+    name: str
+    ticks: Ticks
+    missed: Missed = attrs.field(default="skip")
+    within: int = attrs.field()
+    """How late a tick may be added, in seconds: an hour, or a minute if missed ones are skipped."""
+    partition: int = attrs.field(default=PARTITION_S)
+    """A partition up to this long does not double a tick whose job is delivered on one side of it
+    only."""
+
+    @missed.validator
+    def _check_missed(self, _: object, missed: object) -> None:
+        if missed not in get_args(Missed):
+            raise ValueError(f"missed={missed!r} must be one of {', '.join(get_args(Missed))}")
+
+    @within.default
+    def _usual(self) -> int:
+        return _WITHIN_S.get(self.missed, 0)
+
+    @within.validator
+    @partition.validator
+    def _check_seconds(self, field: "attrs.Attribute[int]", seconds: object) -> None:
+        if not isinstance(seconds, int) or seconds < 1:
+            raise ValueError(f"{field.name}={seconds!r} must be a whole number of seconds above 0")
+
+    def key(self, tick: Tick) -> str:
+        """The UNIQUE key of the tick's job. Keys have 256 bytes at most."""
+        return f"cron/{self.name}/{text(tick)}"
+
+    @property
+    def keep(self) -> int:
+        """How long the key stays taken after its job: a worker may add the tick `within` later by
+        its clock, which may be a minute behind."""
+        return self.within + self.partition + 60
+
+
+def begin(schedule: Schedule, now: float) -> Tick:
+    """Up to which tick a worker that starts now takes the schedule as done. What another worker has
+    added since is found by its key."""
+    return int(now) - (schedule.within if schedule.missed != "skip" else 0)
+
+
+def due(schedule: Schedule, done: Tick, now: float) -> tuple[list[Tick], float]:
+    """The ticks to be added now, if all up to `done` are, and how many seconds later to ask again
+    when they have been. A clock that is set back changes nothing: `done` never decreases."""
+    until = int(now)
+    since = max(done, until - schedule.within)
+    if schedule.missed == "latest":
+        last = latest(schedule.ticks, since, until) if since < until else None
+        ticks = [] if last is None else [last]
+    else:
+        ticks = list(islice(between(schedule.ticks, since, until), MOST_AT_ONCE))
+    if len(ticks) == MOST_AT_ONCE:
+        return ticks, 0.0
+    upcoming = next(schedule.ticks.after(max(since, until)), None)
+    wait = LONGEST_WAIT_S if upcoming is None else upcoming - now
+    return ticks, min(wait, LONGEST_WAIT_S)

@@ -1,0 +1,169 @@
+"""The instants at which a schedule is due, in whole Unix seconds. No clock is read.
+
+A time of day that the clock skips is due when it goes on; one that comes twice is due the first
+time. A schedule whose minute or hour begins with `*` follows the time that passes instead: what
+the clock skips is not due, and what comes twice is due twice.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import attrs
+from cronsim import CronSim, CronSimError
+
+Tick = int
+"""Unix seconds."""
+_DAY_S: Final = 86_400
+_FIRST_LOOK_S: Final = 3600
+
+
+class Ticks(Protocol):
+    """A rule that says when something is due."""
+
+    def after(self, instant: Tick) -> Iterator[Tick]:
+        """All ticks after this instant, in order."""
+        ...
+
+
+@attrs.frozen
+class Every:
+    """Each so many seconds, counted from 1970, so that all workers have the same ticks."""
+
+    seconds: int = attrs.field()
+
+    @seconds.validator
+    def _check(self, _: object, seconds: object) -> None:
+        if not isinstance(seconds, int) or seconds < 1:
+            raise ValueError(f"every={seconds!r} must be a whole number of seconds, at least 1")
+
+    def after(self, instant: Tick) -> Iterator[Tick]:
+        """All ticks after this instant, in order."""
+        while True:
+            instant += self.seconds - instant % self.seconds
+            yield instant
+
+
+@attrs.frozen(init=False)
+class Calendar:
+    """The five fields of cron, by the wall clock of a time zone."""
+
+    fields: str
+    zone: ZoneInfo
+    _is_by_day: bool
+    """Its times are those of a day: neither minute nor hour begins with `*`."""
+
+    def __init__(self, fields: str, zone: str = "UTC") -> None:
+        """Raises `ValueError` for fields that cron does not know or that are never due, and for an
+        unknown zone."""
+        parts = fields.split()
+        if len(parts) != 5:
+            raise ValueError(
+                f"{fields!r} has {len(parts)} fields; cron has 5: minute, hour, day, month, weekday"
+            )
+        try:
+            next(CronSim(fields, datetime(2000, 1, 1)))
+        except CronSimError as error:
+            raise ValueError(f"{fields!r} is no schedule of cron: {error}") from error
+        except StopIteration:
+            raise ValueError(f"{fields!r} is never due") from None
+        is_by_day = not any(part.startswith("*") for part in parts[:2])
+        self.__attrs_init__(fields, _zone(zone), is_by_day)
+
+    def after(self, instant: Tick) -> Iterator[Tick]:
+        """All ticks after this instant, in order."""
+        return self._by_day(instant) if self._is_by_day else self._by_passing(instant)
+
+    def _by_day(self, instant: Tick) -> Iterator[Tick]:
+        for wall in CronSim(self.fields, _wall(instant - 2 * _DAY_S)):  # offsets are below a day
+            tick = self._first(wall)
+            if tick > instant:
+                instant = tick
+                yield tick
+
+    def _first(self, wall: datetime) -> Tick:
+        """When the clock shows this time first or, if it skips it, when it goes on."""
+        tick = int(wall.replace(tzinfo=self.zone).timestamp())
+        if _wall(tick + self._offset(tick)) == wall:
+            return tick
+        before = tick - _DAY_S
+        change = self._change(before, tick, self._offset(before))
+        assert change is not None, (wall, self.zone)
+        return change
+
+    def _by_passing(self, instant: Tick) -> Iterator[Tick]:
+        offset: int | None = self._offset(instant + 1)
+        while offset is not None:
+            new_offset = None
+            for wall in CronSim(self.fields, _wall(instant + offset)):
+                tick = _instant(wall) - offset
+                change = self._change(instant + 1, tick, offset)
+                if change is not None:
+                    instant, new_offset = change - 1, self._offset(change)
+                    break
+                instant = tick
+                yield tick
+            offset = new_offset
+
+    def _change(self, low: Tick, high: Tick, offset: int) -> Tick | None:
+        """The first instant from `low` to `high` at which the zone has another offset."""
+        while low <= high:
+            probe = min(low + _DAY_S, high)
+            if self._offset(probe) != offset:
+                days = range(low, probe)
+                return days.start + bisect_left(
+                    days, True, key=lambda each: self._offset(each) != offset
+                )
+            low = probe + 1
+        return None
+
+    def _offset(self, instant: Tick) -> int:
+        """What the zone's clocks are ahead of UTC, in seconds."""
+        offset = datetime.fromtimestamp(instant, self.zone).utcoffset()
+        assert offset is not None
+        return int(offset.total_seconds())
+
+
+def latest(ticks: Ticks, since: Tick, until: Tick) -> Tick | None:
+    """The last tick after `since` that is not after `until`."""
+    length = _FIRST_LOOK_S
+    while True:
+        begin = max(since, until - length)
+        last = None
+        for last in between(ticks, begin, until):  # noqa: B007
+            pass
+        if last is not None or begin == since:
+            return last
+        length *= 8
+
+
+def between(ticks: Ticks, since: Tick, until: Tick) -> Iterator[Tick]:
+    """All ticks after `since` that are not after `until`."""
+    return takewhile(lambda tick: tick <= until, ticks.after(since))
+
+
+def text(tick: Tick) -> str:
+    """The instant in UTC as in keys: `2026-11-22T01:30Z`, with seconds if there are any."""
+    shown = datetime.fromtimestamp(tick, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return shown.replace(":00Z", "Z") if tick % 60 == 0 else shown
+
+
+def _wall(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+def _instant(wall: datetime) -> int:
+    return int(wall.replace(tzinfo=UTC).timestamp())
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError(
+            f"the time zone {name!r} is not known; names are as Europe/Berlin, "
+            "and a system without them needs the package tzdata"
+        ) from error
