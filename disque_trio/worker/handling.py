@@ -21,7 +21,7 @@ class Driver(Protocol):
         ...
 
     def lease_end(self, id: bytes) -> float:
-        """When the job's lease ends; infinity if it has none, and if nothing is known of it."""
+        """When the job's lease ends; infinity if it has none, minus infinity if it is lost."""
         ...
 
     def node_of(self, id: bytes) -> str:
@@ -53,7 +53,8 @@ class Run:
         return self._driver.node_of(self.start.id)
 
     def lease_end(self) -> float:
-        """When the lease ends as known now, by `anyio.current_time`; infinity if it has none."""
+        """When the lease ends as known now, by `anyio.current_time`; infinity if it has none, minus
+        infinity if it is lost."""
         return self._driver.lease_end(self.start.id)
 
     def limit(self, seconds: float) -> None:

@@ -6,9 +6,11 @@ answers. A node that has failed rests, for longer each time.
 
 from typing import Final
 
+from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import words
 from disque_trio.worker.engine.records import (
     MILLI,
+    NEVER,
     SECOND,
     Job,
     Link,
@@ -27,6 +29,8 @@ HURRY: Final[Micros] = 500 * MILLI
 """After so long without an answer to the greeting, the next node is tried as well."""
 REST: Final[Micros] = 1 * SECOND
 LONGEST_REST: Final[Micros] = 30 * SECOND
+AGAIN: Final[Micros] = 20 * MILLI
+"""After so long CLIENT UNBLOCK is sent again, if it came before the GETJOB that it was to end."""
 REFUSAL: Final[Micros] = 5 * SECOND
 """After so long a node that gives no jobs is asked for some again."""
 
@@ -146,6 +150,8 @@ def wake(state: State, now: Micros) -> None:
     loss of a job; elsewhere their time runs out. Then the connection is not needed, unless jobs
     are tied to it."""
     for link in list(state.links.values()):
+        if link.wake_at <= now:
+            link.wake_at = 0
         is_wanted = state.phase is Phase.RUNNING and link.node == state.home
         if not link.is_fetch or is_wanted or not _is_greeted(link):
             continue
@@ -164,10 +170,17 @@ def _is_useless(state: State, link: Link) -> bool:
     return not any(job.link == link.number for job in state.jobs.values())
 
 
+def on_woken(now: Micros, node: Node, reply: Reply) -> None:
+    """What CLIENT UNBLOCK has done."""
+    link = node.fetch
+    if link is not None and link.wake_at == NEVER and reply == 0:
+        link.wake_at = now + AGAIN
+
+
 def _wake(state: State, now: Micros, link: Link) -> None:
     node = state.nodes[link.node]
-    if link.client is not None and not link.is_woken and words.has(node, words.UNBLOCK):
-        link.is_woken = True
+    if link.client is not None and not link.wake_at and words.has(node, words.UNBLOCK):
+        link.wake_at = NEVER
         said = (b"CLIENT", b"UNBLOCK", b"%d" % link.client)
         send(state, now, control_of(state, now, node), said, (Verb.WAKE, ()))
 

@@ -40,6 +40,7 @@ class Engine:
             last_turn=now,
             running=dict.fromkeys(queues, 0),
             in_hand=dict.fromkeys(queues, 0),
+            stuck=dict.fromkeys(queues, 0),
         )
 
     # Inputs.
@@ -49,11 +50,13 @@ class Engine:
         self._advance(now)
         self._go_on(now)
 
-    def answered(self, now: Micros, link: int, reply: Reply) -> None:
-        """The next reply on a connection."""
+    def answered(self, now: Micros, link: int, *replies: Reply) -> None:
+        """The next replies on a connection."""
         self._advance(now)
-        known = self.state.links.get(link)
-        if known is not None and known.requests:
+        for reply in replies:
+            known = self.state.links.get(link)
+            if known is None or not known.requests:
+                break
             request = known.requests.popleft()
             if known.requests:
                 # It may have waited for this one.
@@ -72,10 +75,24 @@ class Engine:
 
     def finished(self, now: Micros, id: bytes, outcome: Outcome | None) -> None:
         """A handler has ended. None: it was cancelled and has nothing to say."""
+        self.finished_all(now, [(id, outcome)])
+
+    def finished_all(self, now: Micros, ends: Sequence[tuple[bytes, Outcome | None]]) -> None:
+        """Handlers have ended, in this order."""
+        self._advance(now)
+        for id, outcome in ends:
+            job = self.state.jobs.get(id)
+            if job is not None and job.stage is Stage.RUNNING:
+                outcomes.finished(self.state, now, job, outcome)
+        self._go_on(now)
+
+    def stuck(self, now: Micros, id: bytes) -> None:
+        """A handler does not end though it was cancelled: another job may run in its place."""
         self._advance(now)
         job = self.state.jobs.get(id)
-        if job is not None and job.stage is Stage.RUNNING:
-            outcomes.finished(self.state, now, job, outcome)
+        if job is not None and job.stage is Stage.RUNNING and not job.is_stuck:
+            job.is_stuck = True
+            self.state.stuck[job.queue] += 1
         self._go_on(now)
 
     def limit(self, now: Micros, id: bytes, duration: Micros) -> None:
@@ -96,12 +113,26 @@ class Engine:
         self._advance(now)
         self._go_on(now)
 
+    def quiet(self, now: Micros) -> None:
+        """Take no more jobs until `resume`. Jobs in hand run."""
+        self._advance(now)
+        if self.state.phase is Phase.RUNNING:
+            self.state.phase = Phase.QUIET
+        self._go_on(now)
+
+    def resume(self, now: Micros) -> None:
+        """Take jobs again, after `quiet`."""
+        self._advance(now)
+        if self.state.phase is Phase.QUIET:
+            self.state.phase = Phase.RUNNING
+        self._go_on(now)
+
     def stop(self, now: Micros) -> None:
         """Take no more jobs, and end when those that run have ended; the second time, cancel
         them."""
         state = self.state
         self._advance(now)
-        if state.phase is Phase.RUNNING:
+        if state.phase in (Phase.RUNNING, Phase.QUIET):
             state.phase, state.phase_ends = Phase.DRAINING, now + state.settings.drain
             waiting = [job for job in state.jobs.values() if job.stage is Stage.WAITING]
             outcomes.give_back_waiting(state, now, waiting)
@@ -118,6 +149,7 @@ class Engine:
             return NEVER
         due = min(leases.deadline(state), state.phase_ends, state.linger_until)
         for link in state.links.values():
+            due = min(due, link.wake_at or NEVER)
             if link.requests:
                 due = min(due, link.requests[0].due)
                 if link.is_fetch:
@@ -174,14 +206,15 @@ class Engine:
         self._look_at_due(now)  # what has just come may be late
         if state.phase is Phase.RUNNING:
             connecting.choose_home(state, now)
-        else:
+        elif state.phase is not Phase.QUIET:
             fetching.release(state, now)
         fetching.start(state, now)
         outcomes.flush(state, now)
         fetching.ask(state, now)
         connecting.wake(state, now)
         state.last_turn = now
-        if state.phase is not Phase.RUNNING and not state.jobs and not self._is_taking():
+        is_stopping = state.phase in (Phase.DRAINING, Phase.ABORTING)
+        if is_stopping and not state.jobs and not self._is_taking():
             self._end()
 
     def _is_taking(self) -> bool:
@@ -210,7 +243,7 @@ class Engine:
             case Verb.SETTLE | Verb.MOVE:
                 outcomes.on_answer(state, now, node, request, reply)
             case Verb.WAKE:
-                pass
+                connecting.on_woken(now, node, reply)
 
     def _on_features(self, now: Micros, link: Link, node: Node, reply: Reply) -> None:
         if words.code(reply):

@@ -41,13 +41,29 @@ MOST_UNSETTLED: Final = 1_000
 def room_of(state: State, queue: Queue) -> int:
     """How many more of its jobs may be in hand."""
     most = (queue.concurrency or state.settings.concurrency) + queue.prefetch
-    return most - state.in_hand[queue.name]
+    return most + state.stuck[queue.name] - state.in_hand[queue.name]
 
 
 def room(state: State) -> int:
     """How many more jobs may be in hand."""
-    prefetch = sum(queue.prefetch for queue in state.queues.values())
-    return state.settings.concurrency + prefetch - sum(state.in_hand.values())
+    most = state.settings.concurrency + _prefetch(state) + sum(state.stuck.values())
+    return most - sum(state.in_hand.values())
+
+
+def _prefetch(state: State) -> int:
+    return sum(queue.prefetch for queue in state.queues.values())
+
+
+def _free(state: State) -> int:
+    """How many more jobs may run."""
+    stuck = sum(state.stuck.values())
+    return state.settings.concurrency + stuck - sum(state.running.values())
+
+
+def _has_plenty(state: State) -> bool:
+    """Do all slots run, and is most of what may be held there? Few large requests cost less than
+    many small ones."""
+    return _free(state) <= 0 and 3 * len(state.held) > 2 * _prefetch(state)
 
 
 def _under_way(state: State) -> int:
@@ -61,7 +77,7 @@ def ask(state: State, now: Micros) -> None:
         return
     node = state.nodes[state.home]
     link = node.fetch
-    if link is None or link.taking is not None or _is_full(state):
+    if link is None or link.taking is not None or _is_full(state) or _has_plenty(state):
         return
     awaited = _under_way(state)
     queues = [queue for queue in state.queues.values() if room_of(state, queue) > awaited]
@@ -73,7 +89,7 @@ def ask(state: State, now: Micros) -> None:
     said = words.take(
         node, [queue.name for queue in queues], count, wait, ties=state.settings.has_ties
     )
-    link.is_woken = False
+    link.wake_at = 0
     connecting.send(state, now, link, tuple(said), (Verb.TAKE, ()), wait).count = count
 
 
@@ -176,11 +192,12 @@ def start(state: State, now: Micros) -> None:
     held = state.held
     if not held or state.phase is Phase.STOPPED:
         return
-    free = state.settings.concurrency - sum(state.running.values())
+    free = _free(state)
     renewed = []
     for job in list(held.values()) if free > 0 else ():
         queue = state.queues[job.queue]
-        if queue.concurrency and state.running[queue.name] >= queue.concurrency:
+        running = state.running[queue.name] - state.stuck[queue.name]
+        if queue.concurrency and running >= queue.concurrency:
             continue
         if not leases.has_margin(job, now):
             if not job.is_asked and job.renew_at < NEVER:

@@ -42,6 +42,8 @@ SOON: Final[Micros] = 20 * MILLI
 """The shortest time between two renewals of a job."""
 BATCH: Final = 256
 """Jobs of one command at most."""
+SPARE: Final = 1_024
+"""Timers of jobs that have ended are cleared away when there are so many."""
 _ENDS: Final = {b"LOST": Why.LOST, b"ACKED": Why.ACKED, b"DEAD": Why.DEAD}
 
 
@@ -62,32 +64,46 @@ def note_pause(state: State, now: Micros) -> None:
 
 
 def watch(state: State, job: Job) -> None:
-    """Look at it when it is due."""
-    if job.due < NEVER:
+    """Look at it when it is due. A timer that fires before that is moved then: most jobs end before
+    any of theirs fires."""
+    due = job.due
+    if due < job.armed:
+        job.armed = due
         state.last_timer += 1
-        heapq.heappush(state.timers, (job.due, state.last_timer, job))
+        heapq.heappush(state.timers, (due, state.last_timer, job))
+        if len(state.timers) > 2 * len(state.jobs) + SPARE:
+            state.timers = [timer for timer in state.timers if _is_live(state, timer)]
+            heapq.heapify(state.timers)
 
 
 def deadline(state: State) -> Micros:
     """When the next job is due."""
-    timers = state.timers
-    while timers and not _is_live(state, timers[0]):
-        heapq.heappop(timers)
-    return timers[0][0] if timers else NEVER
+    while state.timers:
+        timer = state.timers[0]
+        due, _, job = timer
+        is_live = _is_live(state, timer)
+        if is_live and job.due <= due:
+            return due
+        heapq.heappop(state.timers)
+        if is_live:
+            job.armed = NEVER
+            watch(state, job)
+    return NEVER
 
 
 def _is_live(state: State, timer: tuple[Micros, int, Job]) -> bool:
     due, _, job = timer
-    return job.due == due and state.jobs.get(job.id) is job
+    return job.armed == due and state.jobs.get(job.id) is job
 
 
 def due_jobs(state: State, now: Micros) -> list[Job]:
-    """Those that are due, each once."""
-    found: dict[Job, None] = {}
+    """Those that are due. Each is to be watched again."""
+    found = []
     while deadline(state) <= now:
         _, _, job = heapq.heappop(state.timers)
-        found[job] = None
-    return list(found)
+        job.armed = NEVER
+        found.append(job)
+    return found
 
 
 def has_margin(job: Job, now: Micros) -> bool:
@@ -210,12 +226,20 @@ def cancel(state: State, job: Job, why: Why) -> None:
         state.out.cancels.append(Cancel(job.id, why))
 
 
+def leave_slot(state: State, job: Job) -> None:
+    """Its handler has ended."""
+    state.running[job.queue] -= 1
+    if job.is_stuck:
+        job.is_stuck = False
+        state.stuck[job.queue] -= 1
+
+
 def forget(state: State, job: Job, why: Why | None = None) -> None:
     """It is not in hand any more; with a reason, it has not begun, or its outcome is not known."""
     if job.stage in (Stage.HELD, Stage.RUNNING):
         state.in_hand[job.queue] -= 1
     if job.stage is Stage.RUNNING:
-        state.running[job.queue] -= 1
+        leave_slot(state, job)
     state.held.pop(job.id, None)
     if state.jobs.get(job.id) is job:
         del state.jobs[job.id]

@@ -46,7 +46,7 @@ def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> No
 
 def _hold_again(state: State, job: Job) -> None:
     """It was given up, and came back before its handler had ended."""
-    state.running[job.queue] -= 1
+    leases.leave_slot(state, job)
     job.stage, job.cancelled, job.is_again = Stage.HELD, None, False
     state.held[job.id] = job
     leases.watch(state, job)
@@ -58,7 +58,7 @@ def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
     if job.stage in (Stage.HELD, Stage.RUNNING):
         state.in_hand[job.queue] -= 1
     if job.stage is Stage.RUNNING:
-        state.running[job.queue] -= 1
+        leases.leave_slot(state, job)
     state.held.pop(job.id, None)
     if job.is_once and isinstance(outcome, Retry | Release):
         outcome = Done()

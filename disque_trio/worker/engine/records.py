@@ -195,6 +195,10 @@ class Job:
     """A WORKING is under way."""
     is_again: bool = False
     """It came again while its cancelled handler still ran."""
+    is_stuck: bool = False
+    """Its handler does not end though it was cancelled."""
+    armed: Micros = NEVER
+    """When its timer wakes the engine, at `due` or before; NEVER for no timer."""
     tries: int = 0
     """How often another node had to be asked."""
 
@@ -244,7 +248,9 @@ class Link:
     requests: deque[Request] = attrs.Factory(deque)
     client: int | None = None
     """Its number in the node, for CLIENT UNBLOCK."""
-    is_woken: bool = False
+    wake_at: Micros = 0
+    """When its GETJOB may be ended again; 0 for at once, NEVER while a CLIENT UNBLOCK is under
+    way."""
 
     @property
     def taking(self) -> Request | None:
@@ -272,6 +278,7 @@ class Phase(enum.Enum):
     """What the worker does."""
 
     RUNNING = "takes and runs jobs"
+    QUIET = "takes none, and runs those in hand"
     DRAINING = "takes none, and lets those run that have begun"
     ABORTING = "has cancelled all handlers"
     STOPPED = "is over"
@@ -302,8 +309,10 @@ class State:
     """By queue: how many run."""
     in_hand: dict[bytes, int] = attrs.Factory(dict)
     """By queue: how many run or are held."""
+    stuck: dict[bytes, int] = attrs.Factory(dict)
+    """By queue: how many run on though they were cancelled. They count for no limit."""
     timers: list[tuple[Micros, int, Job]] = attrs.Factory(list)
-    """A heap; entries that are not `Job.due` any more are skipped."""
+    """A heap; entries that are not `Job.armed` any more are skipped."""
     last_timer: int = 0
     links: dict[int, Link] = attrs.Factory(dict)
     last_link: int = 0

@@ -21,6 +21,20 @@ def test_it_takes_jobs_from_the_next_node_if_the_first_fails_and_comes_back() ->
     assert talk.last(b"GETJOB").node == "n1"
 
 
+def test_a_wait_that_had_not_begun_when_it_was_to_end_is_ended_again() -> None:
+    talk = Talk()
+    talk.greet()
+    talk.stop()
+    talk.answer(b"CLIENT", 0)
+    talk.wait(21)
+    assert talk.count(b"CLIENT") == 3  # once CLIENT ID
+
+    talk.answer(b"CLIENT", 1)
+    talk.answer(b"GETJOB", NULL_ARRAY)
+
+    assert talk.engine.is_stopped
+
+
 def test_a_node_that_does_not_greet_is_not_waited_for() -> None:
     talk = Talk()
     talk.wait(501)

@@ -3,11 +3,12 @@
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine import fetching
-from disque_trio.worker.engine.records import Dead, Done, Queue, Release, Retry, Why
+from disque_trio.worker.engine import fetching, leases
+from disque_trio.worker.engine.records import MILLI, Dead, Done, Queue, Release, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 THREE = b"D-11111111-555555555555555555555555-05a1"
+FOUR = b"D-11111111-666666666666666666666666-05a1"
 
 
 def test_it_asks_what_the_node_can_before_it_asks_for_jobs() -> None:
@@ -38,6 +39,82 @@ def test_it_starts_as_many_as_may_run_and_holds_as_many_as_it_may() -> None:
 
     talk.finish(ONE, Done())
     assert talk.starts == [ONE, TWO, THREE]
+    assert b"COUNT 1" in b" ".join(talk.last(b"GETJOB").words)
+
+
+def test_while_most_of_what_may_be_held_is_there_it_asks_for_no_more() -> None:
+    talk = Talk(Queue(name=b"q", prefetch=3), concurrency=1)
+    talk.deliver(*(lease(id) for id in (ONE, TWO, THREE, FOUR)))
+
+    talk.finish(ONE, Done())
+    assert talk.starts == [ONE, TWO]
+    assert b"COUNT 1" in b" ".join(talk.last(b"GETJOB").words)
+
+
+def test_the_times_of_jobs_that_have_ended_are_cleared_away() -> None:
+    talk = Talk(Queue(name=b"q"), concurrency=100)
+    talk.greet()
+    for number in range(60):
+        ids = [b"D-11111111-%024d-05a1" % (100 * number + each) for each in range(100)]
+        talk.deliver(*map(lease, ids))
+        for id in ids:
+            talk.finish(id, Done())
+        talk.wait(3)
+        talk.answer(b"ACKJOB", 100)
+    assert not talk.engine.state.jobs
+    assert len(talk.engine.state.timers) < 3 * leases.SPARE
+
+
+def test_a_quiet_worker_runs_what_it_has_and_takes_no_more_until_it_resumes() -> None:
+    talk = Talk(Queue(name=b"q", prefetch=1), concurrency=1)
+    talk.deliver(lease(ONE), lease(TWO))
+    talk.engine.quiet(talk.now)
+    talk.finish(ONE, Done())
+    assert talk.starts == [ONE, TWO]
+    talk.finish(TWO, Done())
+    asked = talk.count(b"GETJOB")
+    talk.wait(10_000)
+    assert talk.count(b"GETJOB") == asked
+    assert not talk.engine.is_stopped
+
+    talk.engine.resume(talk.now)
+    talk.listen()
+    talk.deliver(lease(THREE))
+    assert talk.starts == [ONE, TWO, THREE]
+
+
+def test_the_wait_for_jobs_of_a_quiet_worker_is_ended() -> None:
+    talk = Talk()
+    talk.greet()
+    talk.engine.quiet(talk.now)
+    talk.listen()
+
+    assert talk.waits(b"CLIENT") is not None
+
+
+def test_a_quiet_worker_stops() -> None:
+    talk = Talk()
+    talk.engine.quiet(talk.now)
+    talk.stop()
+
+    assert talk.engine.is_stopped
+
+
+def test_in_place_of_a_job_that_does_not_end_another_one_runs() -> None:
+    talk = Talk(Queue(name=b"q", concurrency=1, limit=MILLI), concurrency=1)
+    talk.deliver(lease(ONE))
+    talk.wait(2)
+    assert talk.cancels == [(ONE, Why.TOO_LONG)]
+    assert talk.waits(b"GETJOB") is None
+
+    talk.engine.stuck(talk.now, ONE)
+    talk.listen()
+    talk.deliver(lease(TWO))
+    assert talk.starts == [ONE, TWO]
+
+    talk.finish(ONE, Done())
+    assert talk.waits(b"GETJOB") is None
+    talk.finish(TWO, Done())
     assert b"COUNT 1" in b" ".join(talk.last(b"GETJOB").words)
 
 

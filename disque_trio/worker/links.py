@@ -1,0 +1,160 @@
+"""The driver's connections: each dials, greets, and then sends and reads until it ends.
+
+What is sent in one turn is one write, and what one read has brought is heard together. A connection
+never waits for another one.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import anyio
+import attrs
+from anyio.abc import ByteStream
+
+from disque_trio.client.address import Address
+from disque_trio.client.errors import ConnectionFailedError, lost
+from disque_trio.client.streams import Connect
+from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.wire.resp import ProtocolError, encode_request
+from disque_trio.worker.parsing import Parser, make_parser
+
+CONNECT_TIMEOUT_S: Final = 5.0
+LAST_WORDS_S: Final = 1.0
+"""How long what is unsent may take, once a connection is to end."""
+_CHUNK: Final = 1 << 17
+_BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+_REFUSALS: Final = (b"NOAUTH", b"WRONGPASS", b"DENIED")
+
+
+class Listener(Protocol):
+    """Who hears what happens on connections."""
+
+    def greeted(self, link: "Link", hello: Reply) -> None:
+        """The node has answered HELLO so."""
+        ...
+
+    def heard(self, link: "Link", replies: Sequence[Reply]) -> None:
+        """Replies have come, in the order of the requests."""
+        ...
+
+    def refused(self, link: "Link", error: str) -> None:
+        """The node does not let this worker in: password or rights are missing."""
+        ...
+
+    def lost(self, link: "Link", error: ConnectionFailedError | None) -> None:
+        """The connection has ended; None if it was closed here."""
+        ...
+
+
+@attrs.define(eq=False)
+class Link:
+    """A connection, made in the event loop."""
+
+    number: int
+    node: str
+    """The engine's name of the node."""
+    address: Address
+    listener: Listener
+    _unsent: list[bytes] = attrs.field(init=False, factory=list)
+    _greeting: deque[bytes] = attrs.field(init=False, factory=deque)
+    """Commands of the greeting without a reply."""
+    _has_more: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+    _scope: anyio.CancelScope = attrs.field(init=False, factory=anyio.CancelScope)
+    _is_closing: bool = attrs.field(init=False, default=False)
+    _has_answered: bool = attrs.field(init=False, default=False)
+    _error: ConnectionFailedError | None = attrs.field(init=False, default=None)
+
+    def send(self, words: Sequence[bytes]) -> None:
+        """Send a request with the others of this turn, once the connection is open."""
+        self._unsent.append(encode_request(words))
+        self._has_more.set()
+
+    def close(self) -> None:
+        """End it after what is unsent, which may take `LAST_WORDS_S`."""
+        self._is_closing = True
+        self._has_more.set()
+        self._scope.deadline = anyio.current_time() + LAST_WORDS_S
+
+    async def serve(self, connect: Connect, secret: Callable[[], bytes | None]) -> None:
+        """Dial, and go on until the connection ends."""
+        try:
+            with self._scope:
+                await self._converse(await connect(self.address, CONNECT_TIMEOUT_S), secret())
+        except ConnectionFailedError as error:
+            self._error = error
+        self.listener.lost(self, None if self._is_closing else self._error)
+
+    async def _converse(self, stream: ByteStream, password: bytes | None) -> None:
+        auth = [] if password is None else [(b"AUTH", password)]
+        for words in reversed([*auth, (b"HELLO",)]):
+            self._greeting.appendleft(words[0])
+            self._unsent.insert(0, encode_request(words))
+        self._has_more.set()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read, stream)
+                await self._write(stream)
+                tasks.cancel_scope.cancel()
+        finally:
+            await anyio.aclose_forcefully(stream)
+
+    async def _write(self, stream: ByteStream) -> None:
+        while self._error is None and (self._unsent or not self._is_closing):
+            await self._has_more.wait()
+            self._has_more = anyio.Event()
+            data = b"".join(self._unsent)
+            self._unsent.clear()
+            try:
+                if data:
+                    await stream.send(data)
+            except _BROKEN as error:
+                self._fail(error)
+
+    async def _read(self, stream: ByteStream) -> None:
+        parser = make_parser()
+        while self._error is None:
+            try:
+                await self._read_on(stream, parser)
+            except anyio.EndOfStream:
+                self._fail(None)
+            except ProtocolError as error:
+                self._fail(OSError(f"it does not speak Disque's protocol: {error}"))
+            except _BROKEN as error:
+                self._fail(error)
+
+    async def _read_on(self, stream: ByteStream, parser: Parser) -> None:
+        while self._error is None:
+            replies = parser.feed(await stream.receive(_CHUNK))
+            if self._greeting:
+                replies = self._hear_greeting(replies)
+            if replies:
+                self._has_answered = True
+                self._look_for_refusals(replies)
+                self.listener.heard(self, replies)
+
+    def _hear_greeting(self, replies: list[Reply]) -> list[Reply]:
+        """Take the replies to the greeting off; the others."""
+        count = min(len(replies), len(self._greeting))
+        for reply in replies[:count]:
+            word = self._greeting.popleft()
+            if isinstance(reply, Failure):
+                self._look_for_refusals([reply])
+            elif word == b"HELLO":
+                self.listener.greeted(self, reply)
+        return replies[count:]
+
+    def _look_for_refusals(self, replies: list[Reply]) -> None:
+        for reply in replies:
+            if isinstance(reply, Failure) and reply.text.startswith(_REFUSALS):
+                self.listener.refused(self, reply.text.decode(errors="backslashreplace"))
+
+    def _fail(self, error: BaseException | None) -> None:
+        if self._error is None:
+            self._error = lost(
+                str(self.address),
+                error if isinstance(error, OSError) else None,
+                has_answered=self._has_answered or self.address.path is not None,
+                has_tls=self.address.tls is not None,
+            )
+        self._has_more.set()

@@ -1,0 +1,325 @@
+"""Drives the engine with anyio, on Trio and on asyncio: connections, slots, time.
+
+A turn tells the engine what has happened and carries out what it answers, in the order of its
+`Outbox`, without waiting. Connections and slots take turns themselves; a timer takes those that are
+due when nothing happens.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+import attrs
+from anyio.abc import TaskGroup, TaskStatus
+
+from disque_trio.client import streams
+from disque_trio.client.address import Address, Cluster
+from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.client.greeting import Introduction
+from disque_trio.client.nodes import Nodes
+from disque_trio.client.streams import Connect
+from disque_trio.statemachine.base import Reply
+from disque_trio.worker.engine.engine import Engine
+from disque_trio.worker.engine.records import (
+    NEVER,
+    SECOND,
+    Drop,
+    Micros,
+    Phase,
+    Settings,
+    Start,
+    Why,
+)
+from disque_trio.worker.handling import Handler
+from disque_trio.worker.links import Link
+from disque_trio.worker.slots import Slots
+from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
+
+STUCK_S: Final = 10.0
+"""A handler that has not ended so long after it was cancelled is stuck."""
+LOOK_S: Final = 1.0
+"""How often it is looked for them."""
+LAST_WORDS_S: Final = 0.5
+"""How long handlers may take to end when the worker has ended."""
+_LOUD: Final = (Why.LEASE_OVER, Why.REFUSED, Why.UNKNOWN)
+
+_log: Final = logging.getLogger("disque_trio.worker")
+
+
+@attrs.define(eq=False, kw_only=True)
+class Worker:
+    """A worker. `run` runs it; the other methods give it orders, in the same event loop."""
+
+    settings: Settings
+    """`nodes` are the names of addresses of the cluster."""
+    handler: Handler
+    cluster: Cluster
+    connect: Connect = streams.connect
+    discover: bool | None = None
+    """Use the nodes that these know, too? None is yes, unless TLS is spoken."""
+    max_stuck: int = 4
+    """With more handlers that do not end, the worker stops, and asks to be started again."""
+    leave: Callable[[int], object] | None = None
+    """Called with the status if handlers run on when the worker has ended: the process is to end
+    now. None waits for them."""
+    status: int = attrs.field(init=False, default=CLEAN)
+    """How the process is to end, after `run`."""
+    _engine: Engine | None = attrs.field(init=False, default=None)
+    _orders: list[Callable[[Engine, Micros], None]] = attrs.field(init=False, factory=list)
+    """Given before it ran."""
+    _nodes: Nodes = attrs.field(init=False)
+    _addresses: dict[str, Address] = attrs.field(init=False)
+    _links: dict[int, Link] = attrs.field(init=False, factory=dict)
+    _dialling: TaskGroup = attrs.field(init=False)
+    _slots: Slots = attrs.field(init=False)
+    _stuck: int = attrs.field(init=False, default=0)
+    _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
+    """By node: why it does not let this worker in."""
+    _down: dict[str, str] = attrs.field(init=False, factory=dict)
+    """By node: why it does not answer."""
+    _timer: anyio.CancelScope = attrs.field(init=False)
+    _armed: float = attrs.field(init=False, default=-math.inf)
+    """When the timer fires."""
+    _stopped: anyio.Event = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        seeds = self.cluster.seeds
+        has_tls = any(each.tls is not None for each in seeds)
+        self._nodes = Nodes(seeds, not has_tls if self.discover is None else self.discover)
+        self._addresses = {str(each): each for each in seeds}
+        for name in self.settings.nodes:
+            if name not in self._addresses:
+                raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
+        self._slots = Slots(self.handler, self, self._most)
+
+    # Orders.
+
+    def stop(self) -> None:
+        """Take no more jobs, and end when those that run have ended; the second time, cancel
+        them."""
+        self._order(Engine.stop)
+
+    def quiet(self) -> None:
+        """Take no more jobs until `resume`."""
+        self._order(Engine.quiet)
+
+    def resume(self) -> None:
+        """Take jobs again, after `quiet`."""
+        self._order(Engine.resume)
+
+    def _order(self, order: Callable[[Engine, Micros], None]) -> None:
+        if self._engine is None:
+            self._orders.append(order)
+        else:
+            order(self._engine, _now())
+            self.turn()
+
+    # What runs may ask (`handling.Driver`).
+
+    @property
+    def is_stopping(self) -> bool:
+        """Does the worker stop?"""
+        running = (Phase.RUNNING, Phase.QUIET)
+        return self._engine is not None and self._engine.state.phase not in running
+
+    def lease_end(self, id: bytes) -> float:
+        """When the job's lease ends, by `anyio.current_time`."""
+        job = None if self._engine is None else self._engine.state.jobs.get(id)
+        if job is None or job.lost is not None:
+            return -math.inf
+        return math.inf if job.end == NEVER else job.end / SECOND
+
+    def node_of(self, id: bytes) -> str:
+        """The node that has delivered the job."""
+        job = None if self._engine is None else self._engine.state.jobs.get(id)
+        return "" if job is None else job.node
+
+    def limit(self, id: bytes, seconds: float) -> None:
+        """Cancel the handler of the job after so long."""
+        if self._engine is not None:
+            self._engine.limit(_now(), id, int(seconds * SECOND))
+            self._arm(self._engine)
+
+    # Running.
+
+    async def run(self, *, task_status: TaskStatus["Worker"] = anyio.TASK_STATUS_IGNORED) -> int:
+        """Run jobs until the order to stop; how the process is to end.
+
+        Cancelling it ends it at once, like a killed process: leases end by themselves.
+        """
+        self._stopped = anyio.Event()
+        self._timer = anyio.CancelScope()
+        async with anyio.create_task_group() as tasks:
+            self._slots.open(tasks)
+            async with anyio.create_task_group() as self._dialling:
+                self._engine = Engine(self.settings, _now())
+                self._engine.tick(_now())
+                for order in self._orders:
+                    order(self._engine, _now())
+                tasks.start_soon(self._keep_time, self._engine)
+                tasks.start_soon(self._look_for_stuck, self._engine)
+                task_status.started(self)
+                await self._stopped.wait()
+            if self.leave is not None:
+                await self._leave(self.leave)
+            tasks.cancel_scope.cancel()
+        return self._end()
+
+    def _end(self) -> int:
+        if self.status == CLEAN and self._slots.interrupted:
+            self.status = INTERRUPTED
+        return self.status
+
+    async def _leave(self, leave: Callable[[int], object]) -> None:
+        until = anyio.current_time() + LAST_WORDS_S
+        while self._slots.at_work and anyio.current_time() < until:
+            await anyio.sleep(LAST_WORDS_S / 20)
+        if self._slots.at_work:
+            self._slots.interrupted += len(self._slots.at_work)
+            _log.error("%d handlers do not end: leaving", len(self._slots.at_work))
+            leave(self._end())
+
+    # Turns.
+
+    def turn(self) -> None:
+        """Tell the engine which handlers have ended, and carry out what it answers."""
+        engine = self._engine
+        assert engine is not None
+        ended = self._slots.ended
+        while True:
+            if ended:
+                engine.finished_all(_now(), ended)
+                ended.clear()
+            self._carry_out(engine)
+            if not ended:  # jobs that were cancelled before they began
+                return
+
+    def _carry_out(self, engine: Engine) -> None:
+        out = engine.take()
+        for cancel in out.cancels:
+            self._slots.cancel(cancel)
+        for send in out.sends:
+            (self._links.get(send.link) or self._open(send.link, send.node)).send(send.words)
+        for number in out.closes:
+            if link := self._links.pop(number, None):
+                link.close()
+        for drop in out.drops:
+            self._note(drop)
+        self._slots.start(out.starts)
+        if engine.is_stopped:
+            self._stopped.set()
+        self._arm(engine)
+
+    def _note(self, drop: Drop) -> None:
+        level = logging.WARNING if drop.why in _LOUD else logging.DEBUG
+        _log.log(level, "%s: %s", drop.id.decode(errors="replace"), drop.why.value)
+
+    def _arm(self, engine: Engine) -> None:
+        due = engine.deadline()
+        at = math.inf if due == NEVER else (due + 1) / SECOND
+        if at < self._armed:
+            self._armed = self._timer.deadline = at
+
+    async def _keep_time(self, engine: Engine) -> None:
+        while True:
+            self._armed = math.inf
+            engine.tick(_now())
+            self.turn()
+            with anyio.CancelScope(deadline=self._armed) as self._timer:
+                await anyio.sleep_forever()
+
+    # Connections (`links.Listener`).
+
+    def _open(self, number: int, node: str) -> Link:
+        link = self._links[number] = Link(number, node, self._addresses[node], self)
+        self._dialling.start_soon(link.serve, self.connect, self.cluster.secret)
+        return link
+
+    def greeted(self, link: Link, hello: Reply) -> None:
+        """The node has answered HELLO so."""
+        engine = self._engine
+        assert engine is not None
+        self._refusals.pop(link.node, None)
+        if self._down.pop(link.node, ""):
+            _log.info("%s answers again", link.node)
+        if isinstance(hello, list):
+            self._nodes.introduced(link.address, Introduction(hello))
+        found = {str(each): each for each in self._nodes.order(-math.inf)}
+        names = [name for name in engine.state.order if name in found]
+        names += [name for name in found if name not in names]
+        if names != engine.state.order:
+            self._addresses |= found
+            engine.know(_now(), names)
+            self.turn()
+
+    def heard(self, link: Link, replies: Sequence[Reply]) -> None:
+        """Replies have come."""
+        assert self._engine is not None
+        self._engine.answered(_now(), link.number, *replies)
+        self.turn()
+
+    def refused(self, link: Link, error: str) -> None:
+        """The node does not let this worker in. If no node does, the worker ends."""
+        engine = self._engine
+        assert engine is not None
+        if link.node not in self._refusals:
+            _log.error("%s refuses this worker: %s. Is the password right?", link.node, error)
+        self._refusals[link.node] = error
+        if self.status == CLEAN and all(name in self._refusals for name in engine.state.order):
+            self.status = REFUSED
+            self.stop()
+
+    def lost(self, link: Link, error: ConnectionFailedError | None) -> None:
+        """The connection has ended."""
+        self._links.pop(link.number, None)
+        if error is not None and link.node not in self._down:
+            self._down[link.node] = str(error)
+            _log.warning("%s", error)
+        assert self._engine is not None
+        self._engine.lost(_now(), link.number)
+        self.turn()
+
+    # Handlers.
+
+    def _most(self) -> int:
+        return self.settings.concurrency + self._stuck
+
+    def failed(self, start: Start, error: BaseException) -> None:
+        """A handler has raised this, which it must not."""
+        text = "the handler of %s raised what it should have turned into an outcome"
+        _log.error(text, start.id.decode(errors="replace"), exc_info=error)
+
+    async def _look_for_stuck(self, engine: Engine) -> None:
+        while True:
+            await anyio.sleep(LOOK_S)
+            late = anyio.current_time() - STUCK_S
+            slots = list(self._slots.at_work.items())
+            for id, slot in slots:
+                if slot.cancelled_at <= late and not slot.is_stuck:
+                    slot.is_stuck = True
+                    engine.stuck(_now(), id)
+                    _log.error("the handler of %s does not end", id.decode(errors="replace"))
+            self._stuck = sum(slot.is_stuck for _, slot in slots)
+            if self._stuck > self.max_stuck and self.status == CLEAN:
+                _log.error("%d handlers do not end: stopping, to be started anew", self._stuck)
+                self.status = RESTART
+                self.stop()
+            self.turn()
+
+
+def _now() -> Micros:
+    return int(anyio.current_time() * SECOND)
+
+
+async def work(
+    settings: Settings,
+    handler: Handler,
+    *,
+    cluster: Cluster,
+    task_status: TaskStatus[Worker] = anyio.TASK_STATUS_IGNORED,
+) -> int:
+    """Run jobs until the order to stop; how the process is to end (`Worker`)."""
+    worker = Worker(settings=settings, handler=handler, cluster=cluster)
+    return await worker.run(task_status=task_status)

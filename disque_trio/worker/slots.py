@@ -1,0 +1,179 @@
+"""Slots: long-lived tasks that run what the engine starts, one job at a time each.
+
+A slot takes one job after another without giving way, for a millisecond at most; then every other
+task has its turn, so that nothing else is late while thousands of short jobs wait. One idle slot is
+woken at a time, and it wakes the next one if jobs are left: jobs that end at once need one slot,
+jobs that wait get one each.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, Protocol
+
+import anyio
+import attrs
+from anyio.abc import TaskGroup
+
+from disque_trio.worker.engine.records import Cancel, Outcome, Release, Retry, Start, Why
+from disque_trio.worker.handling import Driver, Handler, Run
+
+BURST_S: Final = 0.001
+"""How long jobs run one after another before other tasks have their turn."""
+_Ended = list[tuple[bytes, Outcome | None]]
+
+
+class Turns(Driver, Protocol):
+    """Who is told that jobs have ended."""
+
+    def turn(self) -> None:
+        """Handlers have ended: tell the engine."""
+        ...
+
+    def failed(self, start: Start, error: BaseException) -> None:
+        """A handler has raised this, which it must not."""
+        ...
+
+
+@attrs.define(eq=False)
+class Slot:
+    """One of the tasks, and its job."""
+
+    scope: anyio.CancelScope = attrs.Factory(anyio.CancelScope)
+    """Renewed only after it was cancelled."""
+    wake: anyio.Event = attrs.Factory(anyio.Event)
+    run: Run | None = None
+    cancelled_at: float = math.inf
+    """When its job was cancelled, on the loop's clock."""
+    is_stuck: bool = False
+
+
+@attrs.define(eq=False)
+class Slots:
+    """The slots of a worker."""
+
+    handler: Handler
+    driver: Turns
+    most: Callable[[], int]
+    """How many jobs may run."""
+    ended: _Ended = attrs.field(init=False, factory=list)
+    """What has ended since the last turn."""
+    at_work: dict[bytes, Slot] = attrs.field(init=False, factory=dict)
+    interrupted: int = attrs.field(init=False, default=0)
+    """Jobs that were cancelled because the worker stops."""
+    _tasks: TaskGroup = attrs.field(init=False)
+    _ready: deque[Start] = attrs.field(init=False, factory=deque)
+    _idle: list[Slot] = attrs.field(init=False, factory=list)
+    _count: int = attrs.field(init=False, default=0)
+    _is_waking: bool = attrs.field(init=False, default=False)
+    _yield_at: float = attrs.field(init=False, default=0.0)
+
+    def open(self, tasks: TaskGroup) -> None:
+        """Let slots be tasks of this group."""
+        self._tasks = tasks
+
+    def start(self, starts: list[Start]) -> None:
+        """Run these."""
+        self._ready += starts
+        if self._ready:
+            self._wake()
+
+    def cancel(self, cancel: Cancel) -> None:
+        """End a run, or do not begin it."""
+        slot = self.at_work.get(cancel.id)
+        if slot is not None and slot.run is not None:
+            slot.run.why = cancel.why
+            slot.cancelled_at = anyio.current_time()
+            slot.scope.cancel()
+            return
+        for start in self._ready:
+            if start.id == cancel.id:
+                self._ready.remove(start)
+                self.ended.append((start.id, None))
+                return
+
+    def _wake(self) -> None:
+        if self._is_waking:
+            return
+        if self._idle:
+            self._is_waking = True
+            self._idle.pop().wake.set()
+        elif self._count < self.most():
+            self._is_waking = True
+            self._count += 1
+            self._tasks.start_soon(self._serve)
+
+    def _woken(self) -> None:
+        self._is_waking = False
+        self._yield_at = monotonic() + BURST_S
+
+    async def _serve(self) -> None:
+        slot = Slot()
+        self._woken()
+        while True:
+            error: BaseException | None = None
+            try:
+                with anyio.CancelScope() as slot.scope:
+                    await self._take_jobs(slot)
+            except BaseException as raised:
+                error = self._of_handler(slot, raised)
+            if slot.run is not None:
+                self._end(slot, slot.run, self._outcome(slot.run, error))
+
+    def _of_handler(self, slot: Slot, error: BaseException) -> BaseException:
+        """What the handler has raised. An end of the whole worker, and what no job may stop, goes
+        on."""
+        is_over = anyio.current_effective_deadline() == -math.inf
+        if slot.run is None or is_over or isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
+        return error
+
+    async def _take_jobs(self, slot: Slot) -> None:
+        ready, ended, at_work = self._ready, self.ended, self.at_work
+        while not slot.scope.cancel_called:
+            if ended and not ready:
+                self.driver.turn()
+            if not ready or monotonic() > self._yield_at:
+                await self._rest(slot)
+                continue
+            start = ready.popleft()
+            slot.run = run = Run(start, self.driver)
+            at_work[start.id] = slot
+            if ready:
+                self._wake()
+            elif ended:
+                self.driver.turn()
+            self._end(slot, run, await self.handler(run))
+
+    async def _rest(self, slot: Slot) -> None:
+        """Wait for a job, or for the turn of others."""
+        if self.ended:
+            self.driver.turn()
+        slot.wake = anyio.Event()
+        self._idle.append(slot)
+        if self._ready:
+            self._wake()
+        await slot.wake.wait()
+        self._woken()
+
+    def _end(self, slot: Slot, run: Run, outcome: Outcome | None) -> None:
+        if run.why is Why.SHUTDOWN and isinstance(outcome, Release | None):
+            self.interrupted += 1
+        slot.run, slot.cancelled_at, slot.is_stuck = None, math.inf, False
+        del self.at_work[run.start.id]
+        self.ended.append((run.start.id, outcome))
+
+    def _outcome(self, run: Run, error: BaseException | None) -> Outcome | None:
+        """Of a run whose handler has not returned. Why it was cancelled decides, not what it
+        raised."""
+        if error is not None:
+            self.driver.failed(run.start, error)
+        match run.why:
+            case Why.TOO_LONG:
+                return self.handler.overrun(run)
+            case Why.SHUTDOWN:
+                return Release()
+            case None:
+                return Retry()
+        return None
