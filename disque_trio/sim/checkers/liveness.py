@@ -292,7 +292,8 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
 
 
 def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
-    """May it wait for a node outside the core, or for another that does? A dummy asks everybody."""
+    """May it wait for a node outside the core, for another that does, or for a name that nobody has
+    any more? A dummy asks everybody."""
     world = case.world
     listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
     holders = {job.origin: None, **job.copies, **job.not_held, **job.sent_to, **listed}
@@ -300,7 +301,11 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     if _is_async(job) and len(job.sent_to) < _replicas_of(job) - 1:
         # Some of its holders are nodes that no copy could be sent to, of which no row tells.
         asked = world.nodes
-    return bool(world.names_forgotten) or not all(world.in_core(node) for node in asked)
+    if world.names_forgotten or not all(world.in_core(node) for node in asked):
+        return True
+    return any(case.may_be_named_twice(job, node) for node in holders) or any(
+        world.is_name_new(give.receiver, give.node, give.time) for give in job.gives
+    )
 
 
 def _is_async(job: Job) -> bool:

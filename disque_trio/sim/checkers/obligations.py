@@ -214,8 +214,9 @@ class Obligations:
     def introduction(self) -> Micros:
         """How long after a start under a new name some may not know it yet, while nothing is in
         their way: one round of gossip to learn of it, one to call, three messages of handshake.
-        Where links lose messages at random, it may have to be given up and begun anew."""
-        again = 0 if self.is_stream else self.node_timeout
+        Where links lose messages at random, or nodes give links up because some messages are slow,
+        it may have to be given up and begun anew."""
+        again = 0 if self.is_stream and not self.has_tail else self.node_timeout
         return self.longest(2 * GOSSIP_ROUND + again) + 3 * self.latency
 
     @property

@@ -194,11 +194,13 @@ class World:
         return self._was_hindered(node, other, max(since, lately), now)
 
     def _was_hindered(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Was a fault in the way between the two, or at one of them, between these times? That they
-        do not know each other does not count."""
+        """Was a fault at one of the two, or on a link of one, between these times? They may learn
+        of each other from third nodes. That they do not know each other does not count."""
         intervals = [
             interval
-            for interval in self.link_troubles.get(_pair(one, other), ())
+            for pair, found in self.link_troubles.items()
+            if one in pair or other in pair
+            for interval in found
             if not interval.is_unknown
         ]
         for node in (one, other):

@@ -173,3 +173,36 @@ def test_a_nack_is_told_twice_where_a_holder_is_listed_under_two_names(
     trace.row(3.2, "get.deliver", "n3", job=JOB, client="c2", detail="nacks=2 additional=0 body=b")
 
     assert broken(trace.verdict()) == due
+
+
+@pytest.mark.parametrize(("at", "is_found"), [(2, False), (-60, True)])
+def test_an_ack_may_wait_for_ever_for_a_name_to_which_the_job_was_given(
+    at: int, *, is_found: bool
+) -> None:
+    trace = Trace(consumers=())
+    trace.row(at - 1, "crash", "n3", cause="kill")
+    trace.row(at, "start", "n3", cause="fresh")
+    trace.add(1, to=(), options="replicate=1 retry=10 ttl=3600")
+    trace.row(2.5, "unqueue", "n1", job=JOB, cause="given")
+    trace.row(2.5, "give", "n1", job=JOB, peer="n3", cause="given")
+    trace.requeue(12.5, "n1")
+    trace.serve(13)
+    trace.ack(14)
+    trace.heal(20)
+
+    assert ("L3" in broken(trace.verdict(end=400))) == is_found
+
+
+@pytest.mark.parametrize(("third", "due"), [("n2", []), ("", ["S2"])])
+def test_a_new_name_may_come_late_over_links_to_third_nodes(third: str, due: list[str]) -> None:
+    trace = with_newcomer(-20, "n3")
+    if third:
+        trace.cut(-19, ["n1"], [third], until=-2)
+    trace.add(2)
+    trace.serve(3)
+    trace.ack(4)
+    trace.setack(4.001, "n1", "n2")
+    trace.send(4.001, "setack", "n1", "n3", detail="holders=3", lost=4.002)
+    trace.row(34, "drop", "n1", job=JOB, cause="collected")
+
+    assert broken(trace.verdict()) == due
