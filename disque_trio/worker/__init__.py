@@ -1,4 +1,52 @@
-"""The worker library. `engine` decides what a worker does; it performs no I/O.
+"""The worker library: `App` declares tasks, adds their jobs and runs them.
 
-The engine imports only the words of the state machine. docs/worker-engine.md describes it.
+`engine` decides what a worker does, without I/O; it imports only the words of the state machine.
+docs/worker-engine.md describes the engine.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from disque_trio.worker.app import App as App
+    from disque_trio.worker.arguments import UnfitTypeError as UnfitTypeError
+    from disque_trio.worker.context import Job as Job
+    from disque_trio.worker.context import NoJobError as NoJobError
+    from disque_trio.worker.context import current_job as current_job
+    from disque_trio.worker.enqueue import Adding as Adding
+    from disque_trio.worker.enqueue import Call as Call
+    from disque_trio.worker.enqueue import Enqueued as Enqueued
+    from disque_trio.worker.enqueue import EnqueueUnknownError as EnqueueUnknownError
+    from disque_trio.worker.enqueue import NotOpenError as NotOpenError
+    from disque_trio.worker.envelope import NotEncodableError as NotEncodableError
+    from disque_trio.worker.envelope import TooLargeError as TooLargeError
+    from disque_trio.worker.exceptions import Cancel as Cancel
+    from disque_trio.worker.exceptions import Dead as Dead
+    from disque_trio.worker.exceptions import InterruptedJobError as InterruptedJobError
+    from disque_trio.worker.exceptions import JobTimeoutError as JobTimeoutError
+    from disque_trio.worker.exceptions import Retry as Retry
+    from disque_trio.worker.exceptions import Snooze as Snooze
+    from disque_trio.worker.policies import Backoff as Backoff
+    from disque_trio.worker.policies import Fixed as Fixed
+    from disque_trio.worker.policies import Polynomial as Polynomial
+    from disque_trio.worker.task import Task as Task
+
+_EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
+_ENQUEUE: Final = "Adding Call Enqueued EnqueueUnknownError NotOpenError"
+_HOMES: Final = {
+    "App": "app",
+    "UnfitTypeError": "arguments",
+    **dict.fromkeys(("Job", "NoJobError", "current_job"), "context"),
+    **dict.fromkeys(_ENQUEUE.split(), "enqueue"),
+    **dict.fromkeys(("NotEncodableError", "TooLargeError"), "envelope"),
+    **dict.fromkeys(_EXCEPTIONS.split(), "exceptions"),
+    **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), "policies"),
+    "Task": "task",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The command line and the simulator import this package, and need little of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

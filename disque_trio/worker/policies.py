@@ -177,15 +177,15 @@ def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float)
 
 
 def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
-    leaves = list(_leaves(error))
-    retries = [each for each in leaves if isinstance(each, Retry)]
+    parts = list(leaves(error))
+    retries = [each for each in parts if isinstance(each, Retry)]
     if retries:
         waits = [each.after for each in retries if each.after is not None]
         after = max(waits, default=None)
         return _failed(policy, retries[0], tries, draw, after=after, is_expected=True)
-    snoozes = [each for each in leaves if isinstance(each, Snooze)]
+    snoozes = [each for each in parts if isinstance(each, Snooze)]
     if not snoozes:
-        return Cancelled(str(leaves[0]))
+        return Cancelled(str(parts[0]))
     if any(each.most is not None and tries.snoozes >= each.most for each in snoozes):
         return _failed(policy, snoozes[0], tries, draw, is_expected=True)
     return Later(max(each.after for each in snoozes))
@@ -242,17 +242,18 @@ def _split(
     return (error, None) if isinstance(error, kinds) else (None, error)
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group, and of groups in it; or this one."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from _leaves(each)
+            yield from leaves(each)
     else:
         yield error
 
 
 def describe(error: BaseException) -> str:
     """The error in one line: what, and where it was raised."""
-    first, *others = _leaves(error)
+    first, *others = leaves(error)
     text = str(first)[:LONGEST_TEXT]
     if not isinstance(first, Dead | Retry | Snooze):
         text = f"{type(first).__qualname__}: {text}".removesuffix(": ")

@@ -1,6 +1,6 @@
-"""Users' type checkers see the signatures of both clients.
+"""Users' type checkers see the signatures of both clients, and those of tasks.
 
-Mypy reads `typed` together with all tests, and pyright is run here.
+Mypy reads both `typed` together with all tests, and pyright is run here.
 """
 
 import json
@@ -19,9 +19,10 @@ PYRIGHT = shutil.which("basedpyright", path=str(Path(sys.executable).parent)) or
 
 
 @pytest.mark.skipif(PYRIGHT is None, reason="pip install -e '.[types]'")
-def test_pyright_agrees_with_mypy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", ["client", "worker"])
+def test_pyright_agrees_with_mypy(room: str, tmp_path: Path) -> None:
     settings = {
-        "include": [str(HOME / "tests/client/typed.py")],
+        "include": [str(HOME / f"tests/{room}/typed.py")],
         "typeCheckingMode": "strict",
         "reportUnnecessaryTypeIgnoreComment": "error",
     }

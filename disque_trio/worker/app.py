@@ -1,0 +1,242 @@
+"""An application: its tasks, its queues, and what runs them."""
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from inspect import iscoroutinefunction
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
+
+from disque_trio import client as clients
+from disque_trio.client.address import Cluster
+from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.worker.codec import Form
+from disque_trio.worker.context import Job
+from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
+from disque_trio.worker.envelope import MAX_BODY
+from disque_trio.worker.executing import EXECUTORS, Executor
+from disque_trio.worker.middleware import Body, Middleware, compose
+from disque_trio.worker.options import Definition, Options, RunOptions, TaskOptions, check_names
+from disque_trio.worker.performing import Entry, JobHandler
+from disque_trio.worker.task import Declare, DeclareBound, Task, declare
+
+State = TypeVar("State")
+R = TypeVar("R")
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+
+class App(Generic[State]):
+    """Tasks and consumers of queues, their client, and what their handlers share."""
+
+    @overload
+    def __init__(
+        self: "App[None]",
+        url: str | Cluster = ...,
+        *,
+        lifespan: None = ...,
+        form: Form = ...,
+        max_body: int = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        url: str | Cluster = ...,
+        *,
+        lifespan: Callable[[], AbstractAsyncContextManager[State]],
+        form: Form = ...,
+        max_body: int = ...,
+    ) -> None: ...
+    def __init__(
+        self,
+        url: str | Cluster = DEFAULT_URL,
+        *,
+        lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+        form: Form = "json",
+        max_body: int = MAX_BODY,
+    ) -> None:
+        """`url` names nodes (docs/client.md). A worker enters `lifespan` when it starts; what that
+        yields is `job.state`. `form` is how bodies are written, which have `max_body` bytes at
+        most."""
+        self.tasks: dict[str, Task[..., Any]] = {}
+        """By name, without aliases."""
+        self._names: dict[str, str] = {}
+        self._consumers: dict[str, tuple[Definition, Callable[..., Any]]] = {}
+        self._layers: list[Middleware] = []
+        self._lifespan = lifespan
+        self._enqueuer = Enqueuer(url, form, max_body)
+
+    # Declaring.
+
+    @overload
+    def task(self, *, bind: Literal[False] = ..., **options: Unpack[TaskOptions]) -> Declare: ...
+    @overload
+    def task(
+        self, *, bind: Literal[True], **options: Unpack[TaskOptions]
+    ) -> DeclareBound[State]: ...
+    def task(self, *, bind: bool = False, **options: Unpack[TaskOptions]) -> Any:
+        """Declare a function as a task: `@app.task(queue="mail")`. With `bind` it is given the job
+        before its arguments. Raises `ValueError` for what cannot work."""
+
+        def declared(fn: Callable[..., Any]) -> Task[..., Any]:
+            definition = Definition.of(_name_of(fn, options), bind, options)
+            for name in (definition.name, *definition.aliases):
+                if name in self._names:
+                    raise ValueError(f"there are two tasks {name}: give one another name")
+                self._names[name] = definition.name
+            task = declare(self._enqueuer, definition, fn, is_async=iscoroutinefunction(fn))
+            self.tasks[definition.name] = task
+            return task
+
+        return declared
+
+    def consumer(
+        self, queue: str, *, bind: bool = False, **options: Unpack[RunOptions]
+    ) -> Callable[[Fn], Fn]:
+        """Declare a function that gets every body of a queue, as bytes."""
+
+        check_names(options, RunOptions)
+
+        def declared(fn: Fn) -> Fn:
+            if queue in self._consumers:
+                raise ValueError(f"queue {queue} has two consumers")
+            definition = Definition(
+                name=f"consumer of {queue}", is_bound=bind, options=Options(queue=queue), **options
+            )
+            self._consumers[queue] = definition, fn
+            return fn
+
+        return declared
+
+    def middleware(self, layer: Middleware) -> Middleware:
+        """Put a layer around each run: the first one is outermost."""
+        self._layers.append(layer)
+        return layer
+
+    def on_enqueue(self, hook: Hook) -> Hook:
+        """Call a function before each job is added, which may add headers."""
+        self._enqueuer.hooks.append(hook)
+        return hook
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues of all tasks and consumers, by name."""
+        queues = {task.definition.options.queue for task in self.tasks.values()}
+        return sorted(queues | self._consumers.keys())
+
+    # Adding jobs.
+
+    async def __aenter__(self) -> Self:
+        """Open the client, for this event loop."""
+        self._enqueuer.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._enqueuer.close()
+
+    @property
+    def client(self) -> "clients.Client":
+        """The client of the event loop, inside of `async with app`."""
+        return self._enqueuer.client
+
+    @property
+    def blocking(self) -> "BlockingApp":
+        """The same for threads and code without an event loop."""
+        return BlockingApp(self._enqueuer)
+
+    async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
+        """Add jobs in pipelines of 128. What became of each, in their order: `Enqueued`, or the
+        error."""
+        return await self._enqueuer.add_many(calls)
+
+    # Running them.
+
+    def handler(
+        self,
+        *,
+        executors: Mapping[str, Executor] = EXECUTORS,
+        is_strict: bool = False,
+        draw: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.time,
+    ) -> JobHandler:
+        """What runs the jobs, for a driver.
+
+        With `is_strict` a job of an unknown task is dead at once. `draw` is a random number from 0
+        to 1, `now` is Unix time. Raises `UnfitTypeError` for annotations whose values no body can
+        hold, and `ValueError` for an executor that there is not.
+        """
+        tasks: dict[str, Entry] = {}
+        for task in self.tasks.values():
+            task.arguments.check()
+            body = self._body(task.definition, task.fn, executors)
+            entry = Entry(task.definition, body, task.arguments)
+            tasks |= dict.fromkeys((task.name, *task.definition.aliases), entry)
+        consumers = {
+            queue.encode(errors="surrogateescape"): Entry(
+                definition, self._body(definition, fn, executors)
+            )
+            for queue, (definition, fn) in self._consumers.items()
+        }
+        return JobHandler(
+            tasks=tasks,
+            consumers=consumers,
+            enqueuer=self._enqueuer,
+            lifespan=self._lifespan,
+            is_strict=is_strict,
+            draw=draw,
+            now=now,
+        )
+
+    def _body(
+        self, definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
+    ) -> Body:
+        is_async = iscoroutinefunction(fn)
+        name = definition.executor or ("loop" if is_async else "thread")
+        if name not in executors:
+            known = ", ".join(executors)
+            raise ValueError(f"task {definition.name}: no executor {name}; there are {known}")
+        if is_async and name != "loop":
+            raise ValueError(f"task {definition.name}: `async def` runs in the loop, not in {name}")
+        run = executors[name].run
+        is_bound = definition.is_bound
+
+        async def body(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+            return await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
+
+        async def called(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+            result: object = await fn(*((job, *args) if is_bound else args), **kwargs)
+            return result
+
+        return compose(self._layers, called if is_async else body)
+
+
+class BlockingApp:
+    """Adds jobs by a client of the thread."""
+
+    def __init__(self, enqueuer: Enqueuer) -> None:
+        self._enqueuer = enqueuer
+
+    @property
+    def client(self) -> "clients.BlockingClient":
+        """The client of this thread; `close` it when the thread ends."""
+        return self._enqueuer.blocking_client
+
+    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
+        """Add jobs (`App.enqueue_many`)."""
+        return self._enqueuer.add_many_blocking(calls)
+
+
+def _name_of(fn: Callable[..., Any], options: TaskOptions) -> str:
+    """The function's module and name. Producers and workers have to agree on it."""
+    if "name" in options:
+        return options["name"]
+    module = fn.__module__
+    if module == "__main__":
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        if spec is None:
+            raise ValueError(
+                f"task {fn.__qualname__} is declared in a script, whose module has no name: "
+                "give it one, as name="
+            )
+        module = spec.name
+    return f"{module}.{fn.__qualname__}"

@@ -1,0 +1,121 @@
+"""What a handler may ask while its job runs."""
+
+import logging
+import math
+from collections.abc import Mapping, MutableMapping
+from contextvars import ContextVar
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+
+from disque_trio.worker.exceptions import InterruptedJobError
+from disque_trio.worker.handling import Run
+
+State = TypeVar("State")
+"""What the app's lifespan yields."""
+
+logger: Final = logging.getLogger("disque_trio.worker.jobs")
+current: Final[ContextVar["Job[Any]"]] = ContextVar("disque_trio.worker.job")
+
+
+class NoJobError(LookupError):
+    """No job runs here."""
+
+
+@attrs.define(eq=False)
+class Job(Generic[State]):
+    """The job that a handler works on, in this run of it."""
+
+    run: Run
+    """What the driver knows of this run."""
+    task: str
+    key: str | None
+    """Names it, also if it was added twice; None if its producer gave no key."""
+    headers: Mapping[str, Any]
+    state: State
+    """What the app's lifespan has yielded."""
+    ends: float = math.inf
+    """When its time limit is over, by `anyio.current_time`."""
+
+    @property
+    def id(self) -> str:
+        """The node's name for it. A job that was snoozed has another one."""
+        return self.run.start.id.decode(errors="backslashreplace")
+
+    @property
+    def queue(self) -> str:
+        """The queue from which it was taken."""
+        return self.run.start.queue.decode(errors="surrogateescape")
+
+    @property
+    def node(self) -> str:
+        """The node that has delivered it."""
+        return self.run.node
+
+    @property
+    def attempt(self) -> int:
+        """The failed attempts before this one, and one."""
+        return self.run.start.nacks + number(self.headers, "tries") + 1
+
+    @property
+    def delivery(self) -> int:
+        """How often it was delivered under its id, this time included."""
+        return self.run.start.nacks + self.run.start.additional_deliveries + 1
+
+    @property
+    def interrupted(self) -> int:
+        """How often it was delivered and nobody answered: its workers may have died."""
+        return self.run.start.additional_deliveries
+
+    @property
+    def snoozes(self) -> int:
+        """How often a handler has asked for a later time."""
+        return number(self.headers, "snoozes")
+
+    @property
+    def deadline(self) -> float:
+        """When it is cancelled, by `anyio.current_time`: the end of its time limit, or of its
+        lease, which is renewed while the worker can."""
+        return min(self.run.lease_end(), self.ends)
+
+    @property
+    def stopping(self) -> bool:
+        """Does the worker stop? A long handler may end early, by `Snooze(0)`, for example."""
+        return self.run.is_stopping
+
+    def check(self) -> None:
+        """For `def` handlers, which nothing can end from outside: raises `InterruptedJobError` if
+        the run is over."""
+        if self.run.why is not None:
+            raise InterruptedJobError(self.run.why)
+
+    @property
+    def log(self) -> "JobLog":
+        """A logger whose records have `job`, `task`, `key` and `attempt`."""
+        known = {"job": self.id, "task": self.task, "key": self.key, "attempt": self.attempt}
+        return JobLog(logger, known)
+
+
+class JobLog(logging.LoggerAdapter[logging.Logger]):
+    """Adds what is known of the job to each record, beside its own `extra`."""
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        """The record with both."""
+        extra = {**(self.extra or {}), **(kwargs.get("extra") or {})}
+        return msg, {**kwargs, "extra": extra}
+
+
+def current_job() -> Job[Any]:
+    """The job of this task or thread. Raises `NoJobError` outside of a handler."""
+    try:
+        return current.get()
+    except LookupError:
+        raise NoJobError("no job runs here: call it inside of a handler") from None
+
+
+def number(headers: Mapping[str, Any], name: str) -> int:
+    """A header that counts; 0 for what is no count."""
+    value = headers.get(name)
+    return value if isinstance(value, int) and 0 <= value < 1 << 31 else 0

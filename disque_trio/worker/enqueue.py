@@ -1,0 +1,313 @@
+"""Jobs of tasks into queues: a call becomes an ADDJOB, and its answer an `Enqueued`.
+
+If an answer is lost, the job is added once more, with the same key in its body.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+
+from disque_trio import client as clients
+from disque_trio.client import commands
+from disque_trio.client.address import Cluster
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError, LostError
+from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.settings import WINDOW
+from disque_trio.worker import codec
+from disque_trio.worker.arguments import Arguments, Packed
+from disque_trio.worker.codec import Form
+from disque_trio.worker.envelope import new_key, write
+from disque_trio.worker.options import Definition, Options, unique_key
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class EnqueueUnknownError(DisqueError):
+    """No answer came, also not when the job was added again: whether it was added is not known."""
+
+
+class NotOpenError(DisqueError):
+    """The app has no client yet."""
+
+
+@attrs.frozen
+class Enqueued(Generic[R_co]):
+    """A job that was added."""
+
+    id: str
+    """With a `unique` key it may be the id of a job that had the key before."""
+    key: str
+    """Names this job in its body, also if it was added twice."""
+    task: str
+    queue: str
+
+
+@attrs.frozen
+class Call(Generic[R_co]):
+    """A task with its arguments, to be added."""
+
+    definition: Definition
+    arguments: Arguments
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    changes: Mapping[str, Any] = attrs.field(factory=dict)
+    """Options that differ from the task's."""
+
+
+@attrs.define
+class Adding:
+    """A job that is about to be added, for hooks."""
+
+    task: str
+    queue: str
+    key: str
+    headers: dict[str, Any]
+    """May be changed: the handler finds them as `job.headers`."""
+
+
+Hook = Callable[[Adding], object]
+
+
+@attrs.frozen
+class Request(Generic[R_co]):
+    """An ADDJOB, and what is known of its job."""
+
+    command: Command[str]
+    key: str
+    task: str
+    queue: str
+    repeat: bool
+
+    def result(self, answer: str | DisqueError) -> "Result[R_co]":
+        """What became of the job."""
+        if isinstance(answer, str):
+            return Enqueued(answer, self.key, self.task, self.queue)
+        return self._unknown(answer) if isinstance(answer, LostError) else answer
+
+    def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":
+        """The same after it was sent once more."""
+        return self._unknown(answer) if isinstance(answer, NoNodeError) else self.result(answer)
+
+    def _unknown(self, error: DisqueError) -> EnqueueUnknownError:
+        found = EnqueueUnknownError(
+            f"whether job {self.key} of {self.task} was added to {self.queue} is not known: {error}"
+        )
+        found.__cause__ = error
+        return found
+
+
+Result = Enqueued[R_co] | DisqueError
+Answers = Sequence[str | DisqueError]
+Exchange = Generator[list[Command[str]], Answers, list[Result[R_co]]]
+"""Yields what to send, is sent the answers, and returns what became of each job."""
+
+
+def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
+    """Add jobs together. What could not be made a request keeps its error."""
+    requests = {place: each for place, each in enumerate(asked) if isinstance(each, Request)}
+    results: dict[int, Result[R_co]] = {
+        place: each for place, each in enumerate(asked) if isinstance(each, DisqueError)
+    }
+    lost: dict[int, Request[R_co]] = {}
+    answers = yield [each.command for each in requests.values()]
+    for (place, request), answer in zip(requests.items(), answers, strict=True):
+        if isinstance(answer, LostError) and request.repeat:
+            lost[place] = request
+        else:
+            results[place] = request.result(answer)
+    if lost:
+        answers = yield [attrs.evolve(each.command, is_repeatable=True) for each in lost.values()]
+        for (place, request), answer in zip(lost.items(), answers, strict=True):
+            results[place] = request.result_of_second(answer)
+    return [results[place] for place in range(len(asked))]
+
+
+@attrs.define(eq=False, repr=False)
+class Enqueuer:
+    """Adds the jobs of an app's tasks."""
+
+    url: str | Cluster
+    form: Form
+    max_body: int
+    hooks: list[Hook] = attrs.Factory(list)
+    _client: "clients.Client | None" = attrs.field(init=False, default=None)
+    _opened: int = attrs.field(init=False, default=0)
+    _threads: threading.local = attrs.field(init=False, factory=threading.local)
+
+    # Clients.
+
+    def open(self) -> None:
+        """Have a client, in this event loop, until `close` was called as often."""
+        self._opened += 1
+        if self._client is None:
+            self._client = clients.Client(self.url)
+
+    async def close(self) -> None:
+        """Give it back."""
+        self._opened -= 1
+        if not self._opened and self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    @property
+    def client(self) -> "clients.Client":
+        """The client of the event loop. Raises `NotOpenError`."""
+        if self._client is None:
+            raise NotOpenError(
+                "the app is not open: write `async with app:` around what adds jobs, or add them "
+                "by `task.blocking.enqueue`"
+            )
+        return self._client
+
+    @property
+    def blocking_client(self) -> "clients.BlockingClient":
+        """The client of this thread."""
+        client: clients.BlockingClient | None = getattr(self._threads, "client", None)
+        if client is None:
+            client = self._threads.client = clients.BlockingClient(self.url)
+        return client
+
+    # Jobs.
+
+    async def add(self, request: Request[R_co]) -> Enqueued[R_co]:
+        """Add a job. Raises errors of the client, and `EnqueueUnknownError`."""
+        return _only(await self._carry_out(exchange([request])))
+
+    def add_blocking(self, request: Request[R_co]) -> Enqueued[R_co]:
+        """The same, by the client of this thread."""
+        return _only(self._carry_out_blocking(exchange([request])))
+
+    async def add_many(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
+        """Add jobs in pipelines. What became of each, in their order."""
+        results: list[Result[R_co]] = []
+        for some in self._windows(calls):
+            results += await self._carry_out(exchange(some))
+        return results
+
+    def add_many_blocking(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
+        """The same, by the client of this thread."""
+        results: list[Result[R_co]] = []
+        for some in self._windows(calls):
+            results += self._carry_out_blocking(exchange(some))
+        return results
+
+    async def _carry_out(self, exchange: Exchange[R_co]) -> list[Result[R_co]]:
+        client, asked = self.client, next(exchange)
+        while True:
+            answers: Answers
+            try:
+                answers = [*await client.run_all(asked)]
+            except NoNodeError as error:
+                answers = [error] * len(asked)
+            try:
+                asked = exchange.send(answers)
+            except StopIteration as ended:
+                return _results(ended)
+
+    def _carry_out_blocking(self, exchange: Exchange[R_co]) -> list[Result[R_co]]:
+        client, asked = self.blocking_client, next(exchange)
+        while True:
+            answers: Answers
+            try:
+                answers = [*client.run_all(asked)]
+            except NoNodeError as error:
+                answers = [error] * len(asked)
+            try:
+                asked = exchange.send(answers)
+            except StopIteration as ended:
+                return _results(ended)
+
+    def _windows(self, calls: Iterable[Call[R_co]]) -> Iterator[list[Request[R_co] | DisqueError]]:
+        each = iter(calls)
+        while some := list(itertools.islice(each, WINDOW)):
+            yield [self._request(call) for call in some]
+
+    def _request(self, call: Call[R_co]) -> Request[R_co] | DisqueError:
+        try:
+            return self.request(call)
+        except DisqueError as error:
+            return error
+
+    # Requests.
+
+    def request(self, call: Call[R_co]) -> Request[R_co]:
+        """The ADDJOB of a call. Raises `NotEncodableError` or `ValueError`."""
+        options, name = call.definition.options, call.definition.name
+        packed = call.arguments.pack(call.args, dict(call.kwargs), self.form)
+        adding = Adding(name, options.queue, options.key or new_key(), dict(options.headers))
+        for hook in self.hooks:
+            hook(adding)
+        headers = {
+            **adding.headers,
+            **{each: call.changes[each] for each in call.changes.keys() & _CARRIED},
+        }
+        if options.unique:
+            arguments = codec.write(packed, self.form)
+            headers["unique"] = unique_key(name, options.unique, arguments)
+            if options.unique_for != "until-done":
+                headers["keep"] = options.unique_for
+        options = attrs.evolve(options, key=adding.key)
+        return self.packed(name, packed, options, self.form, headers)
+
+    def packed(
+        self, task: str, packed: Packed, options: Options, form: Form, headers: dict[str, Any]
+    ) -> Request[Any]:
+        """The ADDJOB of a call whose arguments are parts of a body already."""
+        args, kwargs = packed
+        key = options.key or new_key()
+        envelope = codec.envelope(
+            form, task=task, args=args, kwargs=kwargs, key=key, headers=headers
+        )
+        unique = headers.get("unique")
+        command = addjob(options, write(envelope, self.max_body), unique, headers.get("keep"))
+        # If the first one was added, its key would refuse the second.
+        repeat = options.repeat and not (unique and options.on_conflict == "reject")
+        return Request(command, key, task, options.queue, repeat)
+
+
+_CARRIED: Final = frozenset(("lease", "priority", "replicate", "ttl"))
+"""Options that differ from the task's, for a job that is added again."""
+
+
+def carried(options: Options, headers: Mapping[str, Any]) -> Options:
+    """The task's options with those of a job. Raises `ValueError`."""
+    given = {name: headers[name] for name in sorted(_CARRIED & headers.keys())}
+    if not all(isinstance(value, int) for value in given.values()):
+        raise ValueError(f"options of the job are no numbers: {given}")
+    return attrs.evolve(options, **given)
+
+
+def addjob(
+    options: Options, body: bytes, unique: str | None = None, keep: float | None = None
+) -> Command[str]:
+    """The ADDJOB of a body."""
+    return commands.addjob(
+        options.queue,
+        body,
+        delay=options.wait(time.time()),
+        retry=options.lease,
+        replicate=1 if options.lease == 0 else options.replicate,
+        ttl=options.ttl,
+        maxlen=options.maxlen,
+        priority=options.priority,
+        unique=unique,
+        keep=keep,
+        if_exists=None if unique is None else options.on_conflict,
+    )
+
+
+def _results(ended: StopIteration) -> list[Result[R_co]]:
+    results: list[Result[R_co]] = ended.value
+    return results
+
+
+def _only(results: list[Result[R_co]]) -> Enqueued[R_co]:
+    (result,) = results
+    if isinstance(result, DisqueError):
+        raise result
+    return result

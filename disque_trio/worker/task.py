@@ -1,0 +1,130 @@
+"""Declared functions, with the types of their arguments and results."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+import attrs
+
+from disque_trio.worker.arguments import Arguments
+from disque_trio.worker.context import Job, current_job
+from disque_trio.worker.enqueue import Call, Enqueued, Enqueuer
+from disque_trio.worker.options import Definition, JobOptions, check_names
+
+P = ParamSpec("P")
+R = TypeVar("R")
+State = TypeVar("State")
+
+
+@attrs.define(eq=False, repr=False, slots=False)
+class Prepared(Generic[P, R]):
+    """A task with options for its next jobs."""
+
+    definition: Definition
+    arguments: Arguments
+    enqueuer: Enqueuer
+    changes: Mapping[str, Any]
+
+    def using(self, **options: Unpack[JobOptions]) -> "Prepared[P, R]":
+        """With these options of `Options`. Raises `ValueError` for what cannot work."""
+        check_names(options, JobOptions)
+        changed = self.definition.options.changed(options)
+        definition = attrs.evolve(self.definition, options=changed)
+        return Prepared(definition, self.arguments, self.enqueuer, {**self.changes, **options})
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """The arguments of a job, for `App.enqueue_many`."""
+        return Call(self.definition, self.arguments, args, kwargs, self.changes)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued[R]:
+        """Add a job. Raises `NotEncodableError` for arguments that do not fit, errors of the
+        client, and `EnqueueUnknownError`."""
+        return await self.enqueuer.add(self.enqueuer.request(self.call(*args, **kwargs)))
+
+    @property
+    def blocking(self) -> "Blocking[P, R]":
+        """The same for threads and code without an event loop."""
+        return Blocking(self)
+
+
+@attrs.frozen(eq=False)
+class Blocking(Generic[P, R]):
+    """Adds jobs by a client of the thread."""
+
+    _prepared: Prepared[P, R]
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued[R]:
+        """Add a job (`Prepared.enqueue`)."""
+        enqueuer = self._prepared.enqueuer
+        return enqueuer.add_blocking(enqueuer.request(self._prepared.call(*args, **kwargs)))
+
+
+@attrs.define(eq=False, repr=False, slots=False)
+class Task(Prepared[P, R]):
+    """A declared function."""
+
+    fn: Callable[..., Any]
+
+    def __attrs_post_init__(self) -> None:
+        wrapped: Any = self
+        update_wrapper(wrapped, self.fn, updated=())
+
+    @property
+    def name(self) -> str:
+        """What bodies call it."""
+        return self.definition.name
+
+    def _call(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        first = (current_job(),) if self.definition.is_bound else ()
+        return self.fn(*first, *args, **kwargs)
+
+
+@attrs.define(eq=False, repr=False, slots=False)
+class AsyncTask(Task[P, R]):
+    """A declared `async def`."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the function, here and now. One that wants the job is given the current one."""
+        called: Coroutine[Any, Any, R] = self._call(args, kwargs)
+        return called
+
+
+@attrs.define(eq=False, repr=False, slots=False)
+class SyncTask(Task[P, R]):
+    """A declared `def`."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, here and now. One that wants the job is given the current one."""
+        returned: R = self._call(args, kwargs)
+        return returned
+
+
+class Declare(Protocol):
+    """Makes a task of a function."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # the first that fits is meant
+        self, fn: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
+
+
+class DeclareBound(Protocol[State]):
+    """Makes a task of a function that wants the job first."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, fn: Callable[Concatenate[Job[State], P], Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Job[State], P], R], /) -> SyncTask[P, R]: ...
+
+
+def declare(
+    enqueuer: Enqueuer, definition: Definition, fn: Callable[..., Any], *, is_async: bool
+) -> Task[..., Any]:
+    """A task of a function."""
+    arguments = Arguments(definition.name, fn, int(definition.is_bound))
+    kind = AsyncTask if is_async else SyncTask
+    return kind(definition, arguments, enqueuer, {}, fn)

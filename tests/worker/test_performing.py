@@ -1,0 +1,320 @@
+"""From a body to its handler, and from its end to an outcome."""
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+
+from disque_trio.worker import (
+    App,
+    Backoff,
+    Cancel,
+    Dead,
+    Fixed,
+    Job,
+    Retry,
+    Snooze,
+    UnfitTypeError,
+    current_job,
+)
+from disque_trio.worker.engine import records
+from disque_trio.worker.engine.records import Done, Release, Why
+from disque_trio.worker.envelope import new_key
+from disque_trio.worker.exceptions import JobTimeoutError
+from tests.worker.runs import ID, Driver, body, handler_of, outcome, outcomes, run_of
+
+SECOND = 1_000_000
+BACKENDS = pytest.mark.parametrize("backend", ["trio", "asyncio"])
+
+
+def failing(error: BaseException, **options: Any) -> App[None]:
+    """An app whose task `t` raises this."""
+    app = App()
+    options.setdefault("retry", Fixed([10, 20]))
+
+    async def t() -> None:
+        raise error
+
+    app.task(name="t", **options)(t)
+    return app
+
+
+@BACKENDS
+@pytest.mark.parametrize("executor", ["loop", "thread", "async"])
+def test_a_handler_that_returns_is_done(backend: str, executor: Any) -> None:
+    app, seen = App(), []
+
+    if executor == "async":
+
+        @app.task(name="send")
+        async def send_soon(to: str, n: int = 1) -> None:
+            seen.append((to, n, current_job().id))
+    else:
+
+        @app.task(name="send", executor=executor)
+        def send(to: str, n: int = 1) -> None:
+            seen.append((to, n, current_job().id))
+            assert (threading.current_thread() is threading.main_thread()) == (executor == "loop")
+
+    assert outcome(app, body("send", "ada", kwargs={"n": 2}), backend) == Done()
+    assert seen == [("ada", 2, ID.decode())]
+
+
+def test_a_def_runs_in_a_thread() -> None:
+    app, threads = App(), []
+
+    @app.task(name="t")
+    def t() -> None:
+        threads.append(threading.current_thread())
+
+    outcome(app, body("t"))
+    assert threads != [threading.main_thread()]
+
+
+# Failures.
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("no"), records.Retry(10 * SECOND)),
+        (Retry(after=2.5), records.Retry(2_500_000)),
+        (Dead("card stolen"), records.Dead(b"card stolen")),
+        (Cancel("obsolete"), Done()),
+        (SystemExit(3), records.Retry(10 * SECOND)),
+        (KeyboardInterrupt(), records.Retry(10 * SECOND)),
+        (ExceptionGroup("children", [ValueError(), Dead("stolen")]), records.Dead(b"stolen")),
+        (TimeoutError("of the handler's own"), records.Retry(10 * SECOND)),
+    ],
+)
+def test_an_error_becomes_an_outcome(
+    backend: str, error: BaseException, expected: records.Outcome
+) -> None:
+    assert outcome(failing(error), body("t"), backend) == expected
+
+
+def test_failures_count_and_end_in_death() -> None:
+    app = failing(ValueError("no"))
+
+    assert outcome(app, body("t"), nacks=1) == records.Retry(20 * SECOND)
+    dead = outcome(app, body("t"), nacks=2)
+    assert isinstance(dead, records.Dead)
+    assert dead.reason.startswith(b"failed 3 of 3 times: ValueError: no (worker/test_performing.py")
+
+
+def test_attempts_of_an_earlier_life_count() -> None:
+    app = failing(ValueError("no"))
+
+    assert isinstance(outcome(app, body("t", headers={"tries": 2})), records.Dead)
+    for strange in (-1, "2", 1 << 40, None):
+        found = outcome(app, body("t", headers={"tries": strange}))
+        assert found == records.Retry(10 * SECOND)
+
+
+def test_a_policy_that_is_a_function_gets_the_job_and_the_error() -> None:
+    def retry(job: Job[None], error: BaseException) -> float | None:
+        return None if isinstance(error, LookupError) else job.attempt * 100.0
+
+    assert outcome(failing(ValueError(), retry=retry), body("t"), nacks=2) == records.Retry(
+        300 * SECOND
+    )
+    assert isinstance(outcome(failing(KeyError(), retry=retry), body("t")), records.Dead)
+
+
+def test_a_delay_has_jitter_from_the_source_that_is_given() -> None:
+    app = failing(ValueError(), retry=Backoff(base=100))
+
+    async def held() -> records.Outcome:
+        return await handler_of(app, draw=lambda: 0.25)(run_of(body("t")))
+
+    assert anyio.run(held, backend="trio") == records.Retry(25 * SECOND)
+
+
+def test_a_job_that_would_not_live_until_its_next_attempt_is_dead() -> None:
+    app = failing(ValueError("no"), retry=Fixed([100]), ttl=400)
+    key = new_key()
+    began = int(key.replace("-", "")[:12], 16) / 1000
+
+    async def at(age: float) -> records.Outcome:
+        return await handler_of(app, now=lambda: began + age)(run_of(body("t", key=key)))
+
+    assert anyio.run(at, 299, backend="trio") == records.Retry(100 * SECOND)
+    dead = anyio.run(at, 301, backend="trio")
+    assert isinstance(dead, records.Dead)
+    assert dead.reason.startswith(b"its life ends before the next attempt, in 100 s: ValueError")
+    # REDRIVE has given it another life, of which its key does not tell.
+    assert anyio.run(at, 900, backend="trio") == records.Retry(100 * SECOND)
+
+
+def test_a_failure_is_logged_with_its_job(caplog: pytest.LogCaptureFixture) -> None:
+    outcome(failing(ValueError("no"), retry=Fixed([1], expected=(OSError,))), body("t", key="k"))
+    outcome(failing(OSError("no"), retry=Fixed([1], expected=(OSError,))), body("t"))
+
+    first, second = caplog.records
+    assert first.getMessage().startswith("failed, runs again in 1.0 s: ValueError: no")
+    assert first.exc_info is not None
+    assert second.exc_info is None
+    known: Any = first
+    assert (known.job, known.task, known.key, known.attempt) == (ID.decode(), "t", "k", 1)
+
+
+# Bodies that cannot be run.
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        (b"hello", b"unreadable: "),
+        (b'{"task":7}', b"unreadable: "),
+        (body("t", "x"), b"arguments do not fit: too many positional arguments"),
+        (body("send", 7), b"arguments do not fit: $.args[0]: Expected `str`, got `int`"),
+    ],
+)
+def test_a_body_that_cannot_be_run_is_dead_with_the_reason(what: bytes, reason: bytes) -> None:
+    app = failing(ValueError())
+
+    @app.task(name="send")
+    async def send(to: str) -> None:
+        raise AssertionError
+
+    dead = outcome(app, what)
+    assert isinstance(dead, records.Dead)
+    assert dead.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("what", [body("newer"), body("t", v=2)])
+def test_an_unknown_task_waits_for_a_newer_worker(what: bytes) -> None:
+    app = failing(ValueError())
+
+    assert outcome(app, what) == records.Retry(5 * SECOND)
+    assert outcome(app, what, nacks=3) == records.Retry(40 * SECOND)
+    assert isinstance(outcome(app, what, nacks=20), records.Dead)
+
+
+def test_a_strict_handler_does_not_wait_for_one() -> None:
+    async def held() -> records.Outcome:
+        return await handler_of(App(), is_strict=True)(run_of(body("new.task")))
+
+    assert anyio.run(held, backend="trio") == records.Dead(b"unknown task: new.task")
+
+
+def test_a_job_that_kills_its_workers_is_not_run_again() -> None:
+    app = failing(ValueError(), max_crashes=3)
+
+    assert isinstance(outcome(app, body("t"), crashes=2), records.Retry)
+    dead = outcome(app, body("t"), crashes=3)
+    assert isinstance(dead, records.Dead)
+    assert dead.reason.startswith(b"delivered 3 times without an answer")
+
+
+def test_a_task_is_found_by_its_earlier_name() -> None:
+    assert outcome(failing(Cancel(), aliases=["old.t"]), body("old.t")) == Done()
+
+
+def test_what_cannot_work_is_said_when_the_worker_starts() -> None:
+    app = App()
+
+    @app.task(name="t")
+    def t(x: threading.Thread) -> None: ...
+
+    with pytest.raises(UnfitTypeError, match=r"t: argument x: .* Thread"):
+        app.handler()
+    with pytest.raises(ValueError, match="no executor process; there are loop, thread"):
+        failing(ValueError(), executor="process").handler()
+    with pytest.raises(ValueError, match="runs in the loop, not in thread"):
+        failing(ValueError(), executor="thread").handler()
+
+
+# Cancellation and time limits.
+
+
+@BACKENDS
+def test_a_cancelled_handler_has_nothing_to_say(backend: str) -> None:
+    app = App()
+
+    @app.task(name="t")
+    async def t() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep_forever)
+            try:
+                await anyio.sleep_forever()
+            finally:
+                raise ValueError("while it ends")
+
+    said: list[records.Outcome] = []
+
+    async def held() -> None:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            said.append(await handler_of(app)(run_of(body("t"), why=Why.SHUTDOWN)))
+
+    anyio.run(held, backend=backend)
+    # In a group of Trio the cancellation is beside the error.
+    assert said == ([] if backend == "trio" else [Release()])
+
+
+def test_a_handler_that_fails_because_it_is_ended_is_given_back() -> None:
+    app = failing(ValueError("connection closed"))
+
+    assert outcome(app, body("t"), why=Why.SHUTDOWN) == Release()
+    assert outcome(app, body("t"), why=Why.LEASE_OVER) == Release()
+    assert outcome(failing(Dead("x")), body("t"), why=Why.SHUTDOWN) == records.Dead(b"x")
+    assert outcome(failing(Dead("x")), body("t"), why=Why.LOST) == Release()
+    assert outcome(failing(Cancel("x")), body("t"), why=Why.LOST) == Done()
+
+
+def test_a_time_limit_is_told_to_the_driver() -> None:
+    driver, deadlines = Driver(end=1e18), []
+    app = App()
+
+    @app.task(name="t", timeout=40)
+    async def t() -> None:
+        deadlines.append(current_job().deadline - anyio.current_time())
+
+    outcome(app, body("t"), driver=driver)
+    assert driver.limits == [40]
+    assert deadlines == pytest.approx([40], abs=5)
+
+
+def test_a_run_that_takes_too_long_is_a_failure() -> None:
+    app = failing(ValueError(), timeout=40, retry=Fixed([10], never=(JobTimeoutError,)))
+    handler = handler_of(app)
+
+    dead = handler.overrun(run_of(body("t"), why=Why.TOO_LONG))
+    assert dead == records.Dead(b"JobTimeoutError: ran longer than 40 s")
+    assert isinstance(handler.overrun(run_of(b"?")), records.Dead)
+
+
+def test_a_thread_learns_by_asking_that_its_run_is_over() -> None:
+    app = App()
+
+    @app.task(name="t", retry=Fixed([10]))
+    def t() -> None:
+        current_job().check()
+
+    assert outcome(app, body("t")) == Done()
+    assert outcome(app, body("t"), why=Why.LOST) == Release()
+    assert outcome(app, body("t"), why=Why.TOO_LONG) == records.Retry(10 * SECOND)
+
+
+# Consumers.
+
+
+@BACKENDS
+def test_a_consumer_gets_every_body_of_its_queue(backend: str) -> None:
+    app, seen = App(), []
+
+    @app.consumer("raw", bind=True, retry=Fixed([10]), max_crashes=2)
+    async def take(job: Job[None], what: bytes) -> None:
+        seen.append((job.queue, what, job.key))
+        if what == b"later":
+            raise Snooze(30)
+
+    bodies = [b"\x00\x01", b'{"task":"t"}', b"later"]
+    found = outcomes(app, [run_of(each, queue=b"raw") for each in bodies], backend)
+
+    assert seen == [("raw", each, None) for each in bodies]
+    assert found == [Done(), Done(), records.Retry(30 * SECOND)]
+    assert isinstance(outcome(app, b"x", queue=b"raw", crashes=2), records.Dead)

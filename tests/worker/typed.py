@@ -1,0 +1,135 @@
+"""What type checkers are to make of tasks; never run (`test_typed`).
+
+Mypy reads it with the other tests, and so does pyright, where it is installed: they must agree. A
+`type: ignore` that is not needed is an error.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, assert_type
+
+from disque_trio.client import BlockingClient, Client, DisqueError
+from disque_trio.worker import (
+    Adding,
+    App,
+    Backoff,
+    Call,
+    Enqueued,
+    Fixed,
+    Job,
+    Polynomial,
+    Task,
+    current_job,
+)
+from disque_trio.worker.performing import JobHandler
+from disque_trio.worker.task import SyncTask
+
+
+class Receipt: ...
+
+
+class Pool: ...
+
+
+@asynccontextmanager
+async def lifespan() -> AsyncGenerator[Pool]:
+    yield Pool()
+
+
+plain = App("disque://a")
+app = App("disque://a", lifespan=lifespan)
+assert_type(plain, App[None])
+assert_type(app, App[Pool])
+
+
+@app.task(queue="mail", lease=60, timeout=300, retry=Backoff(attempts=10, never=(OSError,)))
+async def send(to: str, n: int = 1) -> Receipt:
+    return Receipt()
+
+
+@app.task(name="video.cut", executor="thread", retry=Fixed([1, 2.5]), aliases=["cut"])
+def cut(path: str, *, speed: float = 1.0) -> int:
+    return 0
+
+
+@app.task(bind=True, retry=Polynomial(power=3))
+async def bound(job: Job[Pool], page: int) -> str:
+    assert_type(job.state, Pool)
+    assert_type(job.attempt, int)
+    assert_type(job.key, str | None)
+    assert_type(job.deadline, float)
+    return ""
+
+
+@app.task(bind=True)
+def bound_def(job: Job[Pool], page: int) -> None: ...
+
+
+@app.consumer("raw", timeout=3)
+def take(body: bytes) -> None: ...
+
+
+@app.middleware
+async def timed(job: Job[Any], run: Callable[[], Awaitable[object]]) -> object:
+    return await run()
+
+
+@app.on_enqueue
+def trace(adding: Adding) -> None:
+    adding.headers["traceparent"] = "00"
+
+
+def by_function(job: Job[Pool], error: BaseException) -> float | None:
+    return 3.0
+
+
+app.task(name="odd", retry=by_function)
+
+
+async def declared() -> None:
+    assert_type(await send("ada"), Receipt)
+    assert_type(cut("a", speed=2.0), int)
+    assert_type(await bound(3), str)
+    assert_type(bound_def(3), None)
+    tasks: list[Task[..., Any]] = [send, cut, bound, bound_def]
+    one: Task[..., Receipt] = send
+    two: SyncTask[..., int] = cut
+    del tasks, one, two
+    take(b"body")
+
+
+async def asynchronous() -> None:
+    async with app as same:
+        assert_type(same, App[Pool])
+    assert_type(await send.enqueue("ada", n=2), Enqueued[Receipt])
+    assert_type(await cut.using(delay=600, priority=5).enqueue("a", speed=2.0), Enqueued[int])
+    assert_type(await bound.enqueue(page=3), Enqueued[str])
+    assert_type(send.call("ada"), Call[Receipt])
+    found = await app.enqueue_many(send.call(each) for each in ["a", "b"])
+    assert_type(found, list[Enqueued[Receipt] | DisqueError])
+    assert_type(app.client, Client)
+    assert_type((await send.enqueue("ada")).id, str)
+    await send.enqueue()  # type: ignore[call-arg]
+    await send.enqueue(7)  # type: ignore[arg-type]
+    await send.enqueue("ada", m=2)  # type: ignore[call-arg]
+    await bound.enqueue("x")  # type: ignore[arg-type]
+    await send.using(unique=True, unique_for=60, on_conflict="return").enqueue("ada")
+    send.using(priorty=3)  # type: ignore[call-arg]
+    send.using(on_conflict="refuse")  # type: ignore[arg-type]
+
+
+def blocking() -> None:
+    assert_type(send.blocking.enqueue("ada"), Enqueued[Receipt])
+    assert_type(app.blocking.client, BlockingClient)
+    assert_type(
+        app.blocking.enqueue_many([cut.call("a")]),
+        list[Enqueued[int] | DisqueError],
+    )
+    send.blocking.enqueue(7)  # type: ignore[arg-type]
+
+
+async def running() -> None:
+    assert_type(app.handler(), JobHandler)
+    assert_type(current_job(), Job[Any])
+    async with app.handler(is_strict=True) as handler:
+        assert_type(handler, JobHandler)
