@@ -41,6 +41,8 @@ class Run:
     _driver: Driver
     why: Why | None = None
     """Why its scope was cancelled; None while it was not."""
+    thread: int | None = None
+    """In which other thread it runs, if it does."""
 
     @property
     def is_stopping(self) -> bool:

@@ -101,6 +101,11 @@ class Worker:
         them."""
         self._order(Engine.stop)
 
+    def drain(self) -> None:
+        """The same, but if it stops already, nothing."""
+        if not self.is_stopping and Engine.stop not in self._orders:
+            self.stop()
+
     def quiet(self) -> None:
         """Take no more jobs until `resume`."""
         self._order(Engine.quiet)
@@ -269,7 +274,7 @@ class Worker:
         self._refusals[link.node] = error
         if self.status == CLEAN and all(name in self._refusals for name in engine.state.order):
             self.status = REFUSED
-            self.stop()
+            self.drain()
 
     def lost(self, link: Link, error: ConnectionFailedError | None) -> None:
         """The connection has ended."""
@@ -300,12 +305,13 @@ class Worker:
                 if slot.cancelled_at <= late and not slot.is_stuck:
                     slot.is_stuck = True
                     engine.stuck(_now(), id)
-                    _log.error("the handler of %s does not end", id.decode(errors="replace"))
+                    text = "the handler of %s does not end:\n%s"
+                    _log.error(text, id.decode(errors="replace"), slot.where())
             self._stuck = sum(slot.is_stuck for _, slot in slots)
             if self._stuck > self.max_stuck and self.status == CLEAN:
                 _log.error("%d handlers do not end: stopping, to be started anew", self._stuck)
                 self.status = RESTART
-                self.stop()
+                self.drain()
             self.turn()
 
 

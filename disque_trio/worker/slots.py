@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 
 from disque_trio.worker.engine.records import Cancel, Outcome, Release, Retry, Start, Why
 from disque_trio.worker.handling import Driver, Handler, Run
+from disque_trio.worker.stacks import of_coroutine, of_thread
 
 BURST_S: Final = 0.001
 """How long jobs run one after another before other tasks have their turn."""
@@ -47,6 +48,12 @@ class Slot:
     cancelled_at: float = math.inf
     """When its job was cancelled, on the loop's clock."""
     is_stuck: bool = False
+    task: anyio.TaskInfo = attrs.Factory(anyio.get_current_task)
+
+    def where(self) -> str:
+        """The stack of its handler."""
+        thread = None if self.run is None else self.run.thread
+        return of_coroutine(self.task.coro) + ("" if thread is None else of_thread(thread))
 
 
 @attrs.define(eq=False)

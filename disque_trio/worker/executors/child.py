@@ -1,0 +1,70 @@
+"""A process of a worker: `python -m disque_trio.worker.executors.child FD` runs what it is told
+on that socket, one function at a time, until the worker hangs up."""
+
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any, Final
+
+from disque_trio.worker.executors.frames import LENGTH, Order, Result, answer, found
+
+LAST_WORDS_S: Final = 2.0
+"""How long a function may take to end when the worker is gone."""
+
+
+def main() -> None:
+    """Run orders."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)  # they are for the worker
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    parent = socket.socket(fileno=int(sys.argv[1]))
+    orders: SimpleQueue[Order | BaseException] = SimpleQueue()
+    threading.Thread(target=_read, args=[parent, orders], daemon=True).start()
+    while True:
+        order = orders.get()
+        parent.sendall(answer(_outcome(order)))
+
+
+def _outcome(order: Order | BaseException) -> Result | BaseException:
+    if isinstance(order, BaseException):
+        return order
+    try:
+        return Result(found(order.module, order.name)(*order.args, **order.kwargs))
+    except Exception as error:
+        return error
+
+
+def _read(parent: socket.socket, orders: "SimpleQueue[Order | BaseException]") -> None:
+    """Read orders while functions run, so that the end of the worker is noticed."""
+    while (head := _exactly(parent, LENGTH)) and (
+        data := _exactly(parent, int.from_bytes(head, "big"))
+    ):
+        try:
+            orders.put(pickle.loads(data))
+        except Exception as error:  # a class of an argument that is not there, for example
+            orders.put(error)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(LAST_WORDS_S)
+    os._exit(128 + signal.SIGTERM)
+
+
+def _exactly(stream: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        try:
+            more: Any = stream.recv(min(size - len(data), 1 << 20))
+        except OSError:
+            more = b""
+        if not more:
+            return b""
+        data += more
+    return bytes(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Runs functions in processes: for what computes, leaks, or must be ended from outside.
+
+A process imports the module of the function and finds it by its name, so both must be there.
+"""
+
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Self
+
+import anyio
+import attrs
+from anyio.abc import Process, SocketAttribute, UNIXSocketStream
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker.executors.frames import LENGTH, Order, Raised, Result, name_of, packed
+from disque_trio.worker.handling import Run
+
+PROCESSES: Final = os.cpu_count() or 1
+TERM_S: Final = 2.0
+"""How long a process may take to end after SIGTERM, before it is killed."""
+_BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+
+
+class WorkerDiedError(DisqueError):
+    """The process of a job has ended before the job; the text is the signal or the status."""
+
+
+@attrs.define(eq=False)
+class _Child:
+    """A process, and the socket to it."""
+
+    process: Process
+    stream: UNIXSocketStream
+
+    async def is_there(self) -> bool:
+        """Does an idle one still listen? It says nothing by itself: what can be read is its end."""
+        raw = self.stream.extra(SocketAttribute.raw_socket)
+        poll = select.poll()
+        poll.register(raw.fileno(), select.POLLIN)
+        has_ended = bool(poll.poll(0))
+        if has_ended:
+            await self.end()
+        return not has_ended
+
+    async def ask(self, data: bytes) -> Result | Raised:
+        """What has become of an order."""
+        await self.stream.send(data)
+        size = int.from_bytes(await self._exactly(LENGTH), "big")
+        answer: Result | Raised = pickle.loads(await self._exactly(size))
+        return answer
+
+    async def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            data += await self.stream.receive(min(size - len(data), 1 << 20))
+        return bytes(data)
+
+    async def end(self) -> None:
+        """SIGTERM, and SIGKILL if that does not do."""
+        with anyio.CancelScope(shield=True):
+            await anyio.aclose_forcefully(self.stream)
+            if self.process.returncode is None:
+                self.process.terminate()
+                with anyio.move_on_after(TERM_S):
+                    await self.process.wait()
+            if self.process.returncode is None:
+                self.process.kill()
+            await self.process.wait()
+
+    async def death(self) -> WorkerDiedError:
+        """How it has ended by itself."""
+        await self.end()
+        status = self.process.returncode
+        assert status is not None
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return WorkerDiedError(how)
+
+
+class ProcessExecutor:
+    """Runs functions in so many processes at most, which begin when they are needed. Inside of
+    `async with`, which ends them."""
+
+    def __init__(self, processes: int = PROCESSES) -> None:
+        self._free = anyio.CapacityLimiter(processes)
+        self._idle: list[_Child] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        async with anyio.create_task_group() as tasks:
+            for child in self._idle:
+                tasks.start_soon(child.end)
+        self._idle.clear()
+
+    async def run(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], _: Run, /
+    ) -> object:
+        """The result of the function. Raises what it raises; `WorkerDiedError` if its process has
+        ended, `NotNamedError` if it cannot be found there, and pickle's errors for arguments that
+        cannot be brought there. When it is cancelled, the process ends."""
+        data = packed(Order(*name_of(fn), args, kwargs))
+        async with self._free:
+            child = await self._next()
+            try:
+                answer = await child.ask(data)
+            except _BROKEN:
+                raise (await child.death()) from None
+            except BaseException:
+                await child.end()
+                raise
+            self._idle.append(child)
+        if isinstance(answer, Raised):
+            raise answer.error()
+        return answer.value
+
+    async def _next(self) -> _Child:
+        while self._idle:
+            child = self._idle.pop()
+            if await child.is_there():
+                return child
+        return await _begin()
+
+
+async def _begin() -> _Child:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        command = [sys.executable, "-m", "disque_trio.worker.executors.child", str(theirs.fileno())]
+        try:
+            process = await anyio.open_process(
+                command,
+                stdin=None,
+                stdout=None,
+                stderr=None,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        except BaseException:
+            ours.close()
+            raise
+    return _Child(process, await UNIXSocketStream.from_socket(ours))

@@ -1,0 +1,147 @@
+"""Runs functions in threads.
+
+A thread cannot be stopped: a run whose job is cancelled goes on until the function has returned.
+What it returns counts then, and nobody else gets the job from this worker meanwhile.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.worker.handling import Run
+from disque_trio.worker.loops import current_loop, in_loop
+
+THREADS: Final = 16
+STUCK_S: Final = 10.0
+"""A thread that has not ended so long after its job was cancelled is replaced."""
+
+
+@attrs.define(eq=False)
+class _Call:
+    """A function that runs, or waits for a thread."""
+
+    fn: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    run: Run
+    returns: "_Returns"
+    context: Context = attrs.Factory(copy_context)
+    ended: anyio.Event = attrs.Factory(anyio.Event)
+    result: Any = None
+    error: BaseException | None = None
+    _claim: list[None] = attrs.Factory(lambda: [None])
+
+    def claim(self) -> bool:
+        """Begin it, or end it before it has begun: only the first who asks may."""
+        try:
+            self._claim.pop()
+        except IndexError:
+            return False
+        return True
+
+    def carry_out(self) -> None:
+        """Run it, in the thread."""
+        self.run.thread = threading.get_ident()
+        try:
+            self.result = self.context.run(self.fn, *self.args, **self.kwargs)
+        except BaseException as error:
+            self.error = error
+        self.run.thread = None
+        self.returns.put(self)
+
+
+class _Returns:
+    """Calls that have ended, on their way into the event loop: one hop for many."""
+
+    def __init__(self) -> None:
+        self.loop: Final = current_loop()
+        self._in_loop: Final = in_loop()
+        self._ended: Final[deque[_Call]] = deque()
+        self._is_told = False
+
+    def put(self, call: _Call) -> None:
+        """A call has ended, in its thread."""
+        self._ended.append(call)
+        if not self._is_told:
+            self._is_told = True
+            self._in_loop(self._hear)
+
+    def _hear(self) -> None:
+        # First this, so that a thread that comes now hops again.
+        self._is_told = False
+        while self._ended:
+            self._ended.popleft().ended.set()
+
+
+class ThreadExecutor:
+    """Runs functions in so many threads at most, in the order in which they come. Threads begin
+    when they are needed, and do not keep the process from ending."""
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._most = threads
+        self._count = 0
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._open = 0
+        self._returns: _Returns | None = None
+
+    async def run(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], run: Run, /
+    ) -> object:
+        """The result of the function. Raises what it raises. The thread has the context variables
+        of this task."""
+        if self._returns is None or self._returns.loop is not current_loop():
+            self._returns = _Returns()
+        call = _Call(fn, args, kwargs, run, self._returns)
+        self._open += 1
+        try:
+            self._calls.put(call)
+            self._begin_thread()
+            try:
+                await call.ended.wait()
+            except BaseException:
+                if call.claim():  # it has not begun
+                    raise
+                await self._outlast(call)
+        finally:
+            self._open -= 1
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    def close(self) -> None:
+        """Let threads end as soon as they are idle."""
+        for _ in range(self._count):
+            self._calls.put(None)
+        self._count = 0
+
+    def _begin_thread(self) -> None:
+        if self._count < min(self._open, self._most):
+            self._count += 1
+            name = f"disque-worker-{self._count}"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            if call.claim():
+                call.carry_out()
+            del call
+
+    async def _outlast(self, call: _Call) -> None:
+        """Wait for a thread that nobody can stop; after a while let another one do its work."""
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(STUCK_S):
+                await call.ended.wait()
+                return
+            self._most += 1
+            self._begin_thread()
+            await call.ended.wait()
+            self._most -= 1
+            if self._count > self._most:
+                self._count -= 1
+                self._calls.put(None)

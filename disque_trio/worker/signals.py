@@ -1,0 +1,91 @@
+"""Signals of a worker's process.
+
+SIGTERM, SIGINT and SIGHUP: the first one stops the worker, the second one cancels its jobs, the
+third one ends the process at once. SIGUSR1: take no more jobs. SIGUSR2 and SIGQUIT: write the
+stacks of all tasks and threads to the log.
+"""
+
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final
+
+from disque_trio.worker.loops import in_loop
+from disque_trio.worker.running import Worker
+from disque_trio.worker.stacks import stacks
+from disque_trio.worker.statuses import FAILED
+
+_STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_DUMPING: Final = (signal.SIGUSR2, signal.SIGQUIT)
+_COLLECT_AFTER: Final = (10_000, 20, 50)
+"""Jobs make many short-lived objects, of which none is in a cycle."""
+_log: Final = logging.getLogger("disque_trio.worker")
+
+
+async def run_in_process(worker: Worker) -> int:
+    """Run a worker that obeys the signals of this process, in its main thread; the exit status.
+
+    If handlers do not end, the process ends here.
+    """
+    worker.leave = leave
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+    with obeyed(worker):
+        return await worker.run()
+
+
+def leave(status: int) -> None:
+    """End the process without waiting for threads."""
+    logging.shutdown()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+@contextmanager
+def obeyed(worker: Worker) -> Iterator[None]:
+    """While this lasts, signals are orders to the worker. For the main thread, in the loop."""
+    soon = in_loop()
+    came = 0
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal came
+        came += 1
+        if came > 2:
+            os._exit(FAILED)
+        soon(_stopped, worker, signal.Signals(number).name, came)
+
+    def quiet(_: int, __: FrameType | None) -> None:
+        soon(worker.quiet)
+
+    def dump(_: int, __: FrameType | None) -> None:
+        soon(_dump)
+
+    handlers = dict.fromkeys(_STOPPING, stop) | dict.fromkeys(_DUMPING, dump)
+    handlers[signal.SIGUSR1] = quiet
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stopped(worker: Worker, name: str, came: int) -> None:
+    if came == 1:
+        _log.info("%s: no more jobs; those that run may end", name)
+        worker.drain()
+    else:
+        _log.warning("%s again: cancelling jobs", name)
+        worker.stop()
+
+
+def _dump() -> None:
+    _log.warning("where everything is:\n%s", stacks())

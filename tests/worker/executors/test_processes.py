@@ -1,0 +1,154 @@
+"""Functions of jobs in processes, on Trio and on asyncio."""
+
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from disque_trio.worker.executors.frames import NotNamedError, RemoteError
+from disque_trio.worker.executors.processes import ProcessExecutor, WorkerDiedError
+from tests.worker.executors import work
+from tests.worker.executors.runs import a_run, told
+from tests.worker.playing import KINDS
+
+pytestmark = pytest.mark.parametrize("kind", KINDS)
+
+
+def with_pool(kind: str, story: Callable[[Callable[..., Any]], Awaitable[None]]) -> None:
+    """Tell a story with a pool of one process."""
+
+    async def opened() -> None:
+        async with ProcessExecutor(1) as pool:
+
+            async def run(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+                return await pool.run(fn, args, kwargs, a_run())
+
+            await story(run)
+
+    told(kind, opened)
+
+
+async def says(path: Path, text: str) -> None:
+    while not path.exists() or path.read_text() != text:
+        await anyio.sleep(0.01)
+
+
+async def ended(pid: int) -> None:
+    """Wait until it has ended, whether or not its parent knows."""
+    while (
+        is_alive(pid) and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    ):
+        await anyio.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_functions_run_in_one_process_after_another(kind: str) -> None:
+    pids = []
+
+    async def story(run: Callable[..., Any]) -> None:
+        assert await run(work.add, 1, right=2) == 3
+        assert await run(work.seven.__wrapped__) == 7
+        pids.extend([await run(work.pid), await run(work.pid)])
+
+    with_pool(kind, story)
+    assert pids[0] == pids[1] != os.getpid()
+    assert not is_alive(pids[0])
+
+
+def test_errors_come_back_and_the_process_goes_on(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        pid = await run(work.pid)
+        with pytest.raises(work.OddError, match="1 and 2") as raised:
+            await run(work.fail)
+        assert raised.value.right == 2
+        assert "in fail" in raised.value.__notes__[0]
+        with pytest.raises(RemoteError, match="nobody finds me"):
+            await run(work.fail_badly)
+        with pytest.raises(RemoteError, match="cannot be brought back"):
+            await run(work.return_badly)
+        assert await run(work.pid) == pid
+
+    with_pool(kind, story)
+
+
+def test_what_no_other_process_finds_is_refused(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        with pytest.raises(NotNamedError, match="must be a function of a module"):
+            await run(lambda: None)
+
+    with_pool(kind, story)
+
+
+@pytest.mark.parametrize(("fn", "how"), [(work.die, "SIGKILL"), (work.leave, "exit status 5")])
+def test_a_process_that_dies_is_an_error_and_there_is_another_one(
+    kind: str, fn: Callable[..., Any], how: str
+) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        with pytest.raises(WorkerDiedError, match=how):
+            await run(fn)
+        assert await run(work.add, 1) == 1
+
+    with_pool(kind, story)
+
+
+def test_a_process_that_died_while_it_was_idle_fails_no_job(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        pid = await run(work.pid)
+        os.kill(pid, signal.SIGKILL)
+        await ended(pid)
+        assert await run(work.add, 1) == 1
+
+    with_pool(kind, story)
+
+
+@pytest.mark.parametrize(("fn", "last"), [(work.linger, "ended"), (work.defy, "begun")])
+def test_a_run_that_is_cancelled_ends_its_process(
+    kind: str, fn: Callable[..., Any], last: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "said"
+
+    async def story(run: Callable[..., Any]) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, fn, str(path))
+            await says(path, "begun")
+            tasks.cancel_scope.cancel()
+        assert path.read_text() == last
+        assert await run(work.add, 1) == 1
+
+    with_pool(kind, story)
+
+
+def test_processes_do_not_outlive_a_worker_that_is_killed(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "said"
+    script = (
+        "import sys, anyio\n"
+        "from tests.worker.executors import work\n"
+        "from tests.worker.executors.runs import a_run\n"
+        "from disque_trio.worker.executors.processes import ProcessExecutor\n"
+        "async def main():\n"
+        "    pool = ProcessExecutor(1)\n"
+        f"    await pool.run(work.linger, ({str(path)!r},), {{}}, a_run())\n"
+        f"anyio.run(main, backend={kind!r})\n"
+    )
+
+    async def story() -> None:
+        async with await anyio.open_process(
+            [sys.executable, "-c", script], stdin=None, stdout=None, stderr=None
+        ) as process:
+            await says(path, "begun")
+            process.kill()
+        await says(path, "ended")
+
+    told(kind, story)

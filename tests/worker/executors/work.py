@@ -1,0 +1,89 @@
+"""Functions that processes of a worker import."""
+
+import os
+import signal
+import sys
+import time
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+
+def add(left: int, right: int = 0) -> int:
+    """A sum."""
+    return left + right
+
+
+def pid() -> int:
+    """Which process it is."""
+    return os.getpid()
+
+
+def fail() -> None:
+    """Raises an error that cannot be made from its arguments."""
+    raise OddError(1, 2)
+
+
+def fail_badly() -> None:
+    """Raises an error that cannot be pickled."""
+
+    class LocalError(Exception):
+        pass
+
+    raise LocalError("nobody finds me")
+
+
+def return_badly() -> Any:
+    """Returns what cannot be pickled."""
+    return lambda: None
+
+
+def die() -> None:
+    """Is killed."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave() -> None:
+    """Ends its process."""
+    sys.exit(5)
+
+
+def linger(path: str) -> None:
+    """Goes on for long, and tells when it has begun and when it is ended."""
+    Path(path).write_text("begun")
+    try:
+        time.sleep(600)
+    finally:
+        Path(path).write_text("ended")
+
+
+def defy(path: str) -> None:
+    """Does not end at SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(path).write_text("begun")
+    time.sleep(600)
+
+
+class OddError(Exception):
+    """Has other arguments than it keeps."""
+
+    def __init__(self, left: int, right: int) -> None:
+        super().__init__(f"{left} and {right}")
+        self.right = right
+
+
+def _doubled(fn: Any) -> Any:
+    @wraps(fn)
+    def wrapper(*args: Any) -> Any:
+        return 2 * fn(*args)
+
+    return wrapper
+
+
+def plain_seven() -> int:
+    """Seven."""
+    return 7
+
+
+seven = _doubled(plain_seven)
+seven.__wrapped__.__qualname__ = "seven"
