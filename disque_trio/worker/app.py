@@ -5,8 +5,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, get_args, overload
 
 from disque_trio import client as clients
 from disque_trio.client.address import Cluster
@@ -16,9 +17,11 @@ from disque_trio.worker.context import Job
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
 from disque_trio.worker.executing import EXECUTORS, Executor
+from disque_trio.worker.foreign.payloads import System, read_foreign
+from disque_trio.worker.foreign.producer import Foreign
 from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.options import Definition, Options, RunOptions, TaskOptions, check_names
-from disque_trio.worker.performing import Entry, JobHandler
+from disque_trio.worker.performing import Entry, JobHandler, Read
 from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 
 State = TypeVar("State")
@@ -62,6 +65,7 @@ class App(Generic[State]):
         """By name, without aliases."""
         self._names: dict[str, str] = {}
         self._consumers: dict[str, tuple[Definition, Callable[..., Any]]] = {}
+        self._readers: dict[bytes, Read] = {}
         self._layers: list[Middleware] = []
         self._lifespan = lifespan
         self._enqueuer = Enqueuer(url, form, max_body)
@@ -107,6 +111,21 @@ class App(Generic[State]):
             return fn
 
         return declared
+
+    def accept(self, queue: str, *systems: System) -> None:
+        """Read bodies of these systems in a queue, beside those of this library. A class is the
+        name of a task, or an alias."""
+        for system in systems:
+            _check_system(system)
+        max_body = self._enqueuer.max_body
+        self._readers[queue.encode(errors="surrogateescape")] = partial(
+            read_foreign, max_body=max_body, systems=systems
+        )
+
+    def foreign(self, system: System) -> Foreign:
+        """Adds jobs as another system writes them, for its workers."""
+        _check_system(system)
+        return Foreign(system, self._enqueuer)
 
     def middleware(self, layer: Middleware) -> Middleware:
         """Put a layer around each run: the first one is outermost."""
@@ -180,6 +199,7 @@ class App(Generic[State]):
         return JobHandler(
             tasks=tasks,
             consumers=consumers,
+            readers=self._readers,
             enqueuer=self._enqueuer,
             lifespan=self._lifespan,
             is_strict=is_strict,
@@ -240,3 +260,8 @@ def _name_of(fn: Callable[..., Any], options: TaskOptions) -> str:
             )
         module = spec.name
     return f"{module}.{fn.__qualname__}"
+
+
+def _check_system(system: str) -> None:
+    if system not in get_args(System):
+        raise ValueError(f"there is no system {system}; there are {', '.join(get_args(System))}")

@@ -61,16 +61,25 @@ def form_of(body: bytes) -> Form | None:
     return "msgpack" if body and body[0] in _MAPS else None
 
 
-def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
-    """What the body says. Raises `BadBodyError`, or `NewerBodyError`."""
+def checked_form(body: bytes, max_body: int = MAX_BODY) -> Form:
+    """How the body is encoded, if it is within the limits. Raises `BadBodyError`."""
     form = form_of(body)
     if form is None:
         raise BadBodyError("unreadable: the body is neither a JSON object nor a msgpack map")
     if len(body) > max_body:
         raise BadBodyError(f"unreadable: the body has {len(body)} bytes, of {max_body} at most")
     try:
-        found = codec.read(body, form)
         _check_depth(body, form)
+    except codec.BAD_INPUT as error:
+        raise BadBodyError(f"unreadable: {error}") from error
+    return form
+
+
+def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
+    """What the body says. Raises `BadBodyError`, or `NewerBodyError`."""
+    form = checked_form(body, max_body)
+    try:
+        found = codec.read(body, form)
     except codec.BAD_INPUT as error:
         raise BadBodyError(f"unreadable: {error}") from error
     if found.v != VERSION:

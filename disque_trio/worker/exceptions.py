@@ -1,7 +1,12 @@
 """What a handler raises to say what becomes of its job, and what it may be ended with."""
 
+from typing import Final
+
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.engine.records import Why
+
+LONGEST_S: Final = 2_147_483
+"""What a node takes as a delay."""
 
 
 class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(after=30)
@@ -50,6 +55,6 @@ class InterruptedJobError(DisqueError):
 
 
 def _seconds(after: float | None) -> float | None:
-    if after is not None and not 0 <= after < float("inf"):
-        raise ValueError(f"a wait is 0 or more seconds: {after}")
+    if after is not None and not 0 <= after <= LONGEST_S:
+        raise ValueError(f"a wait is 0 to {LONGEST_S} seconds: {after}")
     return after

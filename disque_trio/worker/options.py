@@ -22,7 +22,7 @@ SHORTEST_LEASE_S: Final = 3
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
-    "added", "attempts", "keep", "lease", "priority", "replicate", "snoozes", "tries", "ttl",
+    "added", "attempts", "due", "keep", "lease", "priority", "replicate", "snoozes", "tries", "ttl",
     "unique",
 ))  # fmt: skip
 """Headers that this library writes."""

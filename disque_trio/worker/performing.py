@@ -23,11 +23,12 @@ from disque_trio.worker.engine.records import SECOND, Outcome, Why
 from disque_trio.worker.engine.words import LONGEST_REASON
 from disque_trio.worker.enqueue import Enqueuer, Request, carried
 from disque_trio.worker.envelope import (
+    BadBodyError,
     NewerBodyError,
     created_at,
     read,
 )
-from disque_trio.worker.exceptions import Cancel, Dead, JobTimeoutError, Retry, Snooze
+from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
 from disque_trio.worker.handling import Run
 from disque_trio.worker.middleware import Body
 from disque_trio.worker.options import Definition
@@ -47,6 +48,7 @@ from disque_trio.worker.policies import (
 )
 
 DONE: Final = records.Done()
+_TOO_LATE: Final = f"and a job waits {LONGEST_S} s at most"
 _ASKED: Final = (Cancel, Dead, Retry, Snooze)
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 Read = Callable[[bytes], Envelope]
@@ -110,6 +112,10 @@ class JobHandler:
             entry, job, args, kwargs = self._begin(run)
         except DisqueError as error:
             return self._unreadable(run, error)
+        if "due" in job.headers and (wait := _due(job) - self.now()) > 0:
+            if wait > LONGEST_S:
+                return self._unreadable(run, BadBodyError(f"due in {wait:.0f} s, {_TOO_LATE}"))
+            return await self._snooze(entry, job, run, wait)
         timeout = entry.definition.timeout
         if timeout is not None:
             run.limit(timeout)
@@ -233,9 +239,10 @@ class JobHandler:
         headers = {
             **job.headers,
             "tries": job.attempt - 1,
-            "snoozes": job.snoozes + 1,
+            "snoozes": job.snoozes + ("due" not in job.headers),  # its producer's wish is none
             "added": round(self.now() + after, 3),
         }
+        headers.pop("due", None)
         options = carried(entry.definition.options, headers)
         options = attrs.evolve(
             options,
@@ -250,6 +257,11 @@ class JobHandler:
         return self.enqueuer.packed(
             entry.definition.name, (body.args, body.kwargs), options, body.form, headers
         )
+
+
+def _due(job: Job[Any]) -> float:
+    due = job.headers["due"]
+    return due if isinstance(due, int | float) else 0
 
 
 def _may_say(run: Run, error: BaseException) -> bool:

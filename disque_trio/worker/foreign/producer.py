@@ -1,0 +1,48 @@
+"""Adds jobs for workers of other systems."""
+
+import secrets
+from typing import Any, Unpack
+
+import attrs
+
+from disque_trio.worker.enqueue import Enqueued, Enqueuer, Request, addjob
+from disque_trio.worker.foreign.payloads import System, write_foreign
+from disque_trio.worker.options import JobOptions, Options
+
+
+@attrs.frozen(eq=False, repr=False)
+class Foreign:
+    """Jobs as another system writes them."""
+
+    system: System
+    _enqueuer: Enqueuer
+    options: Options = attrs.field(factory=Options)
+
+    def using(self, **options: Unpack[JobOptions]) -> "Foreign":
+        """With these options of `Options`. `key` is the jid. Raises `ValueError` for what cannot
+        work, and for `unique` and `headers`, which such a body cannot say."""
+        for name in ("unique", "headers"):
+            if options.get(name):
+                raise ValueError(f"a job of {self.system} has no {name}")
+        return attrs.evolve(self, options=self.options.changed(options))
+
+    async def enqueue(self, name: str, *args: Any) -> Enqueued[Any]:
+        """Add a job of the class of this name. Raises what `Prepared.enqueue` raises."""
+        return await self._enqueuer.add(self._request(name, args))
+
+    def enqueue_blocking(self, name: str, *args: Any) -> Enqueued[Any]:
+        """The same, by the client of this thread."""
+        return self._enqueuer.add_blocking(self._request(name, args))
+
+    def _request(self, name: str, args: tuple[Any, ...]) -> Request[Any]:
+        options = self.options
+        key = options.key or secrets.token_hex(12)
+        body = write_foreign(
+            self.system,
+            name,
+            args,
+            key=key,
+            queue=options.queue,
+            max_body=self._enqueuer.max_body,
+        )
+        return Request(addjob(options, body), key, name, options.queue, options.repeat)
