@@ -14,6 +14,8 @@ from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.worker.codec import Form
 from disque_trio.worker.context import Job
+from disque_trio.worker.cron.declaring import CronOptions, Crons, ticks_of
+from disque_trio.worker.cron.loop import keep_time
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
 from disque_trio.worker.executing import EXECUTORS, Executor
@@ -27,6 +29,7 @@ from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 State = TypeVar("State")
 R = TypeVar("R")
 Fn = TypeVar("Fn", bound=Callable[..., Any])
+AnyTask = TypeVar("AnyTask", bound=Task[..., Any])
 
 
 class App(Generic[State]):
@@ -67,6 +70,7 @@ class App(Generic[State]):
         self._consumers: dict[str, tuple[Definition, Callable[..., Any]]] = {}
         self._readers: dict[bytes, Read] = {}
         self._layers: list[Middleware] = []
+        self._crons = Crons()
         self._lifespan = lifespan
         self._enqueuer = Enqueuer(url, form, max_body)
 
@@ -127,6 +131,25 @@ class App(Generic[State]):
         _check_system(system)
         return Foreign(system, self._enqueuer)
 
+    def cron(
+        self,
+        fields: str | None = None,
+        *,
+        every: int | None = None,
+        tz: str = "UTC",
+        **options: Unpack[CronOptions],
+    ) -> Callable[[AnyTask], AnyTask]:
+        """Add a job of a task at each tick, whatever the number of workers: above `app.task`,
+        `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)` (docs/worker-cron.md
+        has the options). Raises `ValueError` for what cannot work."""
+        ticks = ticks_of(fields, every, tz)
+
+        def declared(task: AnyTask) -> AnyTask:
+            self._crons.declare(task, ticks, **options)
+            return task
+
+        return declared
+
     def middleware(self, layer: Middleware) -> Middleware:
         """Put a layer around each run: the first one is outermost."""
         self._layers.append(layer)
@@ -175,12 +198,14 @@ class App(Generic[State]):
         *,
         executors: Mapping[str, Executor] = EXECUTORS,
         is_strict: bool = False,
+        has_cron: bool = True,
         draw: Callable[[], float] = random.random,
         now: Callable[[], float] = time.time,
     ) -> JobHandler:
         """What runs the jobs, for a driver.
 
-        With `is_strict` a job of an unknown task is dead at once. `draw` is a random number from 0
+        Inside of `async with` it adds the jobs of `cron`, unless `has_cron` is False. With
+        `is_strict` a job of an unknown task is dead at once. `draw` is a random number from 0
         to 1, `now` is Unix time. Raises `UnfitTypeError` for annotations whose values no body can
         hold, and `ValueError` for an executor that there is not.
         """
@@ -196,12 +221,14 @@ class App(Generic[State]):
             )
             for queue, (definition, fn) in self._consumers.items()
         }
+        beside = partial(keep_time, self._crons.schedules, self._crons.add, wall=now, draw=draw)
         return JobHandler(
             tasks=tasks,
             consumers=consumers,
             readers=self._readers,
             enqueuer=self._enqueuer,
             lifespan=self._lifespan,
+            beside=beside if has_cron and self._crons.schedules else None,
             is_strict=is_strict,
             draw=draw,
             now=now,

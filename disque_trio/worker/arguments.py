@@ -78,6 +78,14 @@ class Arguments:
         """Raises `UnfitTypeError`."""
         self._by_place  # noqa: B018  # made here, and kept
 
+    def accept(self, *args: Any, **kwargs: Any) -> bool:
+        """Are these neither too many nor too few?"""
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError:
+            return False
+        return True
+
     def pack(self, args: Sequence[Any], kwargs: dict[str, Any], form: Form) -> Packed:
         """The parts of a call. Raises `NotEncodableError`, with the argument's name."""
         try:

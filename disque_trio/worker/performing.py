@@ -6,7 +6,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import Any, Final, Self
@@ -83,6 +83,8 @@ class JobHandler:
     """By queue: what else reads bodies there."""
     enqueuer: Enqueuer
     lifespan: Lifespan | None = None
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """Runs meanwhile."""
     is_strict: bool = False
     """Is a job of an unknown task dead at once?"""
     draw: Callable[[], float] = random.random
@@ -98,6 +100,10 @@ class JobHandler:
             stack.push_async_callback(self.enqueuer.close)
             if self.lifespan is not None:
                 self._state = await stack.enter_async_context(self.lifespan())
+            if self.beside is not None:
+                tasks = await stack.enter_async_context(anyio.create_task_group())
+                stack.callback(tasks.cancel_scope.cancel)
+                tasks.start_soon(self.beside)
             self._stack = stack.pop_all()
         return self
 

@@ -22,6 +22,7 @@ class Schedule:
     """Something to be done at each tick."""
 
     name: str
+    """The task's name."""
     ticks: Ticks
     missed: Missed = attrs.field(default="skip")
     within: int = attrs.field()
@@ -46,8 +47,8 @@ class Schedule:
             raise ValueError(f"{field.name}={seconds!r} must be a whole number of seconds above 0")
 
     def key(self, tick: Tick) -> str:
-        """The UNIQUE key of the tick's job. Keys have 256 bytes at most."""
-        return f"cron/{self.name}/{text(tick)}"
+        """What is `unique` of the task at this tick."""
+        return f"cron/{text(tick)}"
 
     @property
     def keep(self) -> int:

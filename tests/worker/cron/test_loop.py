@@ -74,8 +74,8 @@ async def test_a_worker_that_ends_leaves_the_ticks_to_the_others(
         workers.start_soon(work, cluster, 30)
         workers.start_soon(work, cluster, 185)
 
-    assert cluster.asked["cron/tick/2026-11-22T12:02Z"] == 1
-    assert list(cluster.jobs)[-3:] == [f"cron/tick/2026-11-22T12:0{n}Z" for n in (1, 2, 3)]
+    assert cluster.asked["cron/2026-11-22T12:02Z"] == 1
+    assert list(cluster.jobs)[-3:] == [f"cron/2026-11-22T12:0{n}Z" for n in (1, 2, 3)]
 
 
 async def test_a_tick_that_no_node_takes_is_added_when_one_does(
@@ -89,7 +89,7 @@ async def test_a_tick_that_no_node_takes_is_added_when_one_does(
         await trio.sleep(170)
         cluster.is_down = False
 
-    assert "cron/tick/2026-11-22T11:59Z" in cluster.jobs
+    assert "cron/2026-11-22T11:59Z" in cluster.jobs
     assert all(at < 202 for at in cluster.jobs.values())
     assert len(cluster.jobs) == 5  # those before 11:59 are too late
     assert max(cluster.asked.values()) < 15
@@ -109,8 +109,8 @@ async def test_the_clock_may_be_set(autojump_clock: trio.testing.MockClock) -> N
         await trio.sleep(10)
         ahead = 110.0
         await trio.sleep(40)
-        assert list(cluster.jobs)[-2:] == [f"cron/tick/2026-11-22T12:0{n}Z" for n in (1, 2)]
+        assert list(cluster.jobs)[-2:] == [f"cron/2026-11-22T12:0{n}Z" for n in (1, 2)]
         ahead = 0.0
 
     assert set(cluster.asked.values()) == {1}
-    assert list(cluster.jobs)[-1] == "cron/tick/2026-11-22T12:02Z"
+    assert list(cluster.jobs)[-1] == "cron/2026-11-22T12:02Z"

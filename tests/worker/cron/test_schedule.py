@@ -93,8 +93,8 @@ def test_every_tick_is_due_once_and_in_time_while_the_worker_looks_when_told(
     assert all(later > earlier for earlier, later in pairwise(found))
 
 
-def test_the_key_names_the_schedule_and_the_instant() -> None:
-    assert hourly().key(NOON + 5400) == "cron/report/2026-11-22T13:30Z"
+def test_the_key_names_the_instant() -> None:
+    assert hourly().key(NOON + 5400) == "cron/2026-11-22T13:30Z"
 
 
 @pytest.mark.parametrize(("missed", "within"), [("skip", 60), ("latest", 3600), ("all", 3600)])

@@ -1,0 +1,57 @@
+"""Which tasks of an app are due by the clock (`App.cron`)."""
+
+from datetime import UTC, datetime
+from typing import Any, Final, TypedDict, Unpack
+
+import attrs
+
+from disque_trio.worker.cron.schedule import Missed, Schedule
+from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks
+from disque_trio.worker.task import Task
+
+ARGUMENT: Final = "scheduled"
+"""A task that has it is given the instant at which it is due, in UTC."""
+
+
+class CronOptions(TypedDict, total=False):
+    """Options of `App.cron`, those of `Schedule`."""
+
+    missed: Missed
+    within: int
+    partition: int
+
+
+@attrs.define(eq=False)
+class Crons:
+    """The schedules of an app."""
+
+    tasks: dict[str, Task[..., Any]] = attrs.Factory(dict)
+    """By name."""
+    schedules: list[Schedule] = attrs.Factory(list)
+
+    def declare(self, task: Task[..., Any], ticks: Ticks, **options: Unpack[CronOptions]) -> None:
+        """The task is due at these. Raises `ValueError` for one that needs other arguments."""
+        if not task.arguments.accept(**_arguments(task, 0)):
+            raise ValueError(f"task {task.name}: cron gives it no argument but `{ARGUMENT}`")
+        self.tasks[task.name] = task
+        self.schedules.append(Schedule(name=task.name, ticks=ticks, **options))
+
+    async def add(self, schedule: Schedule, tick: Tick) -> None:
+        """Add the job of a tick, if no worker has. Raises errors of the client."""
+        task = self.tasks[schedule.name]
+        once = task.using(
+            unique=schedule.key(tick), unique_for=float(schedule.keep), on_conflict="return"
+        )
+        await once.enqueue(**_arguments(task, tick))
+
+
+def ticks_of(fields: str | None, every: int | None, zone: str) -> Ticks:
+    """As `App.cron` is told. Raises `ValueError`."""
+    if (fields is None) == (every is None):
+        raise ValueError('cron needs either five fields, as "30 2 * * *", or every=seconds')
+    return Every(every) if every is not None else Calendar(fields or "", zone)
+
+
+def _arguments(task: Task[..., Any], tick: Tick) -> dict[str, Any]:
+    scheduled = {ARGUMENT: datetime.fromtimestamp(tick, UTC)}
+    return scheduled if task.arguments.accept(**scheduled) else {}

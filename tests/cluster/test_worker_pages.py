@@ -1,0 +1,80 @@
+"""The examples of the pages on workers, with a real node."""
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from disque_trio.client.url import parse_url
+from disque_trio.worker.app import App
+from disque_trio.worker.engine.records import Queue, Settings
+from disque_trio.worker.running import Worker
+from tests.cluster.processes import Server
+from tests.cluster.test_python_clients import url
+
+NIGHT = 1_795_397_410.5
+"""A few seconds after 02:30 in Berlin, on 23 November 2026."""
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def examples(name: str, server: Server) -> dict[str, Any]:
+    """What the page defines."""
+    found: dict[str, Any] = {}
+    page = (DOCS / name).read_text("utf-8").replace("disque://127.0.0.1:7711", url(server))
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, found)
+    return found
+
+
+def worked(app: App[Any], server: Server, story: Callable[[], Awaitable[None]]) -> None:
+    """A worker of the app runs during the story, in the night of 23 November 2026."""
+
+    async def held() -> None:
+        with anyio.fail_after(120):
+            cluster = parse_url(url(server))
+            settings = Settings(
+                nodes=tuple(map(str, cluster.seeds)),
+                queues=tuple(Queue(name=name.encode()) for name in app.queues),
+            )
+            async with app.handler(now=lambda: NIGHT) as handler:
+                worker = Worker(settings=settings, handler=handler, cluster=cluster)
+                async with anyio.create_task_group() as tasks:
+                    await tasks.start(worker.run)
+                    await story()
+                    worker.stop()
+
+    anyio.run(held, backend="trio")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await anyio.sleep(0.01)
+
+
+def test_the_examples_of_the_clock_run(
+    server: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = examples("worker-cron.md", server)
+    database, printed = page["database"], list[str]()
+
+    def charges() -> list[Any]:
+        return list(database.execute("SELECT * FROM charges"))
+
+    async def story() -> None:
+        await page["charge"].using(key="k1").enqueue("ada", 100)
+        await page["charge"].using(key="k1").enqueue("ada", 100)
+        await page["charge"].using(key="k2").enqueue("bob", 200)
+        await until(lambda: len(charges()) == 2)
+        while not "".join(printed):
+            printed.append(capsys.readouterr().out)
+            await anyio.sleep(0.01)
+
+    worked(page["app"], server, story)
+
+    assert "".join(printed) == "the report of 23 November\n"
+    assert sorted(charges()) == [("ada", 100), ("bob", 200)]
+    database.close()

@@ -1,0 +1,94 @@
+"""Tasks by the clock: what a worker adds at each tick, as nodes are asked."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import anyio
+import pytest
+
+from disque_trio.worker import App
+from tests.client.running import url
+from tests.worker.runs import handler_of
+from tests.worker.test_enqueue import added, node_that_adds
+
+NOON = 1_795_348_800.0
+
+
+def worked(app: App[None], until: Callable[[], bool], **options: Any) -> None:
+    """The app's worker runs, at noon, until something is so."""
+
+    async def held() -> None:
+        with anyio.fail_after(60):
+            async with handler_of(app, now=lambda: NOON + 0.5, **options):
+                while not until():
+                    await anyio.sleep(0.01)
+
+    anyio.run(held, backend="trio")
+
+
+def test_a_tick_is_a_job_with_a_key_of_its_own() -> None:
+    with node_that_adds() as node:
+        app = App(url(node))
+
+        @app.cron("0 13 * * *", tz="Europe/Berlin", missed="latest", within=600, partition=900)
+        @app.task(name="shop.report", queue="reports")
+        async def report(*, scheduled: datetime) -> None: ...
+
+        worked(app, lambda: len(added(node)) == 1)
+
+        queue, body, options = added(node)[0]
+        assert queue == "reports"
+        assert body["kwargs"] == {"scheduled": "2026-11-22T12:00:00Z"}
+        assert options["UNIQUE"] == "shop.report:cron/2026-11-22T12:00Z"
+        assert (options["KEEP"], options["IFEXISTS"]) == ("1560", "return")
+
+
+def test_a_task_without_the_argument_is_not_given_the_instant() -> None:
+    with node_that_adds() as node:
+        app = App(url(node))
+
+        @app.cron(every=30, missed="all", within=65)
+        @app.task(name="shop.poll")
+        def poll(depth: int = 1) -> None: ...
+
+        worked(app, lambda: len(added(node)) == 3)
+
+        assert [body.get("kwargs", {}) for _, body, _ in added(node)] == [{}, {}, {}]
+
+
+def test_a_worker_may_be_told_to_leave_the_clock_alone() -> None:
+    with node_that_adds() as node:
+        app = App(url(node))
+
+        @app.cron(every=1, missed="all")
+        @app.task(name="shop.poll")
+        async def poll() -> None: ...
+
+        looks = iter(range(20))
+        worked(app, lambda: next(looks, None) is None, has_cron=False)
+
+        assert node.requests == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error"),
+    [
+        ([], {}, "cron needs either five fields"),
+        (["* * * * *"], {"every": 5}, "cron needs either five fields"),
+        (["0 25 * * *"], {}, "Bad hour"),
+    ],
+)
+def test_a_wrong_schedule_is_refused(arguments: list[Any], options: Any, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        App().cron(*arguments, **options)
+
+
+def test_a_task_that_needs_other_arguments_is_refused() -> None:
+    app = App()
+
+    @app.task(name="mail.send")
+    async def send(to: str) -> None: ...
+
+    with pytest.raises(ValueError, match=r"mail\.send: cron gives it no argument but `scheduled`"):
+        app.cron("0 0 * * *")(send)
