@@ -2,13 +2,16 @@
 
 The time counts from the first PONG that a node receives from the holder after the heal: then the
 link is up, and the node knows that the holder is back. If a rule has dropped the message on a link
-that stays up, the sender cannot know (TCP loses no single messages): that is not judged.
+that stays up, the sender cannot know (TCP loses no single messages): that is not judged. A node
+that heard it from another one need tell nothing either, if its link to the holder stayed up.
 """
 
 from disque_trio.sim.checkers.case import Case, Missed
+from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.messages import ACK, STATE
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import ALIVE, Copy, Job
+from disque_trio.sim.model.network import STALL
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -27,8 +30,33 @@ def on_pong(case: Case, row: Row) -> None:
         if not _was_there(case, theirs) or _came_too_early(job, mine, theirs):
             continue
         is_listed = mine.is_dummy or row.peer in job.listed.get(row.node, ())
-        if is_listed and not _was_swallowed(case, job, *pair):
+        if not is_listed or _was_swallowed(case, job, *pair):
+            continue
+        if not _has_another_told(case, job, mine, row):
             case.missed.append(Missed(job.id, row.node, row.peer, row.time))
+
+
+def _has_another_told(case: Case, job: Job, mine: Copy, row: Row) -> bool:
+    """Did the knower hear it from another node, with its own link to the holder staying up?"""
+    known_since = mine.acked_at if mine.is_acked else mine.left_since
+    was_told = any(
+        receiver == mine.node and sort in {ACK, STATE} and told.got_at == known_since
+        for (_, receiver, sort), told in job.announcements.items()
+    )
+    return was_told and not _were_apart(case, row.node, row.peer, known_since, row.time)
+
+
+def _were_apart(case: Case, one: str, other: str, since: Micros, until: Micros) -> bool:
+    """Was there trouble that ends a link, or for which one node suspects the other?"""
+    world = case.world
+    least = min(STALL, case.obligations.node_timeout)
+    troubles = [*world.link_troubles.get((min(one, other), max(one, other)), ())]
+    for node in (one, other):
+        if meets_any(world.outages.get(node, ()), since, until):
+            return True
+        troubles += world.pauses.get(node, ())
+    long = [each for each in troubles if (each.end or until) - each.start >= least]
+    return meets_any(long, since, until)
 
 
 def _knows_more(mine: Copy, theirs: Copy) -> bool:

@@ -196,7 +196,8 @@ def _judge_all(case: Case, job: Job) -> None:
     since = max(job.expected_since, job.unqueued_at)
     if since == NEVER or not job.first_record or case.is_live:
         return
-    if not case.world.is_calm(since, case.now):
+    if not case.world.is_calm(since, case.now) or case.is_ttl_over(job):
+        # A copy lives up to a second longer than the first one, whose node may have put it off.
         return
     if any(copy.queueing is not None for copy in job.copies.values()):
         return

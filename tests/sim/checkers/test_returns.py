@@ -53,6 +53,24 @@ def test_a_copy_that_came_after_word_of_the_death_has_not_missed_it(
     assert ("L10" in broken(answered(trace).verdict(end=25))) == is_due
 
 
+@pytest.mark.parametrize(
+    ("told", "cut_at", "is_due"), [(9, 19.5, False), (9, 1, True), (0, 19.5, True)]
+)
+def test_who_heard_it_from_another_tells_only_a_holder_that_was_away(
+    told: int, cut_at: float, *, is_due: bool
+) -> None:
+    trace = Trace(consumers=())
+    trace.add(0)
+    trace.cut(cut_at, ["n1"], ["n2"], until=20)
+    if told:
+        trace.send(told, "jobstate", "n3", "n1", lag=1, detail="dead redriven=0")
+    trace.row(10, "dead", "n1", job=JOB, queue="q", cause="jobstate", detail="redriven=0 left=1")
+    trace.heal(20)
+    trace.send(21, "pong", "n2", "n1", job="")
+
+    assert ("L10" in broken(trace.verdict(end=25))) == is_due
+
+
 def test_it_may_not_wait_for_the_next_attempt() -> None:
     assert broken(returning(told_at=23).verdict(end=25)) == ["L10"]
     assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]

@@ -17,10 +17,11 @@ def late_at(trace: Trace, node: str, end: float) -> list[str]:
     return [v.detail for v in found if (v.property, v.node) == ("L8", node)]
 
 
-def served(**plan: object) -> Trace:
+def served(ttl: int = 3600, **plan: object) -> Trace:
     """A job of RETRY 10 s that n1 has delivered at 1 s; the other holders know."""
     trace = Trace(**plan)  # type: ignore[arg-type]
-    trace.add(0, options=OPTIONS, record=RECORD)
+    record = RECORD.replace("left=3600", f"left={ttl}")
+    trace.add(0, options=OPTIONS.replace("ttl=3600", f"ttl={ttl}"), record=record)
     trace.serve(1)
     trace.working(1, "n1", "n2", "n3")
     return trace
@@ -42,6 +43,16 @@ def test_a_holder_that_queues_it_later_is_found_out() -> None:
     assert late(trace, end=11.6)[0] == (
         "it should have been queued there 0.220 s ago, 10.280 s after its period began"
     )
+
+
+@pytest.mark.parametrize("ttl", [11, 3600])
+def test_a_job_whose_ttl_is_over_may_be_queued_late_by_a_holder_that_still_has_it(ttl: int) -> None:
+    trace = served(ttl)
+    trace.row(11, "drop", "n1", job=JOB, cause="expired")
+    trace.requeue(12.5, "n3")
+
+    found = [each for each in late(trace, end=13) if "handed out" in each]
+    assert bool(found) == (ttl > 12)
 
 
 def test_so_is_one_that_never_does() -> None:
