@@ -7,7 +7,7 @@ COMPILING := $(VENV)/.compiling
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test compiled wheel test-compiled machine check format lint types fast ablations pins soak pyright spark bench profile crowd simbench fuzz docs site clean help
+.PHONY: up test compiled wheel test-compiled machine check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -116,6 +116,10 @@ spark: $(SPARK) ## the data pipeline at full size, on a Spark cluster on loopbac
 bench: $(STAMP) $(filter compiled,$(FORM)) ## the product beside other queues that are installed, and AGAINST=PATH; ONLY=case,... ROUNDS=3 FORM=compiled
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks --json bench.json --rounds $(or $(ROUNDS),3) \
 		$(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
+
+bench-workers: $(STAMP) $(filter compiled,$(FORM)) ## our worker library beside others, with redis-server; ONLY=load,... ROUNDS=3 FORM=compiled
+	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks jobs --json bench-workers.json \
+		--rounds $(or $(ROUNDS),3) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
 
 profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[profile]'

@@ -31,6 +31,7 @@ from benchmarks import (
 )
 from benchmarks import report as reports
 from benchmarks.cases import CASES, TARGETS
+from benchmarks.jobs import comparison
 from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 
 OTHERS: Final[dict[str, tuple[Callable[[Sequence[str]], int], str]]] = {
@@ -41,6 +42,7 @@ OTHERS: Final[dict[str, tuple[Callable[[Sequence[str]], int], str]]] = {
     "workers": (workers.main, "one process against several behind one port"),
     "duplicates": (duplicates.main, "how often jobs come twice"),
     "recovery": (recovery.main, "how fast a journal is loaded"),
+    "jobs": (comparison.main, "our worker library beside others"),
     "lake": (lake.main, "how fast a lake is filled and queried"),
 }
 """Other benchmarks."""

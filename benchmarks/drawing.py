@@ -12,6 +12,7 @@ from benchmarks.case import Case
 from benchmarks.contenders import OURS
 from benchmarks.report import Report, number
 
+TITLE: Final = "disque_trio beside other servers"
 LEFT: Final = 380
 RIGHT: Final = 940
 _ROW: Final = 22
@@ -21,7 +22,9 @@ _WIDE: Final = 1180
 _LOWEST: Final = 1 / 32
 _HIGHEST: Final = 32.0
 _TICKS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16)
-_COLOURS: Final = ("#0b6bcb", "#c4442b", "#7a8a00")
+_COLOURS: Final = (
+    "#0b6bcb", "#c4442b", "#7a8a00", "#8a3fc4", "#00897b", "#c77700", "#d0358c", "#6d5c4e",
+)  # fmt: skip
 """Of the contenders, in their order."""
 
 _STYLE: Final = """<style>
@@ -48,18 +51,18 @@ class Row:
     """By contender."""
 
 
-def picture(report: Report, cases: Sequence[Case]) -> str:
+def picture(report: Report, cases: Sequence[Case], title: str = TITLE) -> str:
     """An SVG with the ratios of all cases."""
     cases = [case for case in cases if not case.is_by_server]
     names = [name for name in reports.names(report, cases) if name != OURS]
     rows = list(_rows(report, cases, names))
-    return "\n".join(_svg(rows, names, _about(report))) + "\n"
+    return "\n".join(_svg(rows, names, title, _about(report))) + "\n"
 
 
 def _about(report: Report) -> list[str]:
     machine = report.machine
     shape = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"
-    direction = "How many times better disque_trio is than each other server: more is to the right."
+    direction = "How many times better disque_trio is than each other: more is to the right."
     return [
         f"{direction} The value at the right is its own.",
         f"{report.compared}; commit {report.commit}, {report.date}; {shape}.",
@@ -78,7 +81,9 @@ def _rows(report: Report, cases: Sequence[Case], names: Sequence[str]) -> Iterat
             yield Row(title, figure.unit, ours, ratios)
 
 
-def _svg(rows: Sequence[Row], names: Sequence[str], about: Sequence[str]) -> Iterator[str]:
+def _svg(
+    rows: Sequence[Row], names: Sequence[str], title: str, about: Sequence[str]
+) -> Iterator[str]:
     bottom = _TOP + _ROW * len(rows)
     high = bottom + 30
     yield (
@@ -87,11 +92,12 @@ def _svg(rows: Sequence[Row], names: Sequence[str], about: Sequence[str]) -> Ite
     )
     yield _STYLE
     yield f'<rect class="ground" x="0" y="0" width="{_WIDE}" height="{high}"/>'
-    yield '<text class="title" x="4" y="24">disque_trio beside other servers</text>'
+    yield f'<text class="title" x="4" y="24">{html.escape(title)}</text>'
     for index, line in enumerate(about):
         yield f'<text class="dim" x="4" y="{46 + 18 * index}">{html.escape(line)}</text>'
+    step = min(190, (_WIDE - LEFT) // max(1, len(names)))
     for index, name in enumerate(names):
-        x = LEFT + 190 * index
+        x = LEFT + step * index
         yield f'<circle cx="{x}" cy="86" r="5" fill="{_COLOURS[index % len(_COLOURS)]}"/>'
         yield f'<text x="{x + 10}" y="90">{html.escape(name)}</text>'
     for top in range(_TOP, bottom, 2 * _ROW):

@@ -75,11 +75,13 @@ def make(
 # For people.
 
 
-def tables(report: Report, cases: Sequence[Case]) -> list[Table]:
-    """All figures."""
+def tables(report: Report, cases: Sequence[Case], what: str = "server") -> list[Table]:
+    """All figures. `what` says what the contenders are."""
     measured = [case for case in cases if case.name in report.rows]
     groups = itertools.groupby(measured, key=lambda case: (case.is_by_server, case.figures))
-    by_server = [by_server_table(report, list(group)) for (is_so, _), group in groups if is_so]
+    by_server = [
+        by_server_table(report, list(group), what) for (is_so, _), group in groups if is_so
+    ]
     return [table(report, [case for case in measured if not case.is_by_server]), *by_server]
 
 
@@ -89,9 +91,9 @@ def names(report: Report, cases: Sequence[Case]) -> list[str]:
     return [name for name in report.versions if any(name in row for row in rows)]
 
 
-def by_server_table(report: Report, cases: Sequence[Case]) -> Table:
-    """A row for each server in each case."""
-    drawn = Table("case", "server", title="medians, ± half their range")
+def by_server_table(report: Report, cases: Sequence[Case], what: str) -> Table:
+    """A row for each contender in each case."""
+    drawn = Table("case", what, title="medians, ± half their range")
     for figure in cases[0].figures:
         drawn.add_column(figure.unit, justify="right")
     for case in cases:
@@ -224,8 +226,9 @@ def as_json(report: Report, cases: Sequence[Case]) -> dict[str, Any]:
     for case in cases:
         for name, samples in report.rows.get(case.name, {}).items():
             medians.setdefault(case.name, {})[name] = {
-                figure.name: statistics.median(values(samples, figure.name))
+                figure.name: statistics.median(found)
                 for figure in case.figures
+                if (found := values(samples, figure.name))
             }
     return {
         "schema": SCHEMA,
