@@ -1,30 +1,31 @@
 """An application: its tasks, its queues, and what runs them."""
 
+import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from importlib import import_module
 from inspect import iscoroutinefunction
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack, get_args, overload
 
 from disque_trio import client as clients
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
-from disque_trio.worker.codec import Form
-from disque_trio.worker.context import Job
+from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.cron.declaring import CronOptions, Crons, ticks_of
-from disque_trio.worker.cron.loop import keep_time
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
-from disque_trio.worker.executing import EXECUTORS, Executor
 from disque_trio.worker.foreign.payloads import System, read_foreign
 from disque_trio.worker.foreign.producer import Foreign
-from disque_trio.worker.middleware import Body, Middleware, compose
+from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import Definition, Options, RunOptions, TaskOptions, check_names
-from disque_trio.worker.performing import Entry, JobHandler, Read
 from disque_trio.worker.task import Declare, DeclareBound, Task, declare
+
+if TYPE_CHECKING:
+    from disque_trio.worker.performing import JobHandler
 
 State = TypeVar("State")
 R = TypeVar("R")
@@ -68,7 +69,7 @@ class App(Generic[State]):
         """By name, without aliases."""
         self._names: dict[str, str] = {}
         self._consumers: dict[str, tuple[Definition, Callable[..., Any]]] = {}
-        self._readers: dict[bytes, Read] = {}
+        self._readers: dict[bytes, Callable[[bytes], Envelope]] = {}
         self._layers: list[Middleware] = []
         self._crons = Crons()
         self._lifespan = lifespan
@@ -196,65 +197,36 @@ class App(Generic[State]):
     def handler(
         self,
         *,
-        executors: Mapping[str, Executor] = EXECUTORS,
+        threads: int = 16,
+        processes: int | None = None,
         is_strict: bool = False,
         has_cron: bool = True,
         draw: Callable[[], float] = random.random,
         now: Callable[[], float] = time.time,
-    ) -> JobHandler:
-        """What runs the jobs, for a driver.
+    ) -> "JobHandler":
+        """What runs the jobs, for a driver, in so many threads and processes at most.
 
         Inside of `async with` it adds the jobs of `cron`, unless `has_cron` is False. With
         `is_strict` a job of an unknown task is dead at once. `draw` is a random number from 0
         to 1, `now` is Unix time. Raises `UnfitTypeError` for annotations whose values no body can
-        hold, and `ValueError` for an executor that there is not.
+        hold, and `ValueError` for an executor that cannot run its task.
         """
-        tasks: dict[str, Entry] = {}
-        for task in self.tasks.values():
-            task.arguments.check()
-            body = self._body(task.definition, task.fn, executors)
-            entry = Entry(task.definition, body, task.arguments)
-            tasks |= dict.fromkeys((task.name, *task.definition.aliases), entry)
-        consumers = {
-            queue.encode(errors="surrogateescape"): Entry(
-                definition, self._body(definition, fn, executors)
-            )
-            for queue, (definition, fn) in self._consumers.items()
-        }
-        beside = partial(keep_time, self._crons.schedules, self._crons.add, wall=now, draw=draw)
-        return JobHandler(
-            tasks=tasks,
-            consumers=consumers,
+        performing = import_module("disque_trio.worker.performing")  # who adds jobs runs none
+        handler: JobHandler = performing.make_handler(
+            self.tasks.values(),
+            self._consumers,
+            self._layers,
+            crons=self._crons if has_cron else None,
             readers=self._readers,
             enqueuer=self._enqueuer,
             lifespan=self._lifespan,
-            beside=beside if has_cron and self._crons.schedules else None,
+            threads=threads,
+            processes=processes or os.cpu_count() or 1,
             is_strict=is_strict,
             draw=draw,
             now=now,
         )
-
-    def _body(
-        self, definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
-    ) -> Body:
-        is_async = iscoroutinefunction(fn)
-        name = definition.executor or ("loop" if is_async else "thread")
-        if name not in executors:
-            known = ", ".join(executors)
-            raise ValueError(f"task {definition.name}: no executor {name}; there are {known}")
-        if is_async and name != "loop":
-            raise ValueError(f"task {definition.name}: `async def` runs in the loop, not in {name}")
-        run = executors[name].run
-        is_bound = definition.is_bound
-
-        async def body(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
-            return await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
-
-        async def called(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
-            result: object = await fn(*((job, *args) if is_bound else args), **kwargs)
-            return result
-
-        return compose(self._layers, called if is_async else body)
+        return handler
 
 
 class BlockingApp:

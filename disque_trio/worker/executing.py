@@ -1,17 +1,20 @@
-"""Where a handler runs: in the event loop, or in a thread."""
+"""Which executor runs a task: the event loop, a thread, or a process."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-import anyio.to_thread
-
+from disque_trio.worker.context import Job
+from disque_trio.worker.executors.frames import name_of
+from disque_trio.worker.executors.processes import ProcessExecutor
+from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.handling import Run
+from disque_trio.worker.middleware import Body
+from disque_trio.worker.options import Definition
 
 
 class Executor(Protocol):
-    """Runs handlers."""
+    """Runs functions."""
 
     async def run(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], run: Run, /
@@ -21,24 +24,53 @@ class Executor(Protocol):
 
 
 class LoopExecutor:
-    """Runs them in the event loop: `async def`, and `def` that is quick."""
+    """Runs quick functions in the event loop."""
 
     async def run(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], _: Run, /
     ) -> object:
         """The result of the function."""
-        result = fn(*args, **kwargs)
-        return await result if iscoroutinefunction(fn) else result
+        result: object = fn(*args, **kwargs)
+        return result
 
 
-class ThreadExecutor:
-    """Runs `def` in threads. A thread cannot be ended: its run ends when the function does."""
+def executors(threads: int, processes: int) -> dict[str, Executor]:
+    """All that there are, by name."""
+    return {
+        "loop": LoopExecutor(),
+        "thread": ThreadExecutor(threads),
+        "process": ProcessExecutor(processes),
+    }
 
-    async def run(
-        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], _: Run, /
-    ) -> object:
-        """The result of the function."""
-        return await anyio.to_thread.run_sync(partial(fn, *args, **kwargs))
+
+def body_of(
+    definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
+) -> Body:
+    """What runs the function of a task. Raises `ValueError` for an executor that cannot."""
+    is_bound = definition.is_bound
+
+    async def called(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+        result: object = await fn(*((job, *args) if is_bound else args), **kwargs)
+        return result
+
+    if iscoroutinefunction(fn):
+        if definition.executor not in (None, "loop"):
+            raise _cannot(definition, "`async def` runs in the loop")
+        return called
+    name = definition.executor or "thread"
+    if name not in executors:
+        raise _cannot(definition, f"there are {', '.join(executors)}")
+    if name == "process":
+        if is_bound:
+            raise _cannot(definition, "a job cannot be brought there; leave bind out")
+        name_of(fn)
+    run = executors[name].run
+
+    async def body(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+        return await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
+
+    return body
 
 
-EXECUTORS: Final[Mapping[str, Executor]] = {"loop": LoopExecutor(), "thread": ThreadExecutor()}
+def _cannot(definition: Definition, why: str) -> ValueError:
+    return ValueError(f"task {definition.name}: executor {definition.executor}: {why}")

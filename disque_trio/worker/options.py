@@ -30,7 +30,7 @@ _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
 
 Conflict = Literal["return", "reject", "again", "replace"]
-Executor = Literal["loop", "thread", "process", "fork"]
+Executor = Literal["loop", "thread", "process"]
 Decide = Callable[[Any, BaseException], float | None]
 """A policy that is a function of the job and the error: the wait, or None if the job is dead."""
 

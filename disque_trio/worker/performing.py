@@ -6,7 +6,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import Any, Final, Self
@@ -18,6 +18,8 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current, logger, number
+from disque_trio.worker.cron.declaring import Crons
+from disque_trio.worker.cron.loop import keep_time
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import SECOND, Outcome, Why
 from disque_trio.worker.engine.words import LONGEST_REASON
@@ -29,8 +31,11 @@ from disque_trio.worker.envelope import (
     read,
 )
 from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
+from disque_trio.worker.executing import Executor, body_of, executors
+from disque_trio.worker.executors.processes import ProcessExecutor
+from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.handling import Run
-from disque_trio.worker.middleware import Body
+from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.options import Definition
 from disque_trio.worker.policies import (
     Again,
@@ -46,6 +51,7 @@ from disque_trio.worker.policies import (
     leaves,
     unknown_task,
 )
+from disque_trio.worker.task import Task
 
 DONE: Final = records.Done()
 _TOO_LATE: Final = f"and a job waits {LONGEST_S} s at most"
@@ -82,6 +88,7 @@ class JobHandler:
     readers: Mapping[bytes, Read] = attrs.Factory(dict)
     """By queue: what else reads bodies there."""
     enqueuer: Enqueuer
+    executors: Mapping[str, Executor] = attrs.Factory(dict)
     lifespan: Lifespan | None = None
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Runs meanwhile."""
@@ -98,6 +105,11 @@ class JobHandler:
         async with AsyncExitStack() as stack:
             self.enqueuer.open()
             stack.push_async_callback(self.enqueuer.close)
+            for executor in self.executors.values():
+                if isinstance(executor, ProcessExecutor):
+                    await stack.enter_async_context(executor)
+                elif isinstance(executor, ThreadExecutor):
+                    stack.callback(executor.close)
             if self.lifespan is not None:
                 self._state = await stack.enter_async_context(self.lifespan())
             if self.beside is not None:
@@ -299,3 +311,42 @@ def _retry(after: float) -> records.Retry:
 
 def _reason(text: str) -> bytes:
     return text.encode(errors="backslashreplace")[:LONGEST_REASON]
+
+
+def make_handler(
+    tasks: Iterable[Task[..., Any]],
+    consumers: Mapping[str, tuple[Definition, Callable[..., Any]]],
+    layers: Sequence[Middleware],
+    *,
+    threads: int,
+    processes: int,
+    crons: Crons | None,
+    now: Callable[[], float],
+    draw: Callable[[], float],
+    **more: Any,
+) -> JobHandler:
+    """The handler of an app (`App.handler`)."""
+    known = executors(threads, processes)
+    entries: dict[str, Entry] = {}
+    for task in tasks:
+        task.arguments.check()
+        body = compose(layers, body_of(task.definition, task.fn, known))
+        names = (task.name, *task.definition.aliases)
+        entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
+    beside = None
+    if crons is not None and crons.schedules:
+        beside = partial(keep_time, crons.schedules, crons.add, wall=now, draw=draw)
+    return JobHandler(
+        tasks=entries,
+        consumers={
+            queue.encode(errors="surrogateescape"): Entry(
+                definition, compose(layers, body_of(definition, fn, known))
+            )
+            for queue, (definition, fn) in consumers.items()
+        },
+        executors=known,
+        beside=beside,
+        now=now,
+        draw=draw,
+        **more,
+    )

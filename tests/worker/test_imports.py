@@ -11,7 +11,15 @@ def test_the_library_is_imported_without_an_event_loop_and_without_the_server() 
     modules = loaded("from disque_trio.worker import App, current_job, Backoff, Dead")
 
     assert "disque_trio.worker.app" in modules
-    assert not modules & {"trio", "asyncio", "rich", "prompt_toolkit", "google_crc32c", "ssl"}
+    assert not modules & {
+        "anyio",
+        "trio",
+        "asyncio",
+        "rich",
+        "prompt_toolkit",
+        "google_crc32c",
+        "ssl",
+    }
     allowed = ("disque_trio.client", "disque_trio.wire", "disque_trio.worker", "disque_trio.system")
     ours = {each for each in modules if each.startswith("disque_trio.")}
     nouns = {"disque_trio.statemachine", "disque_trio.statemachine.base"}

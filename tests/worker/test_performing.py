@@ -1,5 +1,7 @@
 """From a body to its handler, and from its end to an outcome."""
 
+import math
+import os
 import threading
 from typing import Any
 
@@ -22,6 +24,7 @@ from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Done, Release, Why
 from disque_trio.worker.envelope import new_key
 from disque_trio.worker.exceptions import JobTimeoutError
+from disque_trio.worker.executors.frames import NotNamedError
 from tests.worker.runs import ID, Driver, body, handler_of, outcome, outcomes, run_of
 
 SECOND = 1_000_000
@@ -221,10 +224,35 @@ def test_what_cannot_work_is_said_when_the_worker_starts() -> None:
 
     with pytest.raises(UnfitTypeError, match=r"t: argument x: .* Thread"):
         app.handler()
-    with pytest.raises(ValueError, match="no executor process; there are loop, thread"):
-        failing(ValueError(), executor="process").handler()
-    with pytest.raises(ValueError, match="runs in the loop, not in thread"):
+    with pytest.raises(ValueError, match="executor thread: `async def` runs in the loop"):
         failing(ValueError(), executor="thread").handler()
+    with pytest.raises(ValueError, match="executor fibre: there are loop, thread, process"):
+        declared(print, executor="fibre").handler()
+    with pytest.raises(ValueError, match="a job cannot be brought there; leave bind out"):
+        declared(math.sqrt, executor="process", bind=True).handler()
+    with pytest.raises(NotNamedError, match="must be a function of a module"):
+        declared(lambda: None, executor="process").handler()
+
+
+def declared(fn: Any, **options: Any) -> App[None]:
+    app = App()
+    app.task(name="t", **options)(fn)
+    return app
+
+
+@BACKENDS
+def test_a_def_may_run_in_a_process(backend: str) -> None:
+    app = declared(roots_of, executor="process", retry=Fixed([10]))
+
+    found = outcomes(app, [run_of(body("t", each, os.getpid())) for each in (4, -1)], backend)
+
+    assert found[0] == Done()
+    assert found[1] == records.Retry(10 * SECOND)
+
+
+def roots_of(number: int, worker: int) -> None:
+    assert os.getpid() != worker
+    math.sqrt(number)
 
 
 # Cancellation and time limits.
