@@ -9,7 +9,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole, judge_rejoin, judge_unanswered
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.findings import Findings
-from disque_trio.sim.checkers.messages import ACK, QUEUED
+from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, backlog
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
@@ -25,6 +25,8 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
     expected_since = serve.expected_since
     healed = case.world.healed
     if healed is None or job.options is None or not job.options.retry or job.ended is not None:
+        return
+    if not any(case.world.in_core(holder) for holder in job.copies):
         return
     since = max(healed, expected_since, _postponed_at(case, job, serve), held_until(case, job))
     if expected_since <= healed:
@@ -42,7 +44,8 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
 
 def _postponed_at(case: Case, job: Job, serve: Lease | None = None) -> Micros:
     """When the periods of all holders in the core had begun anew because a node outside the core
-    said that it has the job queued, or was given it. Whether it delivers the job is not guaranteed.
+    said that it has the job queued or with a worker, or was given it. Whether it delivers the job
+    is not guaranteed.
 
     A node that had its first copy with this move, to be served, could not have queued it before.
     """
@@ -69,7 +72,7 @@ def _holder_postponed_at(case: Case, job: Job, holder: str) -> Micros:
     told = [
         announcement.got_at
         for (sender, receiver, sort), announcement in job.announcements.items()
-        if sort == QUEUED and receiver == holder and not case.world.in_core(sender)
+        if sort in {QUEUED, WORKING} and receiver == holder and not case.world.in_core(sender)
     ]
     return max([came_at, job.put_off.get(holder, NEVER), *told])
 

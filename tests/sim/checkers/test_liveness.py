@@ -101,18 +101,19 @@ def test_a_copy_of_a_repair_begins_its_period_when_it_comes_and_those_of_others_
     assert broken(trace.verdict(end=200)) == due
 
 
+@pytest.mark.parametrize("word", ["queued", "working"])
 @pytest.mark.parametrize(
     ("teller", "told", "due"), [("n1", 60, []), ("n1", 25, ["L1"]), ("n3", 60, ["L1"])]
 )
 def test_a_node_outside_of_the_core_may_put_a_delivery_off(
-    teller: str, told: int, due: list[str]
+    teller: str, told: int, due: list[str], word: str
 ) -> None:
     trace = Trace(consumers=("n3",))
     trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
     trace.row(20, "chaos.end")
     trace.row(20, "heal.end", detail="n2,n3")
     trace.row(20.5, "rejoin")
-    trace.send(told, "queued", teller, "n2")
+    trace.send(told, word, teller, "n2")
     trace.serve(20 + BOUND + 6, "n2", client="c3")
 
     assert [v.property for v in trace.verdict(end=120).violations] == due
@@ -215,6 +216,16 @@ def test_a_copy_outside_the_core_cannot_be_expected() -> None:
     trace.row(21, "rejoin")
 
     assert trace.verdict(end=200).ok
+
+
+@pytest.mark.parametrize(("core", "due"), [("n1,n2", []), ("n1,n2,n3", ["L1"])])
+def test_nor_can_its_delivery_there(core: str, due: list[str]) -> None:
+    trace = Trace(consumers=("n1",))
+    trace.add(0, node="n3", to=(), options="replicate=1 retry=10 ttl=3600")
+    trace.heal(20, core=core)
+    trace.serve(20 + BOUND + 6, "n3", client="c3")
+
+    assert [v.property for v in trace.verdict(end=120).violations] == due
 
 
 def lost(destroyed: int, expect: Expect | None = None) -> Trace:
