@@ -1,7 +1,7 @@
 """The worker library: `App` declares tasks, adds their jobs and runs them.
 
 `engine` decides what a worker does, without I/O; it imports only the words of the state machine.
-docs/worker-engine.md describes the engine.
+docs/worker.md describes the library, docs/worker-engine.md the engine.
 """
 
 from importlib import import_module

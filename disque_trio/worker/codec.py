@@ -19,7 +19,7 @@ BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
 
 class Envelope(msgspec.Struct, omit_defaults=True, frozen=True):
-    """What a body says."""
+    """What a body says (docs/worker.md, "Bodies")."""
 
     form: ClassVar[Form] = "json"
     """How its parts are encoded."""

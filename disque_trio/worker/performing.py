@@ -241,7 +241,7 @@ class JobHandler:
 
     async def _snooze(self, entry: Entry, job: Job[Any], run: Run, after: float) -> Outcome:
         """Add it again, with its attempts and snoozes in its headers, and acknowledge this one: a
-        NACK would count as a failure."""
+        NACK would count as a failure (decision 78)."""
         if entry.arguments is None:
             return _retry(after)  # the body of a consumer has no headers
         try:
