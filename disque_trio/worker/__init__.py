@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from disque_trio.worker.policies import Backoff as Backoff
     from disque_trio.worker.policies import Fixed as Fixed
     from disque_trio.worker.policies import Polynomial as Polynomial
+    from disque_trio.worker.results import JobFailedError as JobFailedError
+    from disque_trio.worker.results import NoResultError as NoResultError
     from disque_trio.worker.task import Task as Task
 
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
@@ -41,6 +43,7 @@ _HOMES: Final = {
     **dict.fromkeys(("NotEncodableError", "TooLargeError"), "envelope"),
     **dict.fromkeys(_EXCEPTIONS.split(), "exceptions"),
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), "policies"),
+    **dict.fromkeys(("JobFailedError", "NoResultError"), "results"),
     "Task": "task",
 }
 

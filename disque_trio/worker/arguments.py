@@ -54,6 +54,18 @@ class Arguments:
         return found
 
     @cached_property
+    def read_result(self) -> Read:
+        """Reads what the function has returned, from JSON. Raises `UnfitTypeError` for an
+        annotation whose values no body can hold."""
+        kind = get_type_hints(self._fn, include_extras=True).get("return", Any)
+        kind = Any if kind is object else kind
+        try:
+            codec.check(kind)
+        except TypeError as error:
+            raise UnfitTypeError(f"{self.task}: result: {error}") from error
+        return codec.reader(kind, "json")
+
+    @cached_property
     def _readers(self) -> dict[Form, dict[str, Read]]:
         return {
             "json": {name: codec.reader(kind, "json") for name, kind in self._types.items()},

@@ -37,6 +37,17 @@ class PackedEnvelope(Envelope, omit_defaults=True, frozen=True):
     form: ClassVar[Form] = "msgpack"
 
 
+class Result(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What the body of a result says."""
+
+    key: str
+    """That of the job."""
+    value: Part = Part(b"null")
+    """JSON."""
+    error: dict[str, str] | None = None
+    """Why there is no value: type, text, traceback."""
+
+
 def _to_plain(value: Any) -> Any:
     """Values of classes that msgspec does not know."""
     if isinstance(value, PurePath):
@@ -53,6 +64,7 @@ def _from_plain(kind: type[Value], value: Any) -> Any:
 
 
 _READ_JSON: Final = msgspec.json.Decoder(Envelope)
+_READ_RESULT: Final = msgspec.json.Decoder(Result)
 _READ_MSGPACK: Final = msgspec.msgpack.Decoder(PackedEnvelope)
 _WRITE_JSON: Final = msgspec.json.Encoder(enc_hook=_to_plain, order="deterministic")
 _WRITE_MSGPACK: Final = msgspec.msgpack.Encoder(enc_hook=_to_plain, order="deterministic")
@@ -63,6 +75,11 @@ _PLAIN_MSGPACK: Final = msgspec.msgpack.Decoder()
 def read(body: bytes, form: Form) -> Envelope:
     """The envelope of a body. Raises one of `BAD_INPUT`."""
     return _READ_JSON.decode(body) if form == "json" else _READ_MSGPACK.decode(body)
+
+
+def read_result(body: bytes) -> Result:
+    """The result of a body. Raises one of `BAD_INPUT`."""
+    return _READ_RESULT.decode(body)
 
 
 def read_plain(body: bytes, form: Form) -> Any:

@@ -6,8 +6,10 @@ If an answer is lost, the job is added once more, with the same key in its body.
 import itertools
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import attrs
 
@@ -24,7 +26,12 @@ from disque_trio.worker.codec import Form
 from disque_trio.worker.envelope import new_key, write
 from disque_trio.worker.options import Definition, Options, unique_key
 
+if TYPE_CHECKING:
+    from disque_trio.worker.results import Results
+
 R_co = TypeVar("R_co", covariant=True)
+Wait = Callable[[str, float | None], Awaitable[R_co]]
+"""Waits for the result of a job, for so many seconds at most."""
 
 
 class EnqueueUnknownError(DisqueError):
@@ -45,6 +52,18 @@ class Enqueued(Generic[R_co]):
     """Names this job in its body, also if it was added twice."""
     task: str
     queue: str
+    _wait: Wait[R_co] | None = attrs.field(default=None, eq=False, repr=False)
+
+    async def result(self, timeout: float | None = None) -> R_co:
+        """What the function has returned, of a job with `result_ttl`; the app must still be open.
+        Raises `JobFailedError` if it is not tried again, and `NoResultError` after so many
+        seconds."""
+        if self._wait is None:
+            raise NotOpenError(
+                f"job {self.key} of {self.task} sends no result: give the task result_ttl, and add "
+                "the job inside of `async with app:`"
+            )
+        return await self._wait(self.id, timeout)
 
 
 @attrs.frozen
@@ -82,11 +101,12 @@ class Request(Generic[R_co]):
     task: str
     queue: str
     repeat: bool
+    wait: Wait[R_co] | None = None
 
     def result(self, answer: str | DisqueError) -> "Result[R_co]":
         """What became of the job."""
         if isinstance(answer, str):
-            return Enqueued(answer, self.key, self.task, self.queue)
+            return Enqueued(answer, self.key, self.task, self.queue, self.wait)
         return self._unknown(answer) if isinstance(answer, LostError) else answer
 
     def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":
@@ -136,6 +156,7 @@ class Enqueuer:
     max_body: int
     hooks: list[Hook] = attrs.Factory(list)
     _client: "clients.Client | None" = attrs.field(init=False, default=None)
+    _results: "Results | None" = attrs.field(init=False, default=None)
     _opened: int = attrs.field(init=False, default=0)
     _threads: threading.local = attrs.field(init=False, factory=threading.local)
 
@@ -146,12 +167,14 @@ class Enqueuer:
         self._opened += 1
         if self._client is None:
             self._client = clients.Client(self.url)
+            results = import_module("disque_trio.worker.results")  # it needs an event loop
+            self._results = results.Results(self._client)
 
     async def close(self) -> None:
         """Give it back."""
         self._opened -= 1
         if not self._opened and self._client is not None:
-            client, self._client = self._client, None
+            client, self._client, self._results = self._client, None, None
             await client.close()
 
     @property
@@ -252,7 +275,12 @@ class Enqueuer:
             if options.unique_for != "until-done":
                 headers["keep"] = options.unique_for
         options = attrs.evolve(options, key=adding.key)
-        return self.packed(name, packed, options, self.form, headers)
+        if options.result_ttl is None or self._results is None:
+            return self.packed(name, packed, options, self.form, headers)
+        headers |= self._results.ask(options.result_ttl)
+        request = self.packed(name, packed, options, self.form, headers)
+        wait = partial(self._results.wait, request.key, call.arguments.read_result)
+        return attrs.evolve(request, wait=wait)
 
     def packed(
         self, task: str, packed: Packed, options: Options, form: Form, headers: dict[str, Any]

@@ -22,8 +22,8 @@ SHORTEST_LEASE_S: Final = 3
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
-    "added", "attempts", "due", "keep", "lease", "priority", "replicate", "snoozes", "tries", "ttl",
-    "unique",
+    "added", "attempts", "due", "keep", "lease", "priority", "replicate", "reply_to", "result_ttl",
+    "snoozes", "tries", "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
 _MAX_UNIQUE: Final = 256
@@ -47,6 +47,7 @@ class Shared(TypedDict, total=False):
     unique: str | bool
     unique_for: Literal["until-done"] | float
     on_conflict: Conflict
+    result_ttl: int
 
 
 class JobOptions(Shared, total=False):
@@ -98,6 +99,8 @@ class Options:
     unique_for: Literal["until-done"] | float = "until-done"
     """The key is taken until the job has ended, and for so many seconds after."""
     on_conflict: Conflict = "return"
+    result_ttl: int | None = None
+    """Its result is sent to the client that adds it, and kept there for so long."""
     key: str | None = None
     """Names the job, also if it is added again; None makes a new one."""
     headers: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
@@ -136,6 +139,10 @@ class Options:
         yield (
             self.priority is not None and not -100 <= self.priority <= 100,
             f"priority is {self.priority}: it is from -100 to 100",
+        )
+        yield (
+            self.result_ttl is not None and self.result_ttl < 1,
+            f"result_ttl is {self.result_ttl} s: it is 1 or more",
         )
         own = sorted(OWN_HEADERS & self.headers.keys())
         yield bool(own), f"header {', '.join(own)}: the library writes it; take another name"

@@ -15,6 +15,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.worker import promises
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current, logger, number
@@ -140,7 +141,9 @@ class JobHandler:
             job.ends = anyio.current_time() + timeout
         token = current.set(job)
         try:
-            await entry.body(job, args, kwargs)
+            value = await entry.body(job, args, kwargs)
+            if job.headers:
+                await promises.keep(self.enqueuer, job, value)
         except (Exception, BaseExceptionGroup, SystemExit, KeyboardInterrupt) as error:
             return await self._failed(entry, job, run, _without_cancellation(error))
         finally:
@@ -194,7 +197,10 @@ class JobHandler:
         verdict = self._verdict(entry, job, error)
         if isinstance(verdict, Later):
             return await self._snooze(entry, job, run, verdict.after)
-        return self._outcome(entry, job, error, verdict)
+        outcome = self._outcome(entry, job, error, verdict)
+        if isinstance(outcome, records.Dead | records.Done):
+            await promises.fail(self.enqueuer, job, error)
+        return outcome
 
     def _verdict(self, entry: Entry, job: Job[Any], error: BaseException) -> Verdict:
         retry = entry.definition.retry

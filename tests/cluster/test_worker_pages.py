@@ -78,3 +78,11 @@ def test_the_examples_of_the_clock_run(
     assert "".join(printed) == "the report of 23 November\n"
     assert sorted(charges()) == [("ada", 100), ("bob", 200)]
     database.close()
+
+
+def test_the_examples_of_results_run(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    page = examples("worker-results.md", server)
+
+    worked(page["app"], server, page["main"])
+
+    assert capsys.readouterr().out == "6\nValueError: no text\n"

@@ -1,0 +1,77 @@
+"""What a job has promised, kept by its worker before the job is acknowledged: its result.
+
+A worker that dies in between leaves a duplicate, never a hole.
+"""
+
+import traceback
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import codec
+from disque_trio.worker.context import Job, number
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.policies import leaves
+from disque_trio.worker.results import QUEUES
+
+_RESULT_TTL_S: Final = 600
+_RESULT_RETRY_S: Final = 60
+_LONGEST_TEXT: Final = 1000
+_LONGEST_TRACEBACK: Final = 8192
+"""Characters."""
+
+
+async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
+    """The handler has returned this. Raises `DisqueError` if no node takes what was promised."""
+    if _wants_result(job):
+        await _add_result(enqueuer, job, _result(job, value))
+
+
+async def fail(enqueuer: Enqueuer, job: Job[Any], error: BaseException) -> None:
+    """The job has failed for good."""
+    if _wants_result(job):
+        try:
+            await _add_result(enqueuer, job, _failure(job, error))
+        except DisqueError as unsaid:
+            job.log.warning("its failure cannot be told to the client that waits: %s", unsaid)
+
+
+def _wants_result(job: Job[Any]) -> bool:
+    queue = job.headers.get("reply_to")
+    return isinstance(queue, str) and queue.startswith(QUEUES)
+
+
+def _result(job: Job[Any], value: object) -> codec.Result:
+    try:
+        return codec.Result(_key(job), value=codec.part(value, "json"))
+    except codec.BAD_INPUT as error:
+        return _failure(job, error)
+
+
+def _failure(job: Job[Any], error: BaseException) -> codec.Result:
+    first = next(leaves(error))
+    told = {
+        "type": type(first).__qualname__,
+        "text": str(first)[:_LONGEST_TEXT],
+        "traceback": "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:],
+    }
+    return codec.Result(_key(job), error=told)
+
+
+async def _add_result(enqueuer: Enqueuer, job: Job[Any], result: codec.Result) -> None:
+    body = codec.write(result, "json")
+    if len(body) > enqueuer.max_body:
+        text = f"the result has {len(body)} bytes, of {enqueuer.max_body} at most"
+        too_large = {"type": "TooLargeError", "text": text}
+        body = codec.write(codec.Result(_key(job), error=too_large), "json")
+    ttl = max(number(job.headers, "result_ttl") or _RESULT_TTL_S, 2)
+    command = commands.addjob(
+        job.headers["reply_to"], body, ttl=ttl, retry=min(_RESULT_RETRY_S, ttl - 1)
+    )
+    await enqueuer.client.run(attrs.evolve(command, is_repeatable=True))
+
+
+def _key(job: Job[Any]) -> str:
+    return job.key or job.id

@@ -1,0 +1,312 @@
+"""Results: what a worker adds before it acknowledges, and how tasks of a client wait for it."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.records import Job
+from disque_trio.client.refusals import UnknownJobError
+from disque_trio.statemachine.base import Failure
+from disque_trio.worker import App, Cancel, Dead, Fixed, NotOpenError, UnfitTypeError
+from disque_trio.worker.codec import Part
+from disque_trio.worker.engine import records
+from disque_trio.worker.results import JobFailedError, NoResultError, Results
+from tests.client.fakenode import FakeNode
+from tests.client.running import url
+from tests.worker.runs import body, outcome
+from tests.worker.test_enqueue import added, node_that_adds
+
+HEADERS = {"reply_to": "disque-trio.reply.me", "result_ttl": 30}
+
+# The worker.
+
+
+def app_that(node: FakeNode, does: Callable[[], object]) -> App[None]:
+    app = App(url(node), max_body=2000)
+
+    @app.task(name="t", retry=Fixed([10]))
+    async def t() -> object:
+        return does()
+
+    return app
+
+
+def ends(does: Callable[[], object], **more: Any) -> tuple[records.Outcome, list[Any]]:
+    """The outcome of a run, and what was added before."""
+    with node_that_adds() as node:
+        what = body("t", key="k", headers={**HEADERS, **more.pop("headers", {})})
+        return outcome(app_that(node, does), what, **more), added(node)
+
+
+def failing(error: BaseException) -> Callable[[], object]:
+    def fails() -> object:
+        raise error
+
+    return fails
+
+
+def test_a_result_is_added_to_the_queue_of_the_client() -> None:
+    found, results = ends(lambda: {"pages": 3})
+
+    assert found == records.Done()
+    assert results == [
+        (
+            "disque-trio.reply.me",
+            {"key": "k", "value": {"pages": 3}},
+            {"RETRY": "29", "TTL": "30"},
+        )
+    ]
+
+
+@pytest.mark.parametrize("error", [Dead("no such page"), Cancel("no such page")])
+def test_a_failure_for_good_is_told_with_its_traceback(error: Exception) -> None:
+    _, [(_, told, _)] = ends(failing(error))
+
+    assert told["key"] == "k"
+    assert (told["error"]["type"], told["error"]["text"]) == (type(error).__name__, "no such page")
+    assert "in fails" in told["error"]["traceback"]
+
+
+def test_the_last_attempt_is_told_and_no_other() -> None:
+    assert ends(failing(ValueError("x")))[1] == []
+    assert ends(failing(ValueError("x")), nacks=1)[1][0][1]["error"]["type"] == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("x" * 3000, "TooLargeError"), (object(), "TypeError")]
+)
+def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
+    value: object, kind: str
+) -> None:
+    found, [(_, told, _)] = ends(lambda: value)
+
+    assert found == records.Done()
+    assert told["error"]["type"] == kind
+
+
+def test_a_result_that_no_node_takes_fails_the_attempt() -> None:
+    with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
+        found = outcome(app_that(node, lambda: 1), body("t", key="k", headers=HEADERS))
+
+    assert found == records.Retry(10_000_000)
+
+
+def test_a_failure_that_no_node_takes_changes_nothing() -> None:
+    with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
+        what = body("t", key="k", headers=HEADERS)
+        found = outcome(app_that(node, failing(Dead("gone"))), what)
+
+    assert found == records.Dead(b"gone")
+
+
+@pytest.mark.parametrize("queue", ["mail", 7, None])
+def test_only_queues_of_clients_are_written_to(queue: object) -> None:
+    assert ends(lambda: 1, headers={"reply_to": queue}) == (records.Done(), [])
+
+
+# The client.
+
+
+class Node:
+    """Delivers results, to one reader at a time."""
+
+    def __init__(self) -> None:
+        self.send, self.receive = trio.open_memory_channel[str](math.inf)
+        self.acked: list[str] = []
+        self.end: object = None
+        self.is_down = False
+
+    def tell(self, key: str, value: object = None, **more: object) -> None:
+        self.send.send_nowait(json.dumps({"key": key, "value": value, **more}))
+
+    async def getjob(self, queue: str, *, count: int, timeout: float) -> list[Job]:
+        assert (queue[:18], count) == ("disque-trio.reply.", 100)
+        if self.is_down:
+            raise NoNodeError("no node could do it")
+        assert self.receive.statistics().tasks_waiting_receive == 0
+        jobs: list[Job] = []
+        with trio.move_on_after(timeout):
+            jobs.append(Job("D-1", queue, (await self.receive.receive()).encode()))
+        return jobs
+
+    async def ackjob(self, *jobs: Job) -> int:
+        self.acked += [job.id for job in jobs]
+        return len(jobs)
+
+    async def waitjob(self, job: str, *, timeout: float) -> object:
+        assert (job, timeout) == ("D-1", 0)
+        if isinstance(self.end, Exception):
+            raise self.end
+        return self.end
+
+
+@pytest.fixture
+def autojump_clock() -> trio.testing.MockClock:
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+@pytest.fixture
+def results(node: Node) -> Results:
+    return Results(node)  # type: ignore[arg-type]
+
+
+def read(part: Part) -> Any:
+    return json.loads(bytes(part))
+
+
+async def test_each_task_gets_the_result_of_its_job(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    results.ask(600)
+    got: dict[str, object] = {}
+
+    async def wait(key: str) -> None:
+        got[key] = await results.wait(key, read, "D-1", 10)
+
+    async with trio.open_nursery() as tasks:
+        for key in ("a", "b", "c"):
+            tasks.start_soon(wait, key)
+        await trio.testing.wait_all_tasks_blocked()
+        for key in ("c", "a", "b"):
+            node.tell(key, key.upper())
+
+    assert got == {"a": "A", "b": "B", "c": "C"}
+    assert len(node.acked) == 3
+
+
+async def test_when_the_task_that_reads_gives_up_another_one_reads(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    results.ask(600)
+    async with trio.open_nursery() as tasks:
+
+        async def gives_up() -> None:
+            with pytest.raises(NoResultError, match="it has not ended"):
+                await results.wait("a", read, "D-1", 5)
+            node.tell("b", 2)
+
+        tasks.start_soon(gives_up)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await results.wait("b", read, "D-1", None) == 2
+
+
+async def test_a_result_that_came_before_it_was_asked_for_is_kept_for_its_time(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    results.ask(60)
+    node.tell("a", 1)
+    node.tell("b", 2)
+    assert await results.wait("b", read, "D-1", 5) == 2
+    assert await results.wait("a", read, "D-1", 5) == 1
+
+    await trio.sleep(61)
+    node.tell("c", 3)
+    assert await results.wait("c", read, "D-1", 5) == 3
+    with pytest.raises(NoResultError):
+        await results.wait("a", read, "D-1", 5)
+
+
+async def test_a_failure_is_raised_with_what_the_worker_said(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.tell("a", error={"type": "BadPage", "text": "page 9", "traceback": "line 1\nline 2"})
+
+    with pytest.raises(JobFailedError, match="BadPage: page 9") as raised:
+        await results.wait("a", read, "D-1", 5)
+
+    assert (raised.value.kind, raised.value.text) == ("BadPage", "page 9")
+    assert raised.value.__notes__ == ["On the worker:\nline 1\nline 2"]
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        ("dead", "it is dead"),
+        ("acked", "no result has come"),
+        ("expired", "it has expired"),
+        (UnknownJobError("NOJOB", "no job", "WAITJOB"), "no node knows the job"),
+        (NoNodeError("no node could do it"), "no node could do it"),
+    ],
+)
+async def test_without_a_result_it_is_told_how_the_job_ended(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock, end: object, text: str
+) -> None:
+    node.end = end
+
+    with pytest.raises(NoResultError, match=f"no result of job D-1: .*{text}") as raised:
+        await results.wait("a", read, "D-1", 5)
+
+    assert raised.value.end == (end if isinstance(end, str) else None)
+
+
+async def test_nodes_that_do_not_answer_are_asked_again(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.is_down = True
+    node.tell("a", 1)
+    async with trio.open_nursery() as tasks:
+
+        async def comes_up() -> None:
+            await trio.sleep(7)
+            node.is_down = False
+
+        tasks.start_soon(comes_up)
+        assert await results.wait("a", read, "D-1", 30) == 1
+
+
+async def test_what_is_no_result_is_thrown_away(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.send.send_nowait("[]")
+    node.tell("a", 1)
+    results.ask(60)
+
+    assert await results.wait("a", read, "D-1", 5) == 1
+    assert len(node.acked) == 2
+
+
+# Between them.
+
+
+async def test_a_job_asks_for_a_result_by_its_headers() -> None:
+    with node_that_adds() as node:
+        app = app_that(node, lambda: 1)
+        async with app:
+            job = await app.tasks["t"].using(result_ttl=90).enqueue()
+            plain = await app.tasks["t"].enqueue()
+            with pytest.raises(NotOpenError, match="sends no result"):
+                await plain.result()
+
+        (_, asking, _), (_, other, _) = added(node)
+        assert asking["headers"]["result_ttl"] == 90
+        assert asking["headers"]["reply_to"].startswith("disque-trio.reply.")
+        assert "headers" not in other
+        assert job.key == asking["key"]
+
+
+async def test_a_result_of_a_type_that_no_body_holds_is_refused() -> None:
+    app = App()
+
+    @app.task(name="t", result_ttl=90)
+    async def t() -> App[None]:
+        return app
+
+    async with app:
+        with pytest.raises(UnfitTypeError, match="t: result: a body cannot hold"):
+            await t.enqueue()
+
+
+def test_a_result_is_kept_for_a_second_at_least() -> None:
+    with pytest.raises(ValueError, match="result_ttl is 0 s"):
+        App().task(name="t", result_ttl=0)(print)
