@@ -159,18 +159,23 @@ class Worker:
         async with anyio.create_task_group() as tasks:
             self._slots.open(tasks)
             async with anyio.create_task_group() as self._dialling:
-                self._engine = Engine(self.settings, _now())
-                self._engine.tick(_now())
-                for order in self._orders:
-                    order(self._engine, _now())
-                tasks.start_soon(self._keep_time, self._engine)
-                tasks.start_soon(self._look_for_stuck, self._engine)
+                self._begin(tasks)
                 task_status.started(self)
                 await self._stopped.wait()
             if self.leave is not None:
                 await self._leave(self.leave)
             tasks.cancel_scope.cancel()
         return self._end()
+
+    def _begin(self, tasks: TaskGroup) -> None:
+        engine = self._engine = Engine(self.settings, _now())
+        engine.tick(_now())
+        for order in self._orders:
+            order(engine, _now())
+        tasks.start_soon(self._keep_time, engine)
+        tasks.start_soon(self._look_for_stuck, engine)
+        queues = b", ".join(each.name for each in self.settings.queues).decode(errors="replace")
+        _log.info("takes jobs of %s at %s", queues, ", ".join(self.settings.nodes))
 
     def _end(self) -> int:
         if self.status == CLEAN and self._slots.interrupted:
