@@ -87,7 +87,10 @@ def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
     if len(found.args) + len(found.kwargs) > MAX_ARGUMENTS:
         raise BadBodyError(f"unreadable: more than {MAX_ARGUMENTS} arguments")
     if found.headers and len(body) > MAX_HEADERS:
-        _check_headers(found.headers, BadBodyError)
+        try:
+            _check_headers(found)
+        except (TooLargeError, *codec.BAD_INPUT) as error:
+            raise BadBodyError(f"unreadable: {error}") from error
     return found
 
 
@@ -96,11 +99,11 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
     try:
         body = codec.write(envelope, envelope.form)
         _check_depth(body, envelope.form)
+        _check_headers(envelope)
     except codec.BAD_INPUT as error:
         raise NotEncodableError(f"{envelope.task}: {error}") from error
     if len(envelope.args) + len(envelope.kwargs) > MAX_ARGUMENTS:
         raise NotEncodableError(f"{envelope.task}: more than {MAX_ARGUMENTS} arguments")
-    _check_headers(envelope.headers, TooLargeError)
     if len(body) > max_body:
         raise TooLargeError(
             f"{envelope.task}: the body has {len(body)} bytes, of {max_body} at most; "
@@ -109,10 +112,10 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
     return body
 
 
-def _check_headers(headers: dict[str, Any], error: type[DisqueError]) -> None:
-    size = len(codec.write(headers, "json")) if headers else 0
+def _check_headers(envelope: Envelope) -> None:
+    size = len(codec.write(envelope.headers, envelope.form))
     if size > MAX_HEADERS:
-        raise error(f"the headers have {size} bytes, of {MAX_HEADERS} at most")
+        raise TooLargeError(f"the headers have {size} bytes, of {MAX_HEADERS} at most")
 
 
 def _check_depth(body: bytes, form: Form) -> None:

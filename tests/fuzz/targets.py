@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import struct
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 import attrs
@@ -21,6 +22,10 @@ from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer
 from disque_trio.wire.requests import RequestParser
 from disque_trio.wire.resp import ProtocolError, ReplyParser
 from disque_trio.wire.words import UnbalancedQuotesError, split
+from disque_trio.worker import codec
+from disque_trio.worker.arguments import Arguments
+from disque_trio.worker.envelope import BadBodyError, NewerBodyError, write
+from disque_trio.worker.foreign.payloads import read_foreign
 from tests.fuzz import examples
 from tests.parsing import all_requests
 from tests.rig import CALM, N2, Rig
@@ -145,6 +150,34 @@ def _nodes(data: bytes) -> None:
         parse_nodes(data)
 
 
+# The bodies of jobs.
+
+
+def _bodies(data: bytes) -> None:
+    with contextlib.suppress(BadBodyError, NewerBodyError):
+        found = read_foreign(data, 1 << 20, ("resque", "sidekiq"))
+        args, kwargs = _ARGUMENTS.unpack(found)
+        assert isinstance(args[0] if args else kwargs["a"], int)
+
+
+def _task(a: int, b: dict[str, list[datetime]] | None = None, *rest: bytes, c: str = "") -> None:
+    raise AssertionError("it is not called")
+
+
+_ARGUMENTS: Final = Arguments("task", _task)
+
+
+def _bodies_seeds() -> list[bytes]:
+    packed = _ARGUMENTS.pack([3, {"b": []}, b"rest"], {"c": "c"}, "msgpack")
+    envelope = codec.envelope("msgpack", task="t", args=packed[0], kwargs=packed[1])
+    return [
+        b'{"task":"t","args":[3,{"b":["2026-11-23T04:00:00Z"]},"aGk="],"kwargs":{"c":"x"}}',
+        b'{"task":"t","kwargs":{"a":3},"key":"k","headers":{"tries":1,"due":1e9},"v":1}',
+        b'{"class":"T","args":[3,null],"jid":"b4a5","retry":true,"at":1760000000.5}',
+        write(envelope),
+    ]
+
+
 # A whole machine, whose invariants are checked after each input.
 
 
@@ -183,6 +216,7 @@ TARGETS: Final = {
     ),
     "lines": Target(_lines, lambda: [b"set \"a\\x00\" 'b'\r\n", b"\xff\\n"]),
     "nodes": Target(_nodes, _nodes_seeds),
+    "bodies": Target(_bodies, _bodies_seeds),
     "member": Target(_member, examples.bus_frames),
     "client": Target(_client, examples.requests),
 }

@@ -92,6 +92,12 @@ def deep(depth: int) -> bytes:
         (b'{"task":"\xff"}', "utf-8"),
         (b'{"task":"a","args":[' + b"1," * 1000 + b"1]}", "more than 1000 arguments"),
         (b'{"task":"a","headers":{"h":"' + b"x" * 9000 + b'"}}', "the headers have 9008 bytes"),
+        (
+            msgspec.msgpack.encode(
+                {"task": "a", "headers": {"x": msgspec.msgpack.Ext(5, b"x" * 9000)}}
+            ),
+            "the headers have 9007 bytes",
+        ),
         (deep(64), "more than 64 lists and maps"),
         (deep(100_000), "recursion"),
         (b"{" + b" " * (1 << 20) + b"}", "1048578 bytes, of 1048576 at most"),
