@@ -290,6 +290,9 @@ def _learn_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
     copy = job.copies.get(row.node)
     if copy is not None and copy.is_acked:
         case.mark("setack.answers")
+        if not copy.is_dummy and row.cause != "gotjob":
+            # The collection waits for it from now on.
+            _list(row, job, row.peer)
     elif copy is not None or _is_coming(job, row):
         _list(row, job, row.peer)
 

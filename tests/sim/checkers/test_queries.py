@@ -190,14 +190,17 @@ def test_a_message_that_comes_with_the_copy_tells_of_its_sender(
     assert problems(trace) == ([] if is_told else missing)
 
 
+@pytest.mark.parametrize("state", ["queued", "acked"])
 @pytest.mark.parametrize("word", ["queued", "jobstate", "gotack"])
-def test_a_message_of_a_holder_tells_of_its_sender(word: str) -> None:
+def test_a_message_of_a_holder_tells_of_its_sender(word: str, state: str) -> None:
     trace = Trace()
     trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600", record=RECORD.format(5))
+    if state == "acked":
+        trace.row(0.5, "acked", "n1", job=JOB, cause="ackjob")
     trace.send(1, word, "n3", "n1")
     for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
         ask(trace, 2, "hello", id, node=node)
-    ask(trace, 10, "show", SHOWN.format("queued", 7, HOLDERS), job=JOB)
+    ask(trace, 10, "show", SHOWN.format(state, 7, HOLDERS), job=JOB)
 
     missing = ["SHOW q: the holder n3, of which it was not told"]
     assert problems(trace) == (missing if word == "gotack" else [])
