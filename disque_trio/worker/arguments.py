@@ -98,15 +98,19 @@ class Arguments:
             return False
         return True
 
-    def pack(self, args: Sequence[Any], kwargs: dict[str, Any], form: Form) -> Packed:
-        """The parts of a call. Raises `NotEncodableError`, with the argument's name."""
+    def pack(
+        self, args: Sequence[Any], kwargs: dict[str, Any], form: Form, missing: int = 0
+    ) -> Packed:
+        """The parts of a call, of which so many arguments before the others come later. Raises
+        `NotEncodableError`, with the argument's name."""
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            bound = self._signature.bind(*[None] * missing, *args, **kwargs)
         except TypeError as error:
             raise NotEncodableError(f"{self.task}: {error}") from error
         names = self._names(bound.args)
         places = [
-            self._part(name, value, form) for name, value in zip(names, bound.args, strict=True)
+            self._part(name, value, form)
+            for name, value in list(zip(names, bound.args, strict=True))[missing:]
         ]
         return places, {
             name: self._part(self._parameter(name), value, form)

@@ -37,6 +37,19 @@ class PackedEnvelope(Envelope, omit_defaults=True, frozen=True):
     form: ClassVar[Form] = "msgpack"
 
 
+class Step(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A call that is to be added later."""
+
+    task: str
+    key: str
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    """Those of `Options` that are no defaults."""
+    is_open: bool = False
+    """Its first argument is what the step before it returns."""
+
+
 class Result(msgspec.Struct, omit_defaults=True, frozen=True):
     """What the body of a result says."""
 
@@ -80,6 +93,11 @@ def read(body: bytes, form: Form) -> Envelope:
 def read_result(body: bytes) -> Result:
     """The result of a body. Raises one of `BAD_INPUT`."""
     return _READ_RESULT.decode(body)
+
+
+def read_step(value: Any) -> Step:
+    """The step that was read from a header. Raises one of `BAD_INPUT`."""
+    return msgspec.convert(value, Step)
 
 
 def read_plain(body: bytes, form: Form) -> Any:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import attrs
 
@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from disque_trio.worker.results import Results
 
 R_co = TypeVar("R_co", covariant=True)
+S = TypeVar("S")
 Wait = Callable[[str, float | None], Awaitable[R_co]]
 """Waits for the result of a job, for so many seconds at most."""
+
+_OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "maxlen")
+_DEFAULTS: Final = attrs.asdict(Options())
 
 
 class EnqueueUnknownError(DisqueError):
@@ -74,8 +78,43 @@ class Call(Generic[R_co]):
     arguments: Arguments
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
+    enqueuer: "Enqueuer" = attrs.field(repr=False)
     changes: Mapping[str, Any] = attrs.field(factory=dict)
     """Options that differ from the task's."""
+    then: tuple["Call[Any]", ...] = ()
+    """The next steps, if it begins a chain."""
+    is_open: bool = False
+    """The first argument is what the step before it returns."""
+    headers: Mapping[str, Any] = attrs.field(factory=dict)
+    """Those of this library."""
+
+    def __or__(self, following: "Call[S]") -> "Call[S]":
+        """A chain: when this is done, the other one is added."""
+        one = attrs.evolve(following, then=())
+        chain: Any = attrs.evolve(self, then=(*self.then, one, *following.then))
+        return cast("Call[S]", chain)
+
+    async def enqueue(self) -> Enqueued[R_co]:
+        """Add it. Of a chain this adds the first step; the result is that of the last one. Raises
+        as `Task.enqueue`."""
+        return await self.enqueuer.add(self.enqueuer.request(self))
+
+    def step(self, form: Form) -> codec.Step:
+        """What a chain says of it. Raises `NotEncodableError`, and `ValueError` for options that
+        cannot be carried along."""
+        options, name = self.definition.options, self.definition.name
+        if options.at is not None or options.unique:
+            raise ValueError(f"{name}: a later step of a chain has neither at nor unique")
+        args, kwargs = self.arguments.pack(self.args, dict(self.kwargs), form, int(self.is_open))
+        given = {each: getattr(options, each) for each in _OF_STEPS}
+        return codec.Step(
+            task=name,
+            key=options.key or new_key(),
+            args=[codec.read_plain(bytes(each), form) for each in args],
+            kwargs={each: codec.read_plain(bytes(part), form) for each, part in kwargs.items()},
+            options={each: value for each, value in given.items() if value != _DEFAULTS[each]},
+            is_open=self.is_open,
+        )
 
 
 @attrs.define
@@ -261,13 +300,16 @@ class Enqueuer:
     def request(self, call: Call[R_co]) -> Request[R_co]:
         """The ADDJOB of a call. Raises `NotEncodableError` or `ValueError`."""
         options, name = call.definition.options, call.definition.name
+        if call.is_open:
+            raise ValueError(f"{name}: `partial` is for later steps of a chain")
         packed = call.arguments.pack(call.args, dict(call.kwargs), self.form)
         adding = Adding(name, options.queue, options.key or new_key(), dict(options.headers))
         for hook in self.hooks:
             hook(adding)
         headers = {
             **adding.headers,
-            **{each: call.changes[each] for each in call.changes.keys() & _CARRIED},
+            **call.headers,
+            **{each: call.changes[each] for each in call.changes.keys() & CARRIED},
         }
         if options.unique:
             arguments = codec.write(packed, self.form)
@@ -275,11 +317,17 @@ class Enqueuer:
             if options.unique_for != "until-done":
                 headers["keep"] = options.unique_for
         options = attrs.evolve(options, key=adding.key)
-        if options.result_ttl is None or self._results is None:
+        key, last = adding.key, call
+        if call.then:
+            steps = [each.step(self.form) for each in call.then]
+            key, last = steps[-1].key, call.then[-1]
+            headers["then"] = steps
+        result_ttl = last.definition.options.result_ttl
+        if result_ttl is None or self._results is None:
             return self.packed(name, packed, options, self.form, headers)
-        headers |= self._results.ask(options.result_ttl)
+        headers |= self._results.ask(result_ttl) | ({"reply_key": key} if call.then else {})
         request = self.packed(name, packed, options, self.form, headers)
-        wait = partial(self._results.wait, request.key, call.arguments.read_result)
+        wait = partial(self._results.wait, key, last.arguments.read_result)
         return attrs.evolve(request, wait=wait)
 
     def packed(
@@ -298,13 +346,13 @@ class Enqueuer:
         return Request(command, key, task, options.queue, repeat)
 
 
-_CARRIED: Final = frozenset(("lease", "priority", "replicate", "ttl"))
+CARRIED: Final = frozenset(("lease", "priority", "replicate", "ttl"))
 """Options that differ from the task's, for a job that is added again."""
 
 
 def carried(options: Options, headers: Mapping[str, Any]) -> Options:
     """The task's options with those of a job. Raises `ValueError`."""
-    given = {name: headers[name] for name in sorted(_CARRIED & headers.keys())}
+    given = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
     if not all(isinstance(value, int) for value in given.values()):
         raise ValueError(f"options of the job are no numbers: {given}")
     return attrs.evolve(options, **given)

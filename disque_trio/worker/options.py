@@ -22,8 +22,8 @@ SHORTEST_LEASE_S: Final = 3
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
-    "added", "attempts", "due", "keep", "lease", "priority", "replicate", "reply_to", "result_ttl",
-    "snoozes", "tries", "ttl", "unique",
+    "added", "attempts", "batch", "due", "keep", "lease", "priority", "replicate", "reply_key",
+    "reply_to", "result_ttl", "snoozes", "then", "tries", "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
 _MAX_UNIQUE: Final = 256

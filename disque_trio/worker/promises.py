@@ -1,4 +1,5 @@
-"""What a job has promised, kept by its worker before the job is acknowledged: its result.
+"""What a job has promised, kept by its worker before the job is acknowledged: the next step
+of its chain, or its result.
 
 A worker that dies in between leaves a duplicate, never a hole.
 """
@@ -10,7 +11,7 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import codec
+from disque_trio.worker import codec, steps
 from disque_trio.worker.context import Job, number
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.policies import leaves
@@ -25,7 +26,9 @@ _LONGEST_TRACEBACK: Final = 8192
 
 async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
     """The handler has returned this. Raises `DisqueError` if no node takes what was promised."""
-    if _wants_result(job):
+    if job.headers.get("then"):
+        await enqueuer.add(steps.next_request(enqueuer, job, value))
+    elif _wants_result(job):
         await _add_result(enqueuer, job, _result(job, value))
 
 
@@ -74,4 +77,5 @@ async def _add_result(enqueuer: Enqueuer, job: Job[Any], result: codec.Result) -
 
 
 def _key(job: Job[Any]) -> str:
-    return job.key or job.id
+    of_chain = job.headers.get("reply_key")
+    return of_chain if isinstance(of_chain, str) else job.key or job.id

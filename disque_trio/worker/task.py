@@ -34,7 +34,12 @@ class Prepared(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """The arguments of a job, for `App.enqueue_many`."""
-        return Call(self.definition, self.arguments, args, kwargs, self.changes)
+        return Call(self.definition, self.arguments, args, kwargs, self.enqueuer, self.changes)
+
+    def partial(self, *args: Any, **kwargs: Any) -> Call[R]:
+        """A step of a chain, whose first argument is what the step before it returns. The other
+        arguments are checked when the chain is added."""
+        return attrs.evolve(self.call(*args, **kwargs), is_open=True)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued[R]:
         """Add a job. Raises `NotEncodableError` for arguments that do not fit, errors of the

@@ -84,5 +84,6 @@ def test_the_examples_of_results_run(server: Server, capsys: pytest.CaptureFixtu
     page = examples("worker-results.md", server)
 
     worked(page["app"], server, page["main"])
+    worked(page["app"], server, page["chained"])
 
-    assert capsys.readouterr().out == "6\nValueError: no text\n"
+    assert capsys.readouterr().out == "6\nValueError: no text\n4 words on shelf b\n"

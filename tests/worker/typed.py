@@ -105,6 +105,8 @@ async def asynchronous() -> None:
     assert_type(await cut.using(delay=600, priority=5).enqueue("a", speed=2.0), Enqueued[int])
     assert_type(await bound.enqueue(page=3), Enqueued[str])
     assert_type(send.call("ada"), Call[Receipt])
+    assert_type(send.call("ada") | cut.partial(speed=2.0), Call[int])
+    assert_type(await (await cut.enqueue("a")).result(timeout=10), int)
     found = await app.enqueue_many(send.call(each) for each in ["a", "b"])
     assert_type(found, list[Enqueued[Receipt] | DisqueError])
     assert_type(app.client, Client)

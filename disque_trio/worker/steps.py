@@ -1,0 +1,67 @@
+"""The steps of a chain that are still to come: they travel in the headers of the job before them.
+
+Each has its key from the start, so a job that is delivered twice adds the same next step twice, and
+nodes that know keys keep one of the two.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.worker import codec
+from disque_trio.worker.arguments import Packed
+from disque_trio.worker.codec import Form, Step
+from disque_trio.worker.context import Job
+from disque_trio.worker.enqueue import CARRIED, Enqueuer, Request
+from disque_trio.worker.envelope import BadBodyError
+from disque_trio.worker.options import OWN_HEADERS, Options
+
+KEEP_S: Final = 3600
+"""A job may be delivered again so long after the next step has ended, and does not double it."""
+_PASSED_ON: Final = frozenset(("batch", "reply_key", "reply_to", "result_ttl"))
+
+
+def next_request(enqueuer: Enqueuer, job: Job[Any], value: object) -> Request[Any]:
+    """The ADDJOB of the next step of a job whose handler has returned this. Raises
+    `NotEncodableError`, or `BadBodyError` for headers that are wrong."""
+    headers = {
+        name: each
+        for name, each in job.headers.items()
+        if name not in OWN_HEADERS or name in _PASSED_ON
+    }
+    steps = job.headers["then"]
+    try:
+        step = codec.read_step(steps[0])
+        options = Options(**step.options)
+    except (*codec.BAD_INPUT, LookupError) as error:
+        raise BadBodyError(f"unreadable: the next step of the chain: {error}") from error
+    headers |= {name: each for name, each in step.options.items() if name in CARRIED}
+    if steps[1:]:
+        headers["then"] = steps[1:]
+    return request(enqueuer, step, options, [value] if step.is_open else [], headers)
+
+
+def request(
+    enqueuer: Enqueuer,
+    step: Step,
+    options: Options,
+    first: Sequence[object],
+    headers: dict[str, Any],
+) -> Request[Any]:
+    """The ADDJOB of a step, once for its key where nodes know keys; `first` are arguments before
+    its own."""
+    packed = _packed(step, first, enqueuer.form)
+    options = attrs.evolve(options, key=step.key)
+    found = enqueuer.packed(step.task, packed, options, enqueuer.form, headers)
+    words = found.command.words
+    unique = (b"UNIQUE", f"{step.task}:{step.key}".encode(), b"KEEP", b"%d" % KEEP_S)
+    command = attrs.evolve(
+        found.command, words=(*words, *unique), plain=words, features=("unique",)
+    )
+    return attrs.evolve(found, command=command)
+
+
+def _packed(step: Step, first: Sequence[object], form: Form) -> Packed:
+    args = [codec.part(each, form) for each in (*first, *step.args)]
+    return args, {name: codec.part(each, form) for name, each in step.kwargs.items()}
