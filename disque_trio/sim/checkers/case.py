@@ -95,6 +95,8 @@ class Case:
     """Pairs of nodes of which the first has received a PONG of the second since the heal (L10)."""
     pending_orders: dict[str, list[Row]] = attrs.Factory(dict)
     """By node that is down or stopped: the orders to leave, or not to leave."""
+    doubtful_orders: dict[str, None] = attrs.Factory(dict)
+    """Nodes that started at the moment of an operator's last order, and may have missed it."""
     unanswered: dict[tuple[str, str], Question] = attrs.Factory(dict)
     """By node and peer: the PING that has no answer yet."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)

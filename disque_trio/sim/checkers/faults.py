@@ -74,6 +74,7 @@ def on_start(case: Case, row: Row) -> None:
     for order in case.pending_orders.pop(row.node, ()):
         if row.time - order.time <= ORDER_DELAY:
             _apply(case, order)
+            case.doubtful_orders[row.node] = None
     jobs = list(case.table(row.node))
     history.on_start(case, row)
     _recheck(case, jobs)
@@ -125,6 +126,7 @@ def on_leave(case: Case, row: Row) -> None:
     if row.node in case.world.down or row.node in case.world.paused:
         case.pending_orders.setdefault(row.node, []).append(row)
     else:
+        case.doubtful_orders.pop(row.node, None)
         _apply(case, row)
 
 

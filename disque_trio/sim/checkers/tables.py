@@ -146,4 +146,5 @@ def _should_know_that_it_stays(case: Case, peer: str) -> bool:
     the next one comes within half a node timeout of the links' return."""
     since = case.world.rejoined or 0
     latest = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
-    return peer not in case.world.leaving and case.now >= latest
+    stays = peer not in case.world.leaving and peer not in case.doubtful_orders
+    return stays and case.now >= latest

@@ -128,6 +128,22 @@ def test_a_stopped_process_that_is_killed_never_receives_the_order_to_stay(
     assert told == ([] if is_killed else ["believes of n3 in the end: leaving"] * 3)
 
 
+@pytest.mark.parametrize(
+    ("ordered", "is_found"), [(1.295, False), (1.2, False), (0.5, True), (1.4, True)]
+)
+def test_a_node_that_starts_at_that_moment_may_miss_the_order_to_stay(
+    ordered: float, *, is_found: bool
+) -> None:
+    trace = Trace()
+    trace.row(0.1, "leave", "n3", detail="yes")
+    trace.crash(1, "n3", back=1.3)
+    trace.row(ordered, "leave", "n3", detail="no")
+    trace.heal(2)
+    knows(trace, 6, "n1", "n1 n2 n3:leaving")
+
+    assert bool(problems(trace, end=6)) == is_found
+
+
 def test_a_leaving_node_counts_as_leaving() -> None:
     trace = Trace()
     trace.row(1, "leave", "n3", detail="yes")
