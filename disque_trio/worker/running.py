@@ -61,6 +61,8 @@ class Worker:
     """Use the nodes that these know, too? None is yes, unless TLS is spoken."""
     max_stuck: int = 4
     """With more handlers that do not end, the worker stops, and asks to be started again."""
+    max_jobs: int = 0
+    """After so many it stops, and asks to be started again; 0 is for ever."""
     leave: Callable[[int], object] | None = None
     """Called with the status if handlers run on when the worker has ended: the process is to end
     now. None waits for them."""
@@ -74,6 +76,8 @@ class Worker:
     _links: dict[int, Link] = attrs.field(init=False, factory=dict)
     _dialling: TaskGroup = attrs.field(init=False)
     _slots: Slots = attrs.field(init=False)
+    _ended: int = attrs.field(init=False, default=0)
+    """Jobs."""
     _stuck: int = attrs.field(init=False, default=0)
     _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
     """By node: why it does not let this worker in."""
@@ -200,11 +204,19 @@ class Worker:
         ended = self._slots.ended
         while True:
             if ended:
+                self._count(len(ended), engine)
                 engine.finished_all(_now(), ended)
                 ended.clear()
             self._carry_out(engine)
             if not ended:  # jobs that were cancelled before they began
                 return
+
+    def _count(self, ended: int, engine: Engine) -> None:
+        self._ended += ended
+        if 0 < self.max_jobs <= self._ended and not self.is_stopping:
+            _log.info("%d jobs have ended: stopping, to be started anew", self._ended)
+            self.status = RESTART
+            engine.stop(_now())
 
     def _carry_out(self, engine: Engine) -> None:
         out = engine.take()

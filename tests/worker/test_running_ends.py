@@ -67,6 +67,17 @@ def test_an_order_to_stop_that_comes_before_the_start_is_obeyed(kind: str) -> No
     assert not node.told(b"GETJOB")
 
 
+def test_after_so_many_jobs_a_worker_asks_to_be_started_again(kind: str) -> None:
+    node = PlayedNode()
+    handler = Doing()
+
+    async def story(_: Worker) -> None:
+        node.give(*map(job, range(3)))
+
+    assert play(kind, story, node, handler=handler, max_jobs=2, concurrency=1) == RESTART
+    assert len(handler.runs) == 2
+
+
 def test_a_quiet_worker_takes_nothing_until_it_resumes(kind: str) -> None:
     node = PlayedNode()
     handler = Doing()

@@ -195,6 +195,9 @@ def candidates(state: State, job: Job) -> list[str]:
 
 def whom(state: State, now: Micros, job: Job) -> Node:
     """The next of them; one that rests only if all do."""
+    first = state.nodes[job.node]
+    if not job.tries and first.rests_until <= now:  # as nearly always
+        return first
     names = candidates(state, job)
     start = job.tries % len(names)
     turns = [state.nodes[name] for name in (*names[start:], *names[:start])]

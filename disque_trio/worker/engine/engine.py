@@ -133,9 +133,7 @@ class Engine:
         state = self.state
         self._advance(now)
         if state.phase in (Phase.RUNNING, Phase.QUIET):
-            state.phase, state.phase_ends = Phase.DRAINING, now + state.settings.drain
-            waiting = [job for job in state.jobs.values() if job.stage is Stage.WAITING]
-            outcomes.give_back_waiting(state, now, waiting)
+            self._drain(now)
         elif state.phase is Phase.DRAINING:
             self._abort(now)
         self._go_on(now)
@@ -191,6 +189,12 @@ class Engine:
         over = leases.on_due(self.state, now, leases.due_jobs(self.state, now))
         outcomes.give_back_waiting(self.state, now, over)
 
+    def _drain(self, now: Micros) -> None:
+        state = self.state
+        state.phase, state.phase_ends = Phase.DRAINING, now + state.settings.drain
+        waiting = [job for job in state.jobs.values() if job.stage is Stage.WAITING]
+        outcomes.give_back_waiting(state, now, waiting)
+
     def _abort(self, now: Micros) -> None:
         state = self.state
         state.phase, state.phase_ends = Phase.ABORTING, now + state.settings.abort
@@ -238,6 +242,8 @@ class Engine:
                 link.client = reply if isinstance(reply, int) else None
             case Verb.TAKE:
                 fetching.on_jobs(state, now, link, request, reply)
+                if fetching.is_done(state, link, reply):
+                    self._drain(now)
             case Verb.KEEP:
                 leases.on_answer(state, now, request, reply)
             case Verb.SETTLE | Verb.MOVE:

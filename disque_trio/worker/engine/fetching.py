@@ -28,7 +28,7 @@ from disque_trio.worker.engine.records import (
 WAIT: Final[Micros] = 5 * SECOND
 """How long a GETJOB waits in the node."""
 SHORT_WAIT: Final[Micros] = 500 * MILLI
-"""If it leaves out a queue that has no room now."""
+"""If it leaves out a queue that has no room now, and for a worker that runs what is there."""
 BLIND_WAIT: Final[Micros] = 2 * SECOND
 """If the node cannot be told to end it."""
 LEAST_WAIT: Final[Micros] = 20 * MILLI
@@ -99,7 +99,8 @@ def _is_full(state: State) -> bool:
 
 def _wait(state: State, now: Micros, node: Node, link: Link, *, is_partial: bool) -> Micros:
     """Jobs that are tied to the connection are renewed on it, so the wait ends before."""
-    most = SHORT_WAIT if is_partial else WAIT if words.has(node, words.UNBLOCK) else BLIND_WAIT
+    is_short = is_partial or state.settings.is_burst
+    most = SHORT_WAIT if is_short else WAIT if words.has(node, words.UNBLOCK) else BLIND_WAIT
     renewals = (job.renew_at - now for job in state.jobs.values() if job.link == link.number)
     return max(min([most, *renewals]), LEAST_WAIT)
 
@@ -118,6 +119,14 @@ def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Repl
         connecting.refuse(state, now, node)
     else:
         connecting.answered(node)
+
+
+def is_done(state: State, link: Link, reply: Reply) -> bool:
+    """Has a worker that runs what is there run all of it, now that GETJOB is answered so?"""
+    if not state.settings.is_burst or state.phase is not Phase.RUNNING or words.code(reply):
+        return False
+    is_idle = not any(state.in_hand.values()) and not _under_way(state)
+    return is_idle and link.node == state.home
 
 
 def _job(

@@ -43,6 +43,8 @@ class Settings:
     """Ask nodes that can to give the jobs back when the connection ends."""
     is_plain: bool = False
     """Use the original's commands only, whatever the nodes can."""
+    is_burst: bool = False
+    """Stop as soon as there are no jobs."""
     drain: Micros = 25 * SECOND
     """How long jobs may run on after the order to stop."""
     abort: Micros = 3 * SECOND

@@ -100,6 +100,35 @@ def test_a_quiet_worker_stops() -> None:
     assert talk.engine.is_stopped
 
 
+def test_a_worker_that_runs_what_is_there_stops_when_nothing_is() -> None:
+    talk = Talk(Queue(name=b"q"), concurrency=2, is_burst=True)
+    talk.deliver(lease(ONE))
+    assert b"TIMEOUT 500" in b" ".join(talk.last(b"GETJOB").words)
+    talk.answer(b"GETJOB", NULL_ARRAY)
+    talk.finish(ONE, Done())
+    talk.deliver(lease(TWO))
+    talk.finish(TWO, Done())
+    talk.wait(3)
+    talk.greet()
+    assert not talk.engine.is_stopped
+
+    talk.answer(b"GETJOB", NULL_ARRAY)
+    talk.wait(3)
+    talk.answer(b"ACKJOB", 2)
+
+    assert talk.engine.is_stopped
+
+
+def test_a_refusal_does_not_mean_that_there_are_no_jobs() -> None:
+    talk = Talk(is_burst=True)
+    talk.greet()
+    talk.refuse(b"GETJOB", b"LEAVING this node is leaving")
+    talk.greet()
+
+    assert not talk.engine.is_stopped
+    assert talk.last(b"GETJOB").node == "n2"
+
+
 def test_in_place_of_a_job_that_does_not_end_another_one_runs() -> None:
     talk = Talk(Queue(name=b"q", concurrency=1, limit=MILLI), concurrency=1)
     talk.deliver(lease(ONE))
