@@ -74,6 +74,9 @@ class _Child:
 
     async def death(self) -> WorkerDiedError:
         """How it has ended by itself."""
+        # Not by a signal at once: Popen would take the status from asyncio, which waits for it.
+        with anyio.move_on_after(TERM_S, shield=True):
+            await self.process.wait()
         await self.end()
         status = self.process.returncode
         assert status is not None
