@@ -316,7 +316,6 @@ class Enqueuer:
             headers["unique"] = unique_key(name, options.unique, arguments)
             if options.unique_for != "until-done":
                 headers["keep"] = options.unique_for
-        options = attrs.evolve(options, key=adding.key)
         key, last = adding.key, call
         if call.then:
             steps = [each.step(self.form) for each in call.then]
@@ -324,18 +323,23 @@ class Enqueuer:
             headers["then"] = steps
         result_ttl = last.definition.options.result_ttl
         if result_ttl is None or self._results is None:
-            return self.packed(name, packed, options, self.form, headers)
+            return self.packed(name, adding.key, packed, options, self.form, headers)
         headers |= self._results.ask(result_ttl) | ({"reply_key": key} if call.then else {})
-        request = self.packed(name, packed, options, self.form, headers)
+        request = self.packed(name, adding.key, packed, options, self.form, headers)
         wait = partial(self._results.wait, key, last.arguments.read_result)
         return attrs.evolve(request, wait=wait)
 
     def packed(
-        self, task: str, packed: Packed, options: Options, form: Form, headers: dict[str, Any]
+        self,
+        task: str,
+        key: str,
+        packed: Packed,
+        options: Options,
+        form: Form,
+        headers: dict[str, Any],
     ) -> Request[Any]:
         """The ADDJOB of a call whose arguments are parts of a body already."""
         args, kwargs = packed
-        key = options.key or new_key()
         envelope = codec.envelope(
             form, task=task, args=args, kwargs=kwargs, key=key, headers=headers
         )

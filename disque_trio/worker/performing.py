@@ -29,6 +29,7 @@ from disque_trio.worker.envelope import (
     BadBodyError,
     NewerBodyError,
     created_at,
+    new_key,
     read,
 )
 from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
@@ -275,12 +276,10 @@ class JobHandler:
             at=None,
             ttl=options.ttl + math.ceil(after),
             maxlen=None,
-            key=body.key,
             on_conflict="again",
         )
-        return self.enqueuer.packed(
-            entry.definition.name, (body.args, body.kwargs), options, body.form, headers
-        )
+        name, key, packed = entry.definition.name, body.key or new_key(), (body.args, body.kwargs)
+        return self.enqueuer.packed(name, key, packed, options, body.form, headers)
 
 
 def _due(job: Job[Any]) -> float:

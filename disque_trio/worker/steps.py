@@ -52,8 +52,7 @@ def request(
     """The ADDJOB of a step, once for its key where nodes know keys; `first` are arguments before
     its own."""
     packed = _packed(step, first, enqueuer.form)
-    options = attrs.evolve(options, key=step.key)
-    found = enqueuer.packed(step.task, packed, options, enqueuer.form, headers)
+    found = enqueuer.packed(step.task, step.key, packed, options, enqueuer.form, headers)
     words = found.command.words
     unique = (b"UNIQUE", f"{step.task}:{step.key}".encode(), b"KEEP", b"%d" % KEEP_S)
     command = attrs.evolve(
