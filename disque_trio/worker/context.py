@@ -2,6 +2,7 @@
 
 import logging
 import math
+import time
 from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
@@ -10,6 +11,7 @@ import attrs
 
 from disque_trio.worker.exceptions import InterruptedJobError
 from disque_trio.worker.handling import Run
+from disque_trio.worker.once import TABLE, Connection, claim
 
 State = TypeVar("State")
 """What the app's lifespan yields."""
@@ -88,6 +90,14 @@ class Job(Generic[State]):
         the run is over."""
         if self.run.why is not None:
             raise InterruptedJobError(self.run.why)
+
+    def once(
+        self, connection: Connection, *, paramstyle: str = "qmark", table: str = TABLE
+    ) -> bool:
+        """Is this the first run of the job whose effect is committed in this database? Ask it in
+        the transaction of the effect, and do nothing if it is not (`once.claim`)."""
+        name = f"{self.task}:{self.key or self.id}"
+        return claim(connection, name, time.time(), paramstyle=paramstyle, table=table)
 
     @property
     def log(self) -> "JobLog":

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from disque_trio.worker import App, current_job
 from disque_trio.worker.once import CREATE_TABLE, claim
+from tests.worker.runs import body, outcomes, run_of
 
 
 @pytest.fixture
@@ -117,3 +119,34 @@ def test_named_parameters_work(path: Path) -> None:
 def test_wrong_options_are_refused(options: dict[str, str], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         claim(Recorded(), "k1", 0, **options)
+
+
+def test_a_job_asks_by_its_task_and_key(path: Path) -> None:
+    app, found = App(), list[bool]()
+
+    def asks() -> None:
+        database = sqlite3.connect(path)
+        with database:
+            found.append(current_job().once(database))
+        database.close()
+
+    app.task(name="charge", executor="loop")(asks)
+    app.task(name="refund", executor="loop")(asks)
+    jobs = [("charge", "k1"), ("charge", "k1"), ("refund", "k1"), ("charge", "k2")]
+    outcomes(app, [run_of(body(task, key=key)) for task, key in jobs])
+
+    assert found == [True, False, True, True]
+
+
+def test_a_job_without_a_key_asks_by_its_id(path: Path) -> None:
+    app, database = App(), sqlite3.connect(path)
+
+    @app.task(name="charge", executor="loop")
+    def charge() -> None:
+        current_job().once(database)
+
+    outcomes(app, [run_of(body("charge"))])
+
+    [(name,)] = database.execute("SELECT name FROM disque_once")
+    assert name.startswith("charge:D-bbbbbbbb-")
+    database.close()
