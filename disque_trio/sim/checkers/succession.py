@@ -137,6 +137,14 @@ def before_serve(case: Case, row: Row, job: Job) -> None:
             case.violate("S29", f"{other.id} has replaced it", job.id, row.node)
 
 
+def may_be_replaced(job: Job) -> bool:
+    """Has an ADDJOB with IFEXISTS replace followed it?"""
+    return any(
+        other.add is not None and other.add.options.if_exists == "replace"
+        for other in job.followers
+    )
+
+
 def before_ack(case: Case, row: Row, job: Job) -> None:
     """S29: another job with its key has its copies."""
     case.mark("unique.replaced")

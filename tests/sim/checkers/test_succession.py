@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from disque_trio.sim.scenarios.plan import Fault
-from tests.sim.checkers.test_unique import OPTIONS, OTHER, add, end, record
+from tests.sim.checkers.test_unique import OPTIONS, OTHER, add, ask, end, record
 from tests.sim.checkers.trace import JOB, Trace, broken
 
 FOLLOWS = record("c").replace(" left", " follows=1 left").replace("made=1", "made=2")
@@ -119,6 +119,20 @@ def test_what_is_replaced_is_not_served(*, is_replaced: bool, finds: bool) -> No
         trace.serve(5)
 
     assert ("S29" in broken(trace.verdict())) == finds
+
+
+@pytest.mark.parametrize(("asked", "finds"), [(2.01, False), (3, True)])
+def test_a_key_is_free_when_all_have_heard_that_its_job_is_replaced(
+    asked: float, *, finds: bool
+) -> None:
+    trace = Trace()
+    add(trace, 1, keep=10)
+    follower(trace, 2)
+    replaced(trace, 2.005)
+
+    ask(trace, asked)
+
+    assert ("S25" in broken(trace.verdict())) == finds
 
 
 def replaced(trace: Trace, time: float) -> None:
