@@ -1,18 +1,19 @@
 """The driver and nodes that fail, are silent, or refuse it."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 from anyio.abc import ByteStream
 
 from disque_trio.client.address import Address, Cluster
-from disque_trio.statemachine.base import Failure, Reply
-from disque_trio.worker.engine.records import (
-    Queue,
-    Settings,
-)
+from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply
+from disque_trio.worker.engine.records import Done, Outcome, Queue, Settings
+from disque_trio.worker.handling import Run
 from disque_trio.worker.running import Worker
 from disque_trio.worker.statuses import CLEAN, REFUSED
-from tests.worker.played import PlayedNode, job
+from tests.client.fakenode import Answers, fake_node
+from tests.worker.played import PlayedNode, id_of, job
 from tests.worker.playing import KINDS, Doing, play
 
 pytestmark = pytest.mark.parametrize("kind", KINDS)
@@ -109,3 +110,28 @@ def test_a_node_that_is_no_address_of_the_cluster_is_refused(kind: str) -> None:
     with pytest.raises(ValueError, match="'n1' is no address of the cluster"):
         Worker(settings=settings, handler=Doing(), cluster=Cluster([Address()]))
     assert kind in KINDS
+
+
+@pytest.mark.parametrize("is_local", [True, False], ids=["unix", "tcp"])
+def test_it_works_over_sockets(kind: str, is_local: bool, tmp_path: Path) -> None:
+    first = iter([True])
+
+    def given() -> list[Reply]:
+        return [[job(1)]] if next(first, False) else [NULL_ARRAY]
+
+    answers: Answers = {b"HELLO": [[1, b"1" * 40]], b"GETJOB": given, b"ACKJOB": [1]}
+    path = str(tmp_path / "socket") if is_local else None
+    with fake_node(answers, features=(b"withmeta",), path=path) as node:
+        address = Address(path=path) if path else Address(port=node.port)
+
+        async def body(_: Run) -> Outcome:
+            worker.stop()
+            return Done()
+
+        worker = Worker(
+            settings=Settings(nodes=(str(address),), queues=(Queue(name=b"q"),)),
+            handler=Doing(body),
+            cluster=Cluster([address]),
+        )
+        assert anyio.run(worker.run, backend=kind) == CLEAN
+    assert [b"ACKJOB", id_of(1)] in node.requests
