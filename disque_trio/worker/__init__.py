@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from disque_trio.worker.app import App as App
     from disque_trio.worker.arguments import UnfitTypeError as UnfitTypeError
+    from disque_trio.worker.batches import Batch as Batch
+    from disque_trio.worker.batches import BatchFailedError as BatchFailedError
     from disque_trio.worker.context import Job as Job
     from disque_trio.worker.context import NoJobError as NoJobError
     from disque_trio.worker.context import current_job as current_job
@@ -37,6 +39,7 @@ _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snoo
 _ENQUEUE: Final = "Adding Call Enqueued EnqueueUnknownError NotOpenError"
 _HOMES: Final = {
     "App": "app",
+    **dict.fromkeys(("Batch", "BatchFailedError"), "batches"),
     "UnfitTypeError": "arguments",
     **dict.fromkeys(("Job", "NoJobError", "current_job"), "context"),
     **dict.fromkeys(_ENQUEUE.split(), "enqueue"),

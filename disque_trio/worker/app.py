@@ -9,7 +9,18 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import import_module
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Unpack,
+    get_args,
+    overload,
+)
 
 from disque_trio import client as clients
 from disque_trio.client.address import Cluster
@@ -25,8 +36,10 @@ from disque_trio.worker.options import Definition, Options, RunOptions, TaskOpti
 from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 
 if TYPE_CHECKING:
+    from disque_trio.worker.batches import Batch
     from disque_trio.worker.performing import JobHandler
 
+DAY_S: Final = 86_400
 State = TypeVar("State")
 R = TypeVar("R")
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -191,6 +204,16 @@ class App(Generic[State]):
         """Add jobs in pipelines of 128. What became of each, in their order: `Enqueued`, or the
         error."""
         return await self._enqueuer.add_many(calls)
+
+    async def batch(
+        self, calls: Iterable[Call[R]], then: Call[Any] | None = None, *, deadline: int = DAY_S
+    ) -> "Batch[R]":
+        """Add jobs together. Without `then` their results are sent, for `Batch.wait`. With it, that
+        call or chain is added when all are done; if they are not after so many seconds, the
+        job that waits for them is dead, and says which are missing."""
+        batches = import_module("disque_trio.worker.batches")  # it needs an event loop
+        found: Batch[R] = await batches.add(self._enqueuer, calls, then, deadline)
+        return found
 
     # Running them.
 

@@ -321,13 +321,18 @@ class Enqueuer:
             steps = [each.step(self.form) for each in call.then]
             key, last = steps[-1].key, call.then[-1]
             headers["then"] = steps
+        asked, wait = self.awaited(last, key)
+        headers |= asked
+        request = self.packed(name, adding.key, packed, options, self.form, headers)
+        return attrs.evolve(request, wait=wait)
+
+    def awaited(self, last: Call[R_co], key: str) -> tuple[dict[str, Any], Wait[R_co] | None]:
+        """Headers that ask for the result of a call under this key, and what waits for it."""
         result_ttl = last.definition.options.result_ttl
         if result_ttl is None or self._results is None:
-            return self.packed(name, adding.key, packed, options, self.form, headers)
-        headers |= self._results.ask(result_ttl) | ({"reply_key": key} if call.then else {})
-        request = self.packed(name, adding.key, packed, options, self.form, headers)
+            return {}, None
         wait = partial(self._results.wait, key, last.arguments.read_result)
-        return attrs.evolve(request, wait=wait)
+        return {**self._results.ask(result_ttl), "reply_key": key}, wait
 
     def packed(
         self,

@@ -15,7 +15,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import promises
+from disque_trio.worker import collecting, promises
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current, logger, number
@@ -326,6 +326,7 @@ def make_handler(
     threads: int,
     processes: int,
     crons: Crons | None,
+    enqueuer: Enqueuer,
     now: Callable[[], float],
     draw: Callable[[], float],
     **more: Any,
@@ -338,6 +339,9 @@ def make_handler(
         body = compose(layers, body_of(task.definition, task.fn, known))
         names = (task.name, *task.definition.aliases)
         entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
+    collect, definition = collecting.collector(enqueuer, now), collecting.definition()
+    body = body_of(definition, collect, known)
+    entries[definition.name] = Entry(definition, body, Arguments(definition.name, collect, 1))
     beside = None
     if crons is not None and crons.schedules:
         beside = partial(keep_time, crons.schedules, crons.add, wall=now, draw=draw)
@@ -351,6 +355,7 @@ def make_handler(
         },
         executors=known,
         beside=beside,
+        enqueuer=enqueuer,
         now=now,
         draw=draw,
         **more,

@@ -1,5 +1,5 @@
 """What a job has promised, kept by its worker before the job is acknowledged: the next step
-of its chain, or its result.
+of its chain, or its result and its token in a batch.
 
 A worker that dies in between leaves a duplicate, never a hole.
 """
@@ -11,7 +11,7 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import codec, steps
+from disque_trio.worker import codec, collecting, steps
 from disque_trio.worker.context import Job, number
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.policies import leaves
@@ -30,6 +30,8 @@ async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
         await enqueuer.add(steps.next_request(enqueuer, job, value))
     elif _wants_result(job):
         await _add_result(enqueuer, job, _result(job, value))
+    if not job.headers.get("then") and (command := collecting.token(job.headers)) is not None:
+        await enqueuer.client.run(command)
 
 
 async def fail(enqueuer: Enqueuer, job: Job[Any], error: BaseException) -> None:

@@ -84,6 +84,8 @@ def test_the_examples_of_results_run(server: Server, capsys: pytest.CaptureFixtu
     page = examples("worker-results.md", server)
 
     worked(page["app"], server, page["main"])
-    worked(page["app"], server, page["chained"])
+    for name in ("chained", "counted", "published"):
+        worked(page["app"], server, page[name])
 
-    assert capsys.readouterr().out == "6\nValueError: no text\n4 words on shelf b\n"
+    printed = ["6", "ValueError: no text", "4 words on shelf b", "[1, 2]", "2 words on shelf c"]
+    assert capsys.readouterr().out.splitlines() == printed

@@ -1,0 +1,230 @@
+"""Batches: what members and the collector carry, and what the collector makes of tokens."""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import trio
+
+from disque_trio.client import DisqueError
+from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.worker import App, Batch, BatchFailedError, Enqueued
+from disque_trio.worker.engine.records import Dead, Done, Outcome
+from disque_trio.worker.results import JobFailedError, NoResultError
+from tests.client.fakenode import Answer, FakeNode, fake_node
+from tests.client.running import url
+from tests.worker.runs import body, outcome
+from tests.worker.test_enqueue import ADDED, HELLO, added, node_that_adds
+
+THEN = {"task": "publish", "key": "k9", "args": ["a"], "options": {"queue": "web"}}
+
+
+def app_at(node: FakeNode) -> tuple[App[None], Any, Any]:
+    app = App(url(node))
+
+    @app.task(name="resize", queue="cpu")
+    async def resize(image: int) -> int:
+        return image
+
+    @app.task(name="publish", queue="web")
+    async def publish(album: str) -> None: ...
+
+    return app, resize, publish
+
+
+async def test_the_collector_is_added_before_the_members() -> None:
+    with node_that_adds() as node:
+        app, resize, publish = app_at(node)
+        async with app:
+            batch = await app.batch(map(resize.call, [7, 8]), publish.call("a"), deadline=600)
+
+        (queue, collector, _), first, second = added(node)
+        assert (queue, collector["task"], collector["key"]) == (
+            "web",
+            "disque-trio.collect",
+            batch.id,
+        )
+        given = collector["kwargs"]
+        assert (given["batch"], given["size"], given["headers"]) == (batch.id, 2, {})
+        assert given["then"] == THEN | {"key": given["then"]["key"]}
+        assert 500 < given["until"] - time.time() <= 600
+        assert [each["headers"]["batch"] for _, each, _ in (first, second)] == [
+            {"id": batch.id, "n": n, "ttl": 600 + 86_400} for n in (0, 1)
+        ]
+
+
+async def test_without_anything_that_follows_the_members_send_their_results() -> None:
+    with node_that_adds() as node:
+        app, resize, publish = app_at(node)
+        async with app:
+            await app.batch([resize.call(7), resize.call(8) | publish.call("a")], deadline=600)
+
+        assert [each["headers"]["result_ttl"] for _, each, _ in added(node)] == [600, 600]
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_a_member_that_is_done_leaves_a_token(backend: str) -> None:
+    with node_that_adds() as node:
+        headers = {"batch": {"id": "b", "n": 3, "ttl": 900}}
+
+        assert outcome(app_at(node)[0], body("resize", 7, headers=headers), backend) == Done()
+
+        assert added(node) == [
+            ("disque-trio.batch.b", {"done": [3]}, {"RETRY": "60", "TTL": "900"})
+        ]
+
+
+def test_a_chain_leaves_a_token_when_its_last_step_is_done() -> None:
+    with node_that_adds() as node:
+        headers = {"batch": {"id": "b", "n": 3, "ttl": 900}, "then": [THEN]}
+
+        outcome(app_at(node)[0], body("resize", 7, headers=headers))
+
+        [(queue, step, _)] = added(node)
+        assert (queue, step["headers"]) == ("web", {"batch": headers["batch"]})
+
+
+def tokens(*members: Sequence[int]) -> Reply:
+    """What GETJOB answers."""
+    return [given(n, json.dumps({"done": each}).encode()) for n, each in enumerate(members)]
+
+
+def given(n: int, what: bytes) -> Reply:
+    return [b"q", b"D-%d" % n, what, b"nacks", 0, b"additional-deliveries", 0]
+
+
+def collected(
+    *found: Reply, size: int = 3, until: float = 2e9, shown: Reply = None, **headers: Any
+) -> tuple[Outcome, list[tuple[str, Any]]]:
+    """What a collector makes of these tokens, and which jobs it has added and acknowledged."""
+    left = [*found, None]
+
+    def getjob() -> Answer:
+        return [left.pop(0) if left else None]
+
+    answers: dict[bytes, Any] = {b"HELLO": HELLO, b"ADDJOB": ADDED, b"SHOW": [shown]}
+    answers |= {b"GETJOB": getjob, b"ACKJOB": [1], b"RELEASE": [1]}
+    with fake_node(answers, features=(b"unique", b"release", b"tokens")) as node:
+        kwargs = {"batch": "b", "size": size, "then": THEN, "headers": headers, "until": until}
+        what = body("disque-trio.collect", kwargs=kwargs, key="b", headers={"snoozes": 2})
+        end = outcome(app_at(node)[0], what, queue=b"web")
+        told: list[tuple[str, Any]] = []
+        for name, *words in node.requests:
+            if name == b"ADDJOB":
+                told.append((words[0].decode(), json.loads(words[1])))
+            elif name in (b"ACKJOB", b"RELEASE"):
+                told.append((name.decode(), [word.decode() for word in words]))
+        return end, told
+
+
+def test_a_complete_batch_adds_what_follows_and_then_acknowledges_its_tokens() -> None:
+    end, told = collected(tokens([0]), tokens([1], [0, 2]), reply_to="disque-trio.reply.me")
+
+    assert end == Done()
+    assert told == [
+        (
+            "web",
+            {
+                "task": "publish",
+                "key": "k9",
+                "args": ["a"],
+                "headers": {"reply_to": "disque-trio.reply.me"},
+            },
+        ),
+        ("ACKJOB", ["D-0", "D-0", "D-1"]),
+    ]
+
+
+def test_a_batch_without_members_is_complete() -> None:
+    end, told = collected(size=0)
+
+    assert (end, [where for where, _ in told]) == (Done(), ["web"])
+
+
+def test_an_incomplete_batch_merges_its_tokens_and_looks_again() -> None:
+    end, told = collected(tokens([2], [0, 2]))
+
+    assert end == Done()
+    assert told[:2] == [
+        ("disque-trio.batch.b", {"done": [0, 2]}),
+        ("ACKJOB", ["D-0", "D-1"]),
+    ]
+    queue, again = told[2]
+    assert (queue, again["task"], again["headers"]["snoozes"]) == ("web", "disque-trio.collect", 3)
+
+
+def test_one_token_is_given_back() -> None:
+    _, told = collected(tokens([0, 2]))
+
+    assert [where for where, _ in told] == ["RELEASE", "web"]
+
+
+def test_after_the_deadline_the_reason_says_which_members_are_missing() -> None:
+    end, told = collected(tokens([1], [1]), until=1.0)
+
+    assert end == Dead(b"batch b: 2 of 3 members are not done: 0, 2")
+    assert told[0] == ("disque-trio.batch.b", {"done": [1]})
+
+
+def test_a_collector_whose_twin_has_finished_ends() -> None:
+    holder: Reply = [b"id", b"D-1", b"state", b"queued", b"nodes", [], b"queued-at", []]
+
+    assert collected(shown=holder) == (Done(), [])
+
+
+@pytest.mark.parametrize("shown", [None, Failure(b"ERR unknown command")])
+def test_without_tokens_it_looks_again(shown: Reply) -> None:
+    _, [(_, again)] = collected(shown=shown)
+
+    assert again["headers"]["snoozes"] == 3
+
+
+def test_what_is_no_token_counts_for_nothing() -> None:
+    _, told = collected(tokens([7, -1]), [given(9, b"[]")], size=1)
+
+    assert told[0] == ("disque-trio.batch.b", {"done": []})
+
+
+# Waiting.
+
+
+def job(key: str, result: object) -> Enqueued[Any]:
+    async def wait(_: str, timeout: float | None) -> object:
+        with trio.move_on_after(1e9 if timeout is None else timeout):
+            await trio.sleep(5)
+            if isinstance(result, Exception):
+                raise result
+            return result
+        raise NoResultError("D-1", None, "it has not ended")
+
+    return Enqueued("D-1", key, "t", "q", wait)
+
+
+async def test_waiting_for_a_batch_is_for_all_results(autojump_clock: object) -> None:
+    assert await Batch("b", [job("k1", 1), job("k2", 2)]).wait() == [1, 2]
+
+
+async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: object) -> None:
+    failure, refusal = JobFailedError("ValueError", "x"), NoResultError("D-1", "dead", "it is dead")
+    jobs: list[Enqueued[Any] | DisqueError] = [
+        job("k1", 1),
+        job("k2", failure),
+        refusal,
+        job("k3", 3),
+    ]
+
+    with pytest.raises(BatchFailedError, match=r"1 jobs have not told .* 2 have failed") as raised:
+        await Batch("b", jobs).wait(timeout=12)
+
+    assert raised.value.missing == ["k3"]
+    assert raised.value.failed == {"k2": failure, "2": refusal}
+
+
+async def test_no_result_is_given_to_what_follows() -> None:
+    app, resize, publish = app_at(FakeNode({}, port=7711))
+
+    async with app:
+        with pytest.raises(ValueError, match="no result is given"):
+            await app.batch([resize.call(1)], publish.partial())
