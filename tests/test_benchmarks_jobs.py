@@ -18,7 +18,7 @@ from benchmarks.contenders import OURS, ROOT
 from benchmarks.jobs import environments, handlers
 from benchmarks.jobs.comparison import MARKS, Results, cases
 from benchmarks.jobs.libraries import TRAITS, Library, Shape, ours
-from benchmarks.jobs.loads import Loads, jobs_for, longest_pause, percentile
+from benchmarks.jobs.loads import Loads, jobs_for, longest_pause, losses, percentile
 from benchmarks.jobs.processes import stat_ticks
 from benchmarks.jobs.tally import Tally
 from benchmarks.programs import RedisServer
@@ -82,6 +82,10 @@ def test_percentiles_are_of_the_sample() -> None:
 @pytest.mark.parametrize(("speed", "jobs"), [(10.0, 100), (5000.0, 10_000), (1e6, 60_000)])
 def test_a_drain_takes_about_two_seconds(speed: float, jobs: int) -> None:
     assert jobs_for(speed, 2.0) == jobs
+
+
+def test_jobs_that_did_not_run_and_that_ran_twice_are_told_apart() -> None:
+    assert losses(b"\1\1\0\2\3\1") == {"lost": 1, "twice": 2}
 
 
 def test_a_pause_ends_when_a_job_begins() -> None:

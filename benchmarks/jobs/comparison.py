@@ -40,8 +40,8 @@ _ONE: Final = (
     Figure("start50", "add → start, ms p50"),
     Figure("start99", "add → start, ms p99"),
 )
-_LOST: Final = (Figure("lost", "lost"), Figure("twice", "run twice"))
-_KILL: Final = (Figure("again", "s until the last job began"), *_LOST)
+_LOST: Final = (Figure("lost", "not run again"), Figure("twice", "run twice"))
+_KILL: Final = (Figure("again", "s until all ran"), *_LOST)
 _RESTART: Final = (
     Figure("pause", "longest pause, s"), *_LOST, Figure("ended", "worker ended"),
 )  # fmt: skip

@@ -37,7 +37,7 @@ _KILL_JOBS: Final = 40
 _KILL_PAUSE_S: Final = 0.3
 _KILL_AFTER_S: Final = 0.5
 _DOWN_S: Final = 0.5
-_RESTART_S: Final = 4.0
+_RESTART_JOBS: Final = 1000
 _CALLS: Final = 300
 _GAP_S: Final = 0.005
 _BULK: Final = 10_000
@@ -136,10 +136,14 @@ class Loads:
         }
 
     def kill(self, subject: Subject, _size: float) -> Sample:
-        """kill -9 to one of two workers at work."""
+        """kill -9 to one of two workers at work.
+
+        A job is added each second, because some libraries look for lost ones only when there are
+        new ones.
+        """
         shape = _library(subject).traits.few
         with _bench(subject, LEASE_S) as bench:
-            tally = bench.counted(_KILL_JOBS + 2)
+            tally = bench.counted(_KILL_JOBS + 2 + int(AGAIN_S) + 2)
             with (
                 producing(bench.around) as producer,
                 working(bench.around, shape) as victim,
@@ -151,22 +155,22 @@ class Loads:
                 time.sleep(_KILL_AFTER_S)
                 victim.kill()
                 killed = time.monotonic()
-                _wait_until(tally, killed + AGAIN_S)
-                sample = _losses(tally)
-                if not tally.lost():
-                    sample["again"] = max(tally.begun_s()) - killed
+                _add_until_back(producer, tally, killed + AGAIN_S)
+                sample = losses(tally.runs()[: _KILL_JOBS + 2])
+                if not sample["lost"]:
+                    sample["again"] = max(tally.begun_s()[: _KILL_JOBS + 2]) - killed
                 return sample
 
     def restart(self, subject: Subject, size: float) -> Sample:
         """kill -9 to the broker while jobs run; it is back after half a second."""
-        best = self.best(subject)
-        count = jobs_for(min(best.speed, 500), _RESTART_S * size)
+        traits = _library(subject).traits
+        count = max(_LEAST, int(min(_RESTART_JOBS, 2 * traits.probe) * size))
         with _bench(subject, LEASE_S) as bench:
             tally = bench.counted(count)
             with producing(bench.around) as producer:
                 producer.add(0, count, 0.01)
             time.sleep(1.2)  # so that all jobs are in the journal, and their loss is not its
-            with working(bench.around, _library(subject).traits.few) as worker:
+            with working(bench.around, traits.few) as worker:
                 _wait(lambda: tally.done() > count / 5, worker, _START_S, _SOON_S)
                 (server,) = subject.servers
                 killed = time.monotonic()
@@ -176,7 +180,7 @@ class Loads:
                 server.wait()
                 ended = _finish(tally, worker)
                 pause = longest_pause(killed, tally.begun_s())
-                return {**_losses(tally), "pause": pause, "ended": ended}
+                return {**losses(tally.runs()), "pause": pause, "ended": ended}
 
 
 # The parts of a load.
@@ -232,9 +236,16 @@ def _wait(is_so: Callable[[], bool], worker: Worker, limit_s: float, poll_s: flo
         time.sleep(poll_s)
 
 
-def _wait_until(tally: Tally, deadline: float) -> None:
-    while tally.lost() and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
+def _add_until_back(producer: Producer, tally: Tally, deadline: float) -> None:
+    """Add a job each second until all that were there before have run."""
+    first = _KILL_JOBS + 2
+    for number in range(first, tally.jobs):
+        producer.add(number, 1)
+        soon = min(deadline, time.monotonic() + 1.0)
+        while time.monotonic() < soon:
+            if 0 not in tally.runs()[:first]:
+                return
+            time.sleep(_POLL_S)
 
 
 def _finish(tally: Tally, worker: Worker) -> int:
@@ -251,8 +262,10 @@ def _finish(tally: Tally, worker: Worker) -> int:
     return ended
 
 
-def _losses(tally: Tally) -> Sample:
-    return {"lost": tally.lost(), "twice": tally.twice()}
+def losses(runs: bytes) -> Sample:
+    """Jobs that have not run, and that ran more than once, by how often each has run."""
+    never = runs.count(0)
+    return {"lost": never, "twice": len(runs) - never - runs.count(1)}
 
 
 def longest_pause(since: float, begun_s: Sequence[float]) -> float:
