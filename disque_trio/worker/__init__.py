@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from disque_trio.worker.context import current_job as current_job
     from disque_trio.worker.enqueue import Adding as Adding
     from disque_trio.worker.enqueue import Call as Call
-    from disque_trio.worker.enqueue import Enqueued as Enqueued
     from disque_trio.worker.enqueue import EnqueueUnknownError as EnqueueUnknownError
-    from disque_trio.worker.enqueue import NotOpenError as NotOpenError
+    from disque_trio.worker.enqueued import Enqueued as Enqueued
+    from disque_trio.worker.enqueued import NotOpenError as NotOpenError
     from disque_trio.worker.envelope import NotEncodableError as NotEncodableError
     from disque_trio.worker.envelope import TooLargeError as TooLargeError
     from disque_trio.worker.exceptions import Cancel as Cancel
@@ -33,20 +33,22 @@ if TYPE_CHECKING:
     from disque_trio.worker.policies import Polynomial as Polynomial
     from disque_trio.worker.results import JobFailedError as JobFailedError
     from disque_trio.worker.results import NoResultError as NoResultError
+    from disque_trio.worker.results import Update as Update
     from disque_trio.worker.task import Task as Task
 
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
-_ENQUEUE: Final = "Adding Call Enqueued EnqueueUnknownError NotOpenError"
+_ENQUEUE: Final = "Adding Call EnqueueUnknownError"
 _HOMES: Final = {
     "App": "app",
     **dict.fromkeys(("Batch", "BatchFailedError"), "batches"),
     "UnfitTypeError": "arguments",
     **dict.fromkeys(("Job", "NoJobError", "current_job"), "context"),
     **dict.fromkeys(_ENQUEUE.split(), "enqueue"),
+    **dict.fromkeys(("Enqueued", "NotOpenError"), "enqueued"),
     **dict.fromkeys(("NotEncodableError", "TooLargeError"), "envelope"),
     **dict.fromkeys(_EXCEPTIONS.split(), "exceptions"),
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), "policies"),
-    **dict.fromkeys(("JobFailedError", "NoResultError"), "results"),
+    **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), "results"),
     "Task": "task",
 }
 

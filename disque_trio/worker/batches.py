@@ -15,7 +15,8 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import codec
-from disque_trio.worker.enqueue import Call, Enqueued, Enqueuer, Result
+from disque_trio.worker.enqueue import Call, Enqueuer, Result
+from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.envelope import new_key
 from disque_trio.worker.options import Options
 from disque_trio.worker.results import JobFailedError, NoResultError

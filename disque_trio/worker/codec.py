@@ -59,6 +59,8 @@ class Result(msgspec.Struct, omit_defaults=True, frozen=True):
     """JSON."""
     error: dict[str, str] | None = None
     """Why there is no value: type, text, traceback."""
+    progress: tuple[float, str] | None = None
+    """There is no value yet: how far the handler is, and what it says."""
 
 
 def _to_plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
@@ -38,6 +38,7 @@ class Job(Generic[State]):
     """What the app's lifespan has yielded."""
     ends: float = math.inf
     """When its time limit is over, by `anyio.current_time`."""
+    _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
 
     @property
     def id(self) -> str:
@@ -90,6 +91,14 @@ class Job(Generic[State]):
         the run is over."""
         if self.run.why is not None:
             raise InterruptedJobError(self.run.why)
+
+    async def progress(self, percent: float, text: str = "") -> None:
+        """Tell the client that waits for the result how far it is, from 0 to 100; nothing if none
+        does. Raises `ValueError` for another number. What no node takes is logged."""
+        if not 0 <= percent <= 100:
+            raise ValueError(f"progress is {percent}: it is from 0 to 100")
+        if self._tell is not None:
+            await self._tell(self, percent, text)
 
     def once(
         self, connection: Connection, *, paramstyle: str = "qmark", table: str = TABLE

@@ -6,7 +6,7 @@ If an answer is lost, the job is added once more, with the same key in its body.
 import itertools
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -23,16 +23,14 @@ from disque_trio.client.settings import WINDOW
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.codec import Form
+from disque_trio.worker.enqueued import Enqueued, Follow, NotOpenError, R_co, Wait
 from disque_trio.worker.envelope import new_key, write
 from disque_trio.worker.options import Definition, Options, unique_key
 
 if TYPE_CHECKING:
     from disque_trio.worker.results import Results
 
-R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
-Wait = Callable[[str, float | None], Awaitable[R_co]]
-"""Waits for the result of a job, for so many seconds at most."""
 
 _OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "maxlen")
 _DEFAULTS: Final = attrs.asdict(Options())
@@ -40,34 +38,6 @@ _DEFAULTS: Final = attrs.asdict(Options())
 
 class EnqueueUnknownError(DisqueError):
     """No answer came, also not when the job was added again: whether it was added is not known."""
-
-
-class NotOpenError(DisqueError):
-    """The app has no client yet."""
-
-
-@attrs.frozen
-class Enqueued(Generic[R_co]):
-    """A job that was added."""
-
-    id: str
-    """With a `unique` key it may be the id of a job that had the key before."""
-    key: str
-    """Names this job in its body, also if it was added twice."""
-    task: str
-    queue: str
-    _wait: Wait[R_co] | None = attrs.field(default=None, eq=False, repr=False)
-
-    async def result(self, timeout: float | None = None) -> R_co:
-        """What the function has returned, of a job with `result_ttl`; the app must still be open.
-        Raises `JobFailedError` if it is not tried again, and `NoResultError` after so many
-        seconds."""
-        if self._wait is None:
-            raise NotOpenError(
-                f"job {self.key} of {self.task} sends no result: give the task result_ttl, and add "
-                "the job inside of `async with app:`"
-            )
-        return await self._wait(self.id, timeout)
 
 
 @attrs.frozen
@@ -141,11 +111,12 @@ class Request(Generic[R_co]):
     queue: str
     repeat: bool
     wait: Wait[R_co] | None = None
+    follow: Follow | None = None
 
     def result(self, answer: str | DisqueError) -> "Result[R_co]":
         """What became of the job."""
         if isinstance(answer, str):
-            return Enqueued(answer, self.key, self.task, self.queue, self.wait)
+            return Enqueued(answer, self.key, self.task, self.queue, self.wait, self.follow)
         return self._unknown(answer) if isinstance(answer, LostError) else answer
 
     def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":
@@ -324,7 +295,9 @@ class Enqueuer:
         asked, wait = self.awaited(last, key)
         headers |= asked
         request = self.packed(name, adding.key, packed, options, self.form, headers)
-        return attrs.evolve(request, wait=wait)
+        if wait is None or self._results is None:
+            return request
+        return attrs.evolve(request, wait=wait, follow=partial(self._results.updates, key))
 
     def awaited(self, last: Call[R_co], key: str) -> tuple[dict[str, Any], Wait[R_co] | None]:
         """Headers that ask for the result of a call under this key, and what waits for it."""

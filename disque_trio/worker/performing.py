@@ -6,7 +6,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import Any, Final, Self
@@ -100,6 +100,10 @@ class JobHandler:
     """A random number from 0 to 1, for jitter."""
     now: Callable[[], float] = time.time
     """Unix time."""
+    _tell: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
+        init=False,
+        default=attrs.Factory(lambda self: partial(promises.tell, self.enqueuer), takes_self=True),
+    )
     _state: Any = attrs.field(init=False, default=None)
     _stack: AsyncExitStack = attrs.field(init=False, factory=AsyncExitStack)
 
@@ -165,7 +169,7 @@ class JobHandler:
         entry = self.consumers.get(start.queue)
         if entry is not None:
             _check_crashes(entry, run)
-            job = Job(run, entry.definition.name, None, {}, self._state)
+            job = Job(run, entry.definition.name, None, {}, self._state, tell=self._tell)
             return entry, job, (start.body,), {}
         envelope = self.readers.get(start.queue, self._read)(start.body)
         entry = self.tasks.get(envelope.task)
@@ -174,8 +178,9 @@ class JobHandler:
         if start.additional_deliveries:
             _check_crashes(entry, run)
         args, kwargs = entry.arguments.unpack(envelope)
-        name = entry.definition.name
-        return entry, Job(run, name, envelope.key, envelope.headers, self._state), args, kwargs
+        name, headers = entry.definition.name, envelope.headers
+        job = Job(run, name, envelope.key, headers, self._state, tell=self._tell)
+        return entry, job, args, kwargs
 
     def _read(self, body: bytes) -> Envelope:
         return read(body, self.enqueuer.max_body)

@@ -43,6 +43,16 @@ async def fail(enqueuer: Enqueuer, job: Job[Any], error: BaseException) -> None:
             job.log.warning("its failure cannot be told to the client that waits: %s", unsaid)
 
 
+async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
+    """The handler is so far."""
+    if _wants_result(job):
+        try:
+            told = codec.Result(_key(job), progress=(percent, text[:_LONGEST_TEXT]))
+            await _add_result(enqueuer, job, told)
+        except DisqueError as unsaid:
+            job.log.warning("its progress cannot be told to the client that waits: %s", unsaid)
+
+
 def _wants_result(job: Job[Any]) -> bool:
     queue = job.headers.get("reply_to")
     return isinstance(queue, str) and queue.startswith(QUEUES)

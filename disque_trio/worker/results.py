@@ -5,7 +5,9 @@ share one GETJOB on that queue.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -22,11 +24,14 @@ from disque_trio.worker.codec import Part
 from disque_trio.worker.envelope import new_key
 
 Value = TypeVar("Value")
+Kept = TypeVar("Kept")
 
 QUEUES: Final = "disque-trio.reply."
 _READ_S: Final = 30.0
 _AT_ONCE: Final = 100
 _PAUSE_S: Final = 1.0
+_MOST_UPDATES: Final = 100
+"""Kept for a job of which nobody reads them."""
 
 _log: Final = logging.getLogger("disque_trio.worker.results")
 
@@ -54,6 +59,14 @@ class NoResultError(DisqueError):
         """How the job ended, if a node says that it has."""
 
 
+@attrs.frozen
+class Update:
+    """How far a handler is."""
+
+    percent: float
+    text: str
+
+
 @attrs.define(eq=False)
 class Results:
     """What has come for a client."""
@@ -63,6 +76,8 @@ class Results:
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
     """By key: when it came, and what."""
+    _updates: dict[str, tuple[float, deque[Update]]] = attrs.field(init=False, factory=dict)
+    """By key: when the last one came, and all."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_read: bool = attrs.field(init=False, default=False)
 
@@ -85,13 +100,31 @@ class Results:
             raise JobFailedError(*(result.error.get(each, "") for each in _ERROR))
         return read(result.value)
 
+    async def updates(self, key: str, job: str, timeout: float | None) -> AsyncIterator[Update]:
+        """What a job's handler tells, until its result is here. Raises `NoResultError` after so
+        many seconds."""
+        ends = anyio.current_time() + (math.inf if timeout is None else timeout)
+        while True:
+            _, come = self._updates.pop(key, (0.0, ()))
+            for update in come:
+                yield update
+            if key in self._found:
+                return
+            if anyio.current_time() >= ends:
+                raise await self._end(job)
+            with anyio.move_on_at(ends):
+                await self._more()
+
     async def _result(self, key: str) -> codec.Result:
         while key not in self._found:
-            if self._is_read:
-                await self._changed.wait()
-            else:
-                await self._read()
+            await self._more()
         return self._found[key][1]
+
+    async def _more(self) -> None:
+        if self._is_read:
+            await self._changed.wait()
+        else:
+            await self._read()
 
     async def _read(self) -> None:
         """One task reads for all; when it ends, another one goes on."""
@@ -111,17 +144,20 @@ class Results:
 
     def _take(self, jobs: Sequence[records.Job]) -> None:
         now = anyio.current_time()
-        for key, (came_at, _) in list(self._found.items()):
-            if came_at + self._keep_s > now:
-                break
-            del self._found[key]
+        _forget(self._found, now - self._keep_s)
+        _forget(self._updates, now - self._keep_s)
         for job in jobs:
             try:
                 result = codec.read_result(job.body)
             except codec.BAD_INPUT as error:
                 _log.warning("%s is no result: %s", job.id, error)
-            else:
+                continue
+            if result.progress is None:
                 self._found.setdefault(result.key, (now, result))
+            else:
+                _, come = self._updates.pop(result.key, (0.0, deque(maxlen=_MOST_UPDATES)))
+                come.append(Update(*result.progress))
+                self._updates[result.key] = now, come
 
     async def _end(self, job: str) -> NoResultError:
         end: End | None = None
@@ -133,6 +169,14 @@ class Results:
         except DisqueError as error:
             text = str(error)
         return NoResultError(job, end, text)
+
+
+def _forget(kept: dict[str, tuple[float, Kept]], until: float) -> None:
+    """What came until then goes; the dictionary begins with what came first."""
+    for key, (came_at, _) in list(kept.items()):
+        if came_at > until:
+            break
+        del kept[key]
 
 
 _ERROR: Final = ("type", "text", "traceback")

@@ -8,7 +8,8 @@ import attrs
 
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.context import Job, current_job
-from disque_trio.worker.enqueue import Call, Enqueued, Enqueuer
+from disque_trio.worker.enqueue import Call, Enqueuer
+from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.options import Definition, JobOptions, check_names
 
 P = ParamSpec("P")

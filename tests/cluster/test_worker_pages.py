@@ -84,8 +84,9 @@ def test_the_examples_of_results_run(server: Server, capsys: pytest.CaptureFixtu
     page = examples("worker-results.md", server)
 
     worked(page["app"], server, page["main"])
-    for name in ("chained", "counted", "published"):
+    for name in ("followed", "chained", "counted", "published"):
         worked(page["app"], server, page[name])
 
-    printed = ["6", "ValueError: no text", "4 words on shelf b", "[1, 2]", "2 words on shelf c"]
+    printed = ["6", "ValueError: no text", "50 %: page 1 of 2", "100 %: page 2 of 2", "2"]
+    printed += ["4 words on shelf b", "[1, 2]", "2 words on shelf c"]
     assert capsys.readouterr().out.splitlines() == printed

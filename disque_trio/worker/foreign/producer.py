@@ -5,7 +5,8 @@ from typing import Any, Unpack
 
 import attrs
 
-from disque_trio.worker.enqueue import Enqueued, Enqueuer, Request, addjob
+from disque_trio.worker.enqueue import Enqueuer, Request, addjob
+from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.foreign.payloads import System, write_foreign
 from disque_trio.worker.options import JobOptions, Options
 

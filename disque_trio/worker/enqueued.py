@@ -1,0 +1,56 @@
+"""A job that was added, for its producer."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+
+if TYPE_CHECKING:
+    from disque_trio.worker.results import Update
+
+R_co = TypeVar("R_co", covariant=True)
+Wait = Callable[[str, float | None], Awaitable[R_co]]
+"""Waits for the result of a job, for so many seconds at most."""
+Follow = Callable[[str, float | None], "AsyncIterator[Update]"]
+"""What the handler tells until then, for so many seconds at most."""
+
+
+class NotOpenError(DisqueError):
+    """The app has no client yet."""
+
+
+@attrs.frozen
+class Enqueued(Generic[R_co]):
+    """A job that was added."""
+
+    id: str
+    """With a `unique` key it may be the id of a job that had the key before."""
+    key: str
+    """Names this job in its body, also if it was added twice."""
+    task: str
+    queue: str
+    _wait: Wait[R_co] | None = attrs.field(default=None, eq=False, repr=False)
+    _follow: Follow | None = attrs.field(default=None, eq=False, repr=False)
+
+    async def result(self, timeout: float | None = None) -> R_co:
+        """What the function has returned, of a job with `result_ttl`; the app must still be open.
+        Raises `JobFailedError` if it is not tried again, and `NoResultError` after so many
+        seconds."""
+        if self._wait is None:
+            raise self._sends_nothing()
+        return await self._wait(self.id, timeout)
+
+    def updates(self, timeout: float | None = None) -> "AsyncIterator[Update]":
+        """What the handler tells by `Job.progress`, of a job with `result_ttl`, until its result is
+        here. Raises `NoResultError` after so many seconds."""
+        if self._follow is None:
+            raise self._sends_nothing()
+        return self._follow(self.id, timeout)
+
+    def _sends_nothing(self) -> NotOpenError:
+        return NotOpenError(
+            f"job {self.key} of {self.task} sends no result: give the task result_ttl, and add "
+            "the job inside of `async with app:`"
+        )
