@@ -61,6 +61,13 @@ def test_from_within_the_second_time_it_is_due_the_day_after(after: str) -> None
     assert shown("30 2 * * *", "Europe/Berlin", after, 1) == ["2026-10-26T01:30Z"]
 
 
+def test_west_of_greenwich_the_first_tick_may_be_hours_away() -> None:
+    assert shown("0 12 * * *", "America/New_York", "2026-06-01T15:00Z", 2) == [
+        "2026-06-01T16:00Z",
+        "2026-06-02T16:00Z",
+    ]
+
+
 def test_an_hourly_schedule_follows_the_time_that_passes() -> None:
     assert shown("0 * * * *", "Europe/Berlin", "2026-10-24T23:30Z", 4) == [
         "2026-10-25T00:00Z",
