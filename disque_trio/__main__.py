@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "aof": "disque_trio.cli.aof",
     "doctor": "disque_trio.cli.doctor",
     "pipeline": "disque_trio.cli.pipeline",
+    "worker": "disque_trio.cli.worker",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
@@ -29,6 +30,7 @@ commands:
   aof      check, mend and convert append-only files: disque-trio aof check disque.aof
   doctor   look at a cluster, say what is wrong and what to do: disque-trio doctor -p 7711
   pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
+  worker   run the tasks of an app: disque-trio worker shop.tasks:app
 
 disque-trio COMMAND --help tells more.
 """

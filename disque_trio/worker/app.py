@@ -25,6 +25,7 @@ from typing import (
 from disque_trio import client as clients
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.client.url import parse_url
 from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.cron.declaring import CronOptions, Crons, ticks_of
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
@@ -179,6 +180,16 @@ class App(Generic[State]):
         """The queues of all tasks and consumers, by name."""
         queues = {task.definition.options.queue for task in self.tasks.values()}
         return sorted(queues | self._consumers.keys())
+
+    @property
+    def cluster(self) -> Cluster:
+        """The nodes that its URL names, and the password. Raises `ValueError` for a bad URL."""
+        url = self._enqueuer.url
+        return parse_url(url) if isinstance(url, str) else url
+
+    def use(self, url: str | Cluster) -> None:
+        """Use these nodes from now on, instead of those that it was made with."""
+        self._enqueuer.url = url
 
     # Adding jobs.
 

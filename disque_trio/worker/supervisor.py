@@ -89,7 +89,11 @@ class Supervisor:
 
     async def _live(self, number: int) -> int:
         """Run one child. Its exit status."""
-        child = self._children[number] = await self.start(number)
+        try:
+            child = self._children[number] = await self.start(number)
+        except OSError as error:
+            _log.error("worker %d cannot be started: %s", number, error)
+            return FAILED
         if self._stopping.is_set():
             child.send_signal(signal.SIGTERM)
         try:

@@ -17,12 +17,12 @@ _EPILOG: Final = """\
 examples:
   disque-trio worker shop.tasks:app
   disque-trio worker shop.tasks -Q mail,video -c 20
-  disque-trio worker shop.tasks --processes 4
+  disque-trio worker shop.tasks --processes 4 --prefetch 100
   disque-trio worker shop.tasks --burst         run what is there, then end
 
 signals: SIGTERM, SIGINT and SIGHUP stop the worker: it takes no more jobs, and lets those run on
 that have begun; the second one cancels them; the third one ends the process. SIGUSR1: take no more
-jobs. SIGUSR2: write the stacks of all tasks and threads to the log.
+jobs. SIGUSR2, SIGQUIT: write the stacks of all tasks and threads to the log.
 
 environment: DISQUE_WORKER_CONCURRENCY=20 is -c 20, and so on for each option with two dashes, but
 DISQUE_URL is --url. The command line has precedence.
@@ -46,6 +46,7 @@ class Options:
     queues: tuple[str, ...]
     """Empty is all queues of the app's tasks. Names behind `!` are left out."""
     concurrency: int
+    prefetch: int
     threads: int
     max_jobs: int
     """0 is no limit."""
@@ -54,8 +55,6 @@ class Options:
     drain: float
     """Seconds, as `abort`."""
     abort: float
-    name: str
-    """Empty is host and process."""
     loop: str
     log_level: str
     explain: bool
@@ -194,6 +193,7 @@ OPTIONS: Final = (
         "-Q",
     ),
     Option("jobs", "concurrency", "10", count, "how many run at the same time (10)", "N", "-c"),
+    Option("jobs", "prefetch", "0", _number, "how many more of each queue are held (0)", "N"),
     Option("jobs", "threads", "16", count, "threads for tasks that are no coroutines (16)", "N"),
     Option("jobs", "max-jobs", "0", _number, "end with 75 after so many jobs (0: never)", "N"),
     Option("jobs", "burst", "0", _is_set, "end when the queues are empty"),
@@ -215,7 +215,6 @@ OPTIONS: Final = (
         "how long cancelled jobs may take to end (3)",
         "SECONDS",
     ),
-    Option("the process", "name", "", str, "its name in CLIENT LIST (host and process)", "NAME"),
     Option("the process", "loop", "asyncio", _one_of(LOOPS), "asyncio or trio (asyncio)", "LOOP"),
     Option(
         "the process",

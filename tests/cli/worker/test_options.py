@@ -1,6 +1,11 @@
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from disque_trio.cli.worker.options import OPTIONS, parse
+
+PAGE: Final = Path(__file__).parents[3] / "docs" / "worker-process.md"
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *argv: str, **environment: str) -> str:
@@ -80,3 +85,16 @@ def test_the_help_names_each_option(capsys: pytest.CaptureFixture[str]) -> None:
 
     said = capsys.readouterr().out
     assert all(f"--{option.name}" in said for option in OPTIONS)
+
+
+def test_the_page_has_each_option_with_its_default() -> None:
+    rows = [
+        line.split("|")[1:3] for line in PAGE.read_text().splitlines() if line.startswith("| `-")
+    ]
+    found = {names.replace("`", "").split(",")[-1].strip(): about.strip() for names, about in rows}
+
+    in_words = {"queues": "all of the tasks", "url": "the app's"}
+    assert found == {
+        f"--{each.name}": in_words.get(each.name, each.default if each.metavar else "")
+        for each in OPTIONS
+    }

@@ -1,0 +1,46 @@
+"""`disque-trio worker`: runs the tasks of an app (docs/worker-process.md)."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
+from disque_trio.cli.worker.loading import load
+from disque_trio.cli.worker.options import OPTIONS, Options, parse
+from disque_trio.cli.worker.running import queues_of, run_one, run_several
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run workers until they are told to stop. The exit status; `--help` says what it means."""
+    try:
+        options = parse(argv, os.environ)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    try:
+        return _run(argv, options)
+    except UsageError as error:
+        for line in str(error).splitlines():
+            sys.stderr.write(f"disque-trio worker: {line}\n")
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(argv: Sequence[str], options: Options) -> int:
+    app = load(options.app)
+    queues = queues_of(app, options)
+    if options.explain:
+        sys.stdout.write(_explained(options, queues))
+        return 0
+    if options.processes > 1:
+        return run_several(argv, options)
+    return run_one(app, options)
+
+
+def _explained(options: Options, queues: Sequence[str]) -> str:
+    lines = [f"{'app':<12} {options.app}"]
+    for option in OPTIONS:
+        value = getattr(options, option.field)
+        shown = ", ".join(queues) if option.name == "queues" else str(value)
+        lines.append(f"{option.name:<12} {shown:<24} {options.origins[option.field]}".rstrip())
+    return "\n".join(lines) + "\n"

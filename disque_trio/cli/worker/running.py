@@ -1,0 +1,171 @@
+"""One worker process, and several under one parent."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import attrs
+from anyio.abc import Process
+
+from disque_trio.cli.frame import UsageError
+from disque_trio.cli.worker.options import Options
+from disque_trio.worker import App, UnfitTypeError
+from disque_trio.worker.engine.records import SECOND, Queue, Settings
+from disque_trio.worker.running import Worker
+from disque_trio.worker.signals import run_in_process
+from disque_trio.worker.supervisor import Supervisor
+
+CHILD: Final = "DISQUE_WORKER_CHILD"
+"""In the environment of a worker process that has a parent: its number."""
+_SIGNALS: Final = (
+    signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
+)  # fmt: skip
+_log: Final = logging.getLogger("disque_trio.worker")
+
+
+def queues_of(app: App[Any], options: Options) -> list[str]:
+    """The queues to take jobs from. Raises `UsageError`."""
+    wanted = [name for name in options.queues if not name.startswith("!")]
+    without = [name[1:] for name in options.queues if name.startswith("!")]
+    for name in without:
+        if name not in (wanted or app.queues):
+            known = ", ".join(wanted or app.queues)
+            raise UsageError(
+                f"-Q !{name}: there is no queue {name} to leave out; there are {known}"
+            )
+    found = [name for name in wanted or app.queues if name not in without]
+    if not found:
+        raise UsageError(f"{options.app} has no queue to take jobs from: declare tasks, or give -Q")
+    return list(dict.fromkeys(found))
+
+
+def settings_of(app: App[Any], options: Options) -> Settings:
+    """What the engine is asked to do. Raises `UsageError`."""
+    names = queues_of(app, options)
+    try:
+        seeds = app.cluster.seeds
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return Settings(
+        nodes=tuple(map(str, seeds)),
+        queues=tuple(Queue(name=os.fsencode(name), prefetch=options.prefetch) for name in names),
+        concurrency=options.concurrency,
+        is_burst=options.burst,
+        drain=int(options.drain * SECOND),
+        abort=int(options.abort * SECOND),
+    )
+
+
+# One process.
+
+
+def run_one(app: App[Any], options: Options) -> int:
+    """Run the jobs of an app in this process; the exit status. Raises `UsageError`."""
+    if options.url:
+        app.use(options.url)
+    settings = settings_of(app, options)
+    _log_to_stderr(options)
+    _log.info(
+        "%s takes jobs of %s from %s; %d at a time, process %d",
+        options.app,
+        ", ".join(os.fsdecode(queue.name) for queue in settings.queues),
+        ", ".join(settings.nodes),
+        options.concurrency,
+        os.getpid(),
+    )
+    return anyio.run(partial(_run, app, settings, options), backend=options.loop)
+
+
+async def _run(app: App[Any], settings: Settings, options: Options) -> int:
+    try:
+        running = app.handler(threads=options.threads)
+    except (UnfitTypeError, ValueError) as error:
+        raise UsageError(f"{options.app}: {error}") from error
+    async with running as handler, anyio.create_task_group() as tasks:
+        worker = Worker(
+            settings=settings, handler=handler, cluster=app.cluster, max_jobs=options.max_jobs
+        )
+        if CHILD in os.environ:
+            tasks.start_soon(_follow_parent, worker)
+        status = await run_in_process(worker)
+        tasks.cancel_scope.cancel()
+    _log.info("the worker has ended")
+    return status
+
+
+async def _follow_parent(worker: Worker) -> None:
+    """Standard input is a pipe of the parent, which writes nothing: when it ends, so has that."""
+    await anyio.wait_readable(sys.stdin)
+    _log.warning("the parent process has ended; so does this worker")
+    worker.drain()
+
+
+def _log_to_stderr(options: Options) -> None:
+    number = os.environ.get(CHILD)
+    who = f" [{number}]" if number else ""
+    logging.basicConfig(
+        level=options.log_level.upper(),
+        format=f"%(asctime)s{who} %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+
+
+# Several processes.
+
+
+@attrs.define(eq=False)
+class _Child:
+    process: Process
+
+    async def wait(self) -> int:
+        status = await self.process.wait()
+        await self.process.aclose()
+        return status
+
+    def send_signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.Signals(number))
+
+
+def run_several(argv: Sequence[str], options: Options) -> int:
+    """Run this command line in `processes` child processes; the exit status."""
+    _log_to_stderr(options)
+    return anyio.run(_supervise, argv, options, backend=options.loop)
+
+
+async def _supervise(argv: Sequence[str], options: Options) -> int:
+    supervisor = Supervisor(partial(_start, argv), options.processes, is_burst=options.burst)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_pass_signals_on, supervisor)
+        status = await supervisor.run()
+        tasks.cancel_scope.cancel()
+    return status
+
+
+async def _pass_signals_on(
+    supervisor: Supervisor, *, task_status: Any = anyio.TASK_STATUS_IGNORED
+) -> None:
+    with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        task_status.started()
+        async for number in signals:
+            supervisor.signalled(number)
+
+
+async def _start(argv: Sequence[str], number: int) -> _Child:
+    process = await anyio.open_process(
+        [sys.executable, "-m", "disque_trio", "worker", *argv, "--processes", "1"],
+        stdin=subprocess.PIPE,
+        stdout=None,
+        stderr=None,
+        env={**os.environ, CHILD: str(number)},
+        # Ctrl-C is for the parent, which tells its children.
+        start_new_session=True,
+    )
+    return _Child(process)
