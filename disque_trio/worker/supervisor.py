@@ -70,7 +70,7 @@ class Supervisor:
             began = anyio.current_time()
             status = await self._live(number)
             if self._stopping.is_set() or self._is_over(number, status):
-                self._statuses.append(status if status in _WORST_FIRST else FAILED)
+                self._statuses.append(_final(status))
                 return
             if anyio.current_time() - began > WELL_AFTER_S:
                 pause = FIRST_PAUSE_S
@@ -100,6 +100,13 @@ class Supervisor:
             return await child.wait()
         finally:
             del self._children[number]
+
+
+def _final(status: int) -> int:
+    """What it means for the whole that a child has ended so, for good."""
+    if status == RESTART or -status in _STOPPING:  # a signal kills only one that has not begun
+        return CLEAN
+    return status if status in _WORST_FIRST else FAILED
 
 
 def how(status: int) -> str:

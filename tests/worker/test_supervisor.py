@@ -147,6 +147,26 @@ async def test_the_exit_status_is_the_worst_of_the_children(
     assert await status_of(Supervisor(starts, 2), 5) == worst
 
 
+@pytest.mark.parametrize("status", [-signal.SIGTERM, -signal.SIGHUP, RESTART])
+async def test_a_child_that_had_not_begun_when_all_stop_has_ended_in_order(
+    status: int, autojump_clock: MockClock
+) -> None:
+    assert await status_of(Supervisor(Starts([Child(status)]), 1), 5) == CLEAN
+
+
+async def test_a_child_that_cannot_be_started_is_tried_again(autojump_clock: MockClock) -> None:
+    tried = []
+
+    async def start(number: int) -> Child:
+        tried.append(number)
+        if len(tried) < 3:
+            raise BlockingIOError(11, "no more processes")
+        return Child()
+
+    assert await status_of(Supervisor(start, 1), 5) == CLEAN
+    assert len(tried) == 3
+
+
 async def test_a_child_that_starts_while_all_stop_is_stopped_too(autojump_clock: MockClock) -> None:
     child = Child()
 

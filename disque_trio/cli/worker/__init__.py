@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
 from disque_trio.cli.worker.loading import load
 from disque_trio.cli.worker.options import OPTIONS, Options, parse
-from disque_trio.cli.worker.running import queues_of, run_one, run_several
+from disque_trio.cli.worker.running import CHILD, queues_of, run_one, run_several
 
 
 def main(argv: Sequence[str]) -> int:
     """Run workers until they are told to stop. The exit status; `--help` says what it means."""
+    child = os.environ.pop(CHILD, "")  # not for commands that jobs run
     try:
         options = parse(argv, os.environ)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        return _run(argv, options)
+        return _run(argv, options, child)
     except UsageError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"disque-trio worker: {line}\n")
@@ -26,15 +27,15 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED
 
 
-def _run(argv: Sequence[str], options: Options) -> int:
+def _run(argv: Sequence[str], options: Options, child: str) -> int:
     app = load(options.app)
     queues = queues_of(app, options)
     if options.explain:
         sys.stdout.write(_explained(options, queues))
         return 0
-    if options.processes > 1:
-        return run_several(argv, options)
-    return run_one(app, options)
+    if options.processes > 1 and not child:
+        return run_several(app, argv, options)
+    return run_one(app, options, child)
 
 
 def _explained(options: Options, queues: Sequence[str]) -> str:

@@ -46,11 +46,11 @@ def _import(name: str) -> ModuleType:
         if not name or name.startswith("."):
             raise UsageError(f"{name!r} is no module: name one, such as shop.tasks:app") from error
         raise _broken(name, error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
 
 
-def _broken(name: str, error: Exception) -> UsageError:
+def _broken(name: str, error: BaseException) -> UsageError:
     """The module is there, and fails: its author needs the traceback."""
     return UsageError(f"{name} cannot be imported:\n{''.join(traceback.format_exception(error))}")
 

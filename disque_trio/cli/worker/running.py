@@ -18,12 +18,13 @@ from disque_trio.cli.frame import UsageError
 from disque_trio.cli.worker.options import Options
 from disque_trio.worker import App, UnfitTypeError
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
+from disque_trio.worker.performing import JobHandler
 from disque_trio.worker.running import Worker
 from disque_trio.worker.signals import run_in_process
 from disque_trio.worker.supervisor import Supervisor
 
 CHILD: Final = "DISQUE_WORKER_CHILD"
-"""In the environment of a worker process that has a parent: its number."""
+"""In the environment of a worker process that has a parent, when it starts: its number."""
 _SIGNALS: Final = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
 )  # fmt: skip
@@ -39,6 +40,13 @@ def queues_of(app: App[Any], options: Options) -> list[str]:
             known = ", ".join(wanted or app.queues)
             raise UsageError(
                 f"-Q !{name}: there is no queue {name} to leave out; there are {known}"
+            )
+    for name in wanted:
+        if name not in app.queues and not app.tasks:
+            known = ", ".join(app.queues)
+            raise UsageError(
+                f"-Q {name}: {options.app} has no tasks, so it runs jobs of its consumers' queues "
+                f"only: {known or 'there are none'}"
             )
     found = [name for name in wanted or app.queues if name not in without]
     if not found:
@@ -66,12 +74,23 @@ def settings_of(app: App[Any], options: Options) -> Settings:
 # One process.
 
 
-def run_one(app: App[Any], options: Options) -> int:
-    """Run the jobs of an app in this process; the exit status. Raises `UsageError`."""
+def prepare(app: App[Any], options: Options) -> tuple[Settings, JobHandler]:
+    """What the engine is asked to do, and what runs the jobs. Raises `UsageError`."""
     if options.url:
         app.use(options.url)
     settings = settings_of(app, options)
-    _log_to_stderr(options)
+    try:
+        return settings, app.handler(threads=options.threads)
+    except (UnfitTypeError, ValueError) as error:
+        raise UsageError(f"{options.app}: {error}") from error
+
+
+def run_one(app: App[Any], options: Options, child: str = "") -> int:
+    """Run the jobs of an app in this process; the exit status. `child` is its number, if it has a
+    parent. Raises `UsageError`."""
+    settings, handler = prepare(app, options)
+    parent = _take_stdin() if child else None
+    _log_to_stderr(options, child)
     _log.info(
         "%s takes jobs of %s from %s; %d at a time, process %d",
         options.app,
@@ -80,36 +99,40 @@ def run_one(app: App[Any], options: Options) -> int:
         options.concurrency,
         os.getpid(),
     )
-    return anyio.run(partial(_run, app, settings, options), backend=options.loop)
+    worker = Worker(
+        settings=settings, handler=handler, cluster=app.cluster, max_jobs=options.max_jobs
+    )
+    return anyio.run(_run, worker, handler, parent, backend=options.loop)
 
 
-async def _run(app: App[Any], settings: Settings, options: Options) -> int:
-    try:
-        running = app.handler(threads=options.threads)
-    except (UnfitTypeError, ValueError) as error:
-        raise UsageError(f"{options.app}: {error}") from error
-    async with running as handler, anyio.create_task_group() as tasks:
-        worker = Worker(
-            settings=settings, handler=handler, cluster=app.cluster, max_jobs=options.max_jobs
-        )
-        if CHILD in os.environ:
-            tasks.start_soon(_follow_parent, worker)
+async def _run(worker: Worker, handler: JobHandler, parent: int | None) -> int:
+    async with handler, anyio.create_task_group() as tasks:
+        if parent is not None:
+            tasks.start_soon(_follow, parent, worker)
         status = await run_in_process(worker)
         tasks.cancel_scope.cancel()
     _log.info("the worker has ended")
     return status
 
 
-async def _follow_parent(worker: Worker) -> None:
-    """Standard input is a pipe of the parent, which writes nothing: when it ends, so has that."""
-    await anyio.wait_readable(sys.stdin)
+def _take_stdin() -> int:
+    """The pipe of the parent. Jobs that read the standard input find its end at once."""
+    parent = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return parent
+
+
+async def _follow(parent: int, worker: Worker) -> None:
+    """The parent writes nothing into its pipe: when that ends, so has the parent."""
+    await anyio.wait_readable(parent)
     _log.warning("the parent process has ended; so does this worker")
     worker.drain()
 
 
-def _log_to_stderr(options: Options) -> None:
-    number = os.environ.get(CHILD)
-    who = f" [{number}]" if number else ""
+def _log_to_stderr(options: Options, child: str = "") -> None:
+    who = f" [{child}]" if child else ""
     logging.basicConfig(
         level=options.log_level.upper(),
         format=f"%(asctime)s{who} %(levelname)s %(message)s",
@@ -134,10 +157,13 @@ class _Child:
             self.process.send_signal(signal.Signals(number))
 
 
-def run_several(argv: Sequence[str], options: Options) -> int:
-    """Run this command line in `processes` child processes; the exit status."""
+def run_several(app: App[Any], argv: Sequence[str], options: Options) -> int:
+    """Run this command line in `processes` child processes; the exit status. Raises `UsageError`
+    for what would keep each of them from running."""
+    prepare(app, options)
     _log_to_stderr(options)
-    return anyio.run(_supervise, argv, options, backend=options.loop)
+    # Trio, for on asyncio a signal to a child that has just ended takes its exit status away.
+    return anyio.run(_supervise, argv, options, backend="trio")
 
 
 async def _supervise(argv: Sequence[str], options: Options) -> int:
@@ -160,7 +186,7 @@ async def _pass_signals_on(
 
 async def _start(argv: Sequence[str], number: int) -> _Child:
     process = await anyio.open_process(
-        [sys.executable, "-m", "disque_trio", "worker", *argv, "--processes", "1"],
+        [sys.executable, "-m", "disque_trio", "worker", *argv],
         stdin=subprocess.PIPE,
         stdout=None,
         stderr=None,

@@ -70,6 +70,7 @@ def test_who_names_no_app_is_told_which_there_are() -> None:
         ("import nothing_of_the_kind", "No module named 'nothing_of_the_kind'"),
         ("1 / 0", "division by zero"),
         ("def", "invalid syntax"),
+        ("exit(3)", "SystemExit: 3"),
     ],
 )
 def test_a_module_that_fails_is_shown_with_its_traceback(
@@ -105,6 +106,7 @@ def test_explain_tells_the_queues_and_where_each_value_comes_from(
     [
         (["nothing"], "there is no module nothing"),
         (["goods", "-Q", "!x"], "-Q !x: there is no queue x to leave out; there are mail, slow"),
+        (["goods:other", "-Q", "mail"], "-Q mail: goods:other has no tasks, so it runs jobs of"),
         (["goods:other"], "goods:other has no queue to take jobs from"),
         (["goods", "--url", "redis://x"], "'redis://x' is no cluster's address"),
     ],

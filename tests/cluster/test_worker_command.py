@@ -1,0 +1,232 @@
+"""`disque-trio worker`: real processes on a real node."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pytest
+
+from disque_trio.worker.statuses import CLEAN, REFUSED, RESTART
+from tests.cluster.processes import SOON_S, Fleet, Server, eventually, postponed_interrupts
+from tests.cluster.test_python_clients import url
+
+SHOP: Final = """\
+import os
+import anyio
+from disque_trio.worker import App
+
+app = App()
+
+@app.task(name="note", queue=os.environ["SHOP"])
+async def note(text, seconds=0):
+    say(f"begin {text}")
+    await anyio.sleep(seconds)
+    say(f"end {text}")
+
+def say(line):
+    with open("said", "a") as file:
+        file.write(f"{line}\\n")
+"""
+SLOW_IN_CHILDREN: Final = """\
+app = App()
+import time
+if os.getpid() == os.getsid(0) and os.getppid() != int(open("parent").read()):
+    with open("said", "a") as file:
+        file.write("child\\n")
+    time.sleep(600)
+"""
+"""Only a process that is no child of the test's is one."""
+
+
+@attrs.define(eq=False)
+class Shop:
+    """A directory with an app whose tasks write down what they do."""
+
+    server: Server
+    directory: Path
+    started: list[subprocess.Popen[bytes]] = attrs.Factory(list)
+
+    @property
+    def queue(self) -> str:
+        return self.directory.name
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        """A worker, in a process group as a shell makes it."""
+        environment = {**os.environ, "DISQUE_URL": url(self.server), "SHOP": self.queue}
+        command = [sys.executable, "-m", "disque_trio", "worker", *options]
+        with open(self.directory / "log", "ab") as log, postponed_interrupts():
+            worker = subprocess.Popen(
+                command,
+                cwd=self.directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+            self.started.append(worker)
+        return worker
+
+    def add(self, *args: object) -> None:
+        """Add a job."""
+        self.server.client.add(self.queue, json.dumps({"task": "note", "args": args}))
+
+    def said(self) -> list[str]:
+        path = self.directory / "said"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def says(self, line: str) -> None:
+        """Wait until a task has written it."""
+        eventually(lambda: line in self.said(), SOON_S, f"{line!r}; log: {self.log()}")
+
+    def log(self) -> str:
+        path = self.directory / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def pids(self, count: int) -> list[int]:
+        """The processes that have begun to work, once there are so many."""
+
+        def found() -> list[int]:
+            log = self.log()
+            pids = [int(each) for each in re.findall(r", process (\d+)\n", log)]
+            return pids if len(pids) >= count and log.count(" INFO takes jobs of ") >= count else []
+
+        return eventually(found, SOON_S, f"{count} workers work")
+
+    def ends(self, worker: subprocess.Popen[bytes]) -> int:
+        """Wait for it; its exit status."""
+        return worker.wait(SOON_S)
+
+
+@pytest.fixture
+def shop(server: Server, tmp_path: Path) -> Iterator[Shop]:
+    (tmp_path / "shop.py").write_text(SHOP)
+    found = Shop(server, tmp_path)
+    yield found
+    for worker in found.started:
+        worker.kill()  # children notice
+        worker.wait()
+
+
+def has_ended(pid: int) -> bool:
+    """Also if nobody has asked for its status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_a_job_that_runs_when_the_worker_is_told_to_stop_ends(shop: Shop, loop: str) -> None:
+    worker = shop.start("shop", "--loop", loop)
+    shop.add("letter", 1)
+    shop.says("begin letter")
+    worker.terminate()
+
+    assert shop.ends(worker) == CLEAN
+    assert shop.said() == ["begin letter", "end letter"]
+    nodes = f"127.0.0.1:{shop.server.port}"
+    assert f"shop takes jobs of {shop.queue} from {nodes}; 10 at a time, process " in shop.log()
+
+
+def test_a_burst_runs_what_is_there_and_ends(shop: Shop) -> None:
+    for number in range(20):
+        shop.add(f"{number}", 0.05)
+
+    assert shop.ends(shop.start("shop:app", "--burst", "-c", "3")) == CLEAN
+    assert sum(line.startswith("end") for line in shop.said()) == 20
+
+
+def test_a_worker_ends_after_so_many_jobs_and_asks_to_be_started_again(shop: Shop) -> None:
+    for number in range(3):
+        shop.add(f"{number}")
+
+    assert shop.ends(shop.start("shop", "--max-jobs", "2", "-c", "1")) == RESTART
+    assert sum(line.startswith("end") for line in shop.said()) == 2
+
+
+def test_ctrl_c_stops_all_processes_in_order(shop: Shop) -> None:
+    parent = shop.start("shop", "--processes", "2")
+    shop.pids(2)
+    shop.add("letter", 1)
+    shop.says("begin letter")
+    os.killpg(parent.pid, signal.SIGINT)
+
+    assert shop.ends(parent) == CLEAN
+    assert shop.said() == ["begin letter", "end letter"]
+    assert shop.log().count("SIGINT: no more jobs") == 2
+    assert "again" not in shop.log()
+
+
+def test_a_process_that_is_killed_is_replaced_and_all_end_with_their_parent(shop: Shop) -> None:
+    parent = shop.start("shop", "-p", "2")
+    first, *_ = shop.pids(2)
+    os.kill(first, signal.SIGKILL)
+    pids = shop.pids(3)
+    assert "was killed by SIGKILL; it starts again in 0.5 s" in shop.log()
+
+    parent.kill()
+
+    assert len(set(pids)) == 3
+    eventually(lambda: all(map(has_ended, pids)), SOON_S, f"all end; log: {shop.log()}")
+    assert shop.log().count("the parent process has ended") == 2
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_whose_password_is_wrong_ends_with_77(
+    fleet: Fleet, tmp_path: Path, processes: str
+) -> None:
+    server = fleet.server()
+    server.client.call("CONFIG", "SET", "requirepass", "secret")
+    (tmp_path / "shop.py").write_text(SHOP)
+    shop = Shop(server, tmp_path)
+    wrong = url(server).replace("//", "//:guess@")
+
+    assert shop.ends(shop.start("shop", "--url", wrong, "-p", processes)) == REFUSED
+    assert "Is the password right?" in shop.log()
+    assert "guess" not in shop.log()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["sho"], "there is no module sho"),
+        (["shop", "--url", "redis://here"], "'redis://here' is no cluster's address"),
+        (["unfit"], "unfit: "),
+    ],
+)
+def test_what_no_process_could_run_is_told_once(shop: Shop, options: list[str], said: str) -> None:
+    unfit = SHOP + "@app.task(name='unfit')\nasync def unfit(what: type(print)): ...\n"
+    (shop.directory / "unfit.py").write_text(unfit)
+
+    assert shop.ends(shop.start(*options, "-p", "2")) == 2
+    assert shop.log().count("disque-trio worker: ") == 1
+    assert f"disque-trio worker: {said}" in shop.log()
+
+
+def test_workers_that_are_told_to_stop_before_they_began_end_in_order(shop: Shop) -> None:
+    source = SHOP.replace("app = App()", SLOW_IN_CHILDREN)
+    (shop.directory / "shop.py").write_text(source)
+    (shop.directory / "parent").write_text(str(os.getpid()))
+    parent = shop.start("shop", "-p", "2")
+    eventually(lambda: shop.said() == ["child", "child"], SOON_S, "the children import")
+    parent.terminate()
+
+    assert shop.ends(parent) == CLEAN
+
+
+def test_a_job_cannot_read_from_the_parent(shop: Shop) -> None:
+    source = SHOP.replace("{text}", "{text} {sys.stdin.read()!r}").replace(
+        "import os", "import os, sys"
+    )
+    (shop.directory / "shop.py").write_text(source)
+    shop.start("shop", "-p", "2")
+    shop.add("letter")
+    shop.says("end letter ''")
