@@ -182,14 +182,20 @@ def list_was_short(duplicate: DuplicateCase) -> bool:
 
 
 def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
-    """Did the node of FASTACK lack this holder in its list because a fault kept the list from it?
+    """Did the node of FASTACK lack this holder in its list because a fault kept the list from it,
+    or because the list was still under way?
 
     The node that added the job sends the list once, and FASTACK does not wait for it.
     """
     job = duplicate.job
     added = job.listed.get(job.origin, ())
-    if job.created_at is None or node not in added or node in job.listed.get(ack.node, ()):
+    heard_at = job.listed.get(ack.node, {}).get(node, ack.time + 1)
+    if job.created_at is None or node not in added or heard_at <= ack.time:
         return False
+    copy = job.copies.get(node)
+    latency = duplicate.case.obligations.latency
+    if copy is not None and copy.sent_at <= ack.time <= copy.sent_at + latency:
+        return True
     return propagation.was_hindered(duplicate, job.origin, ack.node, job.created_at, ack.time)
 
 

@@ -29,6 +29,23 @@ def test_d9_the_node_of_the_fastack_could_not_be_told_of_a_holder_that_was_added
     assert trace.verdict().duplicates == {cause: 1}
 
 
+@pytest.mark.parametrize(("sent", "cause"), [(4.9995, "D9"), (4, "D6")])
+def test_d9_the_list_with_a_holder_was_under_way_to_the_node_of_the_fastack(
+    sent: float, cause: str
+) -> None:
+    trace = Trace()
+    trace.add(0, to=("n3",), options="replicate=2 retry=10 ttl=3600")
+    trace.serve(1)
+    trace.working(1, "n1", "n3")
+    trace.copy(sent, "n1", "n2")
+    trace.fastack(5, "n3")
+    trace.send(5.001, "deljob", "n3", "n1")
+    trace.row(5.003, "drop", "n1", job=JOB, cause="deljob")
+    again(trace, 14.9, "n2")
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d9_fastack_could_not_reach_a_holder() -> None:
     trace = leased()
     trace.cut(2, ["n1"], ["n2"], until=50)
