@@ -21,13 +21,19 @@ def main() -> None:
     """Run orders."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # they are for the worker
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _leave)
     parent = socket.socket(fileno=int(sys.argv[1]))
     orders: SimpleQueue[Order | BaseException] = SimpleQueue()
     threading.Thread(target=_read, args=[parent, orders], daemon=True).start()
     while True:
         order = orders.get()
         parent.sendall(answer(_outcome(order)))
+
+
+def _leave(*_: object) -> None:
+    # Once: the worker sends SIGTERM and hangs up, and the second one would end what tidies up.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _outcome(order: Order | BaseException) -> Result | BaseException:

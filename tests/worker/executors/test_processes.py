@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from disque_trio.worker.executors import processes
 from disque_trio.worker.executors.frames import NotNamedError, RemoteError
 from disque_trio.worker.executors.processes import ProcessExecutor, WorkerDiedError
 from tests.worker.executors import work
@@ -39,9 +40,11 @@ async def says(path: Path, text: str) -> None:
 
 
 async def ended(pid: int) -> None:
-    """Wait until it has ended, whether or not its parent knows."""
-    while (
-        is_alive(pid) and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    """Wait until it has ended, with each of its threads, whether or not its parent knows."""
+    proc = Path(f"/proc/{pid}")
+    while is_alive(pid) and (
+        proc.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        or len(list(proc.joinpath("task").iterdir())) > 1
     ):
         await anyio.sleep(0.01)
 
@@ -113,10 +116,18 @@ def test_a_process_that_died_while_it_was_idle_fails_no_job(kind: str) -> None:
     with_pool(kind, story)
 
 
-@pytest.mark.parametrize(("fn", "last"), [(work.linger, "ended"), (work.defy, "begun")])
+@pytest.mark.parametrize(
+    ("fn", "patience_s", "last"), [(work.linger, 60, "ended"), (work.defy, 0.2, "begun")]
+)
 def test_a_run_that_is_cancelled_ends_its_process(
-    kind: str, fn: Callable[..., Any], last: str, tmp_path: Path
+    kind: str,
+    fn: Callable[..., Any],
+    patience_s: float,
+    last: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(processes, "TERM_S", patience_s)
     path = tmp_path / "said"
 
     async def story(run: Callable[..., Any]) -> None:

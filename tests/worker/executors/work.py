@@ -50,8 +50,8 @@ def leave() -> None:
 
 def linger(path: str) -> None:
     """Goes on for long, and tells when it has begun and when it is ended."""
-    Path(path).write_text("begun")
     try:
+        Path(path).write_text("begun")  # inside: its reader ends this process at once
         time.sleep(600)
     finally:
         Path(path).write_text("ended")
