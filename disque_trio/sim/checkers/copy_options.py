@@ -66,7 +66,8 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     for name in (
         "replicate", "retry", "priority", "limit", "key", "keep", "backoff", "max-backoff",
     ):  # fmt: skip
-        if said.get(name) != first.get(name):
+        is_freed = name == "keep" and name not in said and _is_key_free(row, job)
+        if said.get(name) != first.get(name) and not is_freed:
             _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
     if (
         "body" in first
@@ -80,6 +81,12 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
         _report(case, row, f"delay={said['delay']}, the first record {first['delay']}")
     if _due_stamp(said) != _due_stamp(first):
         _report(case, row, f"made={said['made']}, the first record {first['made']}")
+
+
+def _is_key_free(row: Row, job: Job) -> bool:
+    """Was it cancelled or replaced, or did it yield? Then its key is not kept, and the journal has
+    the job without KEEP."""
+    return row.cause == "loaded" and job.key is not None and not job.keep
 
 
 def _due_stamp(record: dict[str, int]) -> int:

@@ -349,3 +349,28 @@ def test_a_job_is_one_of_the_node_that_made_it_if_an_addjob_was_sent_again(again
     trace.row(12, "queue", "n2", job=THIRD, cause="first")
     trace.serve(12, "n2", job=THIRD)
     assert "S3" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "cause", "keep", "finds"),
+    [
+        ("cancel", "loaded", 0, []),
+        ("replaced", "loaded", 0, []),
+        ("yielded", "loaded", 0, []),
+        ("ackjob", "loaded", 0, ["S16"]),
+        ("cancel", "loaded", 3, ["S16"]),
+        ("cancel", "repljob", 0, ["S16"]),
+    ],
+)
+def test_the_journal_has_no_keep_of_a_job_whose_key_is_free(
+    ended_by: str, cause: str, keep: int, finds: list[str]
+) -> None:
+    trace = Trace()
+    add(trace, 1, keep=5)
+    trace.row(2, "unqueue", "n1", job=JOB, cause="acked")
+    trace.row(2, "acked", "n1", job=JOB, queue="q", cause=ended_by)
+    trace.row(3, "crash", "n1", cause="kill")
+    trace.row(4, "start", "n1", cause="loaded")
+    trace.row(4, "hold", "n1", job=JOB, queue="q", cause=cause, detail=record("b", keep * 1000))
+
+    assert [each for each in broken(trace.verdict()) if each == "S16"] == finds
