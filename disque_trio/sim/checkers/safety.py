@@ -7,7 +7,7 @@ row to its records, the others after.
 import heapq
 from typing import Final
 
-from disque_trio.sim.checkers import copy_options
+from disque_trio.sim.checkers import copy_options, succession
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import ACK
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
@@ -196,7 +196,9 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
         case.mark("queued.twice")
         if row.cause != "import" and case.world.is_calm(row.time, row.time):
             job.double_queued_since = row.time
-    if not case.plan.faults and job.origin == row.node:
+    # The creation stamp of a job that follows another one may be later than those of jobs added
+    # after it.
+    if not case.plan.faults and job.origin == row.node and not succession.follows(job):
         line = case.waiting_by_place.setdefault((row.node, row.queue), [])
         heapq.heappush(line, (-copy_options.priority_of(job), job.serial, job.id))
 

@@ -1,3 +1,5 @@
+from zlib import crc32
+
 import pytest
 
 from disque_trio.sim.scenarios.plan import Fault
@@ -233,6 +235,21 @@ def test_it_does_not_deliver_the_younger_first() -> None:
     trace.serve(4, job=first, body="b0")
 
     assert broken(trace.verdict()) == ["S13"]
+
+
+@pytest.mark.parametrize(("follows", "finds"), [(" follows=1", []), ("", ["S13"])])
+def test_a_job_that_follows_another_one_may_have_a_later_stamp(
+    follows: str, finds: list[str]
+) -> None:
+    trace = Trace()
+    record = f"replicate=3 retry=10000 delay=0 made=1000000 body={crc32(b'b')}{follows}"
+    first, second = (f"D-01234567-{letter * 24}-003d" for letter in "EF")
+    trace.add(0, first, record=f"{record} left=3600000 due=10000")
+    trace.add(1, second, body="b1")
+    trace.serve(3, job=second, body="b1")
+    trace.serve(4, job=first)
+
+    assert [each for each in broken(trace.verdict()) if each == "S13"] == finds
 
 
 def test_order_is_not_promised_where_faults_are_planned() -> None:
