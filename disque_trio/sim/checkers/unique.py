@@ -220,7 +220,7 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
     ends = _ended_at(case, job)
     if ends is not None and job.keep:
         ends += case.obligations.longest(job.keep) + GRAIN + 2 * case.obligations.latency
-    if ends is not None and succession.may_be_replaced(job):
+    if ends is not None and "keep=" in job.first_record and succession.may_be_replaced(job):
         # Who hears of its end before it hears that the key is free keeps the key until then.
         ends += GRAIN + 4 * case.obligations.latency
     if ends is not None and ends < add.invoked:
