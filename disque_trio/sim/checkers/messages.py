@@ -280,7 +280,7 @@ def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
         _learn_of_copy(case, row, flight)
     elif copy is not None:
         copy.ack_received_at = row.time
-    elif row.cause == "deljob":
+    elif row.cause == "deljob" and not _is_coming(job, row):
         job.not_held[row.node] = row.time
 
 

@@ -116,6 +116,32 @@ def test_a_dummy_ack_is_no_copy_that_came_too_late() -> None:
     assert "D7" not in trace.verdict().duplicates
 
 
+@pytest.mark.parametrize(("told", "is_late"), [(13, False), (12.5, True)])
+def test_a_node_that_hears_of_the_end_with_the_copy_had_not_forgotten_the_job(
+    told: float, *, is_late: bool
+) -> None:
+    """n1 gives the job to n3, which stands still; the RETRY of n1 is over, and it serves the job."""
+    trace = Trace()
+    trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
+    trace.row(2.5, "unqueue", "n1", job=JOB, cause="given")
+    trace.row(2.5, "give", "n1", job=JOB, peer="n3", cause="given")
+    trace.row(
+        2.5, "send", "n1", peer="n3", cause="yourjobs", detail=f"jobs={JOB} holders=n1", ref=99
+    )
+    trace.requeue(12, "n1")
+    trace.serve(12, "n1")
+    trace.fastack(12.1, "n1")
+    trace.row(12.1, "send", "n1", peer="n3", job=JOB, cause="deljob", ref=98)
+    trace.row(
+        13, "recv", "n3", peer="n1", cause="yourjobs", detail=f"jobs={JOB} holders=n1", ref=99
+    )
+    trace.row(told, "recv", "n3", peer="n1", job=JOB, cause="deljob", ref=98)
+    trace.row(13, "hold", "n3", job=JOB, queue="q", cause="yourjobs")
+    again(trace, 13, "n3", "import")
+
+    assert ("D7" in trace.verdict().duplicates) == is_late
+
+
 def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
     trace = Trace()
     trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
