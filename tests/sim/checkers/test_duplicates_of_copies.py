@@ -120,7 +120,7 @@ def test_a_dummy_ack_is_no_copy_that_came_too_late() -> None:
 def test_a_node_that_hears_of_the_end_with_the_copy_had_not_forgotten_the_job(
     told: float, *, is_late: bool
 ) -> None:
-    """n1 gives the job to n3, which stands still; the RETRY of n1 is over, and it serves the job."""
+    """n1 gives the job to n3, which stands still. After RETRY n1 serves the job."""
     trace = Trace()
     trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
     trace.row(2.5, "unqueue", "n1", job=JOB, cause="given")
