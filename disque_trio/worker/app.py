@@ -3,7 +3,6 @@
 import os
 import random
 import sys
-import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -34,6 +33,7 @@ from disque_trio.worker.foreign.payloads import System, read_foreign
 from disque_trio.worker.foreign.producer import Foreign
 from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import Definition, Options, RunOptions, TaskOptions, check_names
+from disque_trio.worker.outside import outside
 from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class App(Generic[State]):
         is_strict: bool = False,
         has_cron: bool = True,
         draw: Callable[[], float] = random.random,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
     ) -> "JobHandler":
         """What runs the jobs, for a driver, in so many threads and processes at most.
 
@@ -258,7 +258,7 @@ class App(Generic[State]):
             processes=processes or os.cpu_count() or 1,
             is_strict=is_strict,
             draw=draw,
-            now=now,
+            now=now or outside().now,
         )
         return handler
 

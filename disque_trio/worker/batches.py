@@ -6,7 +6,6 @@ union: what comes twice counts once, and several are merged into one.
 """
 
 import math
-import time
 from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeVar
 
@@ -17,8 +16,8 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.worker import codec
 from disque_trio.worker.enqueue import Call, Enqueuer, Result
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.envelope import new_key
 from disque_trio.worker.options import Options
+from disque_trio.worker.outside import outside
 from disque_trio.worker.results import JobFailedError, NoResultError
 
 R = TypeVar("R")
@@ -79,7 +78,7 @@ async def add(
     enqueuer: Enqueuer, calls: Iterable[Call[R]], then: Call[Any] | None, deadline: int
 ) -> Batch[R]:
     """Add the calls, and `then` when all are done (`App.batch`)."""
-    batch = new_key()
+    batch = outside().new_key()
     members = list(calls)
     collector = None
     if then is None:
@@ -117,7 +116,7 @@ async def _add_collector(
         "size": size,
         "then": first,
         "headers": headers | asked,
-        "until": time.time() + deadline,
+        "until": outside().now() + deadline,
     }
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     options = Options(queue=then.definition.options.queue, ttl=deadline + SPARE_S)

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
@@ -12,6 +11,7 @@ import attrs
 from disque_trio.worker.exceptions import InterruptedJobError
 from disque_trio.worker.handling import Run
 from disque_trio.worker.once import TABLE, Connection, claim
+from disque_trio.worker.outside import outside
 
 State = TypeVar("State")
 """What the app's lifespan yields."""
@@ -106,7 +106,7 @@ class Job(Generic[State]):
         """Is this the first run of the job whose effect is committed in this database? Ask it in
         the transaction of the effect, and do nothing if it is not (`once.claim`)."""
         name = f"{self.task}:{self.key or self.id}"
-        return claim(connection, name, time.time(), paramstyle=paramstyle, table=table)
+        return claim(connection, name, outside().now(), paramstyle=paramstyle, table=table)
 
     @property
     def log(self) -> "JobLog":

@@ -5,11 +5,11 @@ If an answer is lost, the job is added once more, with the same key in its body.
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import attrs
 
@@ -24,8 +24,9 @@ from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.codec import Form
 from disque_trio.worker.enqueued import Enqueued, Follow, NotOpenError, R_co, Wait
-from disque_trio.worker.envelope import new_key, write
+from disque_trio.worker.envelope import write
 from disque_trio.worker.options import Definition, Options, unique_key
+from disque_trio.worker.outside import Outside, outside
 
 if TYPE_CHECKING:
     from disque_trio.worker.results import Results
@@ -79,7 +80,7 @@ class Call(Generic[R_co]):
         given = {each: getattr(options, each) for each in _OF_STEPS}
         return codec.Step(
             task=name,
-            key=options.key or new_key(),
+            key=options.key or outside().new_key(),
             args=[codec.read_plain(bytes(each), form) for each in args],
             kwargs={each: codec.read_plain(bytes(part), form) for each, part in kwargs.items()},
             options={each: value for each, value in given.items() if value != _DEFAULTS[each]},
@@ -132,6 +133,7 @@ class Request(Generic[R_co]):
 
 
 Result = Enqueued[R_co] | DisqueError
+_OfThread = WeakKeyDictionary[Outside, "clients.BlockingClient"]
 Answers = Sequence[str | DisqueError]
 Exchange = Generator[list[Command[str]], Answers, list[Result[R_co]]]
 """Yields what to send, is sent the answers, and returns what became of each job."""
@@ -157,6 +159,16 @@ def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
     return [results[place] for place in range(len(asked))]
 
 
+@attrs.define(eq=False)
+class _Open:
+    """The client of an event loop."""
+
+    client: "clients.Client"
+    results: "Results"
+    count: int = 0
+    """How often it was opened."""
+
+
 @attrs.define(eq=False, repr=False)
 class Enqueuer:
     """Adds the jobs of an app's tasks."""
@@ -165,45 +177,55 @@ class Enqueuer:
     form: Form
     max_body: int
     hooks: list[Hook] = attrs.Factory(list)
-    _client: "clients.Client | None" = attrs.field(init=False, default=None)
-    _results: "Results | None" = attrs.field(init=False, default=None)
-    _opened: int = attrs.field(init=False, default=0)
+    _open: dict[Outside, _Open] = attrs.field(init=False, factory=dict)
     _threads: threading.local = attrs.field(init=False, factory=threading.local)
 
     # Clients.
 
     def open(self) -> None:
         """Have a client, in this event loop, until `close` was called as often."""
-        self._opened += 1
-        if self._client is None:
-            self._client = clients.Client(self.url)
+        world = outside()
+        if world not in self._open:
+            client = world.client(self.url)
             results = import_module("disque_trio.worker.results")  # it needs an event loop
-            self._results = results.Results(self._client)
+            self._open[world] = _Open(client, results.Results(client))
+        self._open[world].count += 1
 
     async def close(self) -> None:
         """Give it back."""
-        self._opened -= 1
-        if not self._opened and self._client is not None:
-            client, self._client, self._results = self._client, None, None
-            await client.close()
+        world = outside()
+        opened = self._open[world]
+        opened.count -= 1
+        if not opened.count:
+            del self._open[world]
+            await opened.client.close()
 
     @property
     def client(self) -> "clients.Client":
         """The client of the event loop. Raises `NotOpenError`."""
-        if self._client is None:
+        opened = self._open.get(outside())
+        if opened is None:
             raise NotOpenError(
                 "the app is not open: write `async with app:` around what adds jobs, or add them "
                 "by `task.blocking.enqueue`"
             )
-        return self._client
+        return opened.client
 
     @property
     def blocking_client(self) -> "clients.BlockingClient":
         """The client of this thread."""
-        client: clients.BlockingClient | None = getattr(self._threads, "client", None)
-        if client is None:
-            client = self._threads.client = clients.BlockingClient(self.url)
-        return client
+        world = outside()
+        kept: _OfThread | None = getattr(self._threads, "clients", None)
+        if kept is None:
+            kept = self._threads.clients = WeakKeyDictionary()
+        if world not in kept:
+            kept[world] = world.blocking_client(self.url)
+        return kept[world]
+
+    @property
+    def _results(self) -> "Results | None":
+        opened = self._open.get(outside())
+        return None if opened is None else opened.results
 
     # Jobs.
 
@@ -274,7 +296,9 @@ class Enqueuer:
         if call.is_open:
             raise ValueError(f"{name}: `partial` is for later steps of a chain")
         packed = call.arguments.pack(call.args, dict(call.kwargs), self.form)
-        adding = Adding(name, options.queue, options.key or new_key(), dict(options.headers))
+        adding = Adding(
+            name, options.queue, options.key or outside().new_key(), dict(options.headers)
+        )
         for hook in self.hooks:
             hook(adding)
         headers = {
@@ -347,7 +371,7 @@ def addjob(
     return commands.addjob(
         options.queue,
         body,
-        delay=options.wait(time.time()),
+        delay=options.wait(outside().now()),
         retry=options.lease,
         replicate=1 if options.lease == 0 else options.replicate,
         ttl=options.ttl,

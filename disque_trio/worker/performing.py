@@ -29,7 +29,6 @@ from disque_trio.worker.envelope import (
     BadBodyError,
     NewerBodyError,
     created_at,
-    new_key,
     read,
 )
 from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
@@ -39,6 +38,7 @@ from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.handling import Run
 from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.options import Definition
+from disque_trio.worker.outside import outside
 from disque_trio.worker.policies import (
     Again,
     Buried,
@@ -283,7 +283,11 @@ class JobHandler:
             maxlen=None,
             on_conflict="again",
         )
-        name, key, packed = entry.definition.name, body.key or new_key(), (body.args, body.kwargs)
+        name, key, packed = (
+            entry.definition.name,
+            body.key or outside().new_key(),
+            (body.args, body.kwargs),
+        )
         return self.enqueuer.packed(name, key, packed, options, body.form, headers)
 
 

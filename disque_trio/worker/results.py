@@ -21,7 +21,7 @@ from disque_trio.client.records import End
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
-from disque_trio.worker.envelope import new_key
+from disque_trio.worker.outside import outside
 
 Value = TypeVar("Value")
 Kept = TypeVar("Kept")
@@ -72,7 +72,7 @@ class Results:
     """What has come for a client."""
 
     client: "clients.Client"
-    queue: str = attrs.field(init=False, factory=lambda: QUEUES + new_key())
+    queue: str = attrs.field(init=False, factory=lambda: QUEUES + outside().new_key())
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
     """By key: when it came, and what."""

@@ -9,7 +9,6 @@ jobs that wait get one each.
 import math
 from collections import deque
 from collections.abc import Callable
-from time import monotonic
 from typing import Final, Protocol
 
 import anyio
@@ -18,6 +17,7 @@ from anyio.abc import TaskGroup
 
 from disque_trio.worker.engine.records import Cancel, Outcome, Release, Retry, Start, Why
 from disque_trio.worker.handling import Driver, Handler, Run
+from disque_trio.worker.outside import outside
 from disque_trio.worker.stacks import of_coroutine, of_thread
 
 BURST_S: Final = 0.001
@@ -75,6 +75,7 @@ class Slots:
     _count: int = attrs.field(init=False, default=0)
     _is_waking: bool = attrs.field(init=False, default=False)
     _yield_at: float = attrs.field(init=False, default=0.0)
+    _monotonic: Callable[[], float] = attrs.field(init=False, factory=lambda: outside().monotonic)
 
     def open(self, tasks: TaskGroup) -> None:
         """Let slots be tasks of this group."""
@@ -113,7 +114,7 @@ class Slots:
 
     def _woken(self) -> None:
         self._is_waking = False
-        self._yield_at = monotonic() + BURST_S
+        self._yield_at = self._monotonic() + BURST_S
 
     async def _serve(self) -> None:
         slot = Slot()
@@ -141,7 +142,7 @@ class Slots:
         while not slot.scope.cancel_called:
             if ended and not ready:
                 self.driver.turn()
-            if not ready or monotonic() > self._yield_at:
+            if not ready or self._monotonic() > self._yield_at:
                 await self._rest(slot)
                 continue
             start = ready.popleft()

@@ -18,6 +18,7 @@ from disque_trio.worker.engine.records import (
     Why,
 )
 from disque_trio.worker.handling import Run
+from disque_trio.worker.outside import Outside
 from disque_trio.worker.running import Worker
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED
 from tests.worker.played import PlayedNode, id_of, job
@@ -99,7 +100,7 @@ def test_other_tasks_have_their_turn_while_many_jobs_wait(
         worker.stop()
 
     handler.body = body
-    monkeypatch.setattr(slots, "monotonic", lambda: now)
+    monkeypatch.setattr(slots, "outside", lambda: Outside(monotonic=lambda: now))
     play(kind, story, node, handler=handler, concurrency=100)
     assert most <= 24  # two bursts: Trio draws the order of the tasks
 

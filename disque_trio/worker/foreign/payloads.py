@@ -4,7 +4,6 @@ The class is the task, or one of its aliases; `jid` is the key, `retry` says how
 `at` when it is due.
 """
 
-import time
 from collections.abc import Collection, Sequence
 from typing import Any, Final, Literal
 
@@ -18,6 +17,7 @@ from disque_trio.worker.envelope import (
     checked_form,
     read,
 )
+from disque_trio.worker.outside import outside
 
 System = Literal["resque", "sidekiq"]
 SIDEKIQ_ATTEMPTS: Final = 26
@@ -78,7 +78,7 @@ def write_foreign(
     """The body that a worker of the system reads. Raises `NotEncodableError`."""
     fields: dict[str, Any] = {"class": name, "args": list(args)}
     if system == "sidekiq":
-        now = time.time_ns() // 1_000_000
+        now = round(outside().now() * 1000)
         fields |= {"jid": key, "queue": queue, "retry": True}
         fields |= {"created_at": now, "enqueued_at": now}
     try:

@@ -1,0 +1,56 @@
+"""For tests of this project and of yours: simulated clusters, and fixtures for users of the worker
+library.
+
+`plans` draws whole plans, which `verdict_of` runs and judges. `ClusterStateMachine` is a Hypothesis
+state machine that steers a cluster step by step: subclass it, add your own rules, and run its
+`TestCase`. Both need Hypothesis (``pip install 'disque-trio[testing]'``); see docs/simulation.md,
+"Your own tests". `plugin` has the fixtures (docs/worker-testing.md).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from disque_trio.sim.checkers.verdict import Judge as Judge
+    from disque_trio.sim.checkers.verdict import Verdict as Verdict
+    from disque_trio.sim.checkers.verdict import judge as judge
+    from disque_trio.sim.scenarios.plan import Add as Add
+    from disque_trio.sim.scenarios.plan import ClockPlan as ClockPlan
+    from disque_trio.sim.scenarios.plan import Consumer as Consumer
+    from disque_trio.sim.scenarios.plan import Expect as Expect
+    from disque_trio.sim.scenarios.plan import Fault as Fault
+    from disque_trio.sim.scenarios.plan import Micros as Micros
+    from disque_trio.sim.scenarios.plan import Plan as Plan
+    from disque_trio.sim.steering import Simulation as Simulation
+    from disque_trio.sim.steering import Trouble as Trouble
+    from disque_trio.testing.drawing import ALLOWED as ALLOWED
+    from disque_trio.testing.drawing import MESSAGES as MESSAGES
+    from disque_trio.testing.drawing import MILLI as MILLI
+    from disque_trio.testing.drawing import SECOND as SECOND
+    from disque_trio.testing.drawing import WAYS as WAYS
+    from disque_trio.testing.drawing import clock_plans as clock_plans
+    from disque_trio.testing.drawing import durations as durations
+    from disque_trio.testing.drawing import faults as faults
+    from disque_trio.testing.drawing import job_options as job_options
+    from disque_trio.testing.drawing import plans as plans
+    from disque_trio.testing.drawing import verdict_of as verdict_of
+    from disque_trio.testing.stateful import ClusterStateMachine as ClusterStateMachine
+
+_PLAN: Final = "Add ClockPlan Consumer Expect Fault Micros Plan"
+_DRAWING: Final = (
+    "ALLOWED MESSAGES MILLI SECOND WAYS clock_plans durations faults job_options plans verdict_of"
+)
+_HOMES: Final = {
+    **dict.fromkeys(_PLAN.split(), "sim.scenarios.plan"),
+    **dict.fromkeys(("Judge", "Verdict", "judge"), "sim.checkers.verdict"),
+    **dict.fromkeys(("Simulation", "Trouble"), "sim.steering"),
+    **dict.fromkeys(_DRAWING.split(), "testing.drawing"),
+    "ClusterStateMachine": "testing.stateful",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The plugin is imported by every run of pytest, and most runs need nothing of this."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"disque_trio.{_HOMES[name]}"), name)

@@ -1,0 +1,66 @@
+"""What an app takes from outside of it: clocks, names that nobody else has, and clients.
+
+Test kits put others in their place (`disque_trio.testing`), for the process or for some of its
+tasks.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Final
+
+import attrs
+
+from disque_trio import client as clients
+from disque_trio.client.address import Cluster
+from disque_trio.worker.envelope import new_key
+
+
+def _client(url: str | Cluster) -> "clients.Client":
+    return clients.Client(url)
+
+
+def _blocking_client(url: str | Cluster) -> "clients.BlockingClient":
+    return clients.BlockingClient(url)
+
+
+@attrs.define(eq=False, kw_only=True)
+class Outside:
+    """The world of an app. An app has a client for each."""
+
+    now: Callable[[], float] = time.time
+    """Unix time."""
+    monotonic: Callable[[], float] = time.monotonic
+    new_key: Callable[[], str] = new_key
+    client: Callable[[str | Cluster], "clients.Client"] = _client
+    blocking_client: Callable[[str | Cluster], "clients.BlockingClient"] = _blocking_client
+
+
+_of_process: Final = [Outside()]
+_of_task: Final[ContextVar[Outside | None]] = ContextVar("disque_trio.worker.outside", default=None)
+
+
+def outside() -> Outside:
+    """That of this task, or of the process."""
+    return _of_task.get() or _of_process[-1]
+
+
+@contextlib.contextmanager
+def for_process(found: Outside) -> Iterator[None]:
+    """Replace that of the process."""
+    _of_process.append(found)
+    try:
+        yield
+    finally:
+        _of_process.remove(found)
+
+
+@contextlib.contextmanager
+def for_task(found: Outside) -> Iterator[None]:
+    """Replace that of this task, and of the tasks that it starts."""
+    token = _of_task.set(found)
+    try:
+        yield
+    finally:
+        _of_task.reset(token)
