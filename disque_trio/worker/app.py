@@ -87,7 +87,7 @@ class App(Generic[State]):
         self._layers: list[Middleware] = []
         self._crons = Crons()
         self._lifespan = lifespan
-        self._enqueuer = Enqueuer(url, form, max_body)
+        self._enqueuer = Enqueuer(url, form, max_body, self)
 
     # Declaring.
 
@@ -174,6 +174,11 @@ class App(Generic[State]):
         """Call a function before each job is added, which may add headers."""
         self._enqueuer.hooks.append(hook)
         return hook
+
+    @property
+    def crons(self) -> Crons:
+        """What `cron` has declared."""
+        return self._crons
 
     @property
     def queues(self) -> list[str]:

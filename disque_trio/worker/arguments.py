@@ -1,7 +1,7 @@
 """The arguments of a function: to the parts of a body and back, checked against its annotations."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from inspect import Parameter, Signature
 from typing import Any, Final, get_type_hints
@@ -97,6 +97,12 @@ class Arguments:
         except TypeError:
             return False
         return True
+
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by the names of parameters, with defaults. Raises `TypeError`."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
 
     def pack(
         self, args: Sequence[Any], kwargs: dict[str, Any], form: Form, missing: int = 0

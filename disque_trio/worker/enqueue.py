@@ -176,6 +176,8 @@ class Enqueuer:
     url: str | Cluster
     form: Form
     max_body: int
+    app: Any = None
+    """Whose tasks these are."""
     hooks: list[Hook] = attrs.Factory(list)
     _open: dict[Outside, _Open] = attrs.field(init=False, factory=dict)
     _threads: threading.local = attrs.field(init=False, factory=threading.local)

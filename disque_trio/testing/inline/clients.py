@@ -1,0 +1,64 @@
+"""Both clients, whose requests go to a node in memory."""
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import anyio.lowlevel
+import attrs
+
+from disque_trio.client import BlockingClient, Client
+from disque_trio.client.address import Address, Cluster
+from disque_trio.client.command import Command
+from disque_trio.statemachine.base import NULL_ARRAY, Reply
+from disque_trio.testing.inline.node import HOST, InlineError, MemoryNode
+from disque_trio.worker.outside import Outside
+from disque_trio.worker.results import QUEUES
+
+Result = TypeVar("Result")
+
+_CLUSTER: Final = Cluster([Address(host=HOST)])
+_NO_RESULT: Final = "no result has come: let `disque_inline` run the job first"
+
+
+@attrs.define(eq=False, repr=False)
+class InlineClient(Client):
+    """The asynchronous client."""
+
+    node: MemoryNode = attrs.field(kw_only=True)
+
+    async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
+        await anyio.lowlevel.checkpoint()
+        return _replies(self.node, asked)
+
+
+@attrs.define(eq=False, repr=False)
+class InlineBlockingClient(BlockingClient):
+    """The blocking client."""
+
+    node: MemoryNode = attrs.field(kw_only=True)
+
+    def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
+        return _replies(self.node, asked)
+
+
+def _replies(node: MemoryNode, asked: Sequence[Command[Result]]) -> list[Reply]:
+    return [_reply(node, each) for each in asked]
+
+
+def _reply(node: MemoryNode, command: Command[Result]) -> Reply:
+    words = command.words
+    if words[0] == b"GETJOB" and words[-1].startswith(QUEUES.encode()):
+        reply = node.ask((b"GETJOB", b"NOHANG", b"COUNT", b"100", b"FROM", words[-1]))
+        if reply is NULL_ARRAY:
+            raise InlineError(_NO_RESULT)
+        return reply
+    return node.ask(words, command.wait_s)
+
+
+def world_of(node: MemoryNode) -> Outside:
+    """What apps find in place of the network and the clock."""
+    return Outside(
+        now=node.wall,
+        client=lambda _: InlineClient(_CLUSTER, node=node),
+        blocking_client=lambda _: InlineBlockingClient(_CLUSTER, node=node),
+    )

@@ -1,0 +1,142 @@
+"""What a node in memory has, as tests ask for it: jobs, and those that nearly fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine.base import ACTIVE, Spilled
+from disque_trio.statemachine.job import Job
+from disque_trio.testing.inline.node import MemoryNode
+from disque_trio.worker import codec
+from disque_trio.worker.codec import Envelope
+from disque_trio.worker.envelope import BadBodyError, NewerBodyError, read
+from disque_trio.worker.task import Prepared
+
+_LONGEST: Final = 10
+"""Near misses that are shown."""
+
+
+@attrs.frozen
+class Waiting:
+    """A job that waits, or is dead."""
+
+    id: str
+    queue: str
+    body: bytes
+    task: str
+    """Empty for a body that is none of this library's."""
+    key: str | None
+    args: Sequence[Any]
+    """As JSON has them."""
+    kwargs: Mapping[str, Any]
+    headers: Mapping[str, Any]
+    due_in: float
+    """Seconds until it is queued; 0 if it is."""
+    priority: int
+    attempt: int
+    reason: str
+    """Why it is dead; empty if it is not."""
+
+    def __str__(self) -> str:
+        given = [repr(each) for each in self.args]
+        given += [f"{name}={value!r}" for name, value in self.kwargs.items()]
+        late = f" in {self.due_in:g} s" if self.due_in else ""
+        name = self.task or repr(self.body[:40])
+        return f"{name}({', '.join(given)}){late}, queue {self.queue}"
+
+
+def shown(node: MemoryNode, job: Job) -> Waiting:
+    """The job as a test sees it."""
+    assert job.queue is not None
+    assert not isinstance(job.body, Spilled | None), "there is no disk"
+    body = bytes(job.body)
+    envelope = _envelope(body)
+    is_later = job.state == ACTIVE and job.requeue_at
+    extensions = job.extensions
+    return Waiting(
+        id=job.id.decode(),
+        queue=job.queue.decode(errors="surrogateescape"),
+        body=body,
+        task=envelope.task if envelope else "",
+        key=envelope.key if envelope else None,
+        args=[codec.read_plain(bytes(each), envelope.form) for each in envelope.args]
+        if envelope
+        else [],
+        kwargs={
+            name: codec.read_plain(bytes(each), envelope.form)
+            for name, each in envelope.kwargs.items()
+        }
+        if envelope
+        else {},
+        headers=envelope.headers if envelope else {},
+        due_in=max(job.requeue_at - node.now.mono, 0) / 1000 if is_later else 0.0,
+        priority=job.priority,
+        attempt=job.nacks + 1,
+        reason=extensions.dead.reason.decode(errors="replace") if extensions else "",
+    )
+
+
+def _envelope(body: bytes) -> Envelope | None:
+    try:
+        return read(body, len(body))
+    except (BadBodyError, NewerBodyError):
+        return None
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """What a job is to be like."""
+
+    task: Prepared[..., Any]
+    args: Sequence[Any] | None = None
+    kwargs: Mapping[str, Any] | None = None
+    queue: str | None = None
+    within: float | None = None
+
+    def misses(self, job: Waiting) -> list[str]:
+        """What is different; nothing if it fits."""
+        name = self.task.definition.name
+        if job.task not in (name, *self.task.definition.aliases):
+            return ["is of another task"]
+        found = list(self._wrong_arguments(job))
+        if self.queue is not None and job.queue != self.queue:
+            found.append(f"is in queue {job.queue}, not {self.queue}")
+        if self.within is not None and job.due_in > self.within:
+            found.append(f"is due in {job.due_in:g} s, not within {self.within:g} s")
+        return found
+
+    def _wrong_arguments(self, job: Waiting) -> Sequence[str]:
+        arguments = self.task.arguments
+        try:
+            has = arguments.named(*arguments.unpack(read(job.body, len(job.body))))
+        except BadBodyError as error:
+            return [str(error)]
+        if self.args is None:
+            wants = dict(self.kwargs or {})
+        else:
+            wants = arguments.named(self.args, self.kwargs or {})
+        for unknown in wants.keys() - has.keys():
+            raise TypeError(f"{self.task.definition.name} has no argument {unknown}")
+        return [
+            f"{name} is {has[name]!r}, not {wanted!r}"
+            for name, wanted in wants.items()
+            if wanted != has[name]
+        ]
+
+
+def missing(wanted: Wanted, jobs: Sequence[Waiting], count: int | None, found: int) -> str:
+    """Says that jobs are missing, and which are there."""
+    how_many = "no job" if not found else f"{found} jobs" if found > 1 else "1 job"
+    name = wanted.task.definition.name
+    text = f"{how_many} of {name} that fits is waiting"
+    if count is not None:
+        text += f", and {count} are asked for"
+    near = sorted(
+        ((wanted.misses(job), job) for job in jobs),
+        key=lambda each: (each[1].task != name, len(each[0])),
+    )
+    lines = [f"  {job}: {', '.join(why) or 'fits'}" for why, job in near[:_LONGEST]]
+    if len(near) > _LONGEST:
+        lines.append(f"  and {len(near) - _LONGEST} more")
+    return "\n".join([text + ("; there are:" if lines else "; there are none"), *lines])

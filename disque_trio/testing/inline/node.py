@@ -1,0 +1,121 @@
+"""A node in memory: the state machine, without peers, sockets and a clock of its own."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import ACTIVE, DEAD, MYSELF, QUEUED, Millis, Now, Reply
+from disque_trio.statemachine.chores import ReadVitals, Vitals
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.machine import Machine
+
+ID: Final = b"1" * 40
+HOST: Final = "disque-inline"
+_GRACE: Final[Millis] = 1000
+_REPLICATE: Final = b"REPLICATE"
+_FIRST_OPTION: Final = 4
+"""Of ADDJOB."""
+
+
+class InlineError(RuntimeError):
+    """What a test without a server cannot do."""
+
+
+def _begin() -> Now:
+    return Now(mono=0, wall=round(time.time() * 1000))
+
+
+@attrs.define(eq=False)
+class MemoryNode:
+    """Its time stands still until `sleep`, or until a request waits."""
+
+    now: Now = attrs.Factory(_begin)
+    machine: Machine = attrs.field(init=False)
+    _lock: threading.RLock = attrs.Factory(threading.RLock)
+
+    def __attrs_post_init__(self) -> None:
+        myself = Peer(ID, HOST, 7711, MYSELF)
+        self.machine = Machine(Config(), myself, random.Random(0), self.now)
+
+    # Requests.
+
+    def ask(self, words: Sequence[bytes], wait_s: float = 0.0) -> Reply:
+        """The reply. If the request waits, time passes. Raises `InlineError` for what would wait
+        for ever."""
+        with self._lock:
+            client = self.machine.connect(b"127.0.0.1:1", self.now)
+            assert client is not None
+            self.machine.request(client, _with_one_copy(list(words)), self.now)
+            until = self.now.mono + min(wait_s * 1000, 1e12) + _GRACE
+            while not (replies := self._replies(client)):
+                due = max(self.machine.deadline(), self.now.mono + 1)
+                if due > until:
+                    raise InlineError(f"{words[0].decode()} waits, and nothing else happens here")
+                self._pass(due)
+            self.machine.disconnect(client, self.now)
+            self._replies(client)
+            return replies[0]
+
+    def _replies(self, client: Client) -> list[Reply]:
+        found: list[Reply] = []
+        while True:
+            self.machine.complete()
+            if not self.machine.state.out:
+                return found
+            out = self.machine.take()
+            found += [reply for to, reply in out.replies if to is client]
+            for asker, chore in out.chores:
+                done = Vitals() if isinstance(chore, ReadVitals) else None
+                self.machine.done(asker, done, self.now)
+
+    # Time.
+
+    def wall(self) -> float:
+        """Unix time here."""
+        return self.now.wall / 1000
+
+    def monotonic(self) -> float:
+        """Seconds since the node has begun."""
+        return self.now.mono / 1000
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._lock:
+            until = self.now.mono + round(seconds * 1000)
+            while (due := self.next_due()) is not None and due <= until:
+                self._pass(due)
+            self._pass(until)
+
+    def next_due(self) -> Millis | None:
+        """When the next job is queued, or queued again; None for never."""
+        found = [job.requeue_at for job in self.waiting() if job.state == ACTIVE and job.requeue_at]
+        return min(found, default=None)
+
+    def _pass(self, until: Millis) -> None:
+        self.now = Now(until, self.now.wall + until - self.now.mono)
+        self.machine.tick(self.now)
+        self.machine.take()
+
+    # Jobs.
+
+    def waiting(self) -> Iterator[Job]:
+        """Jobs that are queued, or will be."""
+        return (job for job in self.machine.state.jobs.values() if job.state in (ACTIVE, QUEUED))
+
+    def dead(self) -> Iterator[Job]:
+        """Jobs that are dead."""
+        return (job for job in self.machine.state.jobs.values() if job.state == DEAD)
+
+
+def _with_one_copy(words: list[bytes]) -> list[bytes]:
+    """There is one node: REPLICATE asks for one copy, however many the words say."""
+    if words[0] == b"ADDJOB" and _REPLICATE in words[_FIRST_OPTION:]:
+        words[words.index(_REPLICATE, _FIRST_OPTION) + 1] = b"1"
+    return words

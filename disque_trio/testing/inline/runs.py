@@ -1,0 +1,234 @@
+"""Runs of jobs by the handler of an app, without a worker around it."""
+
+import contextlib
+import math
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, Final, Literal
+
+import anyio
+import attrs
+from anyio.abc import TaskGroup
+
+from disque_trio.statemachine.base import Reply
+from disque_trio.testing.inline.node import HOST, MemoryNode
+from disque_trio.worker.app import App
+from disque_trio.worker.context import Job
+from disque_trio.worker.engine import words
+from disque_trio.worker.engine.records import (
+    NEVER,
+    SECOND,
+    Dead,
+    Done,
+    Node,
+    Outcome,
+    Release,
+    Retry,
+    Start,
+    Why,
+)
+from disque_trio.worker.engine.records import Job as Held
+from disque_trio.worker.enqueue import Call
+from disque_trio.worker.exceptions import Cancel, Snooze
+from disque_trio.worker.handling import Run
+from disque_trio.worker.middleware import Body
+from disque_trio.worker.performing import Entry, JobHandler
+from disque_trio.worker.policies import leaves
+
+End = Literal["done", "retried", "snoozed", "cancelled", "dead"]
+
+_FEATURES: Final = frozenset((words.META, words.TOKENS, words.RELEASE, words.DELAY, words.BURY))
+_NODE: Final = Node(HOST, features=_FEATURES)
+_PERFORMED: Final = b"D-11111111-performedperformedperfor-05a1"
+
+
+@attrs.frozen
+class Ran:
+    """A run, and what became of its job."""
+
+    task: str
+    queue: str
+    key: str | None
+    attempt: int
+    end: End
+    result: Any = None
+    error: BaseException | None = None
+    """What the handler has raised."""
+    after: float | None = None
+    """When it is tried again, in seconds, if the task's policy says so."""
+    reason: str = ""
+    """Why it is dead."""
+
+    def __str__(self) -> str:
+        text = f"{self.task}, attempt {self.attempt}: {self.end}"
+        if self.after is not None:
+            text += f", again in {self.after:g} s"
+        return text + (f", {self.reason}" if self.reason else "")
+
+
+@attrs.define(eq=False)
+class _Driver:
+    """What a run asks of a worker."""
+
+    lease_ends: float
+    tasks: TaskGroup
+    scope: anyio.CancelScope = attrs.Factory(anyio.CancelScope)
+    is_stopping: bool = False
+    run: Run = attrs.field(init=False)
+
+    def lease_end(self, id: bytes) -> float:  # noqa: ARG002
+        """It is not lost here."""
+        return self.lease_ends
+
+    def node_of(self, id: bytes) -> str:  # noqa: ARG002
+        """There is one."""
+        return HOST
+
+    def limit(self, id: bytes, seconds: float) -> None:  # noqa: ARG002
+        """Cancel the handler after so long, by the clock of the event loop."""
+        self.tasks.start_soon(self._end, seconds)
+
+    async def _end(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        self.run.why = Why.TOO_LONG
+        self.scope.cancel()
+
+
+@attrs.define(eq=False)
+class _Seen:
+    """What the function of a job has done."""
+
+    job: Job[Any] | None = None
+    result: Any = None
+    error: BaseException | None = None
+
+
+@attrs.define(eq=False)
+class Runner:
+    """Runs jobs of an app, one after the other."""
+
+    app: App[Any]
+    node: MemoryNode
+    handler: JobHandler
+    seen: _Seen = attrs.Factory(_Seen)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def of(cls, app: App[Any], node: MemoryNode) -> "AsyncIterator[Runner]":
+        """In the lifespan of the app. Waits between attempts are the longest that the policies
+        allow."""
+        handler = app.handler(has_cron=False, draw=lambda: 1.0)
+        runner = cls(app, node, handler)
+        handler.tasks = {name: runner._watched(each) for name, each in handler.tasks.items()}
+        handler.consumers = {
+            name: runner._watched(each) for name, each in handler.consumers.items()
+        }
+        async with handler:
+            yield runner
+
+    def _watched(self, entry: Entry) -> Entry:
+        return attrs.evolve(entry, body=partial(self._watch, entry.body))
+
+    async def _watch(self, body: Body, job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+        self.seen.job = job
+        try:
+            self.seen.result = await body(job, args, kwargs)
+        except BaseException as error:
+            self.seen.error = error
+            raise
+        return self.seen.result
+
+    # Runs.
+
+    async def perform(self, call: Call[Any], nacks: int, interrupted: int) -> Ran:
+        """Run a call, through its body."""
+        request = call.enqueuer.request(call)
+        _, queue, body, *_ = request.command.words
+        start = Start(_PERFORMED, queue, body, nacks, interrupted)
+        return self._ran(start, await self._outcome(start, math.inf))
+
+    async def run_next(self) -> Ran | None:
+        """Run the next job of the app's queues; None if none is due."""
+        queues = [name.encode(errors="surrogateescape") for name in self.app.queues]
+        if not queues:
+            return None
+        reply = self.node.ask((b"GETJOB", b"NOHANG", b"WITHMETA", b"FROM", *queues))
+        for queue, id, body, facts in words.jobs(reply):
+            nacks, crashes = (
+                words.number(facts, name) for name in (b"nacks", b"additional-deliveries")
+            )
+            start = Start(id, queue, body, nacks, crashes)
+            outcome = await self._outcome(start, words.number(facts, b"lease-ms") / 1000)
+            self._settle(start, facts, outcome)
+            return self._ran(start, outcome)
+        return None
+
+    async def _outcome(self, start: Start, lease_s: float) -> Outcome:
+        self.seen = _Seen()
+        outcome: Outcome | None = None
+        async with anyio.create_task_group() as tasks:
+            driver = _Driver(anyio.current_time() + (lease_s or math.inf), tasks)
+            driver.run = run = Run(start, driver)
+            with driver.scope:
+                outcome = await self.handler(run)
+            tasks.cancel_scope.cancel()
+        return self.handler.overrun(run) if outcome is None else outcome
+
+    def _settle(self, start: Start, facts: dict[bytes, Reply], outcome: Outcome) -> None:
+        """Tell the node, in the words of a worker."""
+        is_once = words.is_once(start.id)
+        if is_once and isinstance(outcome, Retry | Release):
+            outcome = Done()  # it is never delivered again
+        token = facts.get(b"token")
+        held = Held(
+            start.id,
+            start.queue,
+            start.body,
+            HOST,
+            0,
+            token if isinstance(token, bytes) else b"",
+            start.nacks,
+            start.additional_deliveries,
+            is_once,
+            0,
+            NEVER,
+            NEVER,
+            knows_lease=True,
+            outcome=outcome,
+        )
+        before, behind = words.settle(_NODE, held)
+        id = words.named(_NODE, held) if before[0] in (b"NACK", b"RELEASE") else start.id
+        self.node.ask((*before, id, *behind))
+
+    def _ran(self, start: Start, outcome: Outcome) -> Ran:
+        job, error = self.seen.job, self.seen.error
+        after = outcome.delay if isinstance(outcome, Retry) else None
+        return Ran(
+            task=job.task if job else "",
+            queue=start.queue.decode(errors="surrogateescape"),
+            key=job.key if job else None,
+            attempt=job.attempt if job else start.nacks + 1,
+            end=_end_of(outcome, error) if job else _end_unrun(outcome),
+            result=self.seen.result,
+            error=error,
+            after=None if after is None else after / SECOND,
+            reason=outcome.reason.decode(errors="replace") if isinstance(outcome, Dead) else "",
+        )
+
+
+def _end_unrun(outcome: Outcome) -> End:
+    """Of a job that cannot be run, or is not due yet."""
+    return {Dead: "dead", Done: "snoozed"}.get(type(outcome), "retried")  # type: ignore[return-value]
+
+
+def _end_of(outcome: Outcome, error: BaseException | None) -> End:
+    if isinstance(outcome, Dead):
+        return "dead"
+    if not isinstance(outcome, Done):
+        return "retried"
+    if error is None:
+        return "done"
+    parts = list(leaves(error))
+    if any(isinstance(each, Snooze) for each in parts):
+        return "snoozed"
+    return "cancelled" if any(isinstance(each, Cancel) for each in parts) else "done"

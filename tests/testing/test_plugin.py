@@ -1,0 +1,34 @@
+"""The plugin of pytest, as users have it."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.client.test_imports import loaded
+from tests.trees import HOME
+
+NAME = "disque_trio.testing.plugin"
+
+
+def test_pytest_finds_the_plugin_by_an_entry_point() -> None:
+    project = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
+
+    # It has the name of the module, so `-p` and the entry point do not load it twice.
+    assert project["entry-points"]["pytest11"] == {NAME: NAME}
+
+
+def test_it_imports_nothing_until_a_fixture_is_asked_for() -> None:
+    modules = loaded(f"import {NAME}")
+
+    ours = {each for each in modules if each.startswith("disque_trio.")}
+    assert ours == {"disque_trio.testing", NAME}
+    assert not modules & {"trio", "anyio", "hypothesis", "attrs"}
+
+
+def test_its_fixtures_are_listed_with_their_texts(tmp_path: Path) -> None:
+    words = (sys.executable, "-m", "pytest", "-p", NAME, "-p", "no:cacheprovider", "--fixtures")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for fixture in ("disque_inline",):
+        assert f"{fixture} -- " in done.stdout, done.stdout + done.stderr
