@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -43,10 +44,12 @@ def main(arguments: Sequence[str]) -> int:
     nodes: list[Node] = []
     with contextlib.ExitStack() as cleanup:
         try:
-            nodes.extend(_node(config, options.dir, cleanup) for config in _configs(options))
+            nodes.extend(node(config, options.dir, cleanup) for config in _configs(options))
         except (ListenError, MultiplexingError, NodesConfError) as error:
             return _fail(str(error))
-        trio.run(_live, nodes, Console(highlight=False))
+        console = Console(highlight=False)
+        trio.run(live, nodes, partial(_show, nodes, console))
+    console.print("All nodes have ended." if len(nodes) > 1 else "The node has ended.")
     return 0
 
 
@@ -111,7 +114,9 @@ def _configs(options: argparse.Namespace) -> list[Config]:
     ]
 
 
-def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) -> Node:
+def node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) -> Node:
+    """A node that listens, with its identity in this directory, if there is one. Raises
+    `ListenError`, `MultiplexingError` or `NodesConfError`."""
     listeners: Listeners = listen(config)
     cleanup.callback(listeners.close)
     log = open_log(config, sys.stderr).bind(port=config.port)
@@ -132,7 +137,9 @@ def _node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) 
     return assemble(config, hub, store, store.load(), host, log)
 
 
-async def _live(nodes: list[Node], console: Console) -> None:
+async def live(nodes: list[Node], joined: Callable[[], object]) -> None:
+    """Run the nodes until a signal ends them. `joined` is called when they are a cluster."""
+
     def stop_all(signal_name: str) -> None:
         for node in nodes:
             node.stop(Shutdown(), signal_name)
@@ -143,9 +150,8 @@ async def _live(nodes: list[Node], console: Console) -> None:
         for node in nodes:
             await running.start(node.run)
         async with trio.open_nursery() as joining:
-            joining.start_soon(_join, nodes, console, joining.cancel_scope)
+            joining.start_soon(_join, nodes, joined, joining.cancel_scope)
             joining.start_soon(_until_stopped, nodes, joining.cancel_scope)
-    console.print("All nodes have ended." if len(nodes) > 1 else "The node has ended.")
 
 
 async def _until_stopped(nodes: list[Node], scope: trio.CancelScope) -> None:
@@ -155,13 +161,18 @@ async def _until_stopped(nodes: list[Node], scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _join(nodes: list[Node], console: Console, scope: trio.CancelScope) -> None:
-    """Join all nodes, wait until every node is connected to every other, and print them."""
+async def _join(nodes: list[Node], joined: Callable[[], object], scope: trio.CancelScope) -> None:
+    """Join all nodes, and wait until every node is connected to every other."""
     for index, node in enumerate(nodes):
         for other in nodes[index + 1 :]:
             await _meet(node, other)  # gossip would do it, in a second or two
     while not all(_knows(node, nodes) for node in nodes):
         await trio.sleep(_POLL_S)
+    joined()
+    scope.cancel()
+
+
+def _show(nodes: list[Node], console: Console) -> None:
     for number, node in enumerate(nodes, 1):
         ip, port = _address(node)
         address = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
@@ -170,7 +181,6 @@ async def _join(nodes: list[Node], console: Console, scope: trio.CancelScope) ->
     joined = f"{len(nodes)} nodes joined" if len(nodes) > 1 else "1 node"
     ending = f"Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}."
     console.print(f"[green]{joined}[/], in the {FORM} form. {ending}")
-    scope.cancel()
 
 
 def _address(node: Node) -> tuple[str, int]:

@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from disque_trio.testing.inline.kit import Inline
+    from disque_trio.testing.server.kit import Server
 
 
 @pytest.fixture
@@ -19,3 +20,22 @@ def disque_inline() -> "Iterator[Inline]":
     """Apps add their jobs to a node in memory, and the test says when they run."""
     with import_module("disque_trio.testing.inline.kit").opened() as inline:
         yield inline
+
+
+@pytest.fixture(scope="module")
+def disque_nodes() -> int:
+    """How many nodes `disque_server` has: one, unless a module or conftest.py says otherwise."""
+    return 1
+
+
+@pytest.fixture(scope="module")
+def _disque_cluster(disque_nodes: int) -> "Iterator[Server]":
+    with import_module("disque_trio.testing.server.kit").running(disque_nodes) as server:
+        yield server
+
+
+@pytest.fixture
+def disque_server(_disque_cluster: "Server") -> "Iterator[Server]":
+    """Real nodes on loopback, the same for all tests of a module, empty for each."""
+    with _disque_cluster.for_a_test() as server:
+        yield server

@@ -1,0 +1,132 @@
+"""What tests call: `Server`, the fixture `disque_server`."""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import BlockingClient, Client
+from disque_trio.client.address import Address, Cluster
+from disque_trio.testing.server.child import LOOPBACK
+from disque_trio.worker.app import App
+from disque_trio.worker.engine.records import SECOND, Queue, Settings
+from disque_trio.worker.outside import Outside, for_process
+from disque_trio.worker.running import Worker
+
+_END_S: Final = 10.0
+_EMPTY_S: Final = 10.0
+_POLL_S: Final = 0.02
+_DRAIN_S: Final = 5
+
+
+class ServerError(RuntimeError):
+    """The nodes do not run, or are not empty."""
+
+
+@attrs.frozen(eq=False)
+class Server:
+    """Nodes of a cluster, which apps use in place of theirs."""
+
+    cluster: Cluster
+
+    @property
+    def url(self) -> str:
+        """For `App` and clients: all nodes."""
+        return "disque://" + ",".join(map(str, self.cluster.seeds))
+
+    @contextlib.asynccontextmanager
+    async def worker(
+        self, app: App[Any], *, concurrency: int = 10, is_burst: bool = False
+    ) -> AsyncIterator[Worker]:
+        """A worker runs the jobs of the app during the block. At its end those that run may take 5
+        seconds. With `is_burst` it ends when there are no jobs, and the block with it."""
+        settings = Settings(
+            nodes=tuple(map(str, self.cluster.seeds)),
+            queues=tuple(Queue(name=name.encode(errors="surrogateescape")) for name in app.queues),
+            concurrency=concurrency,
+            is_burst=is_burst,
+            drain=_DRAIN_S * SECOND,
+        )
+        async with app.handler() as handler:
+            worker = Worker(settings=settings, handler=handler, cluster=self.cluster)
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(worker.run)
+                yield worker
+                if not is_burst:
+                    worker.drain()
+
+    async def run_all(self, app: App[Any]) -> None:
+        """Run the jobs that are queued now, and those that they add, by a worker that ends then.
+        Jobs that are due later stay."""
+        async with self.worker(app, is_burst=True):
+            pass
+
+    def run_all_blocking(self, app: App[Any]) -> None:
+        """The same for a test without an event loop."""
+        anyio.run(self.run_all, app, backend="trio")
+
+    def clear(self) -> None:
+        """Remove all jobs from all nodes. Raises `ServerError`."""
+        ends = time.monotonic() + _EMPTY_S
+        with BlockingClient(self.cluster) as client:
+            while any(self._clear(client, each) for each in self.cluster.seeds):
+                if time.monotonic() > ends:
+                    raise ServerError(f"jobs are still added to {self.url}: end what adds them")
+                time.sleep(_POLL_S)
+
+    def _clear(self, client: BlockingClient, address: Address) -> int:
+        """How many jobs there were."""
+        connection = client.connect(address)
+        connection.send([b"INFO", b"jobs"])
+        told = connection.receive()
+        connection.send([b"DEBUG", b"FLUSHALL"])
+        connection.receive()
+        assert isinstance(told, bytes), told
+        lines = dict(line.partition(b":")[::2] for line in told.splitlines())
+        return int(lines[b"registered_jobs"])
+
+    @contextlib.contextmanager
+    def for_a_test(self) -> Iterator["Server"]:
+        """Apps use these nodes, which are empty."""
+        self.clear()
+        world = Outside(
+            client=lambda _: Client(self.cluster),
+            blocking_client=lambda _: BlockingClient(self.cluster),
+        )
+        with for_process(world):
+            yield self
+
+
+@contextlib.contextmanager
+def running(nodes: int) -> Iterator[Server]:
+    """A cluster of so many nodes, until the block ends, or this process."""
+    words = (sys.executable, "-m", "disque_trio.testing.server.child", str(nodes))
+    # A session of its own: a Ctrl-C at the terminal is for the tests.
+    process = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        ports = process.stdout.readline().split()
+        if len(ports) != nodes:
+            raise ServerError("the nodes have not begun: see the standard error above")
+        yield Server(Cluster([Address(host=LOOPBACK, port=int(port)) for port in ports]))
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
