@@ -43,6 +43,10 @@ class Run:
     """Why its scope was cancelled; None while it was not."""
     thread: int | None = None
     """In which other thread it runs, if it does."""
+    began: float = 0.0
+    """By `outside.Outside.monotonic`."""
+    task: str = ""
+    """The name of its task, once its body has been read."""
 
     @property
     def is_stopping(self) -> bool:

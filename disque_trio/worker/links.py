@@ -56,6 +56,8 @@ class Link:
     """The engine's name of the node."""
     address: Address
     listener: Listener
+    name: str = ""
+    """What the node is to call it in CLIENT LIST."""
     _unsent: list[bytes] = attrs.field(init=False, factory=list)
     _greeting: deque[bytes] = attrs.field(init=False, factory=deque)
     """Commands of the greeting without a reply."""
@@ -87,7 +89,8 @@ class Link:
 
     async def _converse(self, stream: ByteStream, password: bytes | None) -> None:
         auth = [] if password is None else [(b"AUTH", password)]
-        for words in reversed([*auth, (b"HELLO",)]):
+        name = [(b"CLIENT", b"SETNAME", self.name.encode())] if self.name else []
+        for words in reversed([*auth, (b"HELLO",), *name]):
             self._greeting.appendleft(words[0])
             self._unsent.insert(0, encode_request(words))
         self._has_more.set()

@@ -169,6 +169,7 @@ class JobHandler:
         entry = self.consumers.get(start.queue)
         if entry is not None:
             _check_crashes(entry, run)
+            run.task = entry.definition.name
             job = Job(run, entry.definition.name, None, {}, self._state, tell=self._tell)
             return entry, job, (start.body,), {}
         envelope = self.readers.get(start.queue, self._read)(start.body)
@@ -179,6 +180,7 @@ class JobHandler:
             _check_crashes(entry, run)
         args, kwargs = entry.arguments.unpack(envelope)
         name, headers = entry.definition.name, envelope.headers
+        run.task = name
         job = Job(run, name, envelope.key, headers, self._state, tell=self._tell)
         return entry, job, args, kwargs
 

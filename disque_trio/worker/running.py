@@ -34,6 +34,7 @@ from disque_trio.worker.engine.records import (
 )
 from disque_trio.worker.handling import Handler
 from disque_trio.worker.links import Link
+from disque_trio.worker.reporting import Report, Signs, make_report
 from disque_trio.worker.slots import Slots
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
 
@@ -61,6 +62,10 @@ class Worker:
     """Use the nodes that these know, too? None is yes, unless TLS is spoken."""
     max_stuck: int = 4
     """With more handlers that do not end, the worker stops, and asks to be started again."""
+    name: str = ""
+    """What nodes call its connections in CLIENT LIST, without spaces."""
+    app: str = ""
+    """Whose jobs it runs, for people."""
     max_jobs: int = 0
     """After so many it stops, and asks to be started again; 0 is for ever."""
     leave: Callable[[int], object] | None = None
@@ -76,8 +81,7 @@ class Worker:
     _links: dict[int, Link] = attrs.field(init=False, factory=dict)
     _dialling: TaskGroup = attrs.field(init=False)
     _slots: Slots = attrs.field(init=False)
-    _ended: int = attrs.field(init=False, default=0)
-    """Jobs."""
+    _signs: Signs = attrs.field(init=False)
     _stuck: int = attrs.field(init=False, default=0)
     _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
     """By node: why it does not let this worker in."""
@@ -97,6 +101,12 @@ class Worker:
             if name not in self._addresses:
                 raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
         self._slots = Slots(self.handler, self, self._most)
+        self._signs = Signs(name=self.name, app=self.app)
+
+    def report(self) -> Report:
+        """What it does now."""
+        engine = self._engine or Engine(self.settings, _now())
+        return make_report(self._signs, engine.state, self._slots.at_work, _now())
 
     # Orders.
 
@@ -212,9 +222,9 @@ class Worker:
                 return
 
     def _count(self, ended: int, engine: Engine) -> None:
-        self._ended += ended
-        if 0 < self.max_jobs <= self._ended and not self.is_stopping:
-            _log.info("%d jobs have ended: stopping, to be started anew", self._ended)
+        self._signs.ended += ended
+        if 0 < self.max_jobs <= self._signs.ended and not self.is_stopping:
+            _log.info("%d jobs have ended: stopping, to be started anew", self._signs.ended)
             self.status = RESTART
             engine.stop(_now())
 
@@ -255,7 +265,7 @@ class Worker:
     # Connections (`links.Listener`).
 
     def _open(self, number: int, node: str) -> Link:
-        link = self._links[number] = Link(number, node, self._addresses[node], self)
+        link = self._links[number] = Link(number, node, self._addresses[node], self, self.name)
         self._dialling.start_soon(link.serve, self.connect, self.cluster.secret)
         return link
 
@@ -279,7 +289,8 @@ class Worker:
     def heard(self, link: Link, replies: Sequence[Reply]) -> None:
         """Replies have come."""
         assert self._engine is not None
-        self._engine.answered(_now(), link.number, *replies)
+        self._signs.answered = _now()
+        self._engine.answered(self._signs.answered, link.number, *replies)
         self.turn()
 
     def refused(self, link: Link, error: str) -> None:
@@ -315,7 +326,9 @@ class Worker:
 
     async def _look_for_stuck(self, engine: Engine) -> None:
         while True:
+            due = anyio.current_time() + LOOK_S
             await anyio.sleep(LOOK_S)
+            self._signs.lags.append(anyio.current_time() - due)
             late = anyio.current_time() - STUCK_S
             slots = list(self._slots.at_work.items())
             for id, slot in slots:

@@ -142,11 +142,12 @@ class Slots:
         while not slot.scope.cancel_called:
             if ended and not ready:
                 self.driver.turn()
-            if not ready or self._monotonic() > self._yield_at:
+            now = self._monotonic()
+            if not ready or now > self._yield_at:
                 await self._rest(slot)
                 continue
             start = ready.popleft()
-            slot.run = run = Run(start, self.driver)
+            slot.run = run = Run(start, self.driver, began=now)
             at_work[start.id] = slot
             if ready:
                 self._wake()

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,14 @@ import attrs
 import pytest
 
 from disque_trio.worker.statuses import CLEAN, REFUSED, RESTART
-from tests.cluster.processes import SOON_S, Fleet, Server, eventually, postponed_interrupts
+from tests.cluster.processes import (
+    SOON_S,
+    Fleet,
+    Server,
+    eventually,
+    free_port,
+    postponed_interrupts,
+)
 from tests.cluster.test_python_clients import url
 
 SHOP: Final = """\
@@ -59,8 +66,10 @@ class Shop:
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         """A worker, in a process group as a shell makes it."""
+        return self.run([sys.executable, "-m", "disque_trio", "worker", *options])
+
+    def run(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "DISQUE_URL": url(self.server), "SHOP": self.queue}
-        command = [sys.executable, "-m", "disque_trio", "worker", *options]
         with open(self.directory / "log", "ab") as log, postponed_interrupts():
             worker = subprocess.Popen(
                 command,
@@ -230,3 +239,70 @@ def test_a_job_cannot_read_from_the_parent(shop: Shop) -> None:
     shop.start("shop", "-p", "2")
     shop.add("letter")
     shop.says("end letter ''")
+
+
+def test_a_worker_tells_its_name_and_its_health(shop: Shop) -> None:
+    port = free_port(1)
+    health = f"127.0.0.1:{port}"
+    worker = shop.start("shop", "-p", "2", "--name", "ada", "--health", health, "--drain", "0")
+    shop.pids(2)
+    shop.add("letter", 600)
+    shop.says("begin letter")
+    eventually(lambda: check(shop, health, "-p", "2").returncode == 0, SOON_S, shop.log())
+
+    told = [json.loads(line) for line in check(shop, health, "-p", "2").stdout.splitlines()]
+    assert [each["name"] for each in told] == ["ada-1", "ada-2"]
+    [job] = told[0]["jobs"] + told[1]["jobs"]
+    assert (job["task"], job["queue"]) == ("note", shop.queue)
+    listed = shop.server.client.call("CLIENT", "LIST")
+    assert isinstance(listed, bytes)
+    names = re.findall(rb"name=(\S+)", listed)
+    assert {b"ada-1", b"ada-2"} <= set(names)
+
+    worker.kill()
+    eventually(lambda: check(shop, health).returncode == 1, SOON_S, "nobody answers")
+    assert b"no worker answers at 127.0.0.1:" in check(shop, health).stdout
+
+
+def check(shop: Shop, health: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "disque_trio", "worker", "--check", "--health", health]
+    return subprocess.run([*command, *options], capture_output=True, check=False)
+
+
+def test_a_health_port_that_is_taken_is_named(shop: Shop) -> None:
+    port = shop.server.port
+
+    assert shop.ends(shop.start("shop", "--health", f"127.0.0.1:{port}")) == 2
+    assert f"--health 127.0.0.1:{port}: " in shop.log()
+    assert "Traceback" not in shop.log()
+
+
+IS_FIRST: Final = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+
+
+def can_be_first() -> bool:
+    try:
+        return subprocess.run([*IS_FIRST, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_signal_during_the_import_ends_the_worker(shop: Shop, is_first: bool) -> None:
+    if is_first and not can_be_first():
+        pytest.skip("no process namespaces here")
+    (shop.directory / "slow.py").write_text(
+        "import time\nopen('said', 'w').write('imports')\ntime.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "disque_trio", "worker", "slow"]
+    worker = shop.run([*IS_FIRST, *command] if is_first else command)
+    eventually(shop.said, SOON_S, "the import")
+    os.kill(child_of(worker.pid) if is_first else worker.pid, signal.SIGTERM)
+
+    assert shop.ends(worker) == CLEAN
+    assert "SIGTERM: no job had begun" in shop.log()
+
+
+def child_of(pid: int) -> int:
+    """The only one."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())

@@ -3,11 +3,15 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
+from disque_trio.cli.worker.checking import check
+from disque_trio.cli.worker.early import ends_early
 from disque_trio.cli.worker.loading import load
 from disque_trio.cli.worker.options import OPTIONS, Options, parse
 from disque_trio.cli.worker.running import CHILD, queues_of, run_one, run_several
+from disque_trio.worker import App
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,6 +22,8 @@ def main(argv: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
+        if options.check:
+            return check(options)
         return _run(argv, options, child)
     except UsageError as error:
         for line in str(error).splitlines():
@@ -28,11 +34,16 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str], options: Options, child: str) -> int:
-    app = load(options.app)
-    queues = queues_of(app, options)
-    if options.explain:
-        sys.stdout.write(_explained(options, queues))
-        return 0
+    with ends_early():
+        app = load(options.app)
+        queues = queues_of(app, options)
+        if options.explain:
+            sys.stdout.write(_explained(options, queues))
+            return 0
+        return _work(app, argv, options, child)
+
+
+def _work(app: App[Any], argv: Sequence[str], options: Options, child: str) -> int:
     if options.processes > 1 and not child:
         return run_several(app, argv, options)
     return run_one(app, options, child)

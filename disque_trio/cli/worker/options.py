@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -23,6 +24,10 @@ examples:
 signals: SIGTERM, SIGINT and SIGHUP stop the worker: it takes no more jobs, and lets those run on
 that have begun; the second one cancels them; the third one ends the process. SIGUSR1: take no more
 jobs. SIGUSR2, SIGQUIT: write the stacks of all tasks and threads to the log.
+
+health: --health 127.0.0.1:8080 answers GET /health with 200 or 503, and says why in JSON. Process N
+of several listens N-1 ports above. --check asks these ports and ends with 0 or 1; it imports no
+app.
 
 environment: DISQUE_WORKER_CONCURRENCY=20 is -c 20, and so on for each option with two dashes, but
 DISQUE_URL is --url. The command line has precedence.
@@ -55,6 +60,11 @@ class Options:
     drain: float
     """Seconds, as `abort`."""
     abort: float
+    name: str
+    """Empty is host and process."""
+    health: str
+    """`ADDRESS:PORT`; empty is no health port."""
+    check: bool
     loop: str
     log_level: str
     explain: bool
@@ -76,6 +86,10 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
             values[field], origins[field] = _from(parser, name, option, environment), name
         else:
             values[field], origins[field] = option.read(option.default), "default"
+    if not given["app"] and not values["check"]:
+        parser.error("name the app whose tasks to run, such as shop.tasks:app")
+    if values["check"] and not values["health"]:
+        parser.error("--check asks the health port: give --health as the worker has it")
     return Options(app=given["app"], **values, origins=origins)
 
 
@@ -97,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    parser.add_argument("app", metavar="MODULE[:APP]", help="the app whose tasks to run")
+    about = "the app whose tasks to run"
+    parser.add_argument("app", metavar="MODULE[:APP]", nargs="?", default="", help=about)
     for title in ("jobs", "the process"):
         group = parser.add_argument_group(title)
         for option in OPTIONS:
@@ -139,6 +154,29 @@ def _one_of(words: Sequence[str]) -> Callable[[str], str]:
         return word
 
     return read
+
+
+def _name(word: str) -> str:
+    if word and not re.fullmatch(r"[!-~]{1,100}", word):
+        raise argparse.ArgumentTypeError(
+            f"{word!r} is no name: up to 100 ASCII characters without spaces"
+        )
+    return word
+
+
+def _endpoint(word: str) -> str:
+    host, _, number = word.rpartition(":")
+    if word and not (host and number.isdecimal() and int(number) < 65536):
+        raise argparse.ArgumentTypeError(
+            f"{word!r} is no address and port: 127.0.0.1:8080 or [::1]:8080"
+        )
+    return word
+
+
+def endpoint(word: str) -> tuple[str, int]:
+    """Host and port of `ADDRESS:PORT`."""
+    host, _, number = word.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(number)
 
 
 def _is_set(word: str) -> bool:
@@ -215,6 +253,9 @@ OPTIONS: Final = (
         "how long cancelled jobs may take to end (3)",
         "SECONDS",
     ),
+    Option("the process", "name", "", _name, "what others call it (host and process)", "NAME"),
+    Option("the process", "health", "", _endpoint, "answer HTTP here", "ADDRESS:PORT"),
+    Option("the process", "check", "0", _is_set, "ask --health of a running worker, and end"),
     Option("the process", "loop", "asyncio", _one_of(LOOPS), "asyncio or trio (asyncio)", "LOOP"),
     Option(
         "the process",

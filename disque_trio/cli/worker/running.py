@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,12 +13,13 @@ from typing import Any, Final
 
 import anyio
 import attrs
-from anyio.abc import Process
+from anyio.abc import Listener, Process, SocketAttribute, SocketStream
 
 from disque_trio.cli.frame import UsageError
-from disque_trio.cli.worker.options import Options
+from disque_trio.cli.worker.options import Options, endpoint
 from disque_trio.worker import App, UnfitTypeError
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
+from disque_trio.worker.health import pages, serve
 from disque_trio.worker.performing import JobHandler
 from disque_trio.worker.running import Worker
 from disque_trio.worker.signals import run_in_process
@@ -100,19 +102,55 @@ def run_one(app: App[Any], options: Options, child: str = "") -> int:
         os.getpid(),
     )
     worker = Worker(
-        settings=settings, handler=handler, cluster=app.cluster, max_jobs=options.max_jobs
+        settings=settings,
+        handler=handler,
+        cluster=app.cluster,
+        name=name_of(options, child),
+        app=options.app,
+        max_jobs=options.max_jobs,
     )
-    return anyio.run(_run, worker, handler, parent, backend=options.loop)
+    run = partial(_run, worker, handler, health=_health_of(options, child), parent=parent)
+    return anyio.run(run, backend=options.loop)
 
 
-async def _run(worker: Worker, handler: JobHandler, parent: int | None) -> int:
+def name_of(options: Options, child: str) -> str:
+    """What the worker is called."""
+    if not options.name:
+        return f"{socket.gethostname()}-{os.getpid()}"
+    return f"{options.name}-{child}" if child else options.name
+
+
+def _health_of(options: Options, child: str) -> tuple[str, int] | None:
+    """Where to answer HTTP: the children of one parent have ports in a row."""
+    if not options.health:
+        return None
+    host, port = endpoint(options.health)
+    return host, port + int(child) - 1 if child and port else port
+
+
+async def _run(
+    worker: Worker, handler: JobHandler, *, health: tuple[str, int] | None, parent: int | None
+) -> int:
+    listener = None if health is None else await _listen(*health)
     async with handler, anyio.create_task_group() as tasks:
+        if listener is not None:
+            tasks.start_soon(serve, listener, pages(worker.report))
         if parent is not None:
             tasks.start_soon(_follow, parent, worker)
         status = await run_in_process(worker)
         tasks.cancel_scope.cancel()
     _log.info("the worker has ended")
     return status
+
+
+async def _listen(host: str, port: int) -> Listener[SocketStream]:
+    try:
+        listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+    except OSError as error:
+        raise UsageError(f"--health {host}:{port}: {error.strerror or error}") from error
+    port = listener.extra(SocketAttribute.local_port)
+    _log.info("answers HTTP at %s:%d", host, port)
+    return listener
 
 
 def _take_stdin() -> int:

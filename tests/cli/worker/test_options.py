@@ -3,7 +3,7 @@ from typing import Final
 
 import pytest
 
-from disque_trio.cli.worker.options import OPTIONS, parse
+from disque_trio.cli.worker.options import OPTIONS, endpoint, parse
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "worker-process.md"
 
@@ -34,6 +34,16 @@ def test_the_command_line_comes_before_the_environment_and_that_before_the_defau
     assert options.origins["abort"] == "default"
 
 
+def test_a_check_needs_no_app(capsys: pytest.CaptureFixture[str]) -> None:
+    options = parse(["--check"], {"DISQUE_WORKER_HEALTH": "[::1]:8080"})
+
+    assert (options.app, options.check) == ("", True)
+    assert endpoint(options.health) == ("::1", 8080)
+    with pytest.raises(SystemExit):
+        parse(["--burst"], {})
+    assert "name the app whose tasks to run" in capsys.readouterr().err
+
+
 def test_a_switch_may_be_set_and_cleared_in_the_environment() -> None:
     assert parse(["shop", "--burst"], {}).burst
     assert parse(["shop"], {"DISQUE_WORKER_BURST": "1"}).burst
@@ -58,6 +68,15 @@ def test_queues_are_named_in_one_word() -> None:
         (["--loop", "curio"], "argument --loop: curio is none of asyncio, trio"),
         (["-Q", "mail,,low"], "argument -Q/--queues: 'mail,,low' has an empty name"),
         (["-Q", "!"], "argument -Q/--queues: '!' has an empty name"),
+        (
+            ["--name", "my worker"],
+            "argument --name: 'my worker' is no name: up to 100 ASCII characters without spaces",
+        ),
+        (
+            ["--health", "8080"],
+            "argument --health: '8080' is no address and port: 127.0.0.1:8080 or [::1]:8080",
+        ),
+        (["--check"], "--check asks the health port: give --health as the worker has it"),
         (["--concurency", "3"], "unrecognized arguments: --concurency 3"),
     ],
 )

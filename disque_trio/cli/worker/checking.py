@@ -1,0 +1,34 @@
+"""`disque-trio worker --check`: asks the health port of a worker that runs."""
+
+import http.client
+import sys
+from http import HTTPStatus
+from typing import Final
+
+from disque_trio.cli.worker.options import Options, endpoint
+
+TIMEOUT_S: Final = 5.0
+"""A worker whose event loop is blocked longer than this is not well."""
+
+
+def check(options: Options) -> int:
+    """Print what each process says of itself; 0 if all are healthy, else 1."""
+    host, port = endpoint(options.health)
+    ports = range(port, port + options.processes)
+    answers = [_is_healthy(host, each) for each in ports]  # all are told
+    return 0 if all(answers) else 1
+
+
+def _is_healthy(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", "/health")
+        reply = connection.getresponse()
+        body = reply.read(1 << 20).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        sys.stdout.write(f"no worker answers at {host}:{port}: {error or type(error).__name__}\n")
+        return False
+    finally:
+        connection.close()
+    sys.stdout.write(body + "\n")
+    return reply.status == HTTPStatus.OK

@@ -1,0 +1,88 @@
+"""Answers HTTP requests about a worker, in its event loop: `--health` (docs/worker-process.md)."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import anyio
+from anyio.abc import ByteStream, Listener
+
+from disque_trio.worker.codec import write
+from disque_trio.worker.reporting import Report
+
+PATIENCE_S: Final = 5.0
+"""How long a request and its answer may take together."""
+LONGEST: Final = 8192
+"""Of a request, in bytes."""
+_PAUSE_S: Final = 1.0
+_BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+_log: Final = logging.getLogger("disque_trio.worker")
+
+Page = Callable[[], tuple[HTTPStatus, bytes]]
+"""The status, and a body in JSON."""
+
+
+def pages(report: Callable[[], Report]) -> dict[str, Page]:
+    """`/health` says whether the worker is healthy, and what it does. `/live` says that its event
+    loop runs."""
+
+    def health() -> tuple[HTTPStatus, bytes]:
+        told = report()
+        status = HTTPStatus.OK if told.healthy else HTTPStatus.SERVICE_UNAVAILABLE
+        return status, write(told, "json")
+
+    return {"/": health, "/health": health, "/live": lambda: (HTTPStatus.OK, b'{"live":true}')}
+
+
+async def serve(listener: Listener[ByteStream], known: Mapping[str, Page]) -> None:
+    """Answer requests for ever. What goes wrong with a connection does not end the worker."""
+    async with listener:
+        while True:
+            try:
+                await listener.serve(partial(_converse, known))
+            except OSError as error:  # no more descriptors, for example
+                _log.warning("the health port does not answer: %s", error)
+                await anyio.sleep(_PAUSE_S)
+
+
+async def _converse(known: Mapping[str, Page], stream: ByteStream) -> None:
+    with suppress(*_BROKEN), anyio.move_on_after(PATIENCE_S):
+        async with stream:
+            await stream.send(answer(known, await _head(stream)))
+
+
+async def _head(stream: ByteStream) -> bytes:
+    """A request up to the empty line behind it."""
+    data = b""
+    while b"\r\n\r\n" not in data and len(data) <= LONGEST:
+        data += await stream.receive()
+    return data
+
+
+def answer(known: Mapping[str, Page], head: bytes) -> bytes:
+    """The answer to a request. The connection ends after it."""
+    words = head.split(b"\r\n", 1)[0].split(b" ")
+    if len(head) > LONGEST or len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+        return _reply(HTTPStatus.BAD_REQUEST, b'{"error":"this is no request of HTTP 1"}')
+    method, target, _ = words
+    page = known.get(target.partition(b"?")[0].decode("latin-1"))
+    if method not in (b"GET", b"HEAD"):
+        return _reply(HTTPStatus.METHOD_NOT_ALLOWED, b'{"error":"GET and HEAD only"}')
+    if page is None:
+        return _reply(
+            HTTPStatus.NOT_FOUND, write({"error": "no such page", "pages": [*known]}, "json")
+        )
+    return _reply(*page(), has_body=method == b"GET")
+
+
+def _reply(status: HTTPStatus, body: bytes, *, has_body: bool = True) -> bytes:
+    allow = "Allow: GET, HEAD\r\n" if status is HTTPStatus.METHOD_NOT_ALLOWED else ""
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n{allow}"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (body if has_body else b"")

@@ -1,0 +1,173 @@
+"""What a worker does now, for people and for monitors: state, health, running jobs."""
+
+import math
+import os
+import socket
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from disque_trio import __version__
+from disque_trio.system import rss_bytes
+from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, Stage, State
+from disque_trio.worker.outside import outside
+from disque_trio.worker.slots import Slot
+
+LATELY_S: Final = 15.0
+"""A worker that takes jobs hears of a node after ten seconds at most, also if there are none."""
+MOST_JOBS: Final = 50
+"""Of the running jobs so many are told, the oldest."""
+_LAGS: Final = 10
+
+
+@attrs.frozen(kw_only=True)
+class RunningJob:
+    """A job that runs. Times are seconds."""
+
+    id: str
+    task: str
+    """Empty if its body has not been read."""
+    queue: str
+    age_s: float
+    """Since it began here."""
+    lease_s: float | None
+    """What is left of its lease; None if it has none, 0 if it is lost."""
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What a worker does at one moment."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    app: str
+    state: str
+    """`starting`, `running`, `quiet`, `draining`, `aborting` or `stopped`."""
+    healthy: bool
+    why: str
+    """It is healthy or not."""
+    node: str
+    """From which it takes jobs; empty for none."""
+    queues: list[str]
+    slots: int
+    """How many jobs it runs at the same time at most."""
+    busy: int
+    """How many run."""
+    held: int
+    """How many it has that have not begun."""
+    unsettled: int
+    """How many have ended, and no node has confirmed it."""
+    stuck: int
+    """How many do not end though they were cancelled."""
+    ended: int
+    """How many have ended since it began."""
+    answered_s: float | None
+    """Since a node has answered; None for never."""
+    lag_s: float
+    """How late the event loop was at most in the last ten seconds."""
+    rss_bytes: int
+    up_s: float
+    jobs: list[RunningJob]
+    """The `MOST_JOBS` that run longest."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Signs:
+    """What a driver notes for reports."""
+
+    name: str = ""
+    app: str = ""
+    began: float = attrs.field(factory=lambda: outside().monotonic())
+    answered: Micros = -1
+    """When a node has answered; -1 for never."""
+    ended: int = 0
+    """Jobs."""
+    lags: deque[float] = attrs.field(factory=lambda: deque([0.0], _LAGS))
+    """How late the event loop was lately, in seconds."""
+
+
+def make_report(signs: Signs, state: State, at_work: Mapping[bytes, Slot], now: Micros) -> Report:
+    """What the worker does `now`."""
+    healthy, why = _health(signs, state, now)
+    answered = None if signs.answered < 0 else _seconds(now - signs.answered)
+    stages = [job.stage for job in state.jobs.values()]
+    return Report(
+        name=signs.name,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=__version__,
+        app=signs.app,
+        state=_state(signs, state),
+        healthy=healthy,
+        why=why,
+        node=state.home,
+        queues=[_text(name) for name in state.queues],
+        slots=state.settings.concurrency,
+        busy=len(at_work),
+        held=stages.count(Stage.HELD),
+        unsettled=stages.count(Stage.SETTLING) + stages.count(Stage.WAITING),
+        stuck=sum(slot.is_stuck for slot in at_work.values()),
+        ended=signs.ended,
+        answered_s=answered,
+        lag_s=round(max(signs.lags), 3),
+        rss_bytes=rss_bytes(),
+        up_s=round(outside().monotonic() - signs.began, 1),
+        jobs=_running(state, at_work, now),
+    )
+
+
+def _state(signs: Signs, state: State) -> str:
+    if state.phase is Phase.RUNNING and signs.answered < 0:
+        return "starting"
+    return state.phase.name.lower()
+
+
+def _health(signs: Signs, state: State, now: Micros) -> tuple[bool, str]:
+    """A worker that takes no jobs does what it was told. Another one has asked and was answered
+    lately, or it works on jobs that are its own."""
+    if state.phase is not Phase.RUNNING:
+        return True, f"it {state.phase.value}"
+    silence = _seconds(now - signs.answered)
+    if signs.answered >= 0 and silence <= LATELY_S:
+        return True, f"a node answered {silence} s ago"
+    since = f"for {silence} s" if signs.answered >= 0 else "yet"
+    live = sum(job.stage is Stage.RUNNING and _lease(job, now) != 0 for job in state.jobs.values())
+    if live:
+        return True, f"no node has answered {since}, but the leases of {live} running jobs last"
+    return False, f"no node has answered {since}"
+
+
+def _running(state: State, at_work: Mapping[bytes, Slot], now: Micros) -> list[RunningJob]:
+    clock = outside().monotonic()
+    found = []
+    for id, slot in at_work.items():
+        run, job = slot.run, state.jobs.get(id)
+        if run is not None:
+            found.append(
+                RunningJob(
+                    id=_text(id),
+                    task=run.task,
+                    queue=_text(run.start.queue),
+                    age_s=round(clock - run.began, 3),
+                    lease_s=0.0 if job is None else _lease(job, now),
+                )
+            )
+    return sorted(found, key=lambda job: -job.age_s)[:MOST_JOBS]
+
+
+def _lease(job: Job, now: Micros) -> float | None:
+    if job.lost is not None:
+        return 0.0
+    return None if job.end == NEVER else max(_seconds(job.end - now), 0.0)
+
+
+def _seconds(duration: Micros) -> float:
+    return math.floor(duration / SECOND * 1000) / 1000
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")
