@@ -208,13 +208,15 @@ def _consider(node: NodeState, claim: Claim) -> None:
     awaited = _awaited(node, claim)
     known = _known(node, claim, awaited)
     taken = holder_of_key(known)
-    if taken is not None and taken.word == HELD and taken.id != claim.about:
-        claim.about = taken.id
+    is_answered = all(peer.id in claim.answers for peer in awaited)
+    holder = taken.id if taken is not None and taken.word == HELD else claim.about
+    if holder != claim.about and (is_answered or not claim.about):
+        # If another job was asked about, what becomes of that has to be heard first.
+        claim.about = holder
         _ask_all(node, claim)
-        awaited = _awaited(node, claim)
-        known = _known(node, claim, awaited)
-        taken = holder_of_key(known)
-    if any(peer.id not in claim.answers for peer in awaited):
+        _consider(node, claim)
+        return
+    if not is_answered:
         return
     if taken is not None and not _adds_anyway(claim, known):
         _refuse(node, claim.name, known, claim.asked_at)

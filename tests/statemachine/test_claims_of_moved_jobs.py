@@ -73,6 +73,21 @@ def test_a_key_is_free_as_soon_as_a_job_that_has_moved_has_ended() -> None:
     assert rig.reply(client) == Status(job.id)
 
 
+def test_a_replacement_hears_of_the_end_of_a_moved_job_while_another_one_lives() -> None:
+    rig = keyed_rig()
+    ask(rig, "DELAY", 60)
+    say_all(rig)
+    replacement = wanted(rig, ask(rig, "IFEXISTS", "replace"))
+
+    for _ in range(3):
+        for to, claim in claims(rig):
+            facts = [fact(MOVED)] if to == N2 else [fact(ENDED)] if claim.about == JOB else []
+            say(rig, to, claim, *facts)
+        rig.advance(ASK_EVERY + TICK)
+
+    assert replacement.id in rig.node.jobs
+
+
 def test_nobody_is_believed_who_has_answered_before_a_job_came() -> None:
     rig = keyed_rig()
     client = ask(rig)
