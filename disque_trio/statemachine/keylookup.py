@@ -80,7 +80,9 @@ def _found(node: NodeState, search: Search, told: Told) -> KeyFact | None:
     its way from one node to another."""
     known = keysearch.known(search, told)
     found = holder_of_key(known) or next((each for each in known.values() if is_live(each)), None)
-    if found is None and not any(fact.word == MOVED for fact in known.values()):
+    if found is None and any(fact.word == MOVED for fact in known.values()):
+        keysearch.ask_about_moved(node, search, known.values())
+    elif found is None:
         _finish(node, search, 0 if search.rule is _CANCEL else None)
     return found
 

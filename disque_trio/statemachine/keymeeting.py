@@ -131,7 +131,9 @@ def _meet(node: NodeState, search: Search, told: Told) -> None:
         keyending.cancel(node, search, mine, Cause.YIELDED)
     elif living:
         keysearch.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
-    elif not is_undecided({fact.id: fact for fact in earlier}):
+    elif is_undecided({fact.id: fact for fact in earlier}):
+        keysearch.ask_about_moved(node, search, earlier)
+    else:
         keysearch.end(node, search)
 
 

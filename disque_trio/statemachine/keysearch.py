@@ -7,13 +7,15 @@ what becomes of this. What follows from the answers is up to the `Rule` of the s
 Owns `Keys.searches`, the fields of a `Search`, and `Keys.last_number`.
 """
 
+from collections.abc import Iterable
+
 from disque_trio.statemachine import claims, keyasking, keyindex, send
 from disque_trio.statemachine.base import JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyasking import ASK_EVERY, NO_JOB
-from disque_trio.statemachine.keyfacts import ENDED, KEPT, KeyFact, join
+from disque_trio.statemachine.keyfacts import ENDED, KEPT, MOVED, KeyFact, join
 from disque_trio.statemachine.keys import KeyName, Rule, Search
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.state import NodeState
@@ -53,6 +55,14 @@ def ask_about(node: NodeState, search: Search, job_id: JobId) -> None:
     """Ask all anew, now also whether this job has ended."""
     search.about = job_id
     ask_all(node, search)
+
+
+def ask_about_moved(node: NodeState, search: Search, facts: Iterable[KeyFact]) -> None:
+    """If one of these jobs is on its way, ask all what has become of it: where it has come to it
+    may have ended."""
+    moved = [fact.id for fact in facts if fact.word == MOVED]
+    if moved and search.about not in moved:
+        ask_about(node, search, min(moved))
 
 
 def ask_all(node: NodeState, search: Search) -> None:

@@ -134,8 +134,8 @@ def _decide(node: NodeState, search: Search, told: Told) -> None:
     living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]
     _free_ended(node, search, living)
     if not living and is_undecided({fact.id: fact for fact in earlier}):
-        return
-    if not living:
+        keysearch.ask_about_moved(node, search, earlier)
+    elif not living:
         _let_go(node, search, job)
     elif all(fact.id != search.about for fact in living):
         keysearch.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])

@@ -1,5 +1,6 @@
 """UNIQUE at a node that the job with the key has left a moment ago."""
 
+from disque_trio.statemachine import keymeeting
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.keyasking import ASK_EVERY
@@ -73,19 +74,52 @@ def test_a_key_is_free_as_soon_as_a_job_that_has_moved_has_ended() -> None:
     assert rig.reply(client) == Status(job.id)
 
 
+def moved_and_ended(rig: Rig, rounds: int) -> None:
+    """N2 says that the job has left, and who asks about it hears from N3 that it has ended."""
+    for _ in range(rounds):
+        asked = claims(rig)
+        if not asked:
+            rig.advance(ASK_EVERY + TICK)
+        for to, claim in asked:
+            facts = [fact(MOVED)] if to == N2 else [fact(ENDED)] if claim.about == JOB else []
+            say(rig, to, claim, *facts)
+
+
 def test_a_replacement_hears_of_the_end_of_a_moved_job_while_another_one_lives() -> None:
     rig = keyed_rig()
     ask(rig, "DELAY", 60)
     say_all(rig)
-    replacement = wanted(rig, ask(rig, "IFEXISTS", "replace"))
+    client = ask(rig, "IFEXISTS", "replace")
+    replacement = wanted(rig, client)
 
-    for _ in range(3):
-        for to, claim in claims(rig):
-            facts = [fact(MOVED)] if to == N2 else [fact(ENDED)] if claim.about == JOB else []
-            say(rig, to, claim, *facts)
-        rig.advance(ASK_EVERY + TICK)
-
+    moved_and_ended(rig, 6)
     assert replacement.id in rig.node.jobs
+    moved_and_ended(rig, 6)
+
+    assert rig.reply(client) == Status(replacement.id)
+
+
+def test_a_lookup_hears_of_the_end_of_a_moved_job() -> None:
+    rig = keyed_rig()
+    client = rig.connect()
+    rig.request("SHOW", "KEY", "q", KEY, client=client)
+
+    moved_and_ended(rig, 3)
+
+    assert rig.replies(client) == [None]
+
+
+def test_a_job_stays_once_it_has_heard_of_the_end_of_an_earlier_one_that_has_moved() -> None:
+    rig = keyed_rig()
+    ask(rig)
+    say_all(rig)
+    rig.sent()
+    keymeeting.begin(rig.node)
+    rig.advance(keymeeting.RUN_EVERY + TICK)
+
+    moved_and_ended(rig, 3)
+
+    assert rig.node.keys.searches == {}
 
 
 def test_nobody_is_believed_who_has_answered_before_a_job_came() -> None:
