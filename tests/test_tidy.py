@@ -16,7 +16,7 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 _RUNGS: Final = """
     base
     extensions keyfacts form hints values pattern tombstones config directives redaction
-    timers messages records events chores stats slowlog latency address cluster
+    timers messages records events tally chores stats slowlog latency address cluster
     job client jobtable keys queue memory outbox
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
@@ -71,6 +71,7 @@ RECEIVERS: Final = {
     "memory": "Memory",
     "node.out": "Outbox",
     "node.stats": "Stats",
+    "node.tally": "Tally",
     "self.state.stats": "Stats",
     "stat": "CommandStat",
     "sampler": "Sampler",
@@ -125,10 +126,12 @@ OWNERS: Final = {
     "keymeeting": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
-        Memory.held Memory.evictable NodeState.table
+        Memory.held Memory.evictable NodeState.table Tally.at_once
     """,
     "handouts": "NodeState.handouts Handout.token Handout.client Handout.is_orphan Client.tied",
-    "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given",
+    "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given"
+    " Tally.added Tally.copies_confirmed Tally.given Tally.delivered Tally.nacked Tally.postponed"
+    " Tally.copies_taken",
     "deadletters": """
         Job.extensions Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries
         Memory.held Memory.evictable
@@ -208,9 +211,7 @@ OWNERS: Final = {
         Process.ip Process.port Process.last_seen
     """,
     "gossip": "Peer.ping_sent Peer.pong_received",
-    "membership": """
-        Peer.capabilities Peer.created Peer.ping_sent Peer.pong_received
-    """,
+    "membership": "Peer.capabilities Peer.created Peer.ping_sent Peer.pong_received",
     "metrics": "NodeState.stats Sampler.last_time",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",

@@ -107,7 +107,7 @@ def ack(node: NodeState, job_id: JobId, cause: Cause = Cause.ACKJOB) -> bool:
         return False
     was_pending = job.state != ACKED
     if was_pending:
-        counts.acknowledged(node, job.queue or b"", 1)
+        counts.acknowledged(node, job.queue or b"", 1, cause=cause)
     if was_pending and job.state != WAIT_REPL and lifecycle.is_ours_alone(node, job):
         counts.leave(node, job, job.flags)
         lifecycle.finish(node, job, cause)
@@ -264,6 +264,7 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
     if job is not None and was_pending:
+        counts.acked(node, Cause.SETACK, 1)
         if is_last_but_one(node, sender, job, message):
             # As if DELJOB had come with it.
             counts.leave(node, job, job.flags)
@@ -356,7 +357,7 @@ def fast_ack(node: NodeState, job_id: JobId) -> bool:
         send.to_all(node, DelJob(job_id))
         return False
     if job.state != ACKED:
-        counts.acknowledged(node, job.queue or b"", 1)
+        counts.acknowledged(node, job.queue or b"", 1, cause=Cause.FASTACK)
     if not lifecycle.is_ours_alone(node, job):
         node.tombstones.bury(job_id)
     if _misses_holders(node, job):

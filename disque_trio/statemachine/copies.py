@@ -6,7 +6,7 @@ Owns `Job.holders`.
 from collections.abc import Iterable
 from functools import lru_cache
 
-from disque_trio.statemachine import send
+from disque_trio.statemachine import counts, send
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
@@ -70,6 +70,7 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     It waits for its delay and one retry period, so that it is queued here only if the node that has
     it sends no message about it meanwhile.
     """
+    counts.copy_taken(node)
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
     shared = node.timers.shared
     return Job(

@@ -1,18 +1,21 @@
 """How many jobs of each queue are delayed here or with workers, counted as they come and go; and
-which are dead.
+which are dead; and the totals of the node (`tally`).
 
 The counts stand beside the queues, because a queue may be dropped, or not exist yet, while it has
 such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
 
-Owns `NodeState.delayed`, `leased` and `dead`, `Queue.acks` and `given`.
+Owns `NodeState.delayed`, `leased` and `dead`, `Queue.acks` and `given`, and `Tally`.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import DEAD, DELAYED, LEASED
+from disque_trio.statemachine.base import DEAD, DELAYED, LEASED, Failure
+from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.tally import SAMPLED
 
 COUNTED: Final = DELAYED | LEASED
 """The flags that are counted, unless the job is acknowledged."""
@@ -49,8 +52,11 @@ def leave(node: NodeState, job: Job, flags: int) -> None:
             del node.dead[name]
 
 
-def acknowledged(node: NodeState, name: bytes, acks: int, leases: int = 0) -> None:
+def acknowledged(
+    node: NodeState, name: bytes, acks: int, leases: int = 0, cause: Cause = Cause.ACKJOB
+) -> None:
     """Clients have acknowledged so many jobs of the queue, and so many of them were leased."""
+    acked(node, cause, acks)
     queue = node.queues.get(name)
     if queue is not None:
         queue.acks += acks
@@ -58,9 +64,17 @@ def acknowledged(node: NodeState, name: bytes, acks: int, leases: int = 0) -> No
         _less(node.leased, name, leases)
 
 
-def gave(queue: Queue, number: int) -> None:
+def acked(node: NodeState, cause: Cause, number: int) -> None:
+    """It has become known that so many jobs are acknowledged."""
+    if number:
+        total = node.tally.acked
+        total[cause] = total.get(cause, 0) + number
+
+
+def gave(node: NodeState, queue: Queue, number: int) -> None:
     """So many jobs have gone to another node."""
     queue.given += number
+    node.tally.given += number
 
 
 def _less(counts: dict[bytes, int], name: bytes, number: int) -> None:
@@ -69,3 +83,62 @@ def _less(counts: dict[bytes, int], name: bytes, number: int) -> None:
         counts[name] = left
     else:
         del counts[name]
+
+
+# Totals.
+
+
+def added(node: NodeState) -> None:
+    """A client's job has its copies."""
+    node.tally.added += 1
+
+
+def copied(node: NodeState, job: Job) -> None:
+    """The same of one whose client has waited for them."""
+    myself = node.cluster.myself.id
+    node.tally.added += 1
+    node.tally.copies_confirmed += sum([id != myself for id in job.confirmed or ()])
+    node.tally.copying.note(node.wall - job.made)
+
+
+def queued(node: NodeState, cause: Cause) -> None:
+    """A job enters its queue."""
+    total = node.tally.queued
+    total[cause] = total.get(cause, 0) + 1
+
+
+def delivered(node: NodeState, jobs: Sequence[Job]) -> None:
+    """A client gets these."""
+    tally = node.tally
+    for job in jobs[-tally.delivered % SAMPLED :: SAMPLED]:
+        tally.wait.note(node.wall - job.made - job.delay)
+    node.tally.delivered += len(jobs)
+
+
+def nacked(node: NodeState, number: int) -> int:
+    """Clients give back so many jobs. Returns the number."""
+    node.tally.nacked += number
+    return number
+
+
+def postponed(node: NodeState) -> None:
+    """A worker gets more time."""
+    node.tally.postponed += 1
+
+
+def dropped(node: NodeState, cause: Cause) -> None:
+    """A record goes that was not collected."""
+    total = node.tally.dropped
+    total[cause] = total.get(cause, 0) + 1
+
+
+def copy_taken(node: NodeState) -> None:
+    """A job of another node is held here from now on."""
+    node.tally.copies_taken += 1
+
+
+def failure(node: NodeState, text: bytes) -> Failure:
+    """The error as a reply."""
+    errors, code = node.tally.errors, text.split(b" ", 1)[0]
+    errors[code] = errors.get(code, 0) + 1
+    return Failure(text)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from disque_trio.statemachine import (
+    counts,
     federation,
     handouts,
     leases,
@@ -73,6 +74,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
         return None
     if node.trace is not None:
         trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
+    counts.delivered(node, (job,))
     leases.start(node, job)
     if not queue.length:
         federation.need_jobs(node, queue, Why.REACHED_ZERO)

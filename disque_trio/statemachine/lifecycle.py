@@ -115,6 +115,8 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
         dequeue(node, job, Cause.DROPPED)
     if node.is_recording:
         journaling.drop(node, job)
+    if cause is not Cause.COLLECTED:
+        counts.dropped(node, cause)
     _conclude(node, job, cause)
     node.timers.disarm(job)
     node.table.drop(job)
@@ -272,6 +274,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1
+    counts.queued(node, cause)
     if node.is_recording_queues:
         journaling.moved(node, job)
     if node.trace is not None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from disque_trio.statemachine import (
+    counts,
     delivery,
     dispatch,
     due,
@@ -138,7 +139,7 @@ class Machine:
         try:
             reply = row.handler(node, client, args)
         except CommandError as error:
-            reply = Failure(error.text)
+            reply = counts.failure(node, error.text)
         if reply is not PENDING:
             send.answer(node, client, reply)
         if node.ready:
@@ -176,7 +177,10 @@ class Machine:
         client.active = node.mono
         row = self._commands.get(args[0]) or self._commands[args[0].lower()]
         refusal = refusal_of(node, client, args, row) if must_check(node, client) else None
-        reply = self._execute(client, args, row) if refusal is None else refusal
+        if refusal is None:
+            reply = self._execute(client, args, row)
+        else:
+            reply = counts.failure(node, refusal.text)
         pending_adds.answer(client, reply)
         if node.ready:
             delivery.serve_ready(node)
@@ -194,7 +198,7 @@ class Machine:
         if refusal is None and row is not None:
             refusal = refusal_of(node, client, args, row)
         if refusal is not None:
-            send.answer(node, client, refusal)
+            send.answer(node, client, counts.failure(node, refusal.text))
         elif row is None:
             send.answer(node, client, unlisted.answer(node, client, args[0], self._commands))
         else:
@@ -216,7 +220,7 @@ class Machine:
         try:
             return row.handler(node, client, args)
         except CommandError as error:
-            return Failure(error.text)
+            return counts.failure(node, error.text)
 
     def _show_to_monitors(self, client: Client, args: Sequence[bytes]) -> None:
         line = Status(server.monitor_line(self.state, client, args))

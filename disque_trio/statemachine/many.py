@@ -73,6 +73,7 @@ def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId])
         elif job.state not in (ACTIVE, QUEUED) or len(job.holders) > said.holders:
             acks.on_setack(node, sender, SetAck(id, said.holders))
         elif acks.is_last_but_one(node, sender, job, said):
+            counts.acked(node, Cause.SETACK, 1)
             counts.leave(node, job, job.flags)
             lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
             unknown.append(id)
@@ -84,6 +85,7 @@ def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId])
             known.append(id)
             if node.is_recording:
                 journaling.hold(node, job)
+    counts.acked(node, Cause.SETACK, len(acked))
     shortcuts.begin_collections(node, acked)
     for answered, is_known in ((known, True), (unknown, False)):
         if answered:

@@ -8,8 +8,8 @@ Owns `Client.pending_adds` and `most_pending`, all of a `PendingAdd`, `NodeState
 
 from typing import Final
 
-from disque_trio.statemachine import send, waiters
-from disque_trio.statemachine.base import PENDING, SILENCE, Millis, Reply
+from disque_trio.statemachine import counts, send, waiters
+from disque_trio.statemachine.base import PENDING, SILENCE, Failure, Millis, Reply, Status
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.state import NodeState
@@ -74,6 +74,10 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     it that have been settled already."""
     pending = node.adding.get(job.id)
     assert pending is not None, f"{job.id!r} waits for copies without an ADDJOB"
+    if isinstance(reply, Failure):
+        counts.failure(node, reply.text)
+    elif reply == Status(job.id):
+        counts.copied(node, job)
     _release(node, pending, job)
     pending.job = None
     pending.reply = reply

@@ -11,9 +11,9 @@ Sets `Client.active` and `command`, `Outbox.changing` and `Stats.commands_proces
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine import delivery, sessions, timing
+from disque_trio.statemachine import counts, delivery, sessions, timing
 from disque_trio.statemachine.admission import must_check
-from disque_trio.statemachine.base import PENDING, CommandError, Failure, Reply
+from disque_trio.statemachine.base import PENDING, CommandError, Reply
 from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.state import NodeState
@@ -68,7 +68,7 @@ def _run(
         try:
             reply: Reply = handler(node, client, args)
         except CommandError as error:
-            reply = Failure(error.text)
+            reply = counts.failure(node, error.text)
         if reply is not PENDING:
             replies.append((client, reply))
         if node.ready:

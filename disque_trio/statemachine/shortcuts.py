@@ -5,7 +5,7 @@ drawn once for several jobs that other nodes hold. Fast paths write no events, s
 takes the slow path; read that one first.
 
 Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
-`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`.
+`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`. Owns `Tally.at_once`.
 """
 
 from itertools import groupby
@@ -46,6 +46,7 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
     queue.add(job)
     queue.accessed = node.mono
     queue.jobs_in += 1
+    node.tally.at_once += 1
     if queue.waiting:
         lifecycle.mark_ready(node, queue)
     if queue.name in node.demands:
@@ -97,6 +98,7 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
+        counts.delivered(node, jobs)
         if leased:
             counts.leases(node, queue.name, leased)
         if node.is_recording_queues:

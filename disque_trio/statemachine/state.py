@@ -20,6 +20,7 @@ from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.slowlog import Slowlog
 from disque_trio.statemachine.stats import Facts, Stats
+from disque_trio.statemachine.tally import Tally
 from disque_trio.statemachine.timers import Timed, Timers
 from disque_trio.statemachine.tombstones import Tombstones
 
@@ -177,6 +178,7 @@ class NodeState:
     """`membership` and the modules below it; see `cluster`."""
     facts: Facts
     stats: Stats
+    tally: Tally = attrs.Factory(Tally)
     jobs: dict[JobId, Job] = attrs.Factory(dict)
     """Changed by `table` alone, for `lifecycle`."""
     table: JobTable = attrs.Factory(_table, takes_self=True)

@@ -102,7 +102,7 @@ def give(
     for job in aside:
         queue.add(job)
     if copies:
-        counts.gave(queue, len(copies))
+        counts.gave(node, queue, len(copies))
         send.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
     return len(copies)
 

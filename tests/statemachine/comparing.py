@@ -8,6 +8,7 @@ import attrs
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Message
+from disque_trio.statemachine.tally import Tally
 
 _PLACES = {"slot", "earlier", "later", "before", "after", "pending_add"}
 
@@ -31,3 +32,10 @@ def by_job(sent: Iterable[tuple[NodeId, Message]]) -> dict[tuple[NodeId, object]
     for to, message in sent:
         told.setdefault((to, getattr(message, "id", type(message))), []).append(message)
     return told
+
+
+def totals(tally: Tally) -> dict[str, object]:
+    """What was counted, whichever way it took."""
+    both = {**attrs.asdict(tally), "added": tally.all_added(), "queued": tally.all_queued()}
+    del both["at_once"]
+    return both

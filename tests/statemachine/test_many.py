@@ -31,7 +31,7 @@ from disque_trio.statemachine.messages import (
 )
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import IDS, ME, N2, N3, N4, UNKNOWN, Rig, copy_of
-from tests.statemachine.comparing import Even, by_job, shown
+from tests.statemachine.comparing import Even, by_job, shown, totals
 
 FOREIGN = [b"D-bbbbbbbb-%024d-%04x" % (number, 0x5A0 | number % 4 != 0) for number in range(8)]
 """Jobs of another node; every fourth is delivered at most once."""
@@ -62,6 +62,7 @@ def everything(rig: Rig) -> dict[str, object]:
             node.leased,
             [(queue.acks, queue.given) for queue in node.queues.values()],
         ),
+        "tally": totals(node.tally),
         "memory": (node.memory.held, set(node.memory.evictable), set(node.memory.dummies)),
         "over": {id for id in FOREIGN if id in node.tombstones},
         "sent": by_job(rig.sent()),

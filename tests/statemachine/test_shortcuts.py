@@ -9,7 +9,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.federation import Why
 from disque_trio.statemachine.messages import YourJobs
 from tests.rig import JOB, N2, N3, Rig, copy_of
-from tests.statemachine.comparing import Even, by_job, shown
+from tests.statemachine.comparing import Even, by_job, shown, totals
 
 
 def everything(rig: Rig) -> dict[str, object]:
@@ -24,6 +24,7 @@ def everything(rig: Rig) -> dict[str, object]:
         ],
         "lines": [[job.id for job in queue.peek(99)] for queue in node.queues.values()],
         "memory": (node.memory.held, list(node.memory.evictable), list(node.memory.dummies)),
+        "tally": totals(node.tally),
         "rng": node.rng.getstate(),
         "replies": rig.replies(),
         "sent": by_job(rig.sent()),

@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import lifecycle, pending_adds, replication, shortcuts
+from disque_trio.statemachine import counts, lifecycle, pending_adds, replication, shortcuts
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
@@ -100,6 +100,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if options.unique is not None:
         return unique.claim(node, client, job, options, wait)
     if not external and (options.is_async or replicas == 1):
+        counts.added(node)
         if replicas == 1:
             lifecycle.begin(node, job)
         else:

@@ -11,6 +11,7 @@ from disque_trio.statemachine import metrics, pressure, recovery, sessions
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import WAITS, Blocked, Client
+from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.state import NodeState
 
@@ -174,8 +175,26 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "bus_links_refused_by_reason", _by_reason(stats.links_refused)
 
 
-def _by_reason(counts: dict[str, int]) -> str:
+def _by_reason(counts: Mapping[str, int] | Mapping[Cause, int]) -> str:
     return ",".join(f"{why}={count}" for why, count in counts.items())
+
+
+def _tally(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
+    tally = node.tally
+    yield "jobs_added", tally.all_added()
+    yield "jobs_queued", _by_reason(tally.all_queued())
+    yield "jobs_delivered", tally.delivered
+    yield "jobs_postponed", tally.postponed
+    yield "jobs_nacked", tally.nacked
+    yield "jobs_acked", _by_reason(tally.acked)
+    yield "jobs_given", tally.given
+    yield "jobs_dropped", _by_reason(tally.dropped)
+    yield "copies_taken", tally.copies_taken
+    yield "copies_confirmed", tally.copies_confirmed
+    yield "errors", _by_reason({code.decode(): count for code, count in tally.errors.items()})
+    for name, times in (("wait", tally.wait), ("copying", tally.copying)):
+        yield f"{name}_ms_buckets", ",".join(map(str, times.buckets))
+        yield f"{name}_ms_sum", times.sum
 
 
 def _cpu(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
@@ -203,9 +222,12 @@ SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
         b"stats": _stats,
         b"cpu": _cpu,
         b"commandstats": _commandstats,
+        b"tally": _tally,
     }
 )
 _UNITS: Final = "BKMGTP"
+_ASKED_FOR: Final = (b"commandstats", b"tally")
+"""Sections that are long, and not shown by default."""
 _FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu")
 
 
@@ -228,7 +250,7 @@ def _sections(word: bytes) -> list[bytes]:
     if word == b"all":
         return list(SECTIONS)
     if word == b"default":
-        return [name for name in SECTIONS if name != b"commandstats"]
+        return [name for name in SECTIONS if name not in _ASKED_FOR]
     return [word] if word in SECTIONS else []
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from disque_trio.statemachine import (
     acks,
+    counts,
     deadletters,
     handouts,
     journaling,
@@ -136,6 +137,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
             b"you are no longer allowed to postpone the next delivery."
         )
     requeue.working(node, job, client)
+    counts.postponed(node)
     if token:
         handouts.adopt(node, job, token)
     return job.retry // 1000

@@ -3,7 +3,7 @@ DEAD kept as dead."""
 
 from typing import Final
 
-from disque_trio.statemachine import deadletters, postponing
+from disque_trio.statemachine import counts, deadletters, postponing
 from disque_trio.statemachine.base import ACTIVE, SYNTAX_ERROR, CommandError, Millis, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import NO_PLACE
@@ -25,7 +25,7 @@ def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     queued or wait already, nor those that their workers have lost."""
     at = _end_of_ids(args)
     if at == len(args):
-        return sum([_nack(node, job, None) for job in held(node, args)])
+        return counts.nacked(node, sum([_nack(node, job, None) for job in held(node, args)]))
     if at == 1:
         raise CommandError(
             SYNTAX_ERROR
@@ -34,12 +34,12 @@ def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         )
     if args[at].upper() == _DEAD:
         jobs, reason = held(node, args[:at]), _reason(node, args[at + 1 :])
-        return sum([deadletters.nack(node, job, reason) for job in jobs])
+        return counts.nacked(node, sum([deadletters.nack(node, job, reason) for job in jobs]))
     jobs, delay = held(node, args[:at]), _delay(args[at:])
     if delay:
         for job in jobs:
             _check_life(node, job, delay)
-    return sum([_nack(node, job, delay) for job in jobs])
+    return counts.nacked(node, sum([_nack(node, job, delay) for job in jobs]))
 
 
 def _end_of_ids(args: list[bytes]) -> int:
