@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "doctor": "disque_trio.cli.doctor",
     "pipeline": "disque_trio.cli.pipeline",
     "worker": "disque_trio.cli.worker",
+    "workers": "disque_trio.cli.operating.workers",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
@@ -31,6 +32,7 @@ commands:
   doctor   look at a cluster, say what is wrong and what to do: disque-trio doctor -p 7711
   pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
   worker   run the tasks of an app: disque-trio worker shop.tasks:app
+  workers  see workers, and give them orders: disque-trio workers list
 
 disque-trio COMMAND --help tells more.
 """

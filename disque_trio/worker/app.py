@@ -38,6 +38,7 @@ from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 
 if TYPE_CHECKING:
     from disque_trio.worker.batches import Batch
+    from disque_trio.worker.operating.admin import Admin
     from disque_trio.worker.performing import JobHandler
 
 DAY_S: Final = 86_400
@@ -210,6 +211,13 @@ class App(Generic[State]):
     def client(self) -> "clients.Client":
         """The client of the event loop, inside of `async with app`."""
         return self._enqueuer.client
+
+    @property
+    def admin(self) -> "Admin":
+        """Looks after the workers of the cluster, inside of `async with app`."""
+        admin = import_module("disque_trio.worker.operating.admin")  # it needs an event loop
+        found: Admin = admin.Admin(self.client)
+        return found
 
     @property
     def blocking(self) -> "BlockingApp":

@@ -130,6 +130,11 @@ def reader(kind: Any, form: Form) -> Callable[[Part], Any]:
     return msgspec.msgpack.Decoder(kind, dec_hook=_from_plain).decode
 
 
+def body_reader(kind: type[Value]) -> Callable[[bytes], Value]:
+    """What turns a body in JSON into a value of this type. It raises one of `BAD_INPUT`."""
+    return msgspec.json.Decoder(kind).decode
+
+
 def check(kind: Any) -> None:
     """Raises `TypeError` for a type whose values cannot be read from a body."""
     todo: list[Any] = [msgspec.inspect.type_info(kind)]

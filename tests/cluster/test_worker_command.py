@@ -6,11 +6,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import attrs
 import pytest
 
 from disque_trio.worker.statuses import CLEAN, REFUSED, RESTART
@@ -20,27 +19,10 @@ from tests.cluster.processes import (
     Server,
     eventually,
     free_port,
-    postponed_interrupts,
 )
 from tests.cluster.test_python_clients import url
+from tests.cluster.workers.shop import SHOP, Shop, opened
 
-SHOP: Final = """\
-import os
-import anyio
-from disque_trio.worker import App
-
-app = App()
-
-@app.task(name="note", queue=os.environ["SHOP"])
-async def note(text, seconds=0):
-    say(f"begin {text}")
-    await anyio.sleep(seconds)
-    say(f"end {text}")
-
-def say(line):
-    with open("said", "a") as file:
-        file.write(f"{line}\\n")
-"""
 SLOW_IN_CHILDREN: Final = """\
 app = App()
 import time
@@ -52,76 +34,10 @@ if os.getpid() == os.getsid(0) and os.getppid() != int(open("parent").read()):
 """Only a process that is no child of the test's is one."""
 
 
-@attrs.define(eq=False)
-class Shop:
-    """A directory with an app whose tasks write down what they do."""
-
-    server: Server
-    directory: Path
-    started: list[subprocess.Popen[bytes]] = attrs.Factory(list)
-
-    @property
-    def queue(self) -> str:
-        return self.directory.name
-
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        """A worker, in a process group as a shell makes it."""
-        return self.run([sys.executable, "-m", "disque_trio", "worker", *options])
-
-    def run(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "DISQUE_URL": url(self.server), "SHOP": self.queue}
-        with open(self.directory / "log", "ab") as log, postponed_interrupts():
-            worker = subprocess.Popen(
-                command,
-                cwd=self.directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-            self.started.append(worker)
-        return worker
-
-    def add(self, *args: object) -> None:
-        """Add a job."""
-        self.server.client.add(self.queue, json.dumps({"task": "note", "args": args}))
-
-    def said(self) -> list[str]:
-        path = self.directory / "said"
-        return path.read_text().splitlines() if path.exists() else []
-
-    def says(self, line: str) -> None:
-        """Wait until a task has written it."""
-        eventually(lambda: line in self.said(), SOON_S, f"{line!r}; log: {self.log()}")
-
-    def log(self) -> str:
-        path = self.directory / "log"
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    def pids(self, count: int) -> list[int]:
-        """The processes that have begun to work, once there are so many."""
-
-        def found() -> list[int]:
-            log = self.log()
-            pids = [int(each) for each in re.findall(r", process (\d+)\n", log)]
-            return pids if len(pids) >= count and log.count(" INFO takes jobs of ") >= count else []
-
-        return eventually(found, SOON_S, f"{count} workers work")
-
-    def ends(self, worker: subprocess.Popen[bytes]) -> int:
-        """Wait for it; its exit status."""
-        return worker.wait(SOON_S)
-
-
 @pytest.fixture
 def shop(server: Server, tmp_path: Path) -> Iterator[Shop]:
-    (tmp_path / "shop.py").write_text(SHOP)
-    found = Shop(server, tmp_path)
-    yield found
-    for worker in found.started:
-        worker.kill()  # children notice
-        worker.wait()
+    with opened(server, tmp_path) as found:
+        yield found
 
 
 def has_ended(pid: int) -> bool:

@@ -65,6 +65,7 @@ class Options:
     health: str
     """`ADDRESS:PORT`; empty is no health port."""
     check: bool
+    no_control: bool
     loop: str
     log_level: str
     explain: bool
@@ -256,6 +257,7 @@ OPTIONS: Final = (
     Option("the process", "name", "", _name, "what others call it (host and process)", "NAME"),
     Option("the process", "health", "", _endpoint, "answer HTTP here", "ADDRESS:PORT"),
     Option("the process", "check", "0", _is_set, "ask --health of a running worker, and end"),
+    Option("the process", "no-control", "0", _is_set, "stay out of `disque-trio workers`"),
     Option("the process", "loop", "asyncio", _one_of(LOOPS), "asyncio or trio (asyncio)", "LOOP"),
     Option(
         "the process",

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ from disque_trio.cli.worker.options import Options, endpoint
 from disque_trio.worker import App, UnfitTypeError
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
 from disque_trio.worker.health import pages, serve
+from disque_trio.worker.operating.registry import Registrar
 from disque_trio.worker.performing import JobHandler
 from disque_trio.worker.running import Worker
 from disque_trio.worker.signals import run_in_process
@@ -109,7 +110,9 @@ def run_one(app: App[Any], options: Options, child: str = "") -> int:
         app=options.app,
         max_jobs=options.max_jobs,
     )
-    run = partial(_run, worker, handler, health=_health_of(options, child), parent=parent)
+    beside = None if options.no_control else partial(_register, app, worker)
+    health = _health_of(options, child)
+    run = partial(_run, worker, handler, beside=beside, health=health, parent=parent)
     return anyio.run(run, backend=options.loop)
 
 
@@ -128,13 +131,24 @@ def _health_of(options: Options, child: str) -> tuple[str, int] | None:
     return host, port + int(child) - 1 if child and port else port
 
 
+async def _register(app: App[Any], worker: Worker) -> None:
+    await Registrar(worker=worker, client=app.client).run()
+
+
 async def _run(
-    worker: Worker, handler: JobHandler, *, health: tuple[str, int] | None, parent: int | None
+    worker: Worker,
+    handler: JobHandler,
+    *,
+    beside: Callable[[], Coroutine[Any, Any, None]] | None,
+    health: tuple[str, int] | None,
+    parent: int | None,
 ) -> int:
     listener = None if health is None else await _listen(*health)
     async with handler, anyio.create_task_group() as tasks:
         if listener is not None:
             tasks.start_soon(serve, listener, pages(worker.report))
+        if beside is not None:
+            tasks.start_soon(beside)
         if parent is not None:
             tasks.start_soon(_follow, parent, worker)
         status = await run_in_process(worker)

@@ -1,0 +1,60 @@
+"""What workers and those who look after them tell each other: bodies of jobs in reserved queues."""
+
+from collections.abc import Callable
+from typing import Final, Literal, get_args
+
+import attrs
+
+from disque_trio.worker.codec import body_reader
+from disque_trio.worker.reporting import Report
+
+RESERVED: Final = "disque-trio."
+"""Names of queues that begin so are the library's."""
+WORKERS: Final = RESERVED + "workers"
+"""Notes of workers. Nobody takes them; they end by themselves."""
+CONTROL: Final = RESERVED + "control."
+"""Before the name of a worker and its key: its orders."""
+ANSWERS: Final = RESERVED + "answers."
+"""Before the key of a request: its answers."""
+EVERY_S: Final = 10.0
+"""How often a worker makes a new note."""
+SILENT_S: Final = 15.0
+"""A worker whose note is older is silent."""
+NOTE_TTL_S: Final = 30
+ORDER_TTL_S: Final = 60
+
+OrderName = Literal["quiet", "resume", "stop", "dump"]
+ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
+
+
+@attrs.frozen(kw_only=True)
+class Note:
+    """A worker's sign of life."""
+
+    control: str
+    """The queue of its orders."""
+    report: Report
+
+
+@attrs.frozen(kw_only=True)
+class Order:
+    """An order to one worker."""
+
+    order: OrderName
+    reply_to: str
+    """The queue for its answer."""
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """A worker has obeyed."""
+
+    report: Report
+    stacks: str = ""
+    """Of all tasks and threads, for `dump`."""
+
+
+read_note: Final[Callable[[bytes], Note]] = body_reader(Note)
+read_order: Final[Callable[[bytes], Order]] = body_reader(Order)
+read_answer: Final[Callable[[bytes], Answer]] = body_reader(Answer)
+"""They raise one of `codec.BAD_INPUT`."""

@@ -1,0 +1,127 @@
+"""A worker's side: it notes what it does every ten seconds, and obeys orders.
+
+A new note takes the place of the one before, which is dropped at its node. What a worker leaves
+when it is killed ends with its TTL. An order is delivered at most once.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.client import Client
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker.codec import BAD_INPUT, write
+from disque_trio.worker.operating.notes import (
+    ANSWERS,
+    CONTROL,
+    EVERY_S,
+    NOTE_TTL_S,
+    ORDER_TTL_S,
+    WORKERS,
+    Answer,
+    Note,
+    Order,
+    read_order,
+)
+from disque_trio.worker.outside import outside
+from disque_trio.worker.running import Worker
+from disque_trio.worker.stacks import stacks
+
+WAIT_S: Final = 30.0
+"""How long a GETJOB for orders waits."""
+PAUSE_S: Final = 5.0
+"""After no node has answered."""
+LAST_WORDS_S: Final = 1.0
+MOST_STACKS: Final = 65_536
+_log: Final = logging.getLogger("disque_trio.worker")
+
+
+@attrs.define(eq=False, kw_only=True)
+class Registrar:
+    """Notes what a worker does, and gives it the orders that come, while `run` runs."""
+
+    worker: Worker
+    client: Client
+    every_s: float = EVERY_S
+    ttl_s: int = NOTE_TTL_S
+    draw: Callable[[], float] = random.random
+    """A random number from 0 to 1: notes are up to a tenth earlier or later."""
+    _control: str = attrs.field(init=False)
+    _noted: str = attrs.field(init=False, default="")
+    """The id of the last note."""
+    _news: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self._control = f"{CONTROL}{self.worker.name}.{outside().new_key()}"
+
+    async def run(self) -> None:
+        """Until it is cancelled. Then the note is taken away."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._obey)
+                await self._tell()
+        finally:
+            with anyio.move_on_after(LAST_WORDS_S, shield=True):
+                await self._send(self._removal())
+
+    # Notes.
+
+    async def _tell(self) -> None:
+        while True:
+            self._news = anyio.Event()
+            note = write(Note(control=self._control, report=self.worker.report()), "json")
+            added, *_ = await self._send([_once(WORKERS, note, self.ttl_s), *self._removal()])
+            if isinstance(added, str):
+                self._noted = added
+            with anyio.move_on_after(self.every_s * (0.9 + 0.2 * self.draw())):
+                await self._news.wait()
+
+    def _removal(self) -> list[Command[Any]]:
+        return [commands.deljob(self._noted)] if self._noted else []
+
+    async def _send(self, asked: Sequence[Command[Any]]) -> list[Any]:
+        """The results; errors in the place of those that are missing."""
+        try:
+            return await self.client.run_all(asked)
+        except DisqueError as error:
+            _log.debug("cannot tell what it does: %s", error)
+            return [error] * max(len(asked), 1)
+
+    # Orders.
+
+    async def _obey(self) -> None:
+        while True:
+            try:
+                for job in await self.client.getjob(self._control, timeout=WAIT_S):
+                    await self.client.ackjob(job)
+                    await self._carry_out(read_order(job.body))
+            except BAD_INPUT as error:
+                _log.warning("an order cannot be read: %s", error)
+            except DisqueError as error:
+                _log.debug("cannot be given orders: %s", error)
+                await anyio.sleep(PAUSE_S)
+
+    async def _carry_out(self, order: Order) -> None:
+        _log.warning("was told to %s", order.order)
+        if order.order == "quiet":
+            self.worker.quiet()
+        elif order.order == "resume":
+            self.worker.resume()
+        told = stacks()[:MOST_STACKS] if order.order == "dump" else ""
+        answer = write(Answer(report=self.worker.report(), stacks=told), "json")
+        if order.reply_to.startswith(ANSWERS):
+            await self._send([_once(order.reply_to, answer, ORDER_TTL_S)])
+        if order.order == "stop":  # it ends soon, and this with it
+            self.worker.drain()
+        self._news.set()
+
+
+def _once(queue: str, body: bytes, ttl_s: int) -> Command[str]:
+    """ADDJOB of what is delivered at most once, and has one copy."""
+    return commands.addjob(queue, body, replicate=1, retry=0, ttl=ttl_s)
