@@ -20,6 +20,8 @@ COMMANDS: Final = {
     "pipeline": "disque_trio.cli.pipeline",
     "worker": "disque_trio.cli.worker",
     "workers": "disque_trio.cli.operating.workers",
+    "jobs": "disque_trio.cli.operating.jobs",
+    "queues": "disque_trio.cli.operating.queues",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
@@ -33,6 +35,8 @@ commands:
   pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
   worker   run the tasks of an app: disque-trio worker shop.tasks:app
   workers  see workers, and give them orders: disque-trio workers list
+  jobs     see and end jobs, also dead ones: disque-trio jobs dead list
+  queues   see, pause and empty queues: disque-trio queues list
 
 disque-trio COMMAND --help tells more.
 """

@@ -214,7 +214,7 @@ class App(Generic[State]):
 
     @property
     def admin(self) -> "Admin":
-        """Looks after the workers of the cluster, inside of `async with app`."""
+        """Looks after workers, jobs and queues of the cluster, inside of `async with app`."""
         admin = import_module("disque_trio.worker.operating.admin")  # it needs an event loop
         found: Admin = admin.Admin(self.client)
         return found

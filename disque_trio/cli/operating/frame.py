@@ -59,7 +59,9 @@ class Options:
         return url_of(self.given).rpartition("@")[2]
 
 
-def main(name: str, description: str, commands: Mapping[str, Command], argv: Sequence[str]) -> int:
+def run_family(
+    name: str, description: str, commands: Mapping[str, Command], argv: Sequence[str]
+) -> int:
     """Carry out one command of the family. The exit status."""
 
     def parse(words: Sequence[str]) -> Options:

@@ -13,12 +13,10 @@ from disque_trio.cli.operating.frame import (
     Command,
     NotDoneError,
     duration,
+    run_family,
     warn_of,
     write_json,
     write_table,
-)
-from disque_trio.cli.operating.frame import (
-    main as run_family,
 )
 from disque_trio.worker.operating.admin import Admin, KnownWorker, Obeyed
 from disque_trio.worker.operating.asking import Found

@@ -14,6 +14,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
 from disque_trio.worker.codec import BAD_INPUT, write
 from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.notes import (
     ANSWERS,
     ORDER_TTL_S,
@@ -25,6 +26,7 @@ from disque_trio.worker.operating.notes import (
     read_answer,
     read_note,
 )
+from disque_trio.worker.operating.queues import Queues
 from disque_trio.worker.outside import outside
 from disque_trio.worker.reporting import Report
 
@@ -64,9 +66,19 @@ class Obeyed:
 
 @attrs.frozen(eq=False)
 class Admin:
-    """Looks after the workers of a cluster."""
+    """Looks after the workers, jobs and queues of a cluster."""
 
     client: Client
+
+    @property
+    def jobs(self) -> Jobs:
+        """Its jobs."""
+        return Jobs(self.client)
+
+    @property
+    def queues(self) -> Queues:
+        """Its queues."""
+        return Queues(self.client)
 
     # Workers.
 

@@ -25,7 +25,11 @@ app = App()
 @app.task(name="note", queue=os.environ["SHOP"])
 async def note(text, seconds=0):
     say(f"begin {text}")
-    await anyio.sleep(seconds)
+    try:
+        await anyio.sleep(seconds)
+    except anyio.get_cancelled_exc_class():
+        say(f"cancelled {text}")
+        raise
     say(f"end {text}")
 
 def say(line):

@@ -1,0 +1,103 @@
+"""Looks after the queues of a cluster (`Admin.queues`)."""
+
+from typing import Literal
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.records import QueueStats
+from disque_trio.worker.operating.asking import Found, at_each, given
+
+Stopped = Literal["in", "out", "all", "none"]
+
+
+@attrs.frozen(kw_only=True)
+class QueueTotals:
+    """A queue of the whole cluster."""
+
+    name: str
+    length: int
+    """How many jobs are queued."""
+    delayed: int | None
+    leased: int | None
+    """How many jobs workers have."""
+    dead: int | None
+    """These three are None if only original nodes know the queue."""
+    next_age_s: float
+    """Of the job that waits longest."""
+    blocked: int
+    """Clients that wait for its jobs."""
+    jobs_in: int
+    jobs_out: int
+    paused: dict[str, str]
+    """By node that has paused it: `in`, `out` or `all`."""
+
+
+@attrs.frozen(eq=False)
+class Queues:
+    """Looks after the queues of a cluster. Each method raises `NoNodeError` if no node answers."""
+
+    client: Client
+
+    async def all(self) -> Found[QueueTotals]:
+        """The queues that nodes know, by name. Empty ones are forgotten after five minutes."""
+        found = await at_each(self.client, self._of_node)
+        by_name: dict[str, list[tuple[str, QueueStats]]] = {}
+        for node, stats in found.items:
+            by_name.setdefault(stats.name, []).append((node, stats))
+        totals = [_totals(name, of_nodes) for name, of_nodes in sorted(by_name.items())]
+        return Found(totals, found.unreached)
+
+    async def _of_node(self, node: Address) -> list[tuple[str, QueueStats]]:
+        names: dict[str, None] = {}
+        cursor = 0
+        while True:
+            page = given(*await self.client.ask(node, [commands.qscan(cursor)]))
+            names |= dict.fromkeys(page.items)
+            cursor = page.cursor
+            if not cursor:
+                break
+        told = await self.client.ask(node, [commands.qstat(name) for name in names])
+        return [(str(node), each) for each in told if isinstance(each, QueueStats)]
+
+    async def pause(self, queue: str, stopped: Stopped) -> Found[str]:
+        """Stop a queue's input, its output or both, or none of them, on all nodes: the nodes that
+        have done it. It is lost when a node starts again."""
+
+        async def ask(node: Address) -> list[str]:
+            given(*await self.client.ask(node, [commands.pause(queue, stopped)]))
+            return [str(node)]
+
+        return await at_each(self.client, ask)
+
+    async def purge(self, queue: str, *, is_dead: bool = False) -> Found[int]:
+        """End the jobs that are queued, or with `is_dead` its dead jobs: how many each node had. A
+        dead job is counted by each of its nodes."""
+
+        async def ask(node: Address) -> list[int]:
+            return [given(*await self.client.ask(node, [commands.purge(queue, is_dead=is_dead)]))]
+
+        return await at_each(self.client, ask)
+
+
+def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:
+    each = [stats for _, stats in of_nodes]
+    return QueueTotals(
+        name=name,
+        length=sum(one.length for one in each),
+        delayed=_sum([one.delayed for one in each]),
+        leased=_sum([one.leased for one in each]),
+        dead=max((one.dead for one in each if one.dead is not None), default=None),
+        next_age_s=max(one.next_age or 0.0 for one in each),
+        blocked=sum(one.blocked for one in each),
+        jobs_in=sum(one.jobs_in for one in each),
+        jobs_out=sum(one.jobs_out for one in each),
+        paused={node: one.pause for node, one in of_nodes if one.pause != "none"},
+    )
+
+
+def _sum(figures: list[int | None]) -> int | None:
+    known = [each for each in figures if each is not None]
+    return sum(known) if known else None

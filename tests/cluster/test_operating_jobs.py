@@ -1,0 +1,213 @@
+"""`disque-trio jobs` and `disque-trio queues`: jobs at one node, which are asked for at another."""
+
+import json
+import subprocess
+import sys
+import uuid
+from typing import Any, Final
+
+import pytest
+
+from disque_trio.statemachine.base import Status
+from tests.cluster.processes import SOON_S, Cluster, becomes, eventually
+from tests.cluster.test_python_clients import url
+from tests.cluster.workers.shop import Shop, opened
+
+DISQUE_TRIO: Final = (sys.executable, "-m", "disque_trio")
+NOBODY: Final = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+
+
+def asked(pair: Cluster, *words: str, status: int = 0) -> str:
+    """What the command prints, standard error last."""
+    ended = subprocess.run(
+        [*DISQUE_TRIO, *words, "--url", url(pair[1])], capture_output=True, check=False
+    )
+    said = (ended.stdout + ended.stderr).decode()
+    assert ended.returncode == status, said
+    return said
+
+
+def told(pair: Cluster, *words: str, status: int = 0) -> Any:
+    """The same as JSON."""
+    return json.loads(asked(pair, *words, "--json", status=status))
+
+
+def call(pair: Cluster, *words: str | bytes) -> Any:
+    """The reply of the first node."""
+    reply = pair[0].client.call(*words)
+    return reply.text if isinstance(reply, Status) else reply
+
+
+def add(pair: Cluster, queue: str, *options: str) -> str:
+    """A job of the first node alone."""
+    body = '{"task": "shop.note", "args": [1]}'
+    found: bytes = call(pair, "ADDJOB", queue, body, "0", "REPLICATE", "1", *options)
+    return found.decode()
+
+
+def bury(pair: Cluster, queue: str, reason: str) -> str:
+    job = add(pair, queue)
+    assert call(pair, "NACK", job, "DEAD", reason) == 1
+    return job
+
+
+@pytest.fixture
+def queue() -> str:
+    return f"q-{uuid.uuid4().hex[:8]}"
+
+
+def test_a_job_is_shown_with_what_each_node_knows(pair: Cluster, queue: str) -> None:
+    job = add(pair, queue, "RETRY", "60")
+
+    [shown] = told(pair, "jobs", "show", job)
+
+    assert (shown["id"], shown["state"], shown["queue"]) == (job, "queued", queue)
+    assert (shown["task"], shown["retry"]) == ("shop.note", 60)
+    assert shown["node"].endswith(str(pair[0].port))
+    rows = [line.split() for line in asked(pair, "jobs", "show", job).splitlines()]
+    assert ["nodes", shown["node"], "(queued)"] in rows
+
+
+def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
+    said = asked(pair, "jobs", "show", NOBODY, status=1)
+
+    assert said == f"disque-trio jobs: no node has job {NOBODY}: it has ended, or was never added\n"
+    assert told(pair, "jobs", "cancel", NOBODY, status=1) == [{"id": NOBODY, "ended": False}]
+
+
+def test_a_word_that_is_no_id_is_refused(pair: Cluster) -> None:
+    assert "argument ID: mails is no id of a job" in asked(pair, "jobs", "show", "mails", status=2)
+
+
+def test_a_job_that_is_cancelled_ends_while_it_runs(pair: Cluster, tmp_path: Any) -> None:
+    with opened(pair[0], tmp_path) as shop:
+        shop.start("shop", "--name", "kim")
+        job = slow(shop, pair)
+        shop.says("begin letter")
+        assert told(pair, "jobs", "cancel", job) == [{"id": job, "ended": True}]
+
+        eventually(lambda: shop.said()[-1] == "cancelled letter", SOON_S, "its handler ends")
+        assert call(pair, "SHOW", job) is None
+
+
+def slow(shop: Shop, pair: Cluster) -> str:
+    """A job of ten minutes, whose lease is renewed every second."""
+    body = json.dumps({"task": "note", "args": ["letter", 600]})
+    added: bytes = call(pair, "ADDJOB", shop.queue, body, "0", "RETRY", "3")
+    return added.decode()
+
+
+def test_a_job_that_waits_is_queued_now(pair: Cluster, queue: str) -> None:
+    late = add(pair, queue, "DELAY", "3600", "RETRY", "60")
+    failed = add(pair, f"{queue}-2")
+    call(pair, "GETJOB", "FROM", f"{queue}-2")
+    call(pair, "NACK", failed, "DELAY", "3600")
+
+    assert asked(pair, "jobs", "retry", late, failed) == f"{late}: queued\n{failed}: queued\n"
+    assert call(pair, "QLEN", queue) == call(pair, "QLEN", f"{queue}-2") == 1
+    said = asked(pair, "jobs", "retry", late, status=1)
+    assert said == f"{late}: no node has it, or it is queued already\n"
+
+
+def test_a_job_that_a_worker_has_is_queued_by_force_only(pair: Cluster, queue: str) -> None:
+    job = add(pair, queue)
+    call(pair, "GETJOB", "FROM", queue)
+
+    said = asked(pair, "jobs", "retry", job, status=1)
+    assert said.endswith("so it may run twice; --force queues it all the same\n")
+    assert call(pair, "QLEN", queue) == 0
+    asked(pair, "jobs", "retry", job, "--force")
+    assert call(pair, "QLEN", queue) == 1
+
+
+def test_dead_jobs_are_listed_run_again_and_dropped(pair: Cluster, queue: str) -> None:
+    first = bury(pair, queue, "card stolen")
+    second = bury(pair, queue, "no such user")
+    third = bury(pair, queue, "card expired")
+
+    listed = told(pair, "jobs", "dead", "list", "--queue", queue)
+    assert [each["id"] for each in listed] == [third, second, first]
+    assert [each["reason"] for each in listed] == ["card expired", "no such user", "card stolen"]
+    said = asked(pair, "jobs", "dead", "list", "--queue", queue, "--reason", "CARD")
+    assert second not in said
+    assert f"{third}  {queue}  shop.note  " in said
+    assert told(pair, "jobs", "dead", "show", first)[0]["reason"] == "card stolen"
+
+    assert asked(pair, "jobs", "dead", "retry", first) == "1 dead job queued\n"
+    assert call(pair, "QLEN", queue) == 1
+    said = asked(pair, "jobs", "dead", "drop", first, status=1)
+    assert f"{first} is not dead" in said
+    assert told(pair, "jobs", "dead", "retry", "--queue", queue, "--reason", "card") == {
+        "queued": 1
+    }
+    assert told(pair, "jobs", "dead", "drop", "--queue", queue) == {"ended": 1}
+    assert told(pair, "jobs", "dead", "list", "--queue", queue) == []
+    assert "name ids, or give --queue" in asked(pair, "jobs", "dead", "drop", status=2)
+
+
+def test_a_dead_job_with_two_copies_counts_once(pair: Cluster, queue: str) -> None:
+    job: bytes = call(pair, "ADDJOB", queue, "x", "5000", "REPLICATE", "2")
+    call(pair, "NACK", job, "DEAD", "why")
+    becomes(lambda: states(pair, job.decode()), ["dead", "dead"], SOON_S, "both know")
+
+    assert len(told(pair, "jobs", "dead", "list", "--queue", queue)) == 1
+    assert told(pair, "jobs", "dead", "retry", "--queue", queue) == {"queued": 1}
+
+
+def states(pair: Cluster, job: str) -> list[str]:
+    return [each["state"] for each in told(pair, "jobs", "show", job)]
+
+
+def test_queues_are_listed_with_the_figures_of_all_nodes(pair: Cluster, queue: str) -> None:
+    for server in (pair[0], pair[1]):
+        server.client.call("ADDJOB", queue, "x", "0", "REPLICATE", "1")
+    bury(pair, f"{queue}-2", "why")
+    call(pair, "ADDJOB", "disque-trio.mine", "x", "0", "REPLICATE", "1")
+
+    found = {each["name"]: each for each in told(pair, "queues", "list")}
+    assert (found[queue]["length"], found[queue]["leased"], found[queue]["dead"]) == (2, 0, 0)
+    assert found[f"{queue}-2"]["dead"] == 1
+    assert "disque-trio.mine" not in found
+    assert "disque-trio.mine" in asked(pair, "queues", "list", "--all")
+    rows = [line.split() for line in asked(pair, "queues", "list").splitlines()]
+    assert rows[0][:3] == ["QUEUE", "JOBS", "OLDEST"]
+    assert next(row for row in rows if row[0] == queue)[1] == "2"
+
+
+def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -> None:
+    add(pair, queue)
+    told(pair, "queues", "pause", queue, "--out")
+
+    assert [server.client.call("PAUSE", queue, "state").text for server in (pair[0], pair[1])] == [  # type: ignore[union-attr]
+        b"out",
+        b"out",
+    ]
+    [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
+    assert set(found["paused"].values()) == {"out"}
+    assert asked(pair, "queues", "resume", queue).startswith(f"{queue}: resumed at 127.0.0.1:")
+    [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
+    assert found["paused"] == {}
+
+
+def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue: str) -> None:
+    for server in (pair[0], pair[1]):
+        server.client.call("ADDJOB", queue, "x", "0", "REPLICATE", "1")
+    bury(pair, queue, "why")
+
+    said = asked(pair, "queues", "purge", queue, status=2)
+    assert f"this ends all queued jobs of {queue}, for good: give --yes" in said
+    assert asked(pair, "queues", "purge", queue, "--yes") == f"{queue}: 2 queued jobs ended\n"
+    assert (
+        asked(pair, "queues", "purge", queue, "--dead", "--yes") == f"{queue}: 1 dead job ended\n"
+    )
+    becomes(lambda: call(pair, "QLEN", queue), 0, SOON_S, "they end")
+
+
+@pytest.mark.parametrize("family", ["workers", "jobs", "jobs dead", "queues"])
+def test_each_family_has_its_help(family: str) -> None:
+    said = subprocess.run(
+        [*DISQUE_TRIO, *family.split(), "--help"], capture_output=True, check=True
+    )
+
+    assert f"usage: disque-trio {family} ".encode() in said.stdout
+    assert b"exit status:" in said.stdout
